@@ -1,6 +1,6 @@
 """The phone: hears, keeps embeddings under encryption, and takes part in phases.
 
-An app needs one import; what it names is loaded when it is first used.
+An app needs one import; each name is loaded when it is first used.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is named (PEP 562)."""
+    """Load the object of this name (PEP 562)."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)

@@ -1,9 +1,9 @@
 """The day to which a phone's yearly budgets count, by a clock that anybody may have set.
 
-A clock that is put forward would free what was spent in the year before, and a network that tells
+A clock that is put forward would free the budget spent in the year before, and a network that tells
 phones the time can put all of them forward. So days count only as far as the phone has been running
-since it last looked, which the system counts whatever its clock says; and after a restart, where
-nobody knows how long it was off, as few as a week.
+since it last looked, which the system counts whatever its clock says; after a restart, where nobody
+knows how long the phone was off, a week counts at most.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import msgspec
 from earshot_client.store.interface import Store
 
 LONGEST_OFF = 7 * 86_400.0
-"""Seconds that count at most between the last look before a restart and the first one after it."""
+"""Most seconds that count between the last look before a restart and the first one after it."""
 _SLACK = 1.001
-"""By how much two clocks that are right may differ, as a factor."""
+"""Largest factor between two clocks that are right."""
 _LOOK = "calendar"
-"""Name of the value."""
+"""Name of the stored value with the newest look."""
 
 
 class _Look(msgspec.Struct, frozen=True):
-    """The newest look at the clocks: the time that counts, and what each of them said, seconds."""
+    """The newest look at the clocks: the time that counts and both readings, in seconds."""
 
     counted: float
     clock: float
@@ -33,18 +33,18 @@ class _Look(msgspec.Struct, frozen=True):
 
 
 def uptime() -> float:
-    """Seconds since the system started, those in which it slept among them where it counts them."""
+    """Return seconds since the system started, including sleep where the system counts it."""
     boot_time = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot_time is None else time.clock_gettime(boot_time)
 
 
 class Calendar:
-    """What day it is, for budgets.
+    """The present day, for budgets.
 
     Args:
-        store: keeps the newest look.
-        clock: seconds since 1970.
-        uptime: seconds since the system started; less than before after a restart.
+        store: Store that keeps the newest look.
+        clock: Clock of the seconds since 1970.
+        uptime: Clock of the seconds since the system started; less than before after a restart.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What an app needs of Earshot in one object: a phone, its server, and the visits between them."""
+"""Everything that an app needs of Earshot in one object: a phone, its server, and their visits."""
 
 from __future__ import annotations
 
@@ -28,36 +28,37 @@ from earshot_client.voters import Voter
 from earshot_protocol.errors import RemoteError
 
 MOST_STEPS = 64
-"""Of one visit, and twice as many as any phase has: a server has no reason to ask for more."""
+"""Most steps of one visit, twice as many as any phase has: a server has no reason to ask for
+more."""
 SECONDS_AFTER_TOO_MANY = 60.0
 SECONDS_FOR_ANOTHER_VISIT = 60.0
 SECONDS_AFTER_ENROLMENT_FAILED = 30.0
 
 _REFUSAL = "refusal"
-"""Name of a value: why this phone refused what its server asked last."""
+"""Name of the stored value with the reason why this phone refused the server's last request."""
 
 Line = Callable[[Store], HttpTransport]
-"""Makes the line to the server out of the phone's store, which holds its identity."""
+"""Function that makes the line to the server from the phone's store, which holds its identity."""
 
 
 class Client:
     """A phone that is enrolled with one server, and visits it when its condition allows.
 
-    Any thread of a process may call it, and one client is enough for all: what the phone keeps is
-    guarded by its store, and of two visits at the same time the second one comes back at once. A
+    Any thread of a process may call it, and one client is enough for all: the phone's data are
+    guarded by its store, and of two visits at the same time the second one returns at once. A
     process that is killed at any point goes on where it was.
 
     Args:
-        phone: hears, labels, lists and forgets; decides what is answered.
-        store: the phone's.
-        line: makes the transport.
-        invitation: the code with which a new phone enrols at its first visit; without effect later.
-        condition: when the phone may visit; by default at any time.
-        longest_pause: between visits, in seconds, except where the condition or a server that is
-            too busy asks for a longer one.
+        phone: Phone that hears, labels, lists and forgets, and decides what is answered.
+        store: Store of the phone.
+        line: Function that makes the transport.
+        invitation: Code with which a new phone enrols at its first visit; without effect later.
+        condition: Condition under which the phone may visit; by default at any time.
+        longest_pause: Longest pause between visits, in seconds, except where the condition or a
+            server that is too busy asks for a longer one.
 
     Attributes:
-        phone: as given.
+        phone: Phone, as given.
     """
 
     def __init__(
@@ -99,30 +100,30 @@ class Client:
         """Open, or create, the phone that lives in an encrypted file; nothing is sent yet.
 
         Args:
-            path: of the file.
+            path: Path of the file.
             key: 32 secret bytes, from the platform's key store.
-            server: its URL, https.
-            invitation: the code with which a new phone enrols at its first visit.
-            condition: when the phone may visit; by default at any time.
-            encoder: sound to embeddings, the name of a shipped encoder such as "contrast-2", or
-                the path of an encoder file; the default encoder if left out. Under another than
-                before the phone forgets its recordings.
-            policy: what this phone agrees to.
-            hierarchy: poll choices and their equivalence classes; by default those of the newest
+            server: URL of the server, https.
+            invitation: Code with which a new phone enrols at its first visit.
+            condition: Condition under which the phone may visit; by default at any time.
+            encoder: Encoder from sound to embeddings, the name of a shipped encoder such as
+                "contrast-2", or the path of an encoder file; the default encoder if left out. Under
+                another encoder than before the phone forgets its recordings.
+            policy: Limits of what this phone agrees to.
+            hierarchy: Poll choices and their equivalence classes; by default those of the newest
                 phase, and before the first those of everyday life.
-            keep_days: recordings are forgotten after so many days; None keeps them.
-            voter: a model that votes in labelling phases; by default the labelled recordings do.
-            tls: how the server is authenticated; by default with the certificates that the system
-                trusts.
+            keep_days: Days after which recordings are forgotten; None keeps them.
+            voter: Model that votes in labelling phases; by default the labelled recordings do.
+            tls: Settings by which the server is authenticated; by default the certificates that the
+                system trusts.
 
         Raises:
-            InvalidInputError: not the URL of a server, no key, or no number of days.
-            WrongKeyError: the file was made under another key.
-            DamagedStoreError: the file is not what a phone wrote.
-            NewerStoreError: a newer version of this software wrote the file.
-            StoreUnavailableError: another process has the file open, or the disk is full.
-            DamagedEncoderError: the encoder file is damaged.
-            MissingRuntimeError: an encoder file needs LiteRT, which is not installed.
+            InvalidInputError: The server's URL, the key or the number of days is invalid.
+            WrongKeyError: The file was made under another key.
+            DamagedStoreError: The file is not what a phone wrote.
+            NewerStoreError: A newer version of this software wrote the file.
+            StoreUnavailableError: Another process has the file open, or the disk is full.
+            DamagedEncoderError: The encoder file is damaged.
+            MissingRuntimeError: An encoder file needs LiteRT, which is not installed.
         """
         running = open_encoder(encoder)
         store = EncryptedStore(path, key)
@@ -158,7 +159,7 @@ class Client:
 
     @property
     def enrolled(self) -> bool:
-        """Whether the server has given this phone a name."""
+        """Return whether the server has given this phone a name."""
         return is_enrolled(self._store)
 
     def enrol(self) -> str:
@@ -168,9 +169,9 @@ class Client:
             The name under which the server knows this phone.
 
         Raises:
-            NotEnrolledError: there is no invitation.
-            InvitationRefusedError: the server admits nobody with it.
-            UnavailableError: the server cannot be reached now.
+            NotEnrolledError: There is no invitation.
+            InvitationRefusedError: The server does not admit a phone with it.
+            UnavailableError: The server cannot be reached now.
         """
         with self._turn:
             return enrol(self._store, self._transport, self._invitation)
@@ -179,13 +180,13 @@ class Client:
         """Do whatever the server needs of this phone now, as a background job does.
 
         Returns:
-            What came of the last step, and after how many seconds to call again.
+            The outcome of the last step, and the seconds after which to call again.
 
         Raises:
-            NotEnrolledError: a phone that is new, and no invitation.
-            InvitationRefusedError: the server admits nobody with the invitation.
-            LocalError: something is wrong on this phone; whatever is wrong with the network or the
-                server is told by the `Visit`.
+            NotEnrolledError: The phone is new, and there is no invitation.
+            InvitationRefusedError: The server does not admit a phone with the invitation.
+            LocalError: Something is wrong on this phone; trouble with the network or the server is
+                told by the `Visit`.
         """
         with self._alone() as alone:
             if not alone:
@@ -201,13 +202,13 @@ class Client:
         )
 
     def step(self, now: datetime) -> Visit:
-        """One task and its answer: a part of `visit`, for whoever wants to watch.
+        """Do one task and answer it: a part of `visit`, for callers that want to watch.
 
         Args:
-            now: the phone's local time.
+            now: Local time of the phone.
 
         Raises:
-            As `visit`.
+            EarshotError: The same errors as in `visit`.
         """
         with self._turn:
             visit = self._enrolment(now) or self._participation.visit(now)
@@ -218,24 +219,24 @@ class Client:
             return visit
 
     def leave(self) -> None:
-        """Un-enrol: the server deletes what it has of this phone, and the phone its name and key.
+        """Un-enrol: the server deletes its data about this phone, and the phone its name and key.
 
         Recordings, results and the ledger stay on the phone; `enrol` with another invitation makes
         it a new phone to the server.
 
         Raises:
-            NotEnrolledError: no server knows it.
-            UnavailableError: the server cannot be reached now; nothing has changed here.
+            NotEnrolledError: No server knows the phone.
+            UnavailableError: The server cannot be reached now; nothing has changed here.
         """
         with self._turn:
             leave(self._store, self._transport)
             self.phone.leave_phase()
             self._transport.close()
-            self._connect()  # with a key of its own, should it ever enrol again
+            self._connect()  # with a new key, should it ever enrol again
 
     @property
     def ending(self) -> dict[str, Any] | None:
-        """The newest ending of a phase that the user was not told of, until `told`.
+        """Newest ending of a phase that the user was not told of, until `told`.
 
         Its `type` is that of the message (`result`, `statistics` or `failed`), its `phase` in
         hexadecimal; the rest says what was found, or why nothing was.
@@ -244,12 +245,12 @@ class Client:
         return None if ending is None else described(ending)
 
     def told(self) -> None:
-        """The user knows of the ending."""
+        """Note that the user knows of the ending."""
         self._endings.told()
 
     @property
     def refusal(self) -> str | None:
-        """Why this phone refused what its server asked last; None once it took part again."""
+        """Reason why this phone refused the server's last request; None once it took part again."""
         saved = self._store.get(_REFUSAL)
         return None if saved is None else saved.decode()
 
@@ -264,7 +265,7 @@ class Client:
         )
 
     def _enrolment(self, now: datetime) -> Visit | None:
-        """What came of an attempt to enrol; None where the phone is enrolled."""
+        """Try to enrol and return the outcome; None where the phone is enrolled."""
         if not self.enrolled and self._invitation is not None and self._condition is not None:
             postponed = self._condition.check(now)
             if postponed is not None:
@@ -280,7 +281,7 @@ class Client:
 
     @contextmanager
     def _alone(self) -> Iterator[bool]:
-        """Whether no other thread is in a visit; keeps others out."""
+        """Keep other threads out of a visit; yield whether no other one is in a visit."""
         alone = self._turn.acquire(blocking=False)
         try:
             yield alone

@@ -1,8 +1,8 @@
-"""A phone's recordings become a few centroids (thesis, Algorithm 1, step 3).
+"""Clustering of a phone's recordings into a few centroids (thesis, Algorithm 1, step 3).
 
 Two private variants of Lloyd's k-means behind one interface. They release integers plus integer
-noise only; everything after that is post-processing. Start centroids are public: they depend on
-the number of centroids and of dimensions, never on data.
+noise only; everything after that is post-processing. Start centroids are public: they depend on the
+number of centroids and of dimensions, never on data.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from earshot_protocol.checks import whole
 from earshot_protocol.geometry import Geometry, finite_rows, nearest, unit_rows
+from earshot_protocol.overriding import override
 from earshot_protocol.privacy.local_mechanisms import GaussianLloyd, LaplaceLloyd
 from earshot_protocol.privacy.noise import discrete_gaussian, discrete_laplace
 from earshot_protocol.randomness import RandomBytes
@@ -27,52 +28,52 @@ GRID = 2**16
 the least noise (1/ε), and sums of 2^30 recordings still fit doubles."""
 
 GROWTH = 1.5
-"""Each spherical iteration spends so many times the ρ of the one before: the first ones only have
-to tell clusters apart."""
+"""Factor by which each spherical iteration spends more ρ than the one before: the first ones only
+have to tell clusters apart."""
 INERTIA = 0.6
 """Weight of a centroid's last place against the noise in its sum, so that a cluster that is small
-beside the noise keeps its direction. Like `GROWTH` and the six iterations it was chosen on
-clusters drawn on the sphere of 8 dimensions with 50 to 200 recordings and ε from 2 to 8."""
+beside the noise keeps its direction. Like `GROWTH` and the six iterations it was chosen on clusters
+drawn on the sphere of 8 dimensions with 50 to 200 recordings and ε from 2 to 8."""
 
 _SEED = 20160309
-"""Of the public start centroids."""
+"""Seed of the public start centroids."""
 _ATTEMPTS = 100
 _BISECTIONS = 12
 _CANDIDATES = 256
 
 
 class LocalClustering(Protocol):
-    """What a phone does with its points before it publishes anything."""
+    """Clustering of a phone's points before it publishes anything."""
 
     def cluster(
         self, points: npt.ArrayLike, random: RandomBytes = os.urandom
     ) -> npt.NDArray[np.float32]:
-        """Release the centroids of a phone's points.
+        """Return centroids of a phone's points that are private enough to be released.
 
         Args:
-            points: shape (recordings, dimensions); none is fine.
-            random: source of bytes; a seeded one belongs in simulations only.
+            points: Points of shape (recordings, dimensions); there may be none.
+            random: Source of bytes; a seeded one belongs in simulations only.
 
         Returns:
             float32 of shape (local_centroids, dimensions).
 
         Raises:
-            InvalidInputError: points that are not a finite matrix.
+            InvalidInputError: The points are not a finite matrix.
         """
 
 
 @dataclass(frozen=True)
-class DPLloyd:
+class DPLloyd(LocalClustering):
     """DPLloyd-Impr (Su, Cao, Li, Bertino and Jin, CODASPY 2016), ε-DP per recording.
 
     Attributes:
-        local_centroids: k.
-        mechanism: ε of the whole clustering, shared out by `iterations` and `split`. Its number of
-            recordings N, public and nominal, sets how many iterations there are; the true number
-            must not.
+        local_centroids: Number of centroids, k.
+        mechanism: Mechanism with ε of the whole clustering, shared out by `iterations` and `split`.
+            Its number of recordings N, public and nominal, sets the number of iterations; the true
+            number must not.
 
     Raises:
-        InvalidParametersError: k is no whole number above 0.
+        InvalidParametersError: k is not a whole number above 0.
     """
 
     local_centroids: int
@@ -82,7 +83,7 @@ class DPLloyd:
         whole("local_centroids", self.local_centroids)
 
     def iterations(self, dimensions: int) -> int:
-        """T = clip(ε / ε_m, 2, 7), ε_m = √(500 k³ / N² · (d + ∛(4dρ²))³), rounded down."""
+        """Return T = clip(ε / ε_m, 2, 7), rounded down, ε_m = √(500 k³ / N² · (d + ∛(4dρ²))³)."""
         least = math.sqrt(
             500
             * self.local_centroids**3
@@ -92,7 +93,7 @@ class DPLloyd:
         return math.floor(min(max(self.mechanism.epsilon / least, 2), 7))
 
     def split(self, dimensions: int) -> tuple[float, float]:
-        """(ε_0, ε_i) of one iteration, for the counts and for each of the d coordinate sums.
+        """Return (ε_0, ε_i) of one iteration, for the counts and for each of the d coordinate sums.
 
         ε_0 / ε_i = ∛(4dρ²) and d · ε_i + ε_0 = ε / T.
         """
@@ -101,10 +102,11 @@ class DPLloyd:
         per_coordinate = per_iteration / (dimensions + weight)
         return weight * per_coordinate, per_coordinate
 
+    @override
     def cluster(
         self, points: npt.ArrayLike, random: RandomBytes = os.urandom
     ) -> npt.NDArray[np.float32]:
-        """See `LocalClustering.cluster`: Lloyd's iterations, whose centroids stay in [−1, 1].
+        """Cluster by Lloyd's iterations, with centroids that stay in [−1, 1].
 
         Discrete Laplace noise goes on counts and coordinate sums. Under add/remove of one recording
         one count changes by 1, and each coordinate sum of that cluster by at most `GRID` steps.
@@ -124,20 +126,20 @@ class DPLloyd:
 
 
 @dataclass(frozen=True)
-class SphericalDPLloyd:
+class SphericalDPLloyd(LocalClustering):
     """Spherical k-means with noisy sums of unit vectors, (ε, δ)-DP per recording by zCDP.
 
     All of the budget goes to the sums: a centroid is a direction, so a count would cancel. The
-    discrete Gaussian's ρ is sensitivity² / (2σ²) in L2 (Canonne, Kamath and Steinke, NeurIPS
-    2020, Theorem 14); iterations compose by adding ρ, clusters in parallel.
+    discrete Gaussian's ρ is sensitivity² / (2σ²) in L2 (Canonne, Kamath and Steinke, NeurIPS 2020,
+    Theorem 14); iterations compose by adding ρ, clusters in parallel.
 
     Attributes:
-        local_centroids: k.
-        mechanism: (ε, δ) of the whole clustering, shared out by `split`.
-        iterations: T.
+        local_centroids: Number of centroids, k.
+        mechanism: Mechanism with (ε, δ) of the whole clustering, shared out by `split`.
+        iterations: Number of iterations, T.
 
     Raises:
-        InvalidParametersError: k or T is no whole number above 0.
+        InvalidParametersError: k or T is not a whole number above 0.
     """
 
     local_centroids: int
@@ -149,15 +151,16 @@ class SphericalDPLloyd:
         whole("iterations", self.iterations)
 
     def split(self) -> npt.NDArray[np.float64]:
-        """ρ of each iteration, shape (iterations,), adding up to the mechanism's ρ."""
+        """Return ρ of each iteration, shape (iterations,), adding up to the mechanism's ρ."""
         weights = GROWTH ** np.arange(self.iterations, dtype=np.float64)
         shares: npt.NDArray[np.float64] = self.mechanism.rho * weights / weights.sum()
         return shares
 
+    @override
     def cluster(
         self, points: npt.ArrayLike, random: RandomBytes = os.urandom
     ) -> npt.NDArray[np.float32]:
-        """See `LocalClustering.cluster`: spherical k-means, whose centroids have length one.
+        """Cluster by spherical k-means, with centroids of length one.
 
         Discrete Gaussian noise goes on the sums. Under add/remove of one recording one sum changes
         by at most `GRID` steps in L2. A centroid is the direction of its noisy sum plus `INERTIA`
@@ -175,23 +178,23 @@ class SphericalDPLloyd:
 
 
 def box_grid(points: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Points clipped to [−1, 1], as whole numbers of `GRID` steps per unit.
+    """Clip points to [−1, 1], as whole numbers of `GRID` steps per unit.
 
     Raises:
-        InvalidInputError: points that are not a finite matrix.
+        InvalidInputError: The points are not a finite matrix.
     """
     steps: npt.NDArray[np.float64] = np.rint(np.clip(finite_rows("points", points), -1, 1) * GRID)
     return steps
 
 
 def sphere_grid(points: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Points scaled to length one, as whole numbers of steps, of length at most `GRID`.
+    """Scale points to length one, as whole numbers of steps, of length at most `GRID`.
 
-    Rounding to the nearest step can lengthen a vector; where it does, entries are rounded
-    towards zero instead.
+    Rounding to the nearest step can lengthen a vector; where it does, entries are rounded towards
+    zero instead.
 
     Raises:
-        InvalidInputError: points that are not a finite matrix.
+        InvalidInputError: The points are not a finite matrix.
     """
     exact = unit_rows(finite_rows("points", points)) * GRID
     steps: npt.NDArray[np.float64] = np.rint(exact)
@@ -204,12 +207,12 @@ def sphere_grid(points: npt.ArrayLike) -> npt.NDArray[np.float64]:
 def cluster_sums(
     steps: npt.NDArray[np.float64], centroids: npt.NDArray[np.float64], geometry: Geometry
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """What the noise is added to: counts (centroids,) and sums (centroids, dimensions).
+    """Return what the noise is added to: counts (centroids,) and sums (centroids, dimensions).
 
     Args:
-        steps: whole numbers, shape (recordings, dimensions), of `box_grid` or `sphere_grid`.
-        centroids: shape (centroids, dimensions), in the same unit.
-        geometry: which centroid is nearest.
+        steps: Whole numbers, shape (recordings, dimensions), from `box_grid` or `sphere_grid`.
+        centroids: Centroids of shape (centroids, dimensions), in the same unit.
+        geometry: Kind of distance by which a centroid is nearest.
     """
     owner = nearest(steps, centroids, geometry)
     member = (owner == np.arange(len(centroids))[:, None]).astype(np.float64)
@@ -217,15 +220,15 @@ def cluster_sums(
 
 
 def _count_weight(dimensions: int) -> float:
-    """∛(4dρ²) with ρ = 0.225, Su et al.'s ratio of the count's budget to a coordinate's."""
+    """Return ∛(4dρ²) with ρ = 0.225, Su et al.'s ratio of the count's budget to a coordinate's."""
     return math.cbrt(4 * dimensions * 0.225**2)
 
 
 @functools.lru_cache(maxsize=64)
 def box_packing(count: int, dimensions: int) -> npt.NDArray[np.float64]:
-    """Start centroids in [−1, 1]^d: a apart from the walls, 2a from each other, a by bisection.
+    """Return start centroids in [−1, 1]^d: a from the walls, 2a from each other, a by bisection.
 
-    Read-only, as every caller shares it.
+    The array is read-only, as every caller shares it.
     """
     generator = np.random.default_rng(_SEED)
     packing = np.zeros((count, dimensions))
@@ -244,7 +247,7 @@ def box_packing(count: int, dimensions: int) -> npt.NDArray[np.float64]:
 def _packed_apart(
     count: int, dimensions: int, distance: float, generator: np.random.Generator
 ) -> npt.NDArray[np.float64] | None:
-    """Points placed one after the other at random; None if one finds no place."""
+    """Place points one after the other at random; return None if one finds no place."""
     packing = np.empty((count, dimensions))
     room = 1 - distance
     for placed in range(count):
@@ -261,9 +264,9 @@ def _packed_apart(
 
 @functools.lru_cache(maxsize=64)
 def sphere_packing(count: int, dimensions: int) -> npt.NDArray[np.float64]:
-    """Start centroids of length one: each the farthest of many random ones from those before.
+    """Return start centroids of length one: each the farthest of many random ones from the others.
 
-    Read-only, as every caller shares it.
+    The array is read-only, as every caller shares it.
     """
     generator = np.random.default_rng(_SEED)
     packing = unit_rows(generator.standard_normal((1, dimensions)))

@@ -1,28 +1,32 @@
 """The one command, `earshot`: sub-commands are loaded when they are called.
 
-Where a sub-command lives is named here as text, so that `--help` imports none of them and packages
+The place of a sub-command is named here as text, so that `--help` imports none of them and packages
 keep their direction of import.
 """
 
 from __future__ import annotations
 
-import importlib
 import sys
-from typing import NamedTuple
+from enum import Enum
+from typing import Any, NamedTuple
 
 from earshot_protocol import distribution
 from earshot_protocol.errors import EarshotError
 
 
 class SubCommand(NamedTuple):
-    """A sub-command is the Typer `app` of `commands.<its name>` in one of our packages."""
+    """A sub-command is the cyclopts `app` of `commands.<its name>` in one of our packages."""
 
     package: str
     help: str
 
+    def place(self, name: str) -> str:
+        """Return where the sub-command of this name is found: module and attribute."""
+        return f"earshot_{self.package}.commands.{name}:app"
+
     @property
     def extra(self) -> str:
-        """What brings the libraries that the package needs."""
+        """Extra that brings the libraries that the package needs."""
         return _EXTRAS.get(self.package, self.package)
 
 
@@ -31,79 +35,73 @@ _EXTRAS = {"client": "phone", "studies": "simulations"}
 
 
 SUB_COMMANDS = {
-    "phone": SubCommand("client", "A reference phone: hears, enrols and takes part."),
-    "ledger": SubCommand("client", "What a phone has released, what it cost, and what is left."),
+    "phone": SubCommand("client", "Run a reference phone: it hears, enrols and takes part."),
+    "ledger": SubCommand("client", "Show a phone's releases, their cost, and the budget left."),
     "simulate": SubCommand(
         "simulations",
-        "One phase over simulated phones: a discovery phase, or the thesis's learning phase.",
+        "Simulate the phones of one discovery phase, or of the thesis's learning phase.",
     ),
     "sweep": SubCommand(
-        "simulations", "Many simulated phases: a grid or a list of settings, each with seeds."
+        "simulations", "Simulate many phases: a grid or a list of settings, each with seeds."
     ),
-    "compare": SubCommand("simulations", "Two simulated phases side by side."),
-    "serve": SubCommand("server", "The server: API, driver and dashboard on PostgreSQL."),
-    "phase": SubCommand("server", "Operator actions: start, list, show, stop and export phases."),
+    "compare": SubCommand("simulations", "Compare two simulated phases side by side."),
+    "serve": SubCommand("server", "Run the server: API, driver and dashboard on PostgreSQL."),
+    "phase": SubCommand("server", "Start, list, show, stop and export phases, as an operator."),
     "budget": SubCommand(
-        "server", "Splits a privacy budget over the steps of a phase, and says what it buys."
+        "server", "Split a privacy budget over the steps of a phase, and say what it buys."
     ),
-    "invite": SubCommand("server", "An invitation code with which phones may enrol."),
+    "invite": SubCommand("server", "Make an invitation code with which phones may enrol."),
     "operator": SubCommand(
-        "server", "Who may operate the server: add, list, remove, rotate; the audit log."
+        "server", "Add, list, remove and rotate operators of the server; show the audit log."
     ),
-    "phones": SubCommand("server", "The phones that a server knows: count them, erase one."),
-    "train": SubCommand("models", "An encoder for phones, trained without labels."),
-    "probe": SubCommand(
-        "simulations", "How good an encoder is, on labelled sound that it never heard."
-    ),
-    "reproduce": SubCommand("studies", "One table or figure of a paper."),
+    "phones": SubCommand("server", "Count the phones that a server knows, or erase one."),
+    "train": SubCommand("models", "Train an encoder for phones, without labels."),
+    "probe": SubCommand("simulations", "Measure an encoder on labelled sound that it never heard."),
+    "reproduce": SubCommand("studies", "Reproduce one table or figure of a paper."),
     "audit": SubCommand(
-        "simulations", "What every private mechanism costs: claimed, proven, measured."
+        "simulations", "Audit the cost of every private mechanism: claimed, proven, measured."
     ),
     "pate": SubCommand(
         "simulations",
-        "Votes of teachers on samples that nobody owns: label, budget, student, tag, generate.",
+        "Let teachers vote on samples that nobody owns: label, budget, student, tag, generate.",
     ),
-    "bench": SubCommand("simulations", "Benchmarks, each beside a peer and the physical floor."),
+    "bench": SubCommand("simulations", "Run benchmarks, each beside a peer and a physical floor."),
 }
+
+
+def _default(value: Any) -> str | None:
+    """Return a default as help texts show it; flags and options that may be left out show none."""
+    if isinstance(value, Enum):
+        return value.name.lower().replace("_", "-")
+    return None if value is None or value is False or value == "" else str(value)
 
 
 def main() -> None:
     """Run `earshot`.
 
-    A mistake of the caller is one line on standard error and exit status 2.
+    A caller's mistake is one line on standard error and exit status 2.
     """
     try:
-        import typer
+        from cyclopts import App, CycloptsError, Parameter
     except ImportError:
         sys.exit(f"the command line needs an extra: {distribution.installation('phone')}")
 
-    app = typer.Typer(
+    app = App(
         name="earshot",
         help="A crowd of phones finds out, in private, where people meet.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
+        help_flags=["--help"],
+        version=distribution.version,
+        # A flag is given or left out, and of one option that is given twice the last counts.
+        default_parameter=Parameter(negative=(), allow_repeating=True, show_default=_default),
     )
     wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-
-    @app.callback(invoke_without_command=True)
-    def version(
-        show: bool = typer.Option(False, "--version", help="Show the version and exit."),
-    ) -> None:
-        if show:
-            print(distribution.version())
-            raise typer.Exit
-
+    for name, command in SUB_COMMANDS.items():
+        # As text: only the one that is called is loaded, and says itself what it does.
+        line = {} if name == wanted else {"help": command.help}
+        app.command(command.place(name), name=name, **line)
     try:
-        for name, command in SUB_COMMANDS.items():
-            # Only the one that is called is loaded; the others are lines of the help text.
-            loaded = typer.Typer()
-            if name == wanted:
-                module = f"earshot_{command.package}.commands.{name}"
-                loaded = importlib.import_module(module).app
-            app.add_typer(loaded, name=name, help=command.help)
-        app()
-    except EarshotError as error:
+        app(sys.argv[1:], exit_on_error=False, print_error=False)
+    except (CycloptsError, EarshotError) as error:
         print(f"earshot: {error}", file=sys.stderr)
         sys.exit(2)
     except ModuleNotFoundError as error:

@@ -2,7 +2,7 @@
 
 Names in quotes are those of Google's and Apple's Exposure Notification API, version 2 (exposure
 windows). A *critical* contact (thesis, chapters 1 and 4.1) was near and long enough for an
-infection, as the app's own risk score says.
+infection, by the app's own risk score.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from datetime import UTC, date, datetime
 from earshot_protocol.errors import InvalidInputError
 
 CRITICAL_MINUTES = 15.0
-"""Weighted minutes from which on a contact is critical, unless the app says otherwise: what public
-health authorities called a close contact with SARS-CoV-2, at a risk of 1."""
+"""Default number of weighted minutes from which on a contact is critical: those of a close contact
+with SARS-CoV-2 as public health authorities defined it, at a risk of 1."""
 
 
 @dataclass(frozen=True)
 class Contact:
-    """A contact, as far as it matters to a phone; none of it is kept but the day.
+    """A contact, as far as it matters to a phone, which keeps only its day.
 
     Attributes:
-        began: when, with its time zone.
-        minutes: how long so far: the sum of "secondsSinceLastScan" over the "ScanInstances" of an
+        began: Time at which the contact began, with its time zone.
+        minutes: Duration so far: the sum of "secondsSinceLastScan" over the "ScanInstances" of an
             "ExposureWindow", divided by 60.
-        risk: what a minute of it counts: the product of the weights of attenuation, infectiousness
-            and report type, each 1 for an ordinary near contact and 0 for one that does not matter.
-        consent: whether the user wants this phone to listen in such a moment.
+        risk: Weight of a minute: the product of the weights of attenuation, infectiousness and
+            report type, each 1 for an ordinary near contact and 0 for one that does not matter.
+        consent: Whether the user wants this phone to listen in such a moment.
 
     Raises:
-        InvalidInputError: a time without a zone, or a duration or risk that is negative or no
-            finite number.
+        InvalidInputError: The time has no zone, or the duration or risk is not a finite number of
+            at least 0.
     """
 
     began: datetime
@@ -46,18 +46,18 @@ class Contact:
         for name in ("minutes", "risk"):
             value = getattr(self, name)
             if not (value >= 0 and math.isfinite(value)):
-                raise InvalidInputError(f"{name}={value}: a number from 0 up is accepted")
+                raise InvalidInputError(f"{name}={value}: must be a finite number of at least 0")
 
     @property
     def weighted_minutes(self) -> float:
-        """The score of a contact: "weightedDurationSum", in minutes."""
+        """Score of the contact: "weightedDurationSum", in minutes."""
         return self.minutes * self.risk
 
     @property
     def day(self) -> date:
-        """On which it began, in UTC, as "dateMillisSinceEpoch" tells it."""
+        """Day on which the contact began, in UTC, as "dateMillisSinceEpoch" tells it."""
         return self.began.astimezone(UTC).date()
 
     def lets_listen(self, least: float = CRITICAL_MINUTES) -> bool:
-        """Whether it is critical, of so many weighted minutes at least, and the user consents."""
+        """Return whether the user consents and the contact has `least` weighted minutes."""
         return self.consent is True and self.weighted_minutes >= least

@@ -1,7 +1,7 @@
 """Encoders: one second of sound → 128 numbers on the unit sphere.
 
 The rest of the system sees an `Encoder` as a black box (thesis, chapter 5). Shipped ones run on
-LiteRT, an extra: whoever brings an encoder of its own needs no more than numpy.
+LiteRT, an extra: an app with an encoder of its own needs no more than numpy.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from earshot_protocol.start_centroids import chosen
 
 
 class Encoder(Protocol):
-    """Turns sound into embeddings. It is public, and the same on every phone."""
+    """Function from sound to embeddings. It is public, and the same on every phone."""
 
     @property
     def name(self) -> str:
-        """Identifies the encoder and its version: embeddings of two encoders do not compare."""
+        """Name of the encoder and its version: embeddings of two encoders do not compare."""
 
     @property
     def dimensions(self) -> int:
         """Length of an embedding."""
 
     def embed(self, samples: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Floats (batch, rate) in [-1, 1] → float32 (batch, 128), unit rows; see `rate_of`."""
+        """Map floats (batch, rate) in [-1, 1] → float32 (batch, 128), unit rows; see `rate_of`."""
 
     def project(self, embeddings: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
-        """Embeddings (batch, 128) → float32 (batch, dimensions), unit rows.
+        """Map embeddings (batch, 128) → float32 (batch, dimensions), unit rows.
 
         The private steps add noise to every coordinate, so they want few of them.
         """
@@ -50,26 +50,27 @@ class StartingEncoder(Encoder, Protocol):
     """An encoder with public points of its projection, by the nearest of which phones sort."""
 
     def start_centroids(self, dimensions: int, count: int) -> NDArray[np.float32]:
-        """Float32 (count, dimensions), unit rows as `project` gives them; the caller's own.
+        """Return float32 (count, dimensions), unit rows as `project` gives them; the caller's own.
 
         Raises:
-            MissingCentroidsError: it has none, or not these; says which it has.
+            MissingCentroidsError: The encoder has none, or not these; the message says which it
+                has.
         """
 
 
 def rate_of(encoder: Encoder) -> int:
-    """Samples per second that an encoder hears, which are its second: its `rate`.
+    """Return the samples per second that an encoder hears, which are its second: its `rate`.
 
-    An app's own encoder that has none hears 8,000, as all did once.
+    An app's own encoder without a `rate` hears 8,000, as all did once.
     """
     return int(getattr(encoder, "rate", NARROW.rate))
 
 
 def start_centroids(encoder: Encoder, dimensions: int, count: int) -> NDArray[np.float32]:
-    """The start centroids of any encoder, see `StartingEncoder.start_centroids`.
+    """Return the start centroids of any encoder, see `StartingEncoder.start_centroids`.
 
     Raises:
-        MissingCentroidsError: it has none, or not these; an app's own encoder need not have any.
+        MissingCentroidsError: The encoder has none, or not these; an app's own need not have any.
     """
     if isinstance(encoder, StartingEncoder):
         return encoder.start_centroids(dimensions, count)
@@ -77,35 +78,35 @@ def start_centroids(encoder: Encoder, dimensions: int, count: int) -> NDArray[np
 
 
 def default_encoder() -> Encoder:
-    """The encoder that all phones share unless they are told otherwise; see `shipped_encoder`."""
+    """Return the encoder that all phones share by default; see `shipped_encoder`."""
     return shipped_encoder(DEFAULT_ENCODER)
 
 
 @cache
 def shipped_encoder(name: str) -> Encoder:
-    """An encoder that comes with every phone, read once.
+    """Return an encoder that comes with every phone, read once.
 
     Args:
-        name: one of `SHIPPED_ENCODERS`.
+        name: Name of the encoder, one of `SHIPPED_ENCODERS`.
 
     Raises:
-        DamagedEncoderError: there is none of that name, or its packaged file has been changed.
+        DamagedEncoderError: No encoder has that name, or its packaged file has been changed.
         MissingRuntimeError: LiteRT is not installed.
     """
     return LiteRtEncoder(packaged(name))
 
 
 def open_encoder(encoder: Encoder | str | Path | None = None) -> Encoder:
-    """What a phone embeds with: a shipped encoder, that of a file, or one that runs already.
+    """Return a phone's encoder: a shipped one, that of a file, or one that runs already.
 
     Args:
-        encoder: the name of a shipped encoder; the path of an encoder file, such as one that
-            `earshot train` wrote; an encoder; or None for the default one. A text that is the name
-            of a shipped encoder means that one, whatever files there are: a file of that name is
-            meant by `./name`, or by a `Path`.
+        encoder: Name of a shipped encoder; path of an encoder file, such as one that `earshot
+            train` wrote; an encoder; or None for the default one. A text that is the name of a
+            shipped encoder means that one, whatever files there are: a file of that name is meant
+            by `./name`, or by a `Path`.
 
     Raises:
-        DamagedEncoderError: there is no such encoder or file, or it is damaged.
+        DamagedEncoderError: There is no such encoder or file, or it is damaged.
         MissingRuntimeError: LiteRT is not installed.
     """
     if encoder is None:
@@ -116,17 +117,17 @@ def open_encoder(encoder: Encoder | str | Path | None = None) -> Encoder:
 
 
 def encoder_path(encoder: str | None = None) -> Path:
-    """The file of an encoder, for what measures files or hands them to other processes.
+    """Return the file of an encoder, to measure it or to hand it to other processes.
 
     Args:
-        encoder: as for `open_encoder`.
+        encoder: Name or path as in `open_encoder`.
 
     Returns:
-        That of the shipped encoder of this name, checked; else the path that was given, which need
-        not be one of an encoder.
+        The file of the shipped encoder of this name, checked; else the path that was given, which
+        need not be one of an encoder.
 
     Raises:
-        DamagedEncoderError: the packaged file has been changed.
+        DamagedEncoderError: The packaged file has been changed.
     """
     name = DEFAULT_ENCODER if encoder is None else encoder
     if name not in SHIPPED_ENCODERS:

@@ -1,4 +1,4 @@
-"""Recordings expire: none is kept for longer than its phone was told to."""
+"""Expiry of recordings: none is kept for longer than its phone was told to keep it."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from datetime import date, timedelta
 from earshot_client.store.interface import Store
 
 KEEP_DAYS = 28
-"""How long an app's recordings are kept, unless it says otherwise: twice what exposure
-notification keeps of a contact, so that a phase finds some."""
+"""Default number of days for which an app's recordings are kept: twice what exposure notification
+keeps of a contact, so that a phase finds some."""
 
 _UNDATED = "undated since"
-"""Name of a value: the day on which recordings without a day were first looked at."""
+"""Name of the stored value with the day on which recordings without a day were first looked at."""
 
 
 def forget_expired(store: Store, keep_days: int, today: date) -> None:
-    """Forget every recording that is so many days old, for good.
+    """Forget every recording that is `keep_days` days old, for good.
 
     One without a day, or with one that is still to come (a clock was wrong), is taken to be as old
     as the first day on which this function met one.
 
     Args:
-        store: of the phone.
-        keep_days: a recording is forgotten on the so-manieth day after the one it was made on.
-        today: in UTC.
+        store: Store of the phone.
+        keep_days: Days after the one it was made on after which a recording is forgotten.
+        today: Present day, in UTC.
     """
     made = {each.number: each.day for each in store.descriptions()}
     undated = [number for number, day in made.items() if day is None or day > today]

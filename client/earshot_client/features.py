@@ -1,4 +1,4 @@
-"""From a recording to what an encoder sees: one second of mono, and its log-mel spectrum.
+"""Features of a recording for an encoder: one second of mono, and its log-mel spectrum.
 
 Only numpy: this file runs on the phone.
 """
@@ -21,14 +21,14 @@ from earshot_protocol.spectrum import (
 )
 
 FULL_SCALE = 0.999
-"""A sample at or above this magnitude counts as clipped."""
+"""Magnitude from which on a sample counts as clipped."""
 
 CLIPPED_FRACTION = 0.001
-"""A second with more than this fraction of samples at full scale is clipped."""
+"""Fraction of samples at full scale above which a second is clipped."""
 
 
 class Unusable(StrEnum):
-    """Why a recording cannot be used."""
+    """Reasons why a recording cannot be used."""
 
     TOO_SHORT = "too short"
     SILENT = "silent"
@@ -52,31 +52,31 @@ class UnusableRecordingError(InvalidInputError):
 def one_second(
     samples: NDArray[np.generic], rate: int, wanted: int = NARROW.rate
 ) -> NDArray[np.float32]:
-    """The first full second of a recording, mono at the rate of an encoder.
+    """Return the first full second of a recording, mono at the rate of an encoder.
 
     Channels are averaged and a constant offset is removed. Resampling cuts the discrete spectrum of
-    that second, so it is band-limited. Only what stays below half that rate counts as sound.
+    that second, so it is band-limited. Only the sound below half that rate counts.
 
     Args:
-        samples: (samples,) or (samples, channels), floats in [-1, 1], or signed 16- or 32-bit
-            integers, which are scaled to [-1, 1].
-        rate: samples per second, at most 768,000.
-        wanted: samples per second that the encoder hears; `rate` must not be below it.
+        samples: Samples (samples,) or (samples, channels), floats in [-1, 1], or signed 16- or
+            32-bit integers, which are scaled to [-1, 1].
+        rate: Samples per second, at most 768,000.
+        wanted: Samples per second that the encoder hears; `rate` must not be below it.
 
     Returns:
         float32 (wanted,), contiguous.
 
     Raises:
-        InvalidInputError: if `samples` or `rate` is of another shape, type or range, or the
-            recording has not all that the encoder hears.
-        UnusableRecordingError: if the second is too short, not finite, silent (root mean square
-            below `SILENT_RMS`) or clipped (over `CLIPPED_FRACTION` of the samples of a channel
-            at `FULL_SCALE` or above).
+        InvalidInputError: `samples` or `rate` has another shape, type or range, or the recording
+            lacks some of what the encoder hears.
+        UnusableRecordingError: The second is too short, not finite, silent (root mean square below
+            `SILENT_RMS`) or clipped (over `CLIPPED_FRACTION` of the samples of a channel at
+            `FULL_SCALE` or above).
     """
     channels = _channels(samples, rate)
     if rate < wanted:
         raise InvalidInputError(
-            f"the recording has {rate:,} samples per second, and the encoder hears {wanted:,}: "
+            f"the recording has {rate:,} samples per second, but the encoder hears {wanted:,}: "
             "record at that rate or above"
         )
     _check_heard(channels)
@@ -85,26 +85,26 @@ def one_second(
     level = float(np.sqrt(np.mean(second * second)))
     if level < SILENT_RMS:
         raise UnusableRecordingError(
-            Unusable.SILENT, f"its rms is {level:.1e}; {SILENT_RMS:.0e} is the least"
+            Unusable.SILENT, f"its rms is {level:.1e}; it must be at least {SILENT_RMS:.0e}"
         )
     return second.astype(np.float32)
 
 
 def log_mel(samples: NDArray[np.floating], spectrum: Spectrum = NARROW) -> NDArray[np.float32]:
-    """Log-mel spectrogram: periodic Hann window, 32 ms frames every 16 ms, 64 bands.
+    """Return the log-mel spectrogram: periodic Hann window, 32 ms frames every 16 ms, 64 bands.
 
     The weights of a band sum to one (`mel_filters`) and the power of a frame is divided by the
     energy of the window, so white noise of variance v reads log(v) in every band.
 
     Args:
-        samples: floats (batch, spectrum.rate).
-        spectrum: which one.
+        samples: Floats (batch, spectrum.rate).
+        spectrum: Spectrum to compute.
 
     Returns:
         float32 (batch, 61, 64): log(mean power + 1e-8), natural logarithm.
 
     Raises:
-        InvalidInputError: if `samples` has another shape or type.
+        InvalidInputError: `samples` has another shape or type.
     """
     check_seconds(samples, spectrum.rate)
     sound = samples.astype(np.float32, copy=False)
@@ -112,18 +112,18 @@ def log_mel(samples: NDArray[np.floating], spectrum: Spectrum = NARROW) -> NDArr
     frames = windows[:, :: spectrum.hop][:, :FRAMES]
     bins = np.fft.rfft(frames * spectrum.hann_window(), axis=2)
     power = (bins.real**2 + bins.imag**2).astype(np.float32, copy=False)
-    # Second by second, as matrices of one size: a product of many rows rounds otherwise than one of
-    # few, and an embedding would depend on what else is embedded with it.
+    # Second by second, as matrices of one size: products of many rows and of few round differently,
+    # and an embedding would depend on what else is embedded with it.
     mel = np.matmul(power, spectrum.mel_filters())
     logarithm = np.log(mel + np.float32(POWER_FLOOR))
     return np.asarray(logarithm, dtype=np.float32)
 
 
 def check_seconds(samples: NDArray[np.generic], rate: int) -> None:
-    """Refuse what are no floats (batch, rate): seconds at the rate of an encoder.
+    """Refuse samples other than floats (batch, rate): seconds at the rate of an encoder.
 
     Raises:
-        InvalidInputError: says what was given.
+        InvalidInputError: The samples are others; the message says which.
     """
     if samples.ndim != 2 or samples.shape[1] != rate or samples.dtype.kind != "f":
         raise InvalidInputError(
@@ -133,7 +133,7 @@ def check_seconds(samples: NDArray[np.generic], rate: int) -> None:
 
 
 def _channels(samples: NDArray[np.generic], rate: int) -> NDArray[np.float64]:
-    """The first second as float64 (rate, channels)."""
+    """Return the first second as float64 (rate, channels)."""
     if not isinstance(rate, int | np.integer) or not RATES[0] <= rate <= RATES[1]:
         raise InvalidInputError(
             f"rate must be an integer, {RATES[0]} to {RATES[1]} samples per second, not {rate}"
@@ -148,12 +148,12 @@ def _channels(samples: NDArray[np.generic], rate: int) -> NDArray[np.float64]:
     if array.ndim == 2 and len(array) < rate <= array.shape[1]:
         raise InvalidInputError(
             f"samples of shape {array.shape}: time is the first axis, channels the second; these "
-            "look like (channels, samples), so hand in their transpose"
+            "look like (channels, samples), so give their transpose"
         )
     if len(array) < rate:
         raise UnusableRecordingError(
             Unusable.TOO_SHORT,
-            f"it has {len(array):,} samples; one second is the least, {rate:,} at this rate",
+            f"it has {len(array):,} samples; it must have one second, {rate:,} at this rate",
         )
     second = array[:rate].reshape(rate, -1)
     if array.dtype.kind == "f":
@@ -168,12 +168,12 @@ def _check_heard(channels: NDArray[np.float64]) -> None:
     if clipped > CLIPPED_FRACTION:
         raise UnusableRecordingError(
             Unusable.CLIPPED,
-            f"{clipped:.1%} of its samples are at full scale; {CLIPPED_FRACTION:.1%} is the most",
+            f"{clipped:.1%} of its samples are at full scale; the limit is {CLIPPED_FRACTION:.1%}",
         )
 
 
 def _resample(mono: NDArray[np.float64], wanted: int) -> NDArray[np.float64]:
-    """One second at a rate → one second at one that is not above it, by its spectrum."""
+    """Resample one second to a rate that is not above its own, by its spectrum."""
     if len(mono) == wanted:
         return mono
     band = np.fft.rfft(mono)[: wanted // 2 + 1]

@@ -1,6 +1,6 @@
-"""What a phone hears, each second once, however often it is killed and started again.
+"""A phone's hearing: each second once, however often it is killed and started again.
 
-Under another encoder it hears anew what its sources still have.
+Under another encoder it hears again whatever its sources still have.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Second:
     """One second of sound.
 
     Attributes:
-        name: of this second, among all that a phone will ever hear.
-        label: what its source says about it.
+        name: Name of this second, unique among all that a phone will ever hear.
+        label: Label that its source gives it.
     """
 
     name: str
@@ -37,30 +37,30 @@ class Second:
 
 
 class Source(Protocol):
-    """Where sound comes from."""
+    """A source of sound."""
 
     def seconds(self) -> Sequence[Second]:
-        """What there is to hear."""
+        """Return the seconds that there are to hear."""
 
     def read(self, second: Second) -> tuple[NDArray[np.float32], int]:
-        """The sound of one second: float32 (samples, channels), and samples per second."""
+        """Return the sound of one second: float32 (samples, channels), and samples per second."""
 
 
 @dataclass
 class Hearing:
-    """Lets a phone hear, and label, what it has not heard yet.
+    """Hearing of a phone, which hears, and labels, what it has not heard yet.
 
     Attributes:
-        phone: hears.
-        store: the phone's; remembers what was heard.
-        most: recordings that the phone holds, at most; None for no limit.
-        labelled: fraction of the recordings that get a label.
-        seed: chooses which seconds are heard and labelled, and nothing else; by default they
-            differ from start to start.
-        ask: the label of a second; by default what its source says.
+        phone: Phone that hears.
+        store: Store of the phone, which remembers what was heard.
+        most: Most recordings that the phone holds; None for no limit.
+        labelled: Fraction of the recordings that get a label.
+        seed: Seed for the choice of the seconds that are heard and labelled, and for nothing else;
+            by default they differ from start to start.
+        ask: Function that labels a second; by default its source's label is used.
 
     Raises:
-        InvalidInputError: `labelled` is no fraction, or `most` is negative.
+        InvalidInputError: `labelled` is not from 0 to 1, or `most` is negative.
     """
 
     phone: Phone
@@ -73,18 +73,18 @@ class Hearing:
 
     def __post_init__(self) -> None:
         if not 0 <= self.labelled <= 1:
-            raise InvalidInputError(f"labelled={self.labelled}: a fraction lies between 0 and 1")
+            raise InvalidInputError(f"labelled={self.labelled}: must be from 0 to 1")
         if self.most is not None and self.most < 0:
-            raise InvalidInputError(f"{self.most} recordings: a number from 0 up is accepted")
+            raise InvalidInputError(f"{self.most} recordings: must be at least 0")
         self._draw = os.urandom(16) if self.seed is None else str(self.seed).encode()
 
     def hear(self, source: Source) -> Iterator[Second]:
-        """Hear the source; yields each second that was kept, once it is durable.
+        """Hear the source and yield each second that was kept, once it is durable.
 
         A second that cannot be used (silent, clipped) is left out for good, and another is drawn.
 
         Raises:
-            InvalidInputError: the source cannot be read.
+            InvalidInputError: The source cannot be read.
         """
         digests = self.store.get(HEARD) or b""
         known = {digests[at : at + _DIGEST_BYTES] for at in range(0, len(digests), _DIGEST_BYTES)}
@@ -116,6 +116,6 @@ class Hearing:
         return True
 
     def _number(self, what: str, second: Second) -> int:
-        """Of 64 bits, drawn for this second; the same however many seconds there are."""
+        """Draw a number of 64 bits for this second, the same however many seconds there are."""
         drawn = hashlib.sha256(self._draw + f"/{what}/{second.name}".encode()).digest()
         return int.from_bytes(drawn[:8])

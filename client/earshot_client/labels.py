@@ -1,4 +1,4 @@
-"""What a user is asked about a recording, and how many recordings of a label lie where."""
+"""Polls for a user about a recording, and counts of the recordings of a label by place."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ __all__ = [
 ]
 
 UNLABELLED = -1
-"""The index of a recording that nobody labelled, or whose class a phase does not ask for."""
+"""Index of a recording that nobody labelled, or whose class a phase does not ask for."""
 
 
 @dataclass(frozen=True)
 class Poll:
-    """What an app asks its user after a recording.
+    """Question of an app for its user after a recording.
 
     Attributes:
-        question: the text above the choices.
-        groups: heading → choices, in the order to show them; the answer is one of the choices or
-            a heading, and goes to `Store.label` as it is.
+        question: Text above the choices.
+        groups: Heading → choices, in the order to show them; the answer is one of the choices or a
+            heading, and goes to `Store.label` unchanged.
     """
 
     question: str
@@ -44,7 +44,7 @@ class Poll:
 
     @classmethod
     def of(cls, hierarchy: LabelHierarchy, question: str = "Where have you been?") -> Poll:
-        """The poll of a hierarchy: its classes are the headings."""
+        """Return the poll of a hierarchy: its classes are the headings."""
         return cls(question, hierarchy.groups)
 
 
@@ -55,21 +55,21 @@ def label_counts(
     label_total: int,
     geometry: Geometry,
 ) -> NDArray[np.int64]:
-    """How many recordings of each label lie closest to each centroid (Algorithm 1, step 11).
+    """Count the recordings of each label that lie closest to each centroid (Algorithm 1, step 11).
 
     Args:
-        points: floats (recordings, dimensions).
-        labels: integers (recordings,), from 0 to `label_total` - 1, or -1 for a recording without
-            a label, which is not counted.
-        centroids: floats (centroids, dimensions), at least one.
-        label_total: the number of labels.
-        geometry: how distances are taken.
+        points: Floats (recordings, dimensions).
+        labels: Integers (recordings,), from 0 to `label_total` - 1, or -1 for a recording without a
+            label, which is not counted.
+        centroids: Floats (centroids, dimensions), at least one.
+        label_total: Number of labels.
+        geometry: Kind of distance.
 
     Returns:
         int64 (centroids, labels).
 
     Raises:
-        InvalidInputError: the shapes do not fit each other, or a label is out of range.
+        InvalidInputError: The shapes do not fit each other, or a label is out of range.
     """
     if labels.shape != points.shape[:1] or labels.dtype.kind not in "iu":
         raise InvalidInputError(

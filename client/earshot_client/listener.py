@@ -1,4 +1,4 @@
-"""What a phone does by itself, every day: it hears, keeps, forgets and names scenes."""
+"""A phone's daily work by itself: it hears, keeps, forgets and names scenes."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ Sound = tuple[npt.NDArray[np.generic], int]
 
 
 class Listener:
-    """Hears, keeps embeddings for a while, and names scenes; `Phone` also takes part in phases.
+    """A phone that hears, keeps embeddings and names scenes; `Phone` also takes part in phases.
 
     Args:
-        store: keeps everything; closed with the phone.
-        encoder: sound to embeddings.
-        hierarchy: poll choices and their equivalence classes; by default those of the newest phase,
+        store: Store that keeps everything; closed with the phone.
+        encoder: Encoder from sound to embeddings.
+        hierarchy: Poll choices and their equivalence classes; by default those of the newest phase,
             and before the first those of everyday life.
-        random: source of noise.
-        clock: seconds since 1970; replaced in simulations and tests.
-        keep_days: recordings are forgotten after so many days; None keeps them until somebody
-            forgets them.
-        voter: the app's model that labels samples; None: labelled recordings do.
+        random: Source of noise.
+        clock: Clock of the seconds since 1970; replaced in simulations and tests.
+        keep_days: Days after which recordings are forgotten; None keeps them until somebody forgets
+            them.
+        voter: Model of the app that labels samples; with None, the labelled recordings do.
 
     Raises:
-        InvalidInputError: less than a day.
+        InvalidInputError: `keep_days` is less than a day.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Listener:
         voter: Voter | None = None,
     ) -> None:
         if keep_days is not None and keep_days < 1:
-            raise InvalidInputError(f"keep_days={keep_days}: one day is the least")
+            raise InvalidInputError(f"keep_days={keep_days}: must be at least one day")
         self._store = store
         self._encoder = encoder
         self._clock = clock
@@ -80,35 +80,36 @@ class Listener:
         """Keep the embedding of one second of sound, and the day; the samples are not kept.
 
         Args:
-            samples: (n,) or (n, channels), floats in [-1, 1] or integers, at least one second.
-            rate: samples per second.
+            samples: Samples (n,) or (n, channels), floats in [-1, 1] or integers, at least one
+                second.
+            rate: Samples per second.
 
         Returns:
             The recording's number.
 
         Raises:
-            InvalidInputError: samples of another shape or type.
-            UnusableRecordingError: too short, silent, clipped or not finite.
+            InvalidInputError: The samples have another shape or type.
+            UnusableRecordingError: The recording is too short, silent, clipped or not finite.
         """
         return self._keep(samples, rate, self._today())
 
     def contact(
         self, contact: Contact, listen: Callable[[], Sound], *, least: float = CRITICAL_MINUTES
     ) -> int | None:
-        """Hear a second after a critical contact with consent; otherwise nothing happens.
+        """Hear a second after a critical contact with consent; otherwise do nothing.
 
         Args:
-            contact: what the app knows of it.
-            listen: records a second and returns samples and rate, as `hear` takes them; it is
-                called at most once, and not at all unless the contact is critical and the user
-                consents.
-            least: weighted minutes of a critical contact.
+            contact: Contact, as far as the app knows it.
+            listen: Function that records a second and returns samples and rate, as `hear` takes
+                them; it is called at most once, and not at all unless the contact is critical and
+                the user consents.
+            least: Least weighted minutes of a critical contact.
 
         Returns:
             The recording's number; None if nothing was heard.
 
         Raises:
-            UnusableRecordingError: too short, silent, clipped or not finite.
+            UnusableRecordingError: The recording is too short, silent, clipped or not finite.
         """
         if not contact.lets_listen(least):
             return None
@@ -119,35 +120,35 @@ class Listener:
         """Attach the answer of a poll to a recording.
 
         Raises:
-            UnknownLabelError: the choice is not in the hierarchy; says which are.
-            InvalidInputError: no such recording.
+            UnknownLabelError: The choice is not in the hierarchy; the message says which are.
+            InvalidInputError: There is no such recording.
         """
         self._memory.check_choice(choice)
         self._store.label(recording, choice)
 
     @property
     def hierarchy(self) -> LabelHierarchy:
-        """The choices that `label` accepts, and their classes."""
+        """Choices that `label` accepts, and their classes."""
         return self._memory.hierarchy
 
     @property
     def poll(self) -> Poll:
-        """What to ask the user after a recording: the choices of `hierarchy`."""
+        """Poll for the user after a recording: the choices of `hierarchy`."""
         return Poll.of(self.hierarchy)
 
     def recordings(self) -> tuple[Recording, ...]:
-        """What this phone keeps, oldest first: number, day, choice, and whether it was counted."""
+        """Return the recordings kept, oldest first: number, day, choice, whether counted."""
         self.expire()
         return self._store.descriptions()
 
     def forget(self, recording: int) -> None:
         """Erase a recording and its choice; they are overwritten in the file before this returns.
 
-        What has left the phone stays where it is, and the answers of a phase that has begun may
-        still count it.
+        What has left the phone cannot be called back, and the answers of a phase that has begun may
+        still count the recording.
 
         Raises:
-            InvalidInputError: no such recording.
+            InvalidInputError: There is no such recording.
         """
         self._store.forget(recording)
 
@@ -161,12 +162,12 @@ class Listener:
         Samples that a labelling phase has named since then count as centroids, too.
 
         Returns:
-            The equivalence class; None where that centroid is unnamed, because no label's votes
-            for it stand clear of the noise.
+            The equivalence class; None where that centroid is unnamed, because no label's votes for
+            it stand clear of the noise.
 
         Raises:
-            UnusableRecordingError: too short, silent, clipped or not finite.
-            WrongStateError: no result of a phase has arrived yet.
+            UnusableRecordingError: The recording is too short, silent, clipped or not finite.
+            WrongStateError: No result of a phase has arrived yet.
         """
         places = self._memory.places
         if places is None:
@@ -176,20 +177,20 @@ class Listener:
 
     @property
     def result(self) -> NamedCentroids | None:
-        """The newest published result, if one has arrived."""
+        """Newest published result, if one has arrived."""
         return self._memory.result
 
     @property
     def labelled(self) -> NamedCentroids | None:
-        """The newest samples that a labelling phase has labelled since that result."""
+        """Newest samples that a labelling phase has labelled since that result."""
         return self._memory.labelled
 
     @property
     def ledger(self) -> Ledger:
-        """Every release that this phone ever made.
+        """Ledger of every release that this phone ever made.
 
         Raises:
-            LostLedgerError: it is not what was written.
+            LostLedgerError: The ledger is not what was written.
         """
         try:
             return Ledger(self._store.ledger())
@@ -208,7 +209,7 @@ class Listener:
         return datetime.fromtimestamp(self._clock(), UTC).date()
 
     def expire(self) -> None:
-        """Forget recordings that are as old as this phone keeps any."""
+        """Forget recordings that have reached the age at which this phone forgets them."""
         if self._keep_days is None:
             return
         today = self._today()

@@ -26,17 +26,17 @@ _BATCH = 32
 
 
 class MissingRuntimeError(LocalError):
-    """The runtime that encoder files need is not installed: the extra [phone] brings it."""
+    """The lack of the runtime that encoder files need: the extra [phone] brings it."""
 
 
 class LiteRtEncoder:
-    """Embeds with the model of an encoder file, one thread at a time.
+    """Encoder with the model of an encoder file, one thread at a time.
 
     Args:
-        data: of an encoder file.
+        data: Content of an encoder file.
 
     Raises:
-        DamagedEncoderError: it is damaged, or no model that takes spectra and gives embeddings.
+        DamagedEncoderError: The file is damaged, or not a model from spectra to embeddings.
         MissingRuntimeError: LiteRT is not installed.
     """
 
@@ -55,7 +55,7 @@ class LiteRtEncoder:
         """Read an encoder file.
 
         Raises:
-            DamagedEncoderError: there is none that can be read, or it is damaged.
+            DamagedEncoderError: The file cannot be read, or is damaged.
             MissingRuntimeError: LiteRT is not installed.
         """
         try:
@@ -70,10 +70,10 @@ class LiteRtEncoder:
             raise DamagedEncoderError(f"{path}: {error}") from error
 
     def embed(self, samples: NDArray[np.floating]) -> NDArray[np.float32]:
-        """See `Encoder.embed`; louder or softer copies get the same embedding.
+        """Embed seconds of sound; louder or softer copies get the same embedding.
 
         Raises:
-            InvalidInputError: if `samples` has another shape or type, or is not finite.
+            InvalidInputError: `samples` has another shape or type, or is not finite.
         """
         check_seconds(samples, self.rate)
         if not np.isfinite(samples).all():
@@ -86,14 +86,14 @@ class LiteRtEncoder:
 
     @property
     def rate(self) -> int:
-        """Samples per second that it hears."""
+        """Samples per second that the encoder hears."""
         return self._spectrum.rate
 
     def project(self, embeddings: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
-        """See `Encoder.project`: the leading principal coordinates on public sound, whitened.
+        """Project embeddings on the leading principal coordinates of public sound, whitened.
 
         Raises:
-            InvalidInputError: if the shape is another one, or `dimensions` is not 1 to 128.
+            InvalidInputError: The shape is another one, or `dimensions` is not from 1 to 128.
         """
         if embeddings.ndim != 2 or embeddings.shape[1] != DIMENSIONS:
             raise InvalidInputError(
@@ -105,7 +105,7 @@ class LiteRtEncoder:
         return _unit_rows(centred * self._scale[:dimensions])
 
     def start_centroids(self, dimensions: int, count: int) -> NDArray[np.float32]:
-        """See `StartingEncoder.start_centroids`: those of the file's card."""
+        """Return the start centroids of the file's card."""
         return start_centroids.chosen(self._start, self.name, dimensions, count)
 
     def __reduce__(self) -> tuple[type[LiteRtEncoder], tuple[bytes]]:
@@ -114,7 +114,7 @@ class LiteRtEncoder:
 
 
 def spectrum(samples: NDArray[np.floating], of: Spectrum = NARROW) -> NDArray[np.float32]:
-    """What the network is given: `log_mel` of seconds, brought to unit level, of finite floats."""
+    """Return the network's input: `log_mel` of seconds of finite floats, brought to unit level."""
     sound = samples.astype(np.float32)
     level = np.sqrt(np.mean(sound * sound, axis=1, keepdims=True))
     return log_mel(sound / np.maximum(level, SILENT_RMS), of)
@@ -144,7 +144,7 @@ class _Network:
             )
 
     def __call__(self, spectra: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Spectra float32 (batch, 61, 64) → float32 (batch, 128); threads wait for each other."""
+        """Map float32 spectra (batch, 61, 64) → (batch, 128); threads wait for each other."""
         with self._lock:
             if len(spectra) != self._batch:
                 self._resize(len(spectra))
@@ -162,7 +162,7 @@ class _Network:
 
 @contextlib.contextmanager
 def _no_chatter() -> Iterator[None]:
-    """Keep to itself what LiteRT writes to standard error, from C++ and past Python's logging.
+    """Suppress what LiteRT writes to standard error, from C++ and past Python's logging.
 
     Errors do not get lost: they are raised.
     """

@@ -1,4 +1,4 @@
-"""A machine's microphone, second by second (needs the extra `microphone`)."""
+"""The microphone of a machine, second by second (needs the extra `microphone`)."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from earshot_protocol.spectrum import WIDE
 
 
 class MicrophoneError(LocalError):
-    """There is no microphone, or it does not work."""
+    """A microphone that is missing or does not work."""
 
 
 class Microphone:
-    """So many seconds from the default microphone.
+    """Some seconds from the default microphone.
 
     Args:
-        count: how many there are to hear.
+        count: Number of seconds to hear.
     """
 
     def __init__(self, count: int) -> None:
         self._count = count
 
     def seconds(self) -> tuple[Second, ...]:
-        """Seconds that no phone has heard before."""
+        """Return seconds that no phone has heard before."""
         return tuple(Second(f"microphone {secrets.token_hex(8)}") for _ in range(self._count))
 
     def read(self, second: Second) -> tuple[NDArray[np.float32], int]:
         """Record one second, now.
 
         Returns:
-            float32 (16000, 1), and 16000 samples per second: whatever any encoder hears.
+            float32 (16000, 1), and 16000 samples per second: all that any encoder hears.
 
         Raises:
-            MicrophoneError: says what is wrong with it.
+            MicrophoneError: The microphone does not work; the message says why.
         """
         try:
             import sounddevice
@@ -46,10 +46,10 @@ class Microphone:
             raise MicrophoneError(
                 f"no microphone ({error}): {distribution.installation('microphone')}"
             ) from error
-        except OSError as error:  # the Python package is there, and PortAudio is not
+        except OSError as error:  # the Python package is installed, but PortAudio is not
             raise MicrophoneError(
-                f"no microphone: {error}; PortAudio comes with your system, such as by "
-                "`apt install libportaudio2`"
+                f"no microphone: {error}; install PortAudio with your system's packages, for "
+                "example by `apt install libportaudio2`"
             ) from error
         try:
             samples = sounddevice.rec(

@@ -1,7 +1,7 @@
 """The whole participant: a task in, an answer out, and everything it remembers in its store.
 
-Each answer, what it changes and its entry in the ledger reach the store in one transaction before
-the answer is handed out. A phone that is killed at any point goes on from its store: the same task
+Each answer, its changes and its entry in the ledger reach the store in one transaction before the
+answer is handed out. A phone that is killed at any point goes on from its store: the same task
 again gets the same answer again, and nothing is spent twice.
 """
 
@@ -51,44 +51,44 @@ from earshot_protocol.voting.sums import with_noise
 from earshot_protocol.wire import Answer, Ending, Task, encode
 
 SECONDS_BETWEEN_STEPS = 0.0
-"""After an answer: ask again at once, the next step may be open."""
+"""Pause after an answer, in seconds: ask again at once, as the next step may be open."""
 LEAST_WAIT = 1.0
-"""However little a server asks for that has nothing to do."""
+"""Least pause in seconds, even if a server that has nothing to do asks for less."""
 SECONDS_AFTER_PHASE = 86_400.0
-"""After a result: ask again the next day."""
+"""Pause after a result, in seconds: ask again the next day."""
 
 _MEMBERSHIP, _ANSWERED = "membership", "answered"
 """Names of stored values: the phase under way, the last task and its answer."""
 
 
 class _Membership(msgspec.Struct, frozen=True):
-    """The phase that this phone takes part in."""
+    """Membership of this phone in the phase that it takes part in."""
 
     phase: bytes
     index: int
     parameters: AnyParameters
     part: str = msgspec.field(default="", name="vote")
-    """The part whose secure sum is under way."""
+    """Part whose secure sum is under way."""
     weight: int = 1
-    """How often this phone's part counts, decided when it joined, by its ledger alone."""
+    """Weight of this phone's part, decided when it joined, by its ledger alone."""
 
 
 class Phone(Listener):
-    """A phone: hears, keeps embeddings, names scenes, and takes part in phases.
+    """A phone that hears, keeps embeddings, names scenes, and takes part in phases.
 
     Args:
-        store: keeps everything; closed with the phone.
-        encoder: sound to embeddings.
-        policy: what this phone agrees to.
-        hierarchy: poll choices and their equivalence classes; by default those of the newest phase,
-            and before the first those of everyday life. In a phase its own decide which class a
-            choice stands for.
-        random: source of the noise; anything but the operating system's is for simulations.
-        summation: how ballots are added up; replaced in simulations only.
-        clock: seconds since 1970; replaced in simulations and tests.
-        uptime: seconds since the system started; likewise.
-        keep_days: recordings are forgotten after so many days; None keeps them.
-        voter: a model that votes in labelling phases; by default the labelled recordings do.
+        store: Store that keeps everything; closed with the phone.
+        encoder: Encoder from sound to embeddings.
+        policy: Limits of what this phone agrees to.
+        hierarchy: Poll choices and their equivalence classes; by default those of the newest phase,
+            and before the first those of everyday life. Within a phase the phase's own decide which
+            class a choice stands for.
+        random: Source of the noise; anything but the operating system's is for simulations.
+        summation: Summation of ballots; replaced in simulations only.
+        clock: Clock of the seconds since 1970; replaced in simulations and tests.
+        uptime: Clock of the seconds since the system started; replaced in simulations and tests.
+        keep_days: Days after which recordings are forgotten; None keeps them.
+        voter: Model that votes in labelling phases; by default the labelled recordings do.
     """
 
     def __init__(
@@ -129,22 +129,22 @@ class Phone(Listener):
         """Open, or create, the phone that lives in an encrypted file.
 
         Args:
-            path: of the file.
+            path: Path of the file.
             key: 32 secret bytes, from the platform's key store.
-            encoder: sound to embeddings, the name of a shipped encoder such as "contrast-2", or
-                the path of an encoder file; the default encoder if left out. Under another than
-                before the phone forgets its recordings.
-            policy: what this phone agrees to.
-            hierarchy: poll choices and their equivalence classes; by default those of the newest
+            encoder: Encoder from sound to embeddings, the name of a shipped encoder such as
+                "contrast-2", or the path of an encoder file; the default encoder if left out. Under
+                another encoder than before the phone forgets its recordings.
+            policy: Limits of what this phone agrees to.
+            hierarchy: Poll choices and their equivalence classes; by default those of the newest
                 phase, and before the first those of everyday life.
-            keep_days: recordings are forgotten after so many days; None keeps them.
-            voter: a model that votes in labelling phases; by default the labelled recordings do.
+            keep_days: Days after which recordings are forgotten; None keeps them.
+            voter: Model that votes in labelling phases; by default the labelled recordings do.
 
         Raises:
-            WrongKeyError: the file was made under another key.
-            DamagedStoreError: the file is not what a phone wrote.
-            DamagedEncoderError: the encoder file is damaged.
-            MissingRuntimeError: an encoder file needs LiteRT, which is not installed.
+            WrongKeyError: The file was made under another key.
+            DamagedStoreError: The file is not what a phone wrote.
+            DamagedEncoderError: The encoder file is damaged.
+            MissingRuntimeError: An encoder file needs LiteRT, which is not installed.
         """
         return cls(
             EncryptedStore(path, key),
@@ -164,8 +164,8 @@ class Phone(Listener):
             Seconds after which to call again.
 
         Raises:
-            RefusedError: the server asks for what this phone's policy forbids.
-            RemoteError: the server's task makes no sense to this phone.
+            RefusedError: The server asks for something that this phone's policy forbids.
+            RemoteError: The server's task makes no sense to this phone.
         """
         task = transport.task()
         try:
@@ -180,20 +180,20 @@ class Phone(Listener):
 
     @property
     def shortfall(self) -> str:
-        """What its part in the phase under way lacks, recordings or labels; empty if nothing."""
+        """Recordings or labels that its part in the phase under way lacks; empty if nothing."""
         member = self._membership()
         return "" if member is None else kind_of(member.parameters).shortfall(self._memory)
 
     def answer(self, task: Task) -> Answer | None:
-        """Answer a task; None where it asks for nothing.
+        """Answer a task; return None where it asks for nothing.
 
         A task that was answered before gets the same answer, and costs nothing.
 
         Raises:
-            RefusedError: the task asks for what this phone's policy forbids.
-            UnexpectedMessageError: the task does not fit what this phone is doing.
-            MalformedMessageError: a matrix whose data do not fill it, or are not finite.
-            TooManyDropoutsError: too few neighbours remain.
+            RefusedError: The task asks for something that this phone's policy forbids.
+            UnexpectedMessageError: The task does not fit what this phone is doing.
+            MalformedMessageError: The data of a matrix do not fill it, or are not finite.
+            TooManyDropoutsError: Too few neighbours remain.
         """
         self.expire()
         if isinstance(task, Wait):
@@ -240,7 +240,7 @@ class Phone(Listener):
             self._record(member, part.mechanisms)
             return contribution
         if not (isinstance(part, SecureSum) and isinstance(task, SumPartTask)):
-            raise UnexpectedMessageError(f"'{part.name}' is no secure sum")
+            raise UnexpectedMessageError(f"'{part.name}' is not a secure sum")
         return self._begin_sum(member, part, member.weight * contribution, task)
 
     def _join(self, task: PartTask, parameters: Parameters) -> _Membership:
@@ -290,7 +290,7 @@ class Phone(Listener):
     def _answer_sum(
         self, member: _Membership, participant: Participant, task: SumTask
     ) -> SumAnswer:
-        """Answer one round; what leaves the phone in it is in the ledger before the answer is."""
+        """Answer one round; enter what leaves the phone in it into the ledger first."""
         part, current = member.parameters.plan().part(member.part), participant.round
         answer = participant.answer(task)
         if isinstance(part, SecureSum) and part.carries_input(current):
@@ -302,7 +302,7 @@ class Phone(Listener):
         return answer
 
     def _finish(self, ending: Ending) -> None:
-        """Keep what matters of a phase and forget it; another one that is under way goes on."""
+        """Keep what matters of a phase and forget it; another one under way goes on."""
         kind = kind_ending(ending)
         if kind is not None:
             kind.finish(self._memory, ending)
@@ -323,7 +323,7 @@ class Phone(Listener):
     # ------------------------------------------------------------------------------ memory
 
     def expire(self) -> None:
-        """Forget what has been kept for long enough, a phase whose sum nobody goes on with too."""
+        """Forget what was kept for long enough, and a phase whose sum nobody goes on with."""
         super().expire()
         if self._sums.expired:
             self.leave_phase()
@@ -332,8 +332,8 @@ class Phone(Listener):
         """Start anew under another encoder than before.
 
         Embeddings of two encoders do not compare: the old ones, the centroids published for them
-        and a phase that is under way are of no use to anybody. The sound is gone, but what a
-        source still has may be heard again. What was released stays in the ledger.
+        and a phase that is under way are of no use to anybody. The sound is gone, but sources that
+        still have it may be heard again. Entries of the ledger stay.
         """
         name = self._encoder.name.encode()
         before = self._store.get(ENCODER)
@@ -348,7 +348,7 @@ class Phone(Listener):
             self._store.put(ENCODER, name)
 
     def _membership(self) -> _Membership | None:
-        """The phase under way; none, where a former release agreed to what none is now."""
+        """Return the membership; None if there is none, or a former release's is invalid now."""
         saved = self._store.get(_MEMBERSHIP)
         if saved is None:
             return None
@@ -364,7 +364,7 @@ class Phone(Listener):
 
     @property
     def today(self) -> date:
-        """The day to which its budgets count, in UTC, whatever its clock says."""
+        """Day to which the phone's budgets count, in UTC, whatever its clock says."""
         return self._calendar.today()
 
     def _record(self, member: _Membership, steps: Collection[str]) -> None:

@@ -1,4 +1,4 @@
-"""What this phone agrees to: it checks whatever a server asks for and refuses by name.
+"""The policy of a phone: it checks every request of a server and refuses by name.
 
 A phase whose noise is too small, whose crowd is too thin or whose secure sum is too weak gets no
 answer, whoever asks. The limits and their defaults are published (`earshot_protocol`'s
@@ -22,14 +22,14 @@ from earshot_protocol.secure_sum.parameters import SumParameters
 
 @dataclass(frozen=True)
 class Policy(Limits):
-    """The limits that this phone keeps, see `Limits`, and whether it says by which it refuses.
+    """The limits that this phone keeps, see `Limits`, and whether it names the one it refuses by.
 
     Attributes:
-        tell_refusals: whether the server is told the name of the rule by which this phone refuses
-            a phase, once, and nothing else; so operators learn why their phases fail.
+        tell_refusals: Whether the server is told the name of the rule by which this phone refuses a
+            phase, once, and nothing else; so operators learn why their phases fail.
 
     Raises:
-        InvalidParametersError: a limit is negative or not a number.
+        InvalidParametersError: A limit is negative or not a number.
     """
 
     tell_refusals: bool = True
@@ -37,16 +37,17 @@ class Policy(Limits):
     def check_phase(
         self, parameters: Parameters, ledger: Ledger, today: date, recordings: int = 0
     ) -> None:
-        """Refuse a phase before anything of it is released.
+        """Refuse a phase before anything is released in it.
 
         Args:
-            parameters: what the server proposes.
-            ledger: everything that this phone ever released.
-            today: in UTC.
-            recordings: that this phone holds.
+            parameters: Parameters that the server proposes.
+            ledger: Everything that this phone ever released.
+            today: Present day, in UTC.
+            recordings: Number of recordings that this phone holds.
 
         Raises:
-            RefusedError: names the rule, the value and what would be accepted.
+            RefusedError: The phase breaks a rule; the message names it, the value and what would be
+                accepted.
         """
         _raise_first(self.refusals_of_phase(parameters, ledger, today, recordings))
 
@@ -56,13 +57,14 @@ class Policy(Limits):
         """Refuse to release more than is left, whatever was agreed to when the phase began.
 
         Args:
-            phase: in which it would be released.
-            expenses: what it costs, in every unit.
-            ledger: everything that this phone ever released.
-            today: in UTC.
+            phase: Phase in which the release would be made.
+            expenses: Costs of the release, in every unit.
+            ledger: Everything that this phone ever released.
+            today: Present day, in UTC.
 
         Raises:
-            RefusedError: names the rule, the value and what would be accepted.
+            RefusedError: The release breaks a rule; the message names it, the value and what would
+                be accepted.
         """
         _raise_first(self.refusals_of_cost(expenses, ledger, today, phase))
 
@@ -70,11 +72,12 @@ class Policy(Limits):
         """Refuse a secure sum that is weaker than the phase or this policy asks for.
 
         Args:
-            parameters: of the phase, accepted by `check_phase`.
-            sum_parameters: what the server proposes for one of its sums.
+            parameters: Parameters of the phase, accepted by `check_phase`.
+            sum_parameters: Parameters that the server proposes for one of its sums.
 
         Raises:
-            RefusedError: names the rule, the value and what would be accepted.
+            RefusedError: The sum breaks a rule; the message names it, the value and what would be
+                accepted.
         """
         _raise_first(self.refusals_of_sum(parameters, sum_parameters))
 
@@ -83,12 +86,12 @@ def check_unreleased(ledger: Ledger, phase: bytes, steps: Collection[str]) -> No
     """Refuse to release anything twice.
 
     Args:
-        ledger: everything that this phone ever released.
-        phase: in which it would be released.
-        steps: of the phase, by name.
+        ledger: Everything that this phone ever released.
+        phase: Phase in which the release would be made.
+        steps: Steps of the phase, by name.
 
     Raises:
-        RefusedError: one of them is in the ledger.
+        RefusedError: One of the steps is in the ledger.
     """
     try:
         ledger.check_unreleased(phase, steps)

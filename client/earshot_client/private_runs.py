@@ -18,6 +18,7 @@ from earshot_client.clustering import (
     sphere_grid,
 )
 from earshot_protocol.geometry import Geometry, nearest
+from earshot_protocol.overriding import override
 from earshot_protocol.privacy.coins import geometric
 from earshot_protocol.privacy.local_mechanisms import (
     BestGaussianLloyd,
@@ -28,17 +29,18 @@ from earshot_protocol.privacy.local_mechanisms import (
 from earshot_protocol.randomness import RandomBytes
 
 _SECRET_BITS = 40
-"""The work done tells of the number of runs with a probability of 2^-40 at most."""
+"""Bits σ: the work done reveals something of the number of runs with a probability of at most
+2^-σ."""
 
 
 def clustering_by(
     mechanism: LaplaceLloyd | GaussianLloyd | BestLaplaceLloyd | BestGaussianLloyd,
     local_centroids: int,
 ) -> LocalClustering:
-    """What a mechanism pays for.
+    """Return the clustering that a mechanism pays for.
 
     Raises:
-        InvalidParametersError: `local_centroids` is no whole number above 0.
+        InvalidParametersError: `local_centroids` is not a whole number above 0.
     """
     match mechanism:
         case LaplaceLloyd():
@@ -50,12 +52,13 @@ def clustering_by(
 
 
 @dataclass(frozen=True)
-class BestOfRuns:
+class BestOfRuns(LocalClustering):
     """Runs of a private clustering, of which the one with the best noisy score is released.
 
     Attributes:
-        each: one run.
-        mechanism: the cost of all, the noise on the scores, and how many runs there are.
+        each: Clustering of one run.
+        mechanism: Mechanism with the cost of all runs, the noise on the scores, and the number of
+            runs.
     """
 
     each: LocalClustering
@@ -63,17 +66,19 @@ class BestOfRuns:
 
     @property
     def computed(self) -> int:
-        """How many runs are computed at least, though most count for nothing.
+        """Least number of runs that are computed, though most count for nothing.
 
-        How long a phone takes would tell how many runs its answer is the best of, and the proof
-        wants that secret. So many are exceeded with probability 2^-40, and only then is it longer.
+        The time that a phone takes would tell how many runs its answer is the best of, and the
+        proof needs that secret. This number is exceeded with probability 2^-40, and only then is
+        the time longer.
         """
         return math.ceil(_SECRET_BITS * math.log(2) / -math.log1p(-1 / self.mechanism.runs))
 
+    @override
     def cluster(
         self, points: npt.ArrayLike, random: RandomBytes = os.urandom
     ) -> npt.NDArray[np.float32]:
-        """See `LocalClustering.cluster`: the run with the largest noisy score, of equals the first.
+        """Return the centroids of the run with the largest noisy score, of equals the first.
 
         A score is a whole number that one recording moves by at most `GRID`.
         """
@@ -100,19 +105,20 @@ class BestOfRuns:
 
 
 def quality(points: npt.ArrayLike, centroids: npt.ArrayLike, geometry: Geometry) -> int:
-    """How well centroids describe points: each adds from 0 (far) to `GRID` (at its centroid).
+    """Score how well centroids describe points: each adds from 0 (far) to `GRID` (at its centroid).
 
-    On the sphere what a point adds falls with the cosine of its angle to the nearest centroid, and
-    is 0 from a right angle on. In the box [−1, 1]^d it falls with the squared distance, and is 0
+    On the sphere a point's share falls with the cosine of its angle to the nearest centroid, and is
+    0 from a right angle on. In the box [−1, 1]^d it falls with the squared distance, and is 0
     beyond half the side of the cells into which k centroids would cut the box evenly.
 
     Args:
-        points: shape (recordings, dimensions); none is fine.
-        centroids: shape (centroids, dimensions), of length one where the geometry is spherical.
-        geometry: how distances are taken.
+        points: Points of shape (recordings, dimensions); there may be none.
+        centroids: Centroids of shape (centroids, dimensions), of length one where the geometry is
+            spherical.
+        geometry: Kind of distance.
 
     Raises:
-        InvalidInputError: points that are not a finite matrix.
+        InvalidInputError: The points are not a finite matrix.
     """
     spherical = geometry is Geometry.SPHERICAL
     rows = (sphere_grid if spherical else box_grid)(points) / GRID
@@ -120,7 +126,7 @@ def quality(points: npt.ArrayLike, centroids: npt.ArrayLike, geometry: Geometry)
     reach = 2.0 if spherical else len(places) ** (-2 / places.shape[1])
     owner = nearest(rows, places, geometry)
     squares = np.zeros(len(rows))
-    # Element by element, so that what a point adds does not depend on which others there are.
+    # Element by element, so that a point's share does not depend on the other points.
     for row, place in zip(rows.T, places.T, strict=True):
         squares += (row - place[owner]) ** 2
     each = np.rint(GRID * np.clip(1 - squares / reach, 0, 1))

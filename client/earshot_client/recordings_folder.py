@@ -1,4 +1,4 @@
-"""A folder of sound files, second by second: what a reference phone hears instead of its owner."""
+"""A folder of sound files, second by second: a reference phone hears it instead of its owner."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import RATES
 
 SUFFIXES = (".flac", ".ogg", ".wav")
-"""Files that are read, whatever the case of the suffix."""
+"""Suffixes of the files that are read, in upper or lower case."""
 
-LAYOUT = f"accepted are FOLDER/NAME and FOLDER/CLASS/NAME, NAME ending in {', '.join(SUFFIXES)}"
+LAYOUT = f"give FOLDER/NAME or FOLDER/CLASS/NAME, where NAME ends in {', '.join(SUFFIXES)}"
 
 
 _MOST_NAMED = 5
 
 
 class FolderError(InvalidInputError):
-    """A folder that is missing, holds no sound, or not all that the encoder hears."""
+    """A folder that is missing, holds no sound, or lacks some of what the encoder hears."""
 
 
 class UnreadableFileError(InvalidInputError):
@@ -43,18 +43,18 @@ class _Place:
 class RecordingsFolder:
     """The whole seconds of every sound file in a folder and in its sub-folders.
 
-    A second is labelled with the sub-folder's name, or else the file's, where that is a choice of
-    a poll; case, numbers at either end and what separates words do not matter.
+    A second is labelled with the sub-folder's name, or else the file's, where that is a choice of a
+    poll; case, numbers at either end and the separators of words do not matter.
 
     Args:
-        folder: holds sound files, or one sub-folder per class with sound files in it.
-        hierarchy: the choices.
-        least: samples per second that a file must have; see `encoder.rate_of`.
+        folder: Folder of sound files, or of one sub-folder per class with sound files in it.
+        hierarchy: Hierarchy of the choices.
+        least: Least samples per second of a file; see `encoder.rate_of`.
 
     Raises:
-        FolderError: there is no such folder, no sound file in it, or files have fewer samples per
-            second; names the first of them.
-        UnreadableFileError: a file does not decode.
+        FolderError: There is no such folder, no sound file in it, or files have fewer samples per
+            second; the message names the first of them.
+        UnreadableFileError: A file does not decode.
     """
 
     def __init__(self, folder: Path, hierarchy: LabelHierarchy, least: int = RATES[0]) -> None:
@@ -80,17 +80,17 @@ class RecordingsFolder:
             )
 
     def seconds(self) -> tuple[Second, ...]:
-        """All seconds, file by file in the order of their names."""
+        """Return all seconds, file by file in the order of their names."""
         return tuple(self._places)
 
     def read(self, second: Second) -> tuple[NDArray[np.float32], int]:
-        """The sound of one second.
+        """Return the sound of one second.
 
         Returns:
             float32 (rate, channels) in [-1, 1], and the samples per second.
 
         Raises:
-            UnreadableFileError: the file does not decode.
+            UnreadableFileError: The file does not decode.
         """
         place = self._places[second]
         samples, _ = _decoded(
@@ -124,6 +124,6 @@ def _decoded(path: Path, function: str, *values: object, **options: object) -> A
 
 
 def _plain(name: str) -> str:
-    """Words of a name: `03-Train_station-2` and `train station` are the same."""
+    """Return the words of a name: `03-Train_station-2` and `train station` are the same."""
     words = re.sub(r"[\W_]+", " ", name.casefold())
     return re.sub(r"^[\d ]+|[\d ]+$", "", words)

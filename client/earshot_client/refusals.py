@@ -1,4 +1,4 @@
-"""What a phone says of its refusals: to the server the rule's name, once per phase, no more."""
+"""A phone's report of a refusal to the server: the rule's name, once per phase, and no more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from earshot_protocol.phases.plan import PartTask
 from earshot_protocol.wire import Task
 
 _TOLD = "told of refusal"
-"""Name of the stored phase that the server was last told to be refused."""
+"""Name of the stored value with the phase that the server was last told to be refused."""
 
 
 def tell(
@@ -23,11 +23,11 @@ def tell(
     If the server does not listen, nothing is lost: the phone says it when it refuses again.
 
     Args:
-        store: of the phone.
-        transport: to the server.
-        task: that was refused.
-        refused: why.
-        present: the phase that the phone is in, to which a task belongs that names none.
+        store: Store of the phone.
+        transport: Line to the server.
+        task: Task that was refused.
+        refused: Refusal with its rule.
+        present: Phase that the phone is in, to which a task belongs that names none.
     """
     phase = task.phase if isinstance(task, PartTask) else present
     if phase is None or phase == store.get(_TOLD):

@@ -1,4 +1,4 @@
-"""A phone chooses which of its centroids to publish (thesis, Algorithm 1, step 5).
+"""A phone's choice of the centroids that it publishes (thesis, Algorithm 1, step 5).
 
 Three methods behind one interface. All choose one index after the other without replacement, from
 counts that are *monotone*: one recording raises one of them by one and lowers none. For scores that
@@ -27,19 +27,19 @@ Counts = npt.NDArray[np.int64]
 def top_centroids(
     counts: Counts, mechanism: Selection, random: RandomBytes = os.urandom
 ) -> npt.NDArray[np.int64]:
-    """Indices of large counts, chosen one after the other without replacement, each ε-DP.
+    """Return indices of large counts, chosen one by one without replacement, each ε-DP.
 
     Args:
-        counts: whole numbers of shape (centroids,), monotone.
-        mechanism: the method, ε of each choice, and how many there are.
-        random: source of bytes; a seeded one belongs in simulations only.
+        counts: Whole numbers of shape (centroids,), monotone.
+        mechanism: Mechanism with the method, ε of each choice, and the number of choices.
+        random: Source of bytes; a seeded one belongs in simulations only.
 
     Returns:
         Distinct indices, int64 of shape (repeats,), in the order in which they were chosen.
 
     Raises:
-        InvalidInputError: counts that are not a vector of whole numbers.
-        InvalidParametersError: more to choose than there are.
+        InvalidInputError: The counts are not a vector of whole numbers.
+        InvalidParametersError: There are more to choose than there are counts.
     """
     counts = np.asarray(counts)
     if counts.ndim != 1 or counts.dtype.kind not in "iu":
@@ -58,28 +58,28 @@ def top_centroids(
 
 
 def _noisy_max(counts: Counts, epsilon: float, random: RandomBytes) -> int:
-    """The largest count after discrete Laplace noise of scale 1/ε; of equals the first.
+    """Choose the largest count after discrete Laplace noise of scale 1/ε; of equals the first.
 
     The proof for continuous noise (Dwork and Roth 2014, Claim 3.9) carries over: fix the noise of
-    the others, then i wins for its own noise ≥ t, an integer that depends on the tie order.
-    A neighbour's counts move t by at most one, and P(noise ≥ t + 1) ≥ e^-ε P(noise ≥ t).
+    the others, then i wins for its own noise ≥ t, an integer that depends on the tie order. A
+    neighbour's counts move t by at most one, and P(noise ≥ t + 1) ≥ e^-ε P(noise ≥ t).
     """
     return int(np.argmax(counts + discrete_laplace(1 / epsilon, counts.shape, random)))
 
 
 def _permute_and_flip(counts: Counts, epsilon: float, random: RandomBytes) -> int:
-    """In random order, the first whose coin of probability exp(−ε (largest − count)) is heads.
+    """Choose, in random order, the first whose coin, exp(−ε (largest − count)), is heads.
 
-    McKenna and Sheldon (NeurIPS 2020), Algorithm 1 with the rate for monotone counts. The order is
-    independent of the coins, so the first of the heads is any of them with equal probability; the
-    largest count always is one.
+    The coin of a count has that probability: McKenna and Sheldon (NeurIPS 2020), Algorithm 1 with
+    the rate for monotone counts. The order is independent of the coins, so the first of the heads
+    is any of them with equal probability; the largest count always is one.
     """
     heads = [i for i, steps in enumerate(_behind(counts)) if bernoulli_exp(epsilon, steps, random)]
     return heads[uniform_below(len(heads), random)]
 
 
 def _exponential(counts: Counts, epsilon: float, random: RandomBytes) -> int:
-    """One with probability proportional to exp(ε · count).
+    """Choose one with probability proportional to exp(ε · count).
 
     Repeated without replacement this is the law of the largest counts after Gumbel noise of scale
     1/ε, drawn once (Durfee and Rogers, NeurIPS 2019, Lemma 4.2), without any real-valued noise.
@@ -98,6 +98,6 @@ _METHODS: Mapping[SelectionMethod, Callable[[Counts, float, RandomBytes], int]] 
 
 
 def _behind(counts: Counts) -> list[int]:
-    """How far each count is behind the largest."""
+    """Return how far each count is behind the largest."""
     behind: list[int] = (counts.max() - counts).tolist()
     return behind

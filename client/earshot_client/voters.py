@@ -1,7 +1,7 @@
-"""Who votes on a phone where samples are to be labelled: a model of the app's, or its recordings.
+"""Voters of a phone where samples are to be labelled: a model of the app's, or its recordings.
 
-Whatever a voter answers, and whether it answers at all, what leaves the phone is a ballot in a
-secure sum: no voter can cost more than another.
+Whatever a voter answers, and whether it answers at all, a ballot in a secure sum leaves the phone:
+no voter can cost more than another.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import unit_rows
 
 NEIGHBOURS = 5
-"""Of a sample, that vote on it."""
+"""Number of a sample's neighbours that vote on it."""
 LEAST_LIKENESS = 0.5
-"""The cosine below which a recording is no neighbour, however far apart all of them are."""
+"""Cosine below which a recording is not a neighbour, however far apart all of them are."""
 REACH = 3.0
-"""How far neighbours are at most, in distances from a recording to the one that is most like it. A
-phone that has heard nothing like a sample knows nothing of it, and should not vote: many that have
-not outvote the few that have. Of a simulated crowd that knows 34 of 100 pairs of phone and sample,
-28 to 31 vote so, on points and on sound alike (docs/simulating.md)."""
+"""Largest distance of neighbours, as a multiple of the distance from a recording to the one that is
+most like it. A phone that has heard nothing like a sample knows nothing of it, and should not vote:
+many that have not outvote the few that have. In a simulated crowd that knows 34 of 100 pairs of
+phone and sample, 28 to 31 vote so, on points and on sound alike (docs/simulating.md)."""
 _COMPARED = 500
-"""Recordings, the newest, from which that distance is taken."""
+"""Number of recordings, the newest, from which that distance is taken."""
 
 Points = npt.NDArray[np.float32]
 
@@ -36,29 +36,29 @@ class Voter(Protocol):
 
     @property
     def classes(self) -> Sequence[str]:
-        """All that it can answer: classes of environments, or choices that stand for them."""
+        """Possible answers: classes of environments, or choices that stand for them."""
 
     def answers(self, samples: Points) -> Sequence[str | None]:
-        """What each sample is.
+        """Name each sample.
 
         Args:
             samples: float32 (samples, dimensions), unit rows in the encoder's projection.
 
         Returns:
-            For each sample one of its classes; None where it abstains.
+            One of the voter's classes for each sample; None where it abstains.
         """
 
 
 @dataclass(frozen=True)
 class NearestRecordings:
-    """The label that most of the nearest labelled recordings have; without any near, none.
+    """A voter with the label that most of the nearest recordings have; without any near, none.
 
-    Of equally frequent ones that of the nearest.
+    Among equally frequent labels, that of the nearest recording wins.
 
     Attributes:
-        points: float32 (recordings, dimensions).
-        labels: of each.
-        reach: how far a sample's neighbours may be: the distance of unit vectors.
+        points: Points of the recordings, float32 (recordings, dimensions).
+        labels: Label of each recording.
+        reach: Largest distance of a sample's neighbours, that of unit vectors.
     """
 
     points: Points
@@ -67,11 +67,11 @@ class NearestRecordings:
 
     @classmethod
     def of(cls, points: Points, labels: Sequence[str | None]) -> Self:
-        """Of what a phone has heard, labelled or not.
+        """Make a voter from a phone's recordings, labelled or not.
 
         Args:
             points: float32 (recordings, dimensions), oldest first.
-            labels: of each; None where it has none.
+            labels: Label of each recording; None where it has none.
         """
         known = [(place, label) for place, label in enumerate(labels) if label is not None]
         own = points[[place for place, _ in known]]
@@ -79,11 +79,11 @@ class NearestRecordings:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """See `Voter.classes`."""
+        """Labels of the recordings, each once."""
         return tuple(dict.fromkeys(self.labels))
 
     def answers(self, samples: Points) -> list[str | None]:
-        """See `Voter.answers`."""
+        """Name each sample by its nearest recordings; None where none is near."""
         if not self.labels:
             return [None] * len(samples)
         likeness = _unit(samples) @ _unit(self.points).T
@@ -98,7 +98,7 @@ class NearestRecordings:
 
 
 def _reach(points: Points) -> float:
-    """`REACH` times how far it is, in the median, from a recording to the one most like it."""
+    """Return `REACH` times the median distance from a recording to the one most like it."""
     if len(points) < 2:
         return 2.0
     rows = _unit(points)
@@ -109,10 +109,10 @@ def _reach(points: Points) -> float:
 
 
 def asked(voter: Voter, samples: Points) -> list[str | None]:
-    """What a voter answers, checked.
+    """Return a voter's answers, checked.
 
     Raises:
-        InvalidInputError: not one answer for each sample, or one that is none of its classes.
+        InvalidInputError: There is not one answer for each sample, or one is not of its classes.
     """
     answers = list(voter.answers(_unit(samples).astype(np.float32)))
     if len(answers) != len(samples):
@@ -123,7 +123,7 @@ def asked(voter: Voter, samples: Points) -> list[str | None]:
     unknown = set(answers) - {*voter.classes, None}
     if unknown:
         raise InvalidInputError(
-            f"a voter answered {', '.join(sorted(map(repr, unknown)))}, which is none of its "
+            f"a voter answered {', '.join(sorted(map(repr, unknown)))}, not one of its "
             f"classes: {', '.join(voter.classes)}"
         )
     return answers

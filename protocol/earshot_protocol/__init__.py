@@ -1,1 +1,1 @@
-"""What phone and server must agree on: messages, parameters, the secure sum, private mechanisms."""
+"""Shared protocol of phone and server: messages, parameters, the secure sum, private mechanisms."""

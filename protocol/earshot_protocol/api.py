@@ -1,6 +1,6 @@
-"""What travels over HTTP beside tasks and answers: enrolment, problems, and what operators say.
+"""Bodies that travel over HTTP beside tasks and answers: enrolment, problems, operators' requests.
 
-Bodies are MessagePack or JSON, told apart by their content type; in JSON, bytes are base64.
+They are MessagePack or JSON, told apart by their content type; in JSON, bytes are base64.
 """
 
 from __future__ import annotations
@@ -38,41 +38,41 @@ PRIVACY = "/v1/privacy"
 OPENAPI = "/v1/openapi.json"
 
 NEW_PHONE = "new"
-"""The `keyid` of a phone that enrols."""
+"""`keyid` of a phone that enrols."""
 PROBLEM_PREFIX = "urn:earshot:problem:"
-"""Of every problem's `type`."""
+"""Prefix of every problem's `type`."""
 
 LARGEST_SMALL_BODY = 64 * 2**10
-"""Bytes of every request that is not an answer, an enrolment or the start of a phase."""
+"""Most bytes of a request that is not an answer, an enrolment or the start of a phase."""
 LARGEST_START = 4 * 2**20
-"""Bytes of an operator's request to start a phase, whose parameters may hold samples."""
+"""Most bytes of an operator's request to start a phase, whose parameters may hold samples."""
 LARGEST_ENROLMENT = 32 * 2**10
-"""Bytes of a request from somebody who is not known yet."""
+"""Most bytes of a request from somebody who is not known yet."""
 LARGEST_INVITED = 10**8
 LONGEST_GATHERING = 365 * 86_400.0
 LARGEST_REFUSAL = 512
-"""Bytes of a refusal."""
+"""Most bytes of a refusal."""
 
 _COHORT = "[a-z0-9][a-z0-9-]{0,31}"
-# In Python, a dollar sign alone takes a line break at the end.
+# In Python, a dollar sign alone also matches before a line break at the end.
 CohortName = Annotated[str, Meta(pattern=rf"^{_COHORT}$(?!\n)")]
-"""Of phones that enrolled with invitations for it: a region, a pilot."""
+"""Name of the group of phones that enrolled with invitations for it: a region, a pilot."""
 OptionalCohort = Annotated[str, Meta(pattern=rf"^({_COHORT})?$(?!\n)")]
 PhaseName = Annotated[str, Meta(max_length=64)]
-"""What an operator calls a phase; not unique. `StartPhase.check_name` says what else it must be."""
+"""Operator's name for a phase, not unique; `StartPhase.check_name` restricts it further."""
 
 
 class _Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What all bodies share: they are immutable and name no unknown fields."""
+    """Base of all bodies: they are immutable and name no unknown fields."""
 
 
 class Enrol(_Body, frozen=True, kw_only=True):
     """A phone asks to be known by its key; the request is signed with it, its `keyid` is `new`."""
 
     public_key: PublicKey
-    """Ed25519."""
+    """Ed25519 public key of the phone."""
     attestation: Annotated[str, line(16_384)]
-    """What the server's attestation asks for; by default an invitation code."""
+    """Proof that the server's attestation asks for; by default an invitation code."""
 
 
 class Enrolled(_Body, frozen=True, kw_only=True):
@@ -106,18 +106,18 @@ class Problem(_Body, frozen=True, kw_only=True, omit_defaults=True):
     status: int
     detail: str = ""
     now: Annotated[float, Meta(ge=0, lt=1e12)] | None = None
-    """The server's clock in seconds since 1970, where a signature was stale."""
+    """Time on the server's clock, in seconds since 1970, where a signature was stale."""
 
 
 class Invite(_Body, frozen=True, kw_only=True):
     """An operator asks for an invitation code."""
 
     uses: Annotated[int, Meta(ge=1, le=LARGEST_INVITED)] = 1
-    """Phones that may enrol with it."""
+    """Number of phones that may enrol with the code."""
     days: Annotated[float, Meta(gt=0, le=3650)] = 30.0
-    """How long it is valid."""
+    """Days for which the code is valid."""
     cohort: OptionalCohort = ""
-    """To which the phones belong that enrol with it; empty: to none."""
+    """Cohort of the phones that enrol with the code; empty for none."""
 
 
 class Invitation(_Body, frozen=True, kw_only=True):
@@ -126,7 +126,7 @@ class Invitation(_Body, frozen=True, kw_only=True):
     code: str
     uses: int
     expires: float
-    """Seconds since 1970."""
+    """End of validity, in seconds since 1970."""
     cohort: OptionalCohort = ""
 
 
@@ -134,24 +134,25 @@ class StartPhase(_Body, frozen=True, kw_only=True):
     """An operator starts a phase: it gathers phones, then runs with those that have joined."""
 
     parameters: AnyParameters
-    """`phones` is how many are wanted; the phase starts as soon as they have joined."""
+    """Parameters of the phase; it starts as soon as `phones` phones, those wanted, have joined."""
     least_phones: Annotated[int, Meta(ge=3, le=10**8)] | None = None
-    """What must have joined when the gathering ends; by default all that are wanted."""
+    """Phones that must have joined when the gathering ends; by default all that are wanted."""
     gather_seconds: Annotated[float, Meta(gt=0, le=LONGEST_GATHERING)] = 86_400.0
     name: PhaseName = ""
-    """What people call it; results carry it in public."""
+    """Name for people; results carry it in public."""
     cohorts: Annotated[tuple[CohortName, ...], Meta(max_length=64)] = ()
-    """The phase gathers phones of these alone; none named: any phone."""
+    """Cohorts from which alone the phase gathers phones; if empty, any phone may join."""
     anyway: bool = False
-    """Start it even if default phones refuse it, or a cohort has no phones."""
+    """Start the phase even if default phones refuse it or a cohort has no phones."""
     choices: Choices = ()
-    """Per label, what polls offer for it; by default every label is its own only choice."""
+    """Choices that polls offer for each label; by default every label is its own only choice."""
 
     def agreed(self) -> Parameters:
-        """The parameters with the digest of labels and choices, which may be left out.
+        """Return the parameters with the digest of labels and choices, which may be left out.
 
         Raises:
-            InvalidParametersError: they are no hierarchy, or another digest is given.
+            InvalidParametersError: Labels and choices are not a hierarchy, or another digest is
+                given.
         """
         parameters: Parameters = self.parameters
         if self.choices and not parameters.hierarchy:
@@ -164,10 +165,11 @@ class StartPhase(_Body, frozen=True, kw_only=True):
         return parameters
 
     def check_name(self) -> None:
-        """Refuse a name that would not be read as one.
+        """Refuse a name that people could not read as one.
 
         Raises:
-            InvalidParametersError: it begins or ends with a space, or holds what is not printed.
+            InvalidParametersError: The name begins or ends with a space or holds unprintable
+                characters.
         """
         if self.name != self.name.strip() or not self.name.isprintable():
             raise InvalidParametersError(
@@ -175,15 +177,16 @@ class StartPhase(_Body, frozen=True, kw_only=True):
             )
 
     def least(self) -> int:
-        """The phones that must have joined when the gathering ends.
+        """Return the number of phones that must have joined when the gathering ends.
 
         Raises:
-            InvalidParametersError: more than are wanted.
+            InvalidParametersError: The number is larger than that of the phones wanted.
         """
         least = self.least_phones if self.least_phones is not None else self.parameters.phones
         if least > self.parameters.phones:
             raise InvalidParametersError(
-                f"least_phones={least}: at most phones={self.parameters.phones}, which are wanted"
+                f"least_phones={least}: must be at most phones={self.parameters.phones}, the "
+                "phones wanted"
             )
         return least
 
@@ -192,7 +195,7 @@ _T = TypeVar("_T")
 
 
 def encode_body(body: object, media_type: str) -> bytes:
-    """The body in one of the two media types."""
+    """Encode a body in one of the two media types."""
     return msgspec.json.encode(body) if media_type == JSON else msgspec.msgpack.encode(body)
 
 
@@ -200,7 +203,7 @@ def decode_body(data: bytes, media_type: str, kind: type[_T]) -> _T:
     """Read a body of one of the two media types.
 
     Raises:
-        MalformedMessageError: it is not what it should be; says where.
+        MalformedMessageError: The data are not such a body; the message says where.
     """
     decode = msgspec.json.decode if media_type == JSON else msgspec.msgpack.decode
     try:

@@ -1,6 +1,6 @@
-"""Validators of numbers: each says what was wrong and what would be right, in one sentence.
+"""Validators of numbers: each says in one sentence what was wrong and what would be accepted.
 
-They return what they checked, so that a check and an assignment are one line.
+They return the checked value, so that a check and an assignment are one line.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ import operator
 from earshot_protocol.errors import InvalidParametersError
 
 SMALLEST_EPSILON = 1e-9
-"""Noise for less would leave the range of its samplers."""
+"""Smallest ε: noise for less would leave the range of its samplers."""
 
 
 def whole(name: str, value: int, least: int = 1, most: int | None = None) -> int:
-    """A whole number from `least` to `most`, both included; without `most` there is no upper end.
+    """Return a value that is a whole number from `least` to `most`, both included.
+
+    Without `most` there is no upper limit.
 
     Raises:
-        InvalidParametersError: another number, or none.
+        InvalidParametersError: The value is not such a number.
     """
     try:
         number = operator.index(value)
@@ -31,12 +33,12 @@ def whole(name: str, value: int, least: int = 1, most: int | None = None) -> int
 
 
 def positive(name: str, value: float, most: float = math.inf) -> float:
-    """A number above 0 that is finite and at most `most`.
+    """Return a value that is above 0, finite and at most `most`.
 
     Raises:
-        InvalidParametersError: another number.
+        InvalidParametersError: The value is not such a number.
     """
-    # Written so that not-a-number is refused, here and below.
+    # The condition is negated so that not-a-number is refused, here and below.
     if not (0 < value <= most and math.isfinite(value)):
         limit = "" if most == math.inf else f", at most {most:g}"
         raise InvalidParametersError(f"{name}={value}: must be a positive, finite number{limit}")
@@ -44,10 +46,10 @@ def positive(name: str, value: float, most: float = math.inf) -> float:
 
 
 def epsilon(name: str, value: float) -> float:
-    """An ε for which noise can be drawn: finite, and at least 10⁻⁹.
+    """Return an ε for which noise can be drawn: finite, and at least 10⁻⁹.
 
     Raises:
-        InvalidParametersError: another number.
+        InvalidParametersError: The value is not such a number.
     """
     if positive(name, value) < SMALLEST_EPSILON:
         raise InvalidParametersError(f"{name}={value}: must be at least {SMALLEST_EPSILON:g}")
@@ -55,10 +57,10 @@ def epsilon(name: str, value: float) -> float:
 
 
 def between(name: str, value: float, least: float, most: float = math.inf) -> float:
-    """A number from `least` to `most`, both included; without `most` there is no upper end.
+    """Return a value from `least` to `most`, both included; without `most` there is no upper limit.
 
     Raises:
-        InvalidParametersError: another number.
+        InvalidParametersError: The value is not such a number.
     """
     if not least <= value <= most:
         accepted = f"at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
@@ -67,10 +69,10 @@ def between(name: str, value: float, least: float, most: float = math.inf) -> fl
 
 
 def fraction(name: str, value: float) -> float:
-    """A part of a whole that is never all of it: at least 0 and below 1.
+    """Return a part of a whole that is never all of it: at least 0 and below 1.
 
     Raises:
-        InvalidParametersError: another number.
+        InvalidParametersError: The value is not such a number.
     """
     if not 0 <= value < 1:
         raise InvalidParametersError(f"{name}={value}: must be at least 0 and below 1")
@@ -78,10 +80,10 @@ def fraction(name: str, value: float) -> float:
 
 
 def share(name: str, value: float) -> float:
-    """A part of a whole, perhaps all of it: from 0 to 1.
+    """Return a part of a whole that may be all of it: from 0 to 1.
 
     Raises:
-        InvalidParametersError: another number.
+        InvalidParametersError: The value is not such a number.
     """
     if not 0 <= value <= 1:
         raise InvalidParametersError(f"{name}={value}: must be from 0 to 1")
@@ -89,10 +91,10 @@ def share(name: str, value: float) -> float:
 
 
 def probability(name: str, value: float) -> float:
-    """A probability that is neither impossible nor certain, such as a δ.
+    """Return a probability that is neither impossible nor certain, such as a δ.
 
     Raises:
-        InvalidParametersError: another number.
+        InvalidParametersError: The value is not such a number.
     """
     if not 0 < value < 1:
         raise InvalidParametersError(f"{name}={value}: must be above 0 and below 1")

@@ -1,4 +1,4 @@
-"""What we are installed as: the name `earshot` in the public index is somebody else's."""
+"""Name and version of the installed package; `earshot` in the public index is another project."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ NAME = "earshot-sensing"
 
 
 def version() -> str:
-    """The version that is installed."""
+    """Return the installed version."""
     from importlib import metadata  # slow to load, and apps do not ask
 
     return metadata.version(NAME)
 
 
 def installation(extra: str) -> str:
-    """The command that brings one of our extras, as `pyproject.toml` names them."""
+    """Return the command that installs one of our extras, named as in `pyproject.toml`."""
     return f"pip install '{NAME}[{extra}]'"

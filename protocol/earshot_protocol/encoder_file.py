@@ -1,7 +1,7 @@
 """The encoder file: a LiteRT model in front, an archive with its card and credits behind.
 
-TFLite's own metadata keeps associated files in the same way: whatever runs such a model reads the
-front, whatever unpacks archives the back.
+TFLite's own metadata keeps associated files in the same way: a program that runs such a model reads
+the front, one that unpacks archives the back.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ DIMENSIONS = 128
 
 FORMAT = 1
 MOST_BYTES = 16 * 2**20
-"""A larger file is not read."""
+"""Largest size of an encoder file that is read, in bytes."""
 LARGEST_NAME = 64
-"""Characters of an encoder's name, by which phases ask for it."""
+"""Most characters in an encoder's name, by which phases ask for it."""
 
 CARD, CREDITS = "encoder.json", "CREDITS.txt"
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
-"""Of every entry of the archive, so that equal content makes equal files."""
+"""Timestamp of every entry of the archive, so that equal content makes equal files."""
 
 
 class DamagedEncoderError(LocalError):
-    """An encoder file that is not what it should be; the message says what is wrong."""
+    """An encoder file that is not as it should be; the message says what is wrong."""
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
-    """What a phone must know of its encoder.
+    """Facts that a phone must know about its encoder.
 
     Attributes:
-        format: of this file, 1.
-        name: identifies the encoder; embeddings of two do not compare.
-        dimensions: length of an embedding, 128.
-        sha256: of the model, hexadecimal.
-        length: of the model, in bytes.
-        quantization: of the weights.
-        features: what the network is given.
-        mean: of each coordinate over public sound.
-        scale: of each coordinate, for `Encoder.project`.
-        trained: how it came about.
-        start_centroids: public points of the projection, each number of dimensions and of
-            centroids at most once; earlier files of this format have none.
+        format: Version of the file format, 1.
+        name: Name that identifies the encoder; embeddings of two encoders do not compare.
+        dimensions: Length of an embedding, 128.
+        sha256: SHA-256 of the model, hexadecimal.
+        length: Length of the model, in bytes.
+        quantization: Type of the weights.
+        features: Name of the spectrum that the network is given.
+        mean: Mean of each coordinate over public sound.
+        scale: Scale of each coordinate, for `Encoder.project`.
+        trained: Record of how the encoder was trained.
+        start_centroids: Public points of the projection, each number of dimensions and of centroids
+            at most once; earlier files of this format have none.
     """
 
     format: int
@@ -75,12 +75,12 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EncoderFile(msgspec.Struct, frozen=True):
-    """The content of an encoder file, checked.
+    """Checked content of an encoder file.
 
     Attributes:
-        model: flatbuffer for LiteRT.
-        card: what it is.
-        credits: of the sound that it was trained on.
+        model: Flatbuffer for LiteRT.
+        card: Facts about the encoder.
+        credits: Credits for the sound that the encoder was trained on.
     """
 
     model: bytes
@@ -88,32 +88,32 @@ class EncoderFile(msgspec.Struct, frozen=True):
     credits: str
 
     def mean(self) -> NDArray[np.float32]:
-        """The card's `mean`, float32 (128,)."""
+        """Return the card's `mean`, float32 (128,)."""
         return np.array(self.card.mean, dtype=np.float32)
 
     def scale(self) -> NDArray[np.float32]:
-        """The card's `scale`, float32 (128,)."""
+        """Return the card's `scale`, float32 (128,)."""
         return np.array(self.card.scale, dtype=np.float32)
 
     @property
     def spectrum(self) -> Spectrum:
-        """What the network is given."""
+        """Spectrum that the network is given."""
         return SPECTRA[self.card.features]
 
     def start_centroids(self, dimensions: int, count: int) -> NDArray[np.float32]:
-        """The card's start centroids: float32 (count, dimensions), unit rows, the caller's own.
+        """Return the card's start centroids, float32 (count, dimensions), unit rows, a new copy.
 
         Raises:
-            MissingCentroidsError: it has none, or not these; says which it has.
+            MissingCentroidsError: The card has none, or not these; the message says which it has.
         """
         return chosen(self.card.start_centroids, self.card.name, dimensions, count)
 
 
 def check_size(size: int) -> None:
-    """Refuse a file of so many bytes before it is read.
+    """Refuse a file by its size in bytes before it is read.
 
     Raises:
-        DamagedEncoderError: it is larger than `MOST_BYTES`.
+        DamagedEncoderError: The file is larger than `MOST_BYTES`.
     """
     if size > MOST_BYTES:
         raise DamagedEncoderError(
@@ -126,7 +126,7 @@ def read(data: bytes) -> EncoderFile:
     """Read and check an encoder file.
 
     Raises:
-        DamagedEncoderError: not an encoder file, of another format, or altered.
+        DamagedEncoderError: The data are not an encoder file, of another format, or altered.
     """
     check_size(len(data))
     card, credits_ = _unpack(data)
@@ -136,7 +136,7 @@ def read(data: bytes) -> EncoderFile:
     if len(model) != card.length or not hmac.compare_digest(digest, card.sha256):
         raise DamagedEncoderError(
             f"the model of encoder '{card.name}' is not the one that its card describes: get the "
-            "file anew"
+            "file again"
         )
     return EncoderFile(model, card, credits_)
 
@@ -152,18 +152,19 @@ def pack(
     start_centroids: Iterable[NDArray[np.floating]] = (),
     spectrum: Spectrum = NARROW,
 ) -> bytes:
-    """The bytes of an encoder file; equal content makes equal bytes.
+    """Return the bytes of an encoder file; equal content makes equal bytes.
 
     Args:
-        model: flatbuffer for LiteRT.
-        name: by which phases and phones know it; embeddings of two encoders do not compare.
-        int8: whether its weights are 8-bit integers.
-        mean: of each of the 128 coordinates over public sound; 7 decimals of it are kept.
-        scale: of each coordinate; 5 decimals of it are kept.
-        trained: how it came about.
-        credits_: of the sound that it was trained on.
-        start_centroids: arrays (count, dimensions) of public points of the projection.
-        spectrum: what its network is given.
+        model: Flatbuffer for LiteRT.
+        name: Name by which phases and phones know the encoder; embeddings of two encoders do not
+            compare.
+        int8: Whether the weights are 8-bit integers.
+        mean: Mean of each of the 128 coordinates over public sound; 7 decimals of it are kept.
+        scale: Scale of each coordinate; 5 decimals of it are kept.
+        trained: Record of how the encoder was trained.
+        credits_: Credits for the sound that the encoder was trained on.
+        start_centroids: Arrays (count, dimensions) of public points of the projection.
+        spectrum: Spectrum that the network is given.
     """
     card = Card(
         format=FORMAT,
@@ -194,7 +195,7 @@ def _unpack(data: bytes) -> tuple[Card, str]:
             return card, archive.read(CREDITS).decode()
     except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError, RuntimeError) as error:
         raise DamagedEncoderError(
-            f"this is no encoder file: it must be a LiteRT model with an archive of {CARD} and "
+            f"not an encoder file: it must be a LiteRT model with an archive of {CARD} and "
             f"{CREDITS} behind it ({error})"
         ) from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -1,8 +1,8 @@
-"""Where people are: classes of environments, and the choices of a poll that stand for each.
+"""Environments where people are: classes, and the choices of a poll that stand for each.
 
-A poll shows many choices, so that a user finds what fits; they are generalised into few
-equivalence classes, so that users who mean the same place agree (thesis 7.1, Figure 7.1). Phone
-and server agree on a hierarchy by its digest.
+A poll shows many choices, so that a user finds one that fits; they are generalised into few
+equivalence classes, so that users who mean the same place agree (thesis 7.1, Figure 7.1). Phone and
+server agree on a hierarchy by its digest.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import msgspec
 from earshot_protocol.errors import InvalidInputError
 
 LARGEST_NAME = 64
-"""Characters of a class or choice."""
+"""Most characters in the name of a class or choice."""
 LARGEST_CHOICES = 4096
-"""Of all classes together: a megabyte at most."""
+"""Most choices of all classes together: a megabyte at most."""
 
 DEFAULT_ENVIRONMENTS: Mapping[str, tuple[str, ...]] = {
     "public transport": (
@@ -45,12 +45,12 @@ DEFAULT_ENVIRONMENTS: Mapping[str, tuple[str, ...]] = {
     "workshop": ("machine hum", "factory", "garage", "laboratory", "warehouse"),
     "sport": ("gym", "swimming pool", "sports hall", "playing field"),
 }
-"""Eleven environments of everyday life, after Figure 7.1 of the thesis: class → what a poll offers
-for it, in its order."""
+"""Eleven environments of everyday life, after Figure 7.1 of the thesis: class → the choices that a
+poll offers for it, in its order."""
 
 
 class UnknownLabelError(InvalidInputError):
-    """A choice that no poll offers; the message lists those it does, the nearest first."""
+    """A choice that no poll offers; the message lists the accepted ones, the nearest first."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class LabelHierarchy:
     A class is its own choice as well, for a user who cannot be more specific.
 
     Attributes:
-        groups: class → its choices, in the order in which a poll shows them.
+        groups: Class → its choices, in the order in which a poll shows them.
 
     Raises:
-        InvalidInputError: there is no class, a name is empty, padded, not printable or longer than
-            64 characters, a choice belongs to two classes, or there are more than 4,096.
+        InvalidInputError: There is no class, a name is empty, padded, not printable or longer than
+            64 characters, a choice belongs to two classes, or there are more than 4,096 choices.
     """
 
     groups: Mapping[str, tuple[str, ...]]
@@ -93,10 +93,10 @@ class LabelHierarchy:
 
     @classmethod
     def flat(cls, labels: Iterable[str]) -> LabelHierarchy:
-        """A hierarchy in which every label is its own class and only choice.
+        """Return a hierarchy in which every label is its own class and only choice.
 
         Raises:
-            InvalidInputError: as for any hierarchy, or a label repeats.
+            InvalidInputError: A label repeats, or the hierarchy is invalid.
         """
         labels = tuple(labels)
         if len(set(labels)) != len(labels):
@@ -105,28 +105,28 @@ class LabelHierarchy:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The equivalence classes: the labels L of a learning phase."""
+        """Equivalence classes: the labels L of a learning phase."""
         return tuple(self.groups)
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """What a poll offers, group by group."""
+        """Choices that a poll offers, group by group."""
         return tuple(choice for choices in self.groups.values() for choice in choices)
 
     @property
     def digest(self) -> bytes:
-        """SHA-256 of its one encoding, 32 bytes: the same classes and choices in the same order.
+        """SHA-256 of the canonical encoding, 32 bytes; it covers classes, choices and their order.
 
-        That is MessagePack, every header as short as it can be: an array of pairs, each a class and
-        the array of its choices.
+        The encoding is MessagePack, every header as short as it can be: an array of pairs, each a
+        class and the array of its choices.
         """
         return hashlib.sha256(msgspec.msgpack.encode(tuple(self.groups.items()))).digest()
 
     def class_of(self, choice: str) -> str:
-        """The class that a choice stands for; a class stands for itself.
+        """Return the class that a choice stands for; a class stands for itself.
 
         Raises:
-            UnknownLabelError: says which choices are accepted.
+            UnknownLabelError: The choice is unknown; the message says which are accepted.
         """
         try:
             return self._class_of[choice]
@@ -143,7 +143,7 @@ class LabelHierarchy:
 
 
 def default_hierarchy() -> LabelHierarchy:
-    """The environments of everyday life that phones and phases agree on."""
+    """Return the environments of everyday life that phones and phases agree on."""
     return LabelHierarchy(DEFAULT_ENVIRONMENTS)
 
 

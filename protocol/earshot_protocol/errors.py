@@ -1,8 +1,8 @@
-"""Two kinds of mistake: ours, and the other side's.
+"""Errors of two kinds: the caller's mistakes and the other side's.
 
-A `LocalError` says that the caller of this code did something wrong; a `RemoteError` that a
-message from the other side is wrong. Whoever talks to strangers catches `RemoteError`, logs the
-sender and goes on; a `LocalError` is a bug or a bad setting and names what would be accepted.
+A `LocalError` says that the caller of this code did something wrong, a `RemoteError` that a message
+from the other side is wrong. Code that talks to strangers catches `RemoteError`, logs the sender
+and goes on; a `LocalError` is a bug or a bad setting, and its message names what would be accepted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from earshot_protocol.rules import Rule
 
 
 class EarshotError(Exception):
-    """Every error that Earshot raises on purpose."""
+    """Base of every error that Earshot raises on purpose."""
 
 
 class LocalError(EarshotError):
@@ -19,7 +19,7 @@ class LocalError(EarshotError):
 
 
 class RemoteError(EarshotError):
-    """The other side's mistake: nothing changed here."""
+    """The other side's mistake; nothing has changed here."""
 
 
 class InvalidParametersError(LocalError):
@@ -31,7 +31,7 @@ class InvalidInputError(LocalError):
 
 
 class WrongStateError(LocalError):
-    """A call that this object does not answer in its present state."""
+    """A call that is not allowed in the object's present state."""
 
 
 class MalformedMessageError(RemoteError):
@@ -43,18 +43,18 @@ class UnexpectedMessageError(RemoteError):
 
 
 class RepeatedMessageError(RemoteError):
-    """A second answer where one was accepted already."""
+    """A second answer where one has been accepted already."""
 
 
 class TooManyDropoutsError(RemoteError):
-    """Fewer phones stayed than the parameters allow; nothing was opened."""
+    """Fewer phones stayed than the parameters require; nothing was opened."""
 
 
 class RefusedError(RemoteError):
-    """The phone declines what the server asks for; `str` says why and what would be accepted.
+    """The phone refuses what the server asks for; `str` says why and what would be accepted.
 
     Attributes:
-        rule: the name of the rule that forbids it.
+        rule: Name of the rule that forbids it.
     """
 
     def __init__(self, message: str, rule: Rule = Rule.PROTOCOL) -> None:

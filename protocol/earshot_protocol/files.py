@@ -1,28 +1,36 @@
-"""Files that are there whole or not at all, and are on the disk when their writer returns."""
+"""Files that are either complete or absent, and are on the disk when their writer returns."""
 
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
+import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 OWNER_ONLY = 0o600
 
+_DRAFT = re.compile(r"\d+-\d+(\.\w+)?")
+"""What follows the name of the file in that of its draft: process, thread and suffix."""
+_ABANDONED_SECONDS = 24 * 3600.0
+"""Age from which a draft is one of a process that was killed."""
+
 
 @contextmanager
 def replacement(path: Path, mode: int = 0o666) -> Iterator[Path]:
-    """Give a place to write a file at, which then takes the place of the one that is there.
+    """Yield a path at which to write a file, which then replaces the one that is there.
 
     Args:
-        path: of the file; its folder exists.
-        mode: permissions of the file, less the process's mask.
+        path: Path of the file; its folder exists.
+        mode: Permissions of the file, less the process's mask.
 
     Yields:
         An empty file with the same suffix, in the same folder; after an exception nothing of it
-        remains, and the old file is as it was.
+        remains, and the old file is unchanged.
     """
     with _draft(path, mode) as draft:
         yield draft
@@ -35,9 +43,9 @@ def replace_file(path: Path, content: str | bytes, mode: int = 0o666) -> None:
     """Make or replace a file; text is written as UTF-8.
 
     Args:
-        path: of the file; its folder exists.
-        content: all of it.
-        mode: permissions of the file, less the process's mask.
+        path: Path of the file; its folder exists.
+        content: Whole content of the file.
+        mode: Permissions of the file, less the process's mask.
     """
     with replacement(path, mode) as draft:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -45,37 +53,45 @@ def replace_file(path: Path, content: str | bytes, mode: int = 0o666) -> None:
 
 @contextmanager
 def made_whole(path: Path) -> Iterator[Path]:
-    """Give a place to make a file at, which then has its own name, if nobody else was first.
+    """Yield a path at which to make a file, which then gets its name, unless another came first.
 
     So a file of that name without content is never one that was about to be made.
 
     Args:
-        path: of the file; its folder exists.
+        path: Path of the file; its folder exists.
 
     Yields:
         An empty file for its owner only, in the same folder.
 
     Raises:
-        OSError: the file cannot be made; nothing of it remains.
+        OSError: The file cannot be made; nothing of it remains.
     """
     with _draft(path, OWNER_ONLY) as draft:
         yield draft
         _to_disk(draft)
         with contextlib.suppress(FileExistsError):
-            os.link(draft, path)  # where a rename would replace what another process has made
+            os.link(draft, path)  # a rename would replace what another process has made
     _to_disk(path.parent)
 
 
 @contextmanager
 def _draft(path: Path, mode: int) -> Iterator[Path]:
-    writer = f"{os.getpid()}-{threading.get_ident()}"
-    draft = path.with_name(f".{path.stem}.{writer}{path.suffix}")
-    draft.unlink(missing_ok=True)  # left over from a process that was killed
+    """Make an empty file beside the one that is written, and remove it however that ends."""
+    begun = f".{path.stem}."
+    for left_over in path.parent.glob(f"{glob.escape(begun)}*{glob.escape(path.suffix)}"):
+        with contextlib.suppress(FileNotFoundError):
+            if _DRAFT.fullmatch(left_over.name, len(begun)) and _is_old(left_over):
+                left_over.unlink()
+    draft = path.with_name(f"{begun}{os.getpid()}-{threading.get_ident()}{path.suffix}")
     try:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
         yield draft
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _is_old(draft: Path) -> bool:
+    return time.time() - draft.stat().st_mtime > _ABANDONED_SECONDS
 
 
 def _to_disk(place: Path) -> None:

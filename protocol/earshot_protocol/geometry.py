@@ -1,4 +1,4 @@
-"""How distances between points are taken, and which centroid is nearest to a point.
+"""Distances between points, and the centroid that is nearest to a point.
 
 Every sensitivity in this project rests on one recording counting for exactly one centroid. So the
 centroid of a row must be a function of that row and the centroids alone, to the last bit. A plain
@@ -25,16 +25,17 @@ class Geometry(enum.StrEnum):
 
 
 _SPHERE_GRID = 2.0**24
-"""Steps per unit length: finer than float32, and its inner products stay below 2^53."""
+"""Steps per unit length: finer than float32, with inner products that stay below 2^53."""
 _LARGEST = 1e150
-"""Of an entry: its square is still a double."""
+"""Largest magnitude of an entry: its square is still a double."""
 
 
 def finite_rows(name: str, array: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """The same rows as float64, shape (rows, dimensions).
+    """Return the rows as float64, shape (rows, dimensions).
 
     Raises:
-        InvalidInputError: not a real, finite matrix with at least one column; `name` is named.
+        InvalidInputError: The array is not a real, finite matrix with at least one column; the
+            message calls it `name`.
     """
     rows = np.asarray(array)
     if rows.ndim != 2 or rows.shape[1] == 0:
@@ -48,7 +49,7 @@ def finite_rows(name: str, array: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def unit_rows(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Rows of shape (rows, dimensions) scaled to length one; a row of zeros stays as it is."""
+    """Scale rows of shape (rows, dimensions) to length one; a row of zeros stays unchanged."""
     largest = np.abs(rows).max(axis=1, keepdims=True)
     # Dividing by the largest entry first keeps the squares from over- or underflowing.
     scaled: npt.NDArray[np.float64] = rows / np.where(largest > 0, largest, 1.0)
@@ -59,27 +60,26 @@ def unit_rows(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def nearest(
     points: npt.ArrayLike, centroids: npt.ArrayLike, geometry: Geometry
 ) -> npt.NDArray[np.int64]:
-    """The nearest centroid of every point; of equally near ones the first.
+    """Return the nearest centroid of every point; of equally near ones, the first.
 
     Each entry depends on its own point and the centroids alone, whatever other points there are.
 
     Args:
-        points: shape (recordings, dimensions); none is fine.
-        centroids: shape (centroids, dimensions), at least one.
+        points: Points of shape (recordings, dimensions); there may be none.
+        centroids: Centroids of shape (centroids, dimensions), at least one.
         geometry: Euclidean distance, or the cosine of the angle (lengths do not matter).
 
     Returns:
         Indices of centroids, int64 of shape (recordings,).
 
     Raises:
-        InvalidInputError: shapes that do not fit, entries that are not finite, or an unknown
-            geometry.
+        InvalidInputError: Shapes do not fit, an entry is not finite, or the geometry is unknown.
     """
     points, centroids = finite_rows("points", points), finite_rows("centroids", centroids)
     if len(centroids) == 0 or points.shape[1] != centroids.shape[1]:
         raise InvalidInputError(
             f"points of shape {points.shape} and centroids of shape {centroids.shape}: "
-            "give at least one centroid, and as many columns in both"
+            "give at least one centroid, and the same number of columns in both"
         )
     if geometry == Geometry.SPHERICAL:
         distances = -_sphere_grid(points) @ _sphere_grid(centroids).T
@@ -94,20 +94,20 @@ def nearest(
 def counts(
     points: npt.ArrayLike, centroids: npt.ArrayLike, geometry: Geometry
 ) -> npt.NDArray[np.int64]:
-    """How many points are nearest to each centroid (thesis, Algorithm 1, steps 4 and 7).
+    """Count the points that are nearest to each centroid (thesis, Algorithm 1, steps 4 and 7).
 
-    One recording more raises exactly one count by exactly one.
+    One more recording raises exactly one count by exactly one.
 
     Args:
-        points: shape (recordings, dimensions); none is fine.
-        centroids: shape (centroids, dimensions), at least one.
-        geometry: see `nearest`.
+        points: Points of shape (recordings, dimensions); there may be none.
+        centroids: Centroids of shape (centroids, dimensions), at least one.
+        geometry: Kind of distance, as in `nearest`.
 
     Returns:
-        int64 of shape (centroids,), adding up to the number of recordings.
+        Counts, int64 of shape (centroids,), adding up to the number of recordings.
 
     Raises:
-        InvalidInputError: see `nearest`.
+        InvalidInputError: As in `nearest`.
     """
     indices = nearest(points, centroids, geometry)
     return np.bincount(indices, minlength=len(np.asarray(centroids))).astype(np.int64)

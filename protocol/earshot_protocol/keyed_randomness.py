@@ -1,6 +1,6 @@
-"""Random bytes from a secret key, the same each time: how work that was killed goes on.
+"""Random bytes from a secret key, the same each time, so that work that was killed can go on.
 
-Whoever learns the key can take the noise away that was drawn from it.
+Whoever learns the key can remove the noise that was drawn from it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ KEY_BYTES = 32
 
 
 def keyed(key: bytes, *names: object) -> RandomBytes:
-    """A source of bytes for each list of names: independent of each other, and always the same.
+    """Return a source of bytes for these names: always the same, and independent of other names'.
 
-    ChaCha20 under a key that HMAC-SHA256 derives from the names.
+    The source is ChaCha20 under a key that HMAC-SHA256 derives from the names.
 
     Args:
         key: 32 secret bytes.
-        names: what the bytes are for.
+        names: Purpose of the bytes.
     """
-    # Names are quoted, so that no two lists of names are one text.
+    # Names are quoted, so that no two lists of names give the same text.
     own = hmac.digest(key, repr(tuple(str(name) for name in names)).encode(), hashlib.sha256)
     stream = Cipher(ChaCha20(own, bytes(16)), mode=None).encryptor()
     return lambda size: stream.update(bytes(size))

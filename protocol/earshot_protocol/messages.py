@@ -29,7 +29,7 @@ from earshot_protocol.wire import (
 )
 
 LARGEST_REASON = 1024
-"""Characters of what phones are told of a failure."""
+"""Most characters in the reason that phones are given for a failure."""
 
 
 class Wait(Task, frozen=True, kw_only=True, tag="wait"):
@@ -45,7 +45,7 @@ class Failed(Ending, frozen=True, kw_only=True, tag="failed"):
 
     @classmethod
     def because(cls, phase: bytes, reason: str) -> Failed:
-        """The ending of a phase for a reason that may be any text, such as an error's."""
+        """Return the ending of a phase for a reason that may be any text, such as an error's."""
         return cls(phase=phase, reason=one_line(reason, LARGEST_REASON))
 
 
@@ -53,8 +53,8 @@ def _union(types: Iterable[type]) -> Any:
     return functools.reduce(operator.or_, types)
 
 
-# msgspec reads a union of types from what carries one of them; to a type checker each of them is
-# no more than what all kinds share.
+# msgspec needs the union of all types where one of them is carried; a type checker sees only what
+# all kinds share.
 if TYPE_CHECKING:
     AnyParameters = Parameters
     AnyTask = Task
@@ -76,7 +76,7 @@ def decode_task(data: bytes, limit: int = LARGEST_TASK_BYTES) -> Task:
     """Read a task.
 
     Raises:
-        MalformedMessageError: more than `limit` bytes, or not a task.
+        MalformedMessageError: The data exceed `limit` bytes or are not a task.
     """
     return decode(_task_decoder, data, limit)
 
@@ -85,6 +85,6 @@ def decode_answer(data: bytes, limit: int = LARGEST_ANSWER_BYTES) -> Answer:
     """Read an answer.
 
     Raises:
-        MalformedMessageError: more than `limit` bytes, or not an answer.
+        MalformedMessageError: The data exceed `limit` bytes or are not an answer.
     """
     return decode(_answer_decoder, data, limit)

@@ -1,4 +1,4 @@
-"""Mark methods that are documented where they are declared: `typing.override` of Python 3.12."""
+"""Marker of methods that are documented where they are declared: Python's `typing.override`."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ elif TYPE_CHECKING:
 else:
 
     def override(method):
-        """Return the method as it is; type checkers see to it that it overrides another."""
+        """Return the method unchanged; type checkers verify that it overrides another."""
         return method

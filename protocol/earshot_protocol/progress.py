@@ -1,4 +1,4 @@
-"""How long work says how far it is."""
+"""Interface by which long work shows its progress."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Shows how far a piece of work is."""
+    """Display of the progress of a piece of work."""
 
     def __call__(self, what: str, done: int, total: int, line: str | None = None) -> None:
-        """Show it.
+        """Show how far the work is.
 
         Args:
-            what: name of the piece of work.
-            done: units of it that are done.
-            total: units in all.
-            line: words to show instead of the name, as long as they are true.
+            what: Name of the piece of work.
+            done: Units of the work that are done.
+            total: Units of the work in all.
+            line: Words to show instead of the name, as long as they are true.
         """
 
 

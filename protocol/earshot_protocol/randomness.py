@@ -1,4 +1,4 @@
-"""Where random bytes come from: the operating system, except in a simulation."""
+"""Source of random bytes: the operating system, except in a simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows from a message alone is worked out once: all phones of a simulation ask for it."""
+"""Memory for functions of one message, whose results all phones of a simulation ask for."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _R = TypeVar("_R")
 
 
 def remembered(size: int) -> Callable[[Callable[[_M], _R]], Callable[[_M], _R]]:
-    """Decorates a function of one message, which must depend on nothing else and change nothing.
+    """Remember the results of a function of one message.
 
-    Two messages are the same if their type and their encoding are. Equality is not enough: 0.0
-    equals -0.0, and 1000 equals 1000.0, and a function may tell them apart. What raises is not
-    remembered.
+    The function must depend on nothing else and change nothing. Two messages are the same if their
+    type and their encoding are. Equality is not enough: 0.0 equals -0.0, and 1000 equals 1000.0,
+    and a function may tell them apart. Exceptions are not remembered.
 
     Args:
-        size: for how many messages results are kept, the latest ones.
+        size: Number of messages whose results are kept, the latest ones.
     """
 
     def decorate(function: Callable[[_M], _R]) -> Callable[[_M], _R]:
@@ -39,7 +39,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 class _Same:
-    """A message, compared by its type and its encoding."""
+    """A message that is compared by its type and its encoding."""
 
     __slots__ = ("_encoded", "message")
 

@@ -1,8 +1,8 @@
-"""The names of the rules by which a phone refuses: all that it may say of a refusal.
+"""Names of the rules by which a phone refuses: all that it may say about a refusal.
 
-The list is closed: what is not on it does not cross the wire. No rule depends on what a phone has
-heard, so that its name tells nothing of it; budgets that grow with the number of recordings are
-decided for a number that hardly any phone exceeds (`acceptance.COUNTED_RECORDINGS`).
+The list is closed: a name that is not on it does not cross the wire. No rule depends on what a
+phone has heard, so its name reveals nothing about it; budgets that grow with the number of
+recordings are decided for a number that hardly any phone exceeds (`acceptance.COUNTED_RECORDINGS`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Rule(enum.StrEnum):
     LARGEST_LIFETIME_PHONE_EPSILON = "largest_lifetime_phone_epsilon"
     LARGEST_LIFETIME_PHONE_DELTA = "largest_lifetime_phone_delta"
     DELTA = "delta"
-    """One of the phase's phones may well be exposed: its δ is no smaller than 1/phones."""
+    """One of the phase's phones may well be exposed: the phase's δ is not below 1/phones."""
     LARGEST_DROPOUT = "largest_dropout"
     LEAST_CORRUPTED = "least_corrupted"
     LEAST_THRESHOLD = "least_threshold"
@@ -38,14 +38,14 @@ class Rule(enum.StrEnum):
     ENCODER = "encoder"
     """The phase is about embeddings of another encoder than this phone's."""
     DIMENSIONS = "dimensions"
-    """More than an embedding has."""
+    """The phase asks for more dimensions than an embedding has."""
     PARAMETERS = "parameters"
-    """Of the phase: no phase can run under them."""
+    """No phase can run under these parameters."""
     SUM = "sum"
-    """Parameters of a secure sum that are not those of its phase, or under which none is safe."""
+    """Parameters of a secure sum that are not those of its phase, or under which no sum is safe."""
     CHANGED = "changed"
-    """What the phone agreed to changes between two steps of a phase."""
+    """Something that the phone agreed to changes between two steps of a phase."""
     REPEATED = "repeated"
-    """It is in the ledger already: nothing is released twice."""
+    """The release is in the ledger already: nothing is released twice."""
     PROTOCOL = "protocol"
     """A task that the protocol forbids."""

@@ -1,4 +1,4 @@
-"""Which encoders come with every phone: their names, by which phases ask for them, and files.
+"""Encoders that come with every phone: their names, by which phases ask for them, and their files.
 
 Phones hear with them; a server reads their start centroids.
 """
@@ -15,7 +15,7 @@ from earshot_protocol import distribution
 from earshot_protocol.encoder_file import DamagedEncoderError
 
 DEFAULT_ENCODER = "contrast-2"
-"""What a phone embeds with, and what a phase asks for, unless they are told otherwise."""
+"""Encoder that a phone embeds with and a phase asks for by default."""
 
 SHIPPED_ENCODERS: Mapping[str, str] = MappingProxyType(
     {
@@ -23,29 +23,29 @@ SHIPPED_ENCODERS: Mapping[str, str] = MappingProxyType(
         "contrast-2": "b9a0ecd58398483962eef35185f71bf5204a170fc0a2d3b6b8567d0e1596e5f3",
     }
 )
-"""SHA-256 of the encoder file of each name, hexadecimal: all phones share the same."""
+"""SHA-256 of each encoder's file by name, hexadecimal: all phones share the same files."""
 
 _DATA = resources.files("earshot_protocol") / "data"
 
 
 def packaged_file(name: str) -> Traversable:
-    """Where the file of a shipped encoder lies, whatever is in it; see `packaged`."""
+    """Return the path of a shipped encoder's file, whatever it contains; see `packaged`."""
     return _DATA / f"{name}.tflite"
 
 
 def packaged(name: str) -> bytes:
-    """The file of a shipped encoder, if it is the one that all phones share.
+    """Return the file of a shipped encoder, if it is the one that all phones share.
 
     Args:
-        name: one of `SHIPPED_ENCODERS`.
+        name: Name of the encoder, one of `SHIPPED_ENCODERS`.
 
     Raises:
-        DamagedEncoderError: there is none of that name, or its packaged file has been changed.
+        DamagedEncoderError: No encoder has that name, or its packaged file has been changed.
     """
     digest = SHIPPED_ENCODERS.get(name)
     if digest is None:
         raise DamagedEncoderError(
-            f"there is no encoder '{name}' in {distribution.NAME}, but: "
+            f"there is no encoder '{name}' in {distribution.NAME}; it has: "
             f"{', '.join(SHIPPED_ENCODERS)}"
         )
     file = packaged_file(name)

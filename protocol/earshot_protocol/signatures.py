@@ -1,9 +1,9 @@
-"""How a phone signs its requests: one profile of HTTP Message Signatures (RFC 9421).
+"""Signatures of a phone's requests: one profile of HTTP Message Signatures (RFC 9421).
 
 Every request of a phone is a POST that covers its method, path, content type and content digest
-(RFC 9530) with an Ed25519 signature, whose parameters are `created` (seconds since 1970),
-`keyid` and `alg`. There is no nonce: a request that is replayed changes nothing, because answers
-are idempotent, and within `LARGEST_SKEW` it shows nobody more than the first time.
+(RFC 9530) with an Ed25519 signature, whose parameters are `created` (seconds since 1970), `keyid`
+and `alg`. There is no nonce: a request that is replayed changes nothing, because answers are
+idempotent, and within `LARGEST_SKEW` it shows nobody more than the first time.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from earshot_protocol.errors import UnexpectedMessageError
 
 LARGEST_SKEW = 300
-"""Seconds by which `created` may differ from the verifier's clock."""
+"""Most seconds by which `created` may differ from the verifier's clock."""
 
 _LABEL = "earshot"
 _COVERED = '("@method" "@path" "content-type" "content-digest")'
 KEY_ID = r"[A-Za-z0-9_-]{1,64}"
-"""The pattern of a name under which a verifier knows a key."""
+"""Pattern of the name under which a verifier knows a key."""
 _INPUT = re.compile(
     re.escape(f"{_LABEL}={_COVERED}")
     + rf';created=([0-9]{{1,12}});keyid="({KEY_ID})";alg="ed25519"'
@@ -35,33 +35,33 @@ _SIGNATURE = re.compile(rf"{_LABEL}=:([A-Za-z0-9+/]{{85}}[AQgw]==):")
 
 
 class SignatureError(UnexpectedMessageError):
-    """A request whose signature is missing or wrong; says what is wrong, never what is right."""
+    """A missing or wrong signature of a request; the message never says what would be right."""
 
 
 class StaleSignatureError(SignatureError):
-    """A request that was signed too long ago, or in the future; its phone's clock may be wrong."""
+    """A request that was signed too long ago or in the future; its phone's clock may be wrong."""
 
 
 def content_digest(body: bytes) -> str:
-    """The field `Content-Digest` of a body (RFC 9530)."""
+    """Return the field `Content-Digest` of a body (RFC 9530)."""
     return f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:"
 
 
 def sign(
     key: Ed25519PrivateKey, key_id: str, created: int, path: str, content_type: str, body: bytes
 ) -> dict[str, str]:
-    """The fields that sign a POST request.
+    """Return the fields that sign a POST request.
 
     Args:
-        key: of the phone.
-        key_id: the name under which the verifier knows the key.
-        created: seconds since 1970.
-        path: of the request, with the leading slash and without a query.
-        content_type: the request's field of that name, exactly.
-        body: as sent.
+        key: Signing key of the phone.
+        key_id: Name under which the verifier knows the key.
+        created: Time of signing, in seconds since 1970.
+        path: Path of the request, with the leading slash and without a query.
+        content_type: Field `Content-Type` of the request, exactly as sent.
+        body: Body of the request, as sent.
 
     Returns:
-        `Content-Digest`, `Signature-Input` and `Signature`.
+        The fields `Content-Digest`, `Signature-Input` and `Signature`.
     """
     digest = content_digest(body)
     parameters = f'{_COVERED};created={created};keyid="{key_id}";alg="ed25519"'
@@ -74,10 +74,10 @@ def sign(
 
 
 def key_id_of(fields: Mapping[str, str]) -> str:
-    """Under which name the signer's key is known.
+    """Return the name under which the signer's key is known.
 
     Raises:
-        SignatureError: the field `Signature-Input` is missing or of another profile.
+        SignatureError: The field `Signature-Input` is missing or of another profile.
     """
     return _parse(fields)[1]
 
@@ -94,11 +94,11 @@ def verify_body(fields: Mapping[str, str], body: bytes) -> None:
     """Check that a body is the one whose digest was signed.
 
     Args:
-        fields: of the request.
-        body: as received.
+        fields: Fields of the request.
+        body: Body of the request, as received.
 
     Raises:
-        SignatureError: it is another.
+        SignatureError: The body is another one.
     """
     digest = fields.get("Content-Digest", "")
     if not hmac.compare_digest(digest.encode(), content_digest(body).encode()):
@@ -108,18 +108,18 @@ def verify_body(fields: Mapping[str, str], body: bytes) -> None:
 def verify_fields(
     key: bytes, fields: Mapping[str, str], now: float, path: str, content_type: str
 ) -> None:
-    """Check the signature of a POST request before its body is there.
+    """Check the signature of a POST request before its body has arrived.
 
     Args:
-        key: the signer's Ed25519 public key, 32 bytes.
-        fields: of the request, by their names in any case if the mapping ignores case.
-        now: seconds since 1970, on the verifier's clock.
-        path: as received.
-        content_type: as received.
+        key: Ed25519 public key of the signer, 32 bytes.
+        fields: Fields of the request, found by their names in any case if the mapping ignores case.
+        now: Time on the verifier's clock, in seconds since 1970.
+        path: Path of the request, as received.
+        content_type: Field `Content-Type` of the request, as received.
 
     Raises:
-        StaleSignatureError: signed more than `LARGEST_SKEW` seconds ago or ahead.
-        SignatureError: a field is missing or malformed, or the signature does not fit.
+        StaleSignatureError: The request was signed more than `LARGEST_SKEW` seconds ago or ahead.
+        SignatureError: A field is missing or malformed, or the signature does not fit.
     """
     created, _, parameters = _parse(fields)
     digest = fields.get("Content-Digest", "")
@@ -133,10 +133,11 @@ def verify_fields(
         )
     except (binascii.Error, ValueError, InvalidSignature) as error:
         raise SignatureError("the signature does not fit the request and its key") from error
-    # Last, so that the clock's reading is told to the holder of the key alone.
+    # Checked last, so that only the holder of the key learns the clock's reading.
     if abs(now - created) > LARGEST_SKEW:
         raise StaleSignatureError(
-            f"signed at {created}, and it is {now:.0f} here: at most {LARGEST_SKEW} seconds apart"
+            f"signed at {created}, but the time here is {now:.0f}: they must be at most "
+            f"{LARGEST_SKEW} seconds apart"
         )
 
 
@@ -151,7 +152,7 @@ def _parse(fields: Mapping[str, str]) -> tuple[int, str, str]:
 
 
 def _base(path: str, content_type: str, digest: str, parameters: str) -> bytes:
-    """The signature base (RFC 9421, section 2.5)."""
+    """Return the signature base (RFC 9421, section 2.5)."""
     lines = (
         '"@method": POST',
         f'"@path": {path}',

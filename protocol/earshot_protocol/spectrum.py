@@ -1,4 +1,4 @@
-"""What an encoder's network is given: the log-mel spectrum of one second of mono.
+"""Input of an encoder's network: the log-mel spectrum of one second of mono sound.
 
 A phone computes it with numpy, training on whatever device trains; both must hear the same.
 """
@@ -14,19 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 RATES = (1000, 768_000)
-"""Sample rates that any sound has, in hertz."""
+"""Lowest and highest sample rate of any sound, in hertz."""
 
 SILENT_RMS = 1e-4
-"""A second whose root mean square is below this (80 dB below full scale) is silent."""
+"""Root mean square below which a second is silent (80 dB below full scale)."""
 
 FRAMES, BANDS = 61, 64
-"""Of every spectrum: frames of 32 ms, every 16 ms, and mel bands."""
+"""Shape of every spectrum: frames of 32 ms, every 16 ms, and mel bands."""
 
 LOWEST_HERTZ = 50.0
-"""The lowest mel band starts here: below it a phone's microphone hears mostly handling."""
+"""Lower edge of the lowest mel band: below it a phone's microphone hears mostly handling."""
 
 POWER_FLOOR = 1e-8
-"""Added to each band's mean power before the logarithm: 80 dB below full scale."""
+"""Power added to each band's mean before the logarithm: 80 dB below full scale."""
 
 # Slaney's scale: 15 mel at 1 kHz, and 27 mel for each further factor of 6.4.
 _BREAK_HERTZ, _BREAK_MEL = 1000.0, 15.0
@@ -35,10 +35,10 @@ _LOG_STEP = np.log(6.4) / 27
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The spectrum of a second at one rate, 61 frames of 64 bands.
+    """Spectrum of a second at one rate, 61 frames of 64 bands.
 
     Attributes:
-        rate: samples per second, a multiple of 8,000; all of them are the second.
+        rate: Samples per second, a multiple of 8,000; all of them are the second.
     """
 
     rate: int
@@ -55,18 +55,19 @@ class Spectrum:
 
     @property
     def features(self) -> str:
-        """What an encoder's card calls it, with the level that a second is brought to first."""
+        """Name on an encoder's card, with the level that a second is first brought to."""
         return f"log-mel {FRAMES}x{BANDS} at {self.rate // 1000} kHz, unit rms"
 
     def hann_window(self) -> NDArray[np.float32]:
-        """Periodic Hann window of unit energy, float32 (frame,); read-only, as all share it."""
+        """Return the periodic Hann window of unit energy, float32 (frame,); shared, read-only."""
         return _hann_window(self.frame)
 
     def mel_filters(self) -> NDArray[np.float32]:
-        """Triangles of power over frequency, float32 (frame / 2 + 1, 64), each of unit sum.
+        """Return triangles of power over frequency, float32 (frame / 2 + 1, 64), each of unit sum.
 
-        Evenly spaced on Slaney's mel scale (M. Slaney, Auditory Toolbox, 1998: linear below 1 kHz,
-        logarithmic above) from 50 Hz to half the rate. Read-only too.
+        They are evenly spaced on Slaney's mel scale (M. Slaney, Auditory Toolbox, 1998: linear
+        below 1 kHz, logarithmic above) from 50 Hz to half the rate. The array is read-only, as it
+        is shared.
         """
         return _mel_filters(self.rate, self.frame)
 
@@ -74,10 +75,10 @@ class Spectrum:
 NARROW, WIDE = Spectrum(8000), Spectrum(16_000)
 
 SPECTRA: Mapping[str, Spectrum] = MappingProxyType({each.features: each for each in (NARROW, WIDE)})
-"""All that encoders are given, by what their cards call it."""
+"""All spectra that encoders are given, by their names on cards."""
 
 SAMPLE_RATE = WINDOW = NARROW.rate
-"""Samples per second, and samples of a second, of sound that is not for one encoder."""
+"""Samples per second, and samples in a second, of sound that is not for one encoder."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Start centroids: public points, by the nearest of which phones sort what they heard.
+"""Start centroids: public points by which phones sort what they heard, each to the nearest.
 
 They come with an encoder, in the card of its file, for some numbers of dimensions and of centroids.
 They lie in that encoder's public projection, so those of two encoders do not compare. 15 bits of
@@ -17,18 +17,19 @@ from numpy.typing import NDArray
 from earshot_protocol.errors import InvalidInputError, LocalError
 
 USUAL_DIMENSIONS, USUAL_COUNTS = (8, 16, 32), (10, 20, 40)
-"""Every pair of these is in the card of an encoder that `earshot train` makes."""
+"""Dimensions and counts of start centroids, every pair of which is in the card of an encoder that
+`earshot train` makes."""
 
 MOST = 1024
-"""Start centroids of one set."""
+"""Most start centroids in one set."""
 
 _STEPS = 2**15 - 1
-"""Of a coordinate between 0 and 1."""
+"""Steps of a coordinate between 0 and 1."""
 _WIRE = np.dtype("<i2")
 
 
 class MissingCentroidsError(LocalError):
-    """An encoder has no start centroids, or not as many in as many dimensions; says what it has."""
+    """An encoder that lacks the start centroids asked for; the message says which it has."""
 
 
 class CentroidSet(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,13 +47,14 @@ class CentroidSet(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, centroids: NDArray[np.floating]) -> CentroidSet:
-        """Keep centroids.
+        """Pack centroids into a set.
 
         Args:
-            centroids: (count, dimensions), rows of any length; their directions are kept.
+            centroids: Array (count, dimensions), rows of any length; their directions are kept.
 
         Raises:
-            InvalidInputError: they are something else, more than `MOST`, or one has no direction.
+            InvalidInputError: The array has another shape or more than `MOST` rows, or a row has no
+                direction.
         """
         if centroids.ndim != 2 or not all(centroids.shape) or len(centroids) > MOST:
             raise InvalidInputError(
@@ -60,7 +62,7 @@ class CentroidSet(msgspec.Struct, frozen=True, kw_only=True):
             )
         largest = np.abs(centroids).max(axis=1, keepdims=True)
         if not (np.isfinite(largest) & (largest > 0)).all():
-            raise InvalidInputError("every start centroid must be finite, and none zero")
+            raise InvalidInputError("every start centroid must be finite and none may be zero")
         rows = centroids.astype(np.float64) / largest  # so that no square overflows
         unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         steps = np.rint(unit * _STEPS).astype(_WIRE)
@@ -68,12 +70,12 @@ class CentroidSet(msgspec.Struct, frozen=True, kw_only=True):
         return cls(dimensions=dimensions, count=count, rows=steps.tobytes())
 
     def centroids(self) -> NDArray[np.float32]:
-        """Float32 (count, dimensions), unit rows; a copy of its own at each call."""
+        """Return the centroids, float32 (count, dimensions), unit rows; a new copy at each call."""
         rows = self._rows()
         return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
 
     def flaw(self, most_dimensions: int) -> str | None:
-        """What is wrong with it, if anything is; embeddings have so many dimensions."""
+        """Return what is wrong with the set, or None; embeddings have at most `most_dimensions`."""
         named = f"start centroids ({self.count} in {self.dimensions} dimensions)"
         if not (1 <= self.dimensions <= most_dimensions and 1 <= self.count <= MOST):
             return f"{named} must be 1 to {MOST} in 1 to {most_dimensions} dimensions"
@@ -92,33 +94,33 @@ class CentroidSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def flaw(sets: Sequence[CentroidSet], most_dimensions: int) -> str | None:
-    """What is wrong with the sets that a file holds; None if nothing is.
+    """Return what is wrong with the sets that a file holds; None if nothing is.
 
     Args:
-        sets: as they were read.
-        most_dimensions: length of an embedding.
+        sets: Sets as they were read.
+        most_dimensions: Length of an embedding.
     """
     if len({(each.dimensions, each.count) for each in sets}) < len(sets):
-        return "start centroids must be there once for each number of them and of dimensions"
+        return "each pair of a number of start centroids and of dimensions must occur only once"
     return next(filter(None, (each.flaw(most_dimensions) for each in sets)), None)
 
 
 def chosen(
     sets: Sequence[CentroidSet], encoder: str, dimensions: int, count: int
 ) -> NDArray[np.float32]:
-    """The start centroids of an encoder, as many as are asked for.
+    """Return the start centroids of an encoder for a number of dimensions and of centroids.
 
     Args:
-        sets: all that it has.
-        encoder: its name.
+        sets: All sets that the encoder has.
+        encoder: Name of the encoder.
         dimensions: d of the projection.
-        count: of the centroids, k.
+        count: Number of centroids, k.
 
     Returns:
         Float32 (count, dimensions), unit rows; the caller's own.
 
     Raises:
-        MissingCentroidsError: it has none, or not these.
+        MissingCentroidsError: The encoder has no such set.
     """
     for each in sets:
         if (each.dimensions, each.count) == (dimensions, count):

@@ -1,4 +1,4 @@
-"""What every message is made of: its base, its fields, and how it becomes bytes.
+"""Parts of every message: its base, its fields, and its encoding as bytes.
 
 A message is a typed struct with size limits: a `Task` goes down to a phone, an `Answer` up to the
 server. On the wire it is a MessagePack map tagged by `type`.
@@ -18,36 +18,36 @@ from earshot_protocol.errors import InvalidInputError, MalformedMessageError
 from earshot_protocol.remembering import remembered
 
 Identifier = Annotated[bytes, Meta(min_length=16, max_length=16)]
-"""Of a phase or of a sum: 16 bytes."""
+"""Identifier of a phase or of a sum: 16 bytes."""
 
 PublicKey = Annotated[bytes, Meta(min_length=32, max_length=32)]
 PhoneIndex = Annotated[int, Meta(ge=0, lt=2**32)]
-"""A phone's number within its phase."""
+"""Number of a phone within its phase."""
 
 LARGEST_DIMENSIONS = 1024
 LARGEST_ROWS = 65_536
-"""Of a matrix in a message."""
+"""Most rows of a matrix in a message."""
 LARGEST_TASK_BYTES = 64 * 2**20
 LARGEST_ANSWER_BYTES = 16 * 2**20
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What all messages share: they are immutable and name no unknown fields."""
+    """Base of all messages: they are immutable and name no unknown fields."""
 
 
 class Task(Message, frozen=True, kw_only=True):
-    """What a phone is to do, or to know."""
+    """Message that tells a phone what to do or what to know."""
 
 
 class Answer(Message, frozen=True, kw_only=True):
-    """What a phone sends; it names its phase or sum, and its sender."""
+    """Message that a phone sends; it names its phase or sum, and its sender."""
 
 
 class Ending(Task, frozen=True, kw_only=True):
-    """What a phone is told when a phase is over."""
+    """Message that tells a phone that a phase is over."""
 
     told_to_all: ClassVar[bool] = False
-    """Whether every phone is told, and not those alone that took part."""
+    """Tell every phone, not only those that took part."""
 
     phase: Identifier
 
@@ -64,9 +64,9 @@ class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Pack an array of shape (rows, columns) whose entries are finite as float32.
 
         Raises:
-            InvalidInputError: the array is not such a matrix.
+            InvalidInputError: The array is not such a matrix.
         """
-        with np.errstate(over="ignore"):  # what overflows is not finite
+        with np.errstate(over="ignore"):  # an entry that overflows is not finite
             packed = array.astype("<f4")
         if packed.ndim != 2 or not np.isfinite(packed).all():
             raise InvalidInputError(f"not a finite matrix of float32: shape {array.shape}")
@@ -75,10 +75,10 @@ class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return cls(packed.shape[0], packed.shape[1], packed.tobytes())
 
     def array(self) -> npt.NDArray[np.float32]:
-        """The array of shape (rows, columns), float32.
+        """Return the array of shape (rows, columns), float32.
 
         Raises:
-            MalformedMessageError: the data do not fill the shape, or are not finite.
+            MalformedMessageError: The data do not fill the shape, or an entry is not finite.
         """
         if len(self.data) != 4 * self.rows * self.columns:
             raise MalformedMessageError(
@@ -96,17 +96,17 @@ _T = TypeVar("_T")
 
 
 def encode(message: Message) -> bytes:
-    """The message as MessagePack."""
+    """Encode a message as MessagePack."""
     return _encoder.encode(message)
 
 
-@remembered(4)  # of a sum there are three: its phase, its first task, and the opening in it
+@remembered(4)  # a sum has three: its phase, its first task, and the opening in it
 def canonical(message: msgspec.Struct) -> bytes:
-    """The one form of a message that all who read it the same write the same, to be hashed.
+    """Return the canonical form of a message, to be hashed: readers who agree on it write the same.
 
-    MessagePack with the names of every map in ascending order, headers and integers as short as
-    they can be, and without the fields that have their default: whoever does not know such a field
-    yet agrees with whoever does.
+    It is MessagePack with the names of every map in ascending order, headers and integers as short
+    as they can be, and without the fields that have their default, so that a reader that does not
+    know such a field yet agrees with one that does.
     """
     return _canonical_encoder.encode(_plain(message))
 
@@ -125,7 +125,7 @@ def _plain(value: Any) -> Any:
 
 @functools.cache
 def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, str, Any], ...]:
-    """Name, name on the wire, and default of each field."""
+    """Return name, name on the wire, and default of each field."""
     fields = msgspec.structs.fields(kind)
     return tuple((field.name, field.encode_name, field.default) for field in fields)
 
@@ -134,10 +134,11 @@ def decode(decoder: msgspec.msgpack.Decoder[_T], data: bytes, limit: int) -> _T:
     """Read a message.
 
     Raises:
-        MalformedMessageError: more than `limit` bytes, or not a message that the decoder reads.
+        MalformedMessageError: The data exceed `limit` bytes or are not a message that the decoder
+            reads.
     """
     if len(data) > limit:
-        raise MalformedMessageError(f"a message of {len(data)} bytes; at most {limit} are taken")
+        raise MalformedMessageError(f"a message of {len(data)} bytes; at most {limit} are accepted")
     try:
         return decoder.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

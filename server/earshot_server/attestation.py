@@ -1,4 +1,4 @@
-"""Which phones may enrol.
+"""Attestation: which phones may enrol.
 
 A server asks each phone for an attestation and hands it to an `Attestation`. The default,
 `InvitationCodes`, takes codes that the operator signed and gave to people.
@@ -25,26 +25,27 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from earshot_protocol.api import Invitation, Invite
 from earshot_protocol.errors import RemoteError
+from earshot_protocol.overriding import override
 
 _CODE = struct.Struct(">16sQQ")
-"""Identifier, uses, expiry in seconds since 1970; then comes the cohort's name, if there is one."""
+"""Identifier, uses and expiry in seconds since 1970; the cohort's name follows, if there is one."""
 _SIGNATURE_BYTES = 64
 _PURPOSE = b"earshot invitation\x00"
-"""Goes before what is signed: the key's signatures mean nothing elsewhere."""
+"""Prefix of all that the key signs, so that its signatures mean nothing elsewhere."""
 
 
 class InvitationError(RemoteError):
-    """An attestation that admits nobody: forged, damaged or expired."""
+    """The attestation admits nobody: it is forged, damaged or expired."""
 
 
 @dataclass(frozen=True)
 class Admission:
-    """What an attestation entitles to.
+    """Entitlement that an attestation gives.
 
     Attributes:
-        invitation: 16 bytes that are the same for all phones that one attestation admits.
-        uses: how many phones that may be.
-        cohort: to which they belong; empty: to none.
+        invitation: Identifier of the attestation, 16 bytes, the same for all phones that it admits.
+        uses: Most phones that the attestation admits.
+        cohort: Cohort of the admitted phones; empty for none.
     """
 
     invitation: bytes
@@ -53,26 +54,28 @@ class Admission:
 
 
 class Attestation(Protocol):
-    """Decides who may enrol."""
+    """Check of attestations: decides which phones may enrol."""
 
     def check(self, attestation: str, public_key: bytes, now: float) -> Admission:
-        """Say what the attestation entitles the holder of the key to.
+        """Return what the attestation entitles the holder of the key to.
 
         Args:
-            attestation: as the phone sent it.
-            public_key: the phone's Ed25519 key, 32 bytes; that the phone holds it is known.
-            now: seconds since 1970.
+            attestation: Attestation as the phone sent it.
+            public_key: The phone's Ed25519 key, 32 bytes; it has proved that it holds the key.
+            now: Present time, in seconds since 1970.
 
         Raises:
-            InvitationError: it admits nobody.
+            InvitationError: The attestation admits nobody.
         """
 
 
-class InvitationCodes:
-    """Codes that this server signed; whoever holds one enrols as many phones as it has uses.
+class InvitationCodes(Attestation):
+    """Codes that this server signed; each enrols as many phones as it has uses.
+
+    A code admits any key.
 
     Args:
-        key: signs and verifies.
+        key: Key that signs and verifies the codes.
     """
 
     def __init__(self, key: Ed25519PrivateKey) -> None:
@@ -88,8 +91,8 @@ class InvitationCodes:
             code=code.decode(), uses=invite.uses, expires=float(expires), cohort=invite.cohort
         )
 
+    @override
     def check(self, attestation: str, public_key: bytes, now: float) -> Admission:
-        """See `Attestation.check`; a code admits any key."""
         try:
             signed = base64.b64decode(attestation.encode("ascii"), b"-_", validate=True)
             body, signature = signed[:-_SIGNATURE_BYTES], signed[-_SIGNATURE_BYTES:]

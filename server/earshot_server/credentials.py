@@ -26,16 +26,16 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 class CredentialsError(LocalError):
-    """A file of credentials that cannot be read, is open to others, or holds something else."""
+    """A file of credentials cannot be read, is open to other users, or holds something else."""
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """What operators authenticate with, and what invitations are signed with.
+    """The first operator's token, and the key that signs invitations.
 
     Attributes:
-        operator_token: 32 random bytes in base64url, 43 characters.
-        invitation_key: signs invitation codes.
+        operator_token: Token of the first operator: 32 random bytes in base64url, 43 characters.
+        invitation_key: Key that signs invitation codes.
     """
 
     operator_token: str = field(repr=False)
@@ -43,12 +43,12 @@ class Credentials:
 
     @classmethod
     def load_or_create(cls, folder: Path) -> Self:
-        """Read the two files of the folder; those that are missing are created, for us alone.
+        """Read the two files of the folder; create missing ones, readable by us alone.
 
-        Processes that start at once agree: whoever is first creates a file, the others read it.
+        Processes that start at the same time agree: the first creates a file, the others read it.
 
         Raises:
-            CredentialsError: a file cannot be read or written, is open to others, or damaged.
+            CredentialsError: A file cannot be read or written, is open to others, or is damaged.
         """
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ class Credentials:
         return cls(_token_of(token, folder / TOKEN_FILE), _key_of(key, folder / KEY_FILE))
 
     def fingerprints(self) -> dict[str, bytes]:
-        """Of each file, what tells it from another and nothing about it; 32 bytes each."""
+        """Return a fingerprint of each file, 32 bytes, which tells nothing of its content."""
         secret = {
             TOKEN_FILE: self.operator_token.encode(),
             KEY_FILE: self.invitation_key.private_bytes_raw(),
@@ -71,7 +71,7 @@ class Credentials:
         }
 
     def is_operator(self, token: str) -> bool:
-        """Whether this is the operator's token; takes as long for every wrong one."""
+        """Return whether this is the operator's token; every wrong one takes as long to check."""
         return hmac.compare_digest(token.encode("utf-8", "replace"), self.operator_token.encode())
 
 

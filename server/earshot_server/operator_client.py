@@ -1,4 +1,4 @@
-"""An operator's side of the API: what `earshot phase` and `earshot invite` speak."""
+"""Operator's side of the API, used by `earshot phase` and `earshot invite`."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ _T = TypeVar("_T")
 
 
 class ServerError(LocalError):
-    """The server refused, or could not be reached; says why."""
+    """The server refused, or could not be reached; the message says why."""
 
 
 class OperatorClient:
-    """Talks to one server as its operator.
+    """Client that calls one server's API as its operator.
 
     Every method raises `ServerError` if the server refuses or cannot be reached.
 
     Args:
-        server: its URL.
-        token: the operator's.
+        server: URL of the server.
+        token: Token of the operator.
 
     Raises:
-        ServerError: the URL is not one of http or https.
+        ServerError: The URL is neither http nor https.
     """
 
     def __init__(self, server: str, token: str) -> None:
@@ -78,30 +78,30 @@ class OperatorClient:
         self._token = token
 
     def invite(self, invite: Invite) -> Invitation:
-        """A code with which phones may enrol."""
+        """Return a new code with which phones may enrol."""
         return self._call(INVITATIONS, Invitation, invite)
 
     def start(self, start: StartPhase) -> str:
-        """Start a phase; its identifier, in hexadecimal."""
+        """Start a phase; return its identifier, in hexadecimal."""
         return self._call(PHASES, Started, start).phase
 
     def phases(self) -> tuple[PhaseView, ...]:
-        """All phases, newest first."""
+        """Return all phases, newest first."""
         return self._call(PHASES, Phases).phases
 
     def cohorts(self) -> tuple[CohortRecord, ...]:
-        """All cohorts that have phones."""
+        """Return all cohorts that have phones."""
         return self._call(COHORTS, Cohorts).cohorts
 
     def phase(self, phase: str) -> PhaseView:
-        """One phase."""
+        """Return one phase."""
         return self._call(_path(phase), PhaseView)
 
     def find(self, written: str) -> str:
-        """The whole identifier of the phase that people call so: its first digits will do.
+        """Return the whole identifier of the phase that begins with the digits given.
 
         Raises:
-            ServerError: no phase begins so, or several do; says which.
+                ServerError: No phase begins with them, or several do; the error says which.
         """
         prefix = written.strip().rstrip("….").lower()
         if not _PREFIX.fullmatch(prefix):
@@ -118,23 +118,23 @@ class OperatorClient:
         return found[0].phase
 
     def stop(self, phase: str) -> Stopped:
-        """End a phase without a result, unless it is over already."""
+        """Stop a phase without a result, unless it is already over."""
         return decode_body(self._send(_path(phase) + "/stop", {}), JSON, Stopped)
 
     def export(self, phase: str) -> PhaseExport:
-        """Everything that is kept of a phase."""
+        """Return everything that is kept of a phase."""
         return self._call(_path(phase) + "/export", PhaseExport)
 
     def privacy(self) -> PrivacySpent:
-        """What phones have spent in all phases."""
+        """Return what phones have spent in all phases."""
         return self._call(PRIVACY, PrivacySpent)
 
     def operators(self) -> tuple[OperatorView, ...]:
-        """All operators."""
+        """Return all operators."""
         return self._call(OPERATORS, Operators).operators
 
     def add_operator(self, new: NewOperator) -> OperatorToken:
-        """Add an operator, whose token is told this once."""
+        """Add an operator; return the new token, which is shown only this once."""
         return self._call(OPERATORS, OperatorToken, new)
 
     def remove_operator(self, name: str) -> None:
@@ -142,11 +142,11 @@ class OperatorClient:
         self._send(_operator(name), method="DELETE")
 
     def rotate(self, name: str) -> OperatorToken:
-        """Give an operator a new token."""
+        """Give an operator a new token, and return it."""
         return decode_body(self._send(_operator(name) + "/token", {}), JSON, OperatorToken)
 
     def phones(self) -> PhoneCounts:
-        """How many phones there are."""
+        """Return how many phones there are."""
         return self._call(ENROL, PhoneCounts)
 
     def erase(self, phone: int) -> None:
@@ -154,7 +154,7 @@ class OperatorClient:
         self._send(f"{ENROL}/{phone}", method="DELETE")
 
     def audit(self) -> Iterator[AuditEntry]:
-        """The audit log, the newest entry first."""
+        """Yield the entries of the audit log, newest first."""
         path = AUDIT
         while entries := self._call(path, Audit).entries:
             yield from entries
@@ -164,7 +164,7 @@ class OperatorClient:
         return decode_body(self._send(path, body), JSON, kind)
 
     def _send(self, path: str, body: object = None, method: str | None = None) -> bytes:
-        """Post a body, or get what needs none, unless another method is given."""
+        """Post a body, or get without one, unless another method is given."""
         # S310: the constructor admits http and https only.
         asked = request.Request(  # noqa: S310
             self._server + path,
@@ -204,10 +204,10 @@ def _said(refused: error.HTTPError) -> str:
 
 
 def read_token(folder: Path) -> str:
-    """The operator's token: from the environment, or from the server's data folder.
+    """Return the operator's token, from the environment or from the server's data folder.
 
     Raises:
-        ServerError: it is in neither place.
+        ServerError: The token is in neither place.
     """
     token = os.environ.get(TOKEN_VARIABLE, "")
     if token:

@@ -1,4 +1,4 @@
-"""What operators, the API and the dashboard read of phases: all that is kept, nothing secret.
+"""Records of phases for operators, the API and the dashboard: all that is kept, nothing secret.
 
 Times are seconds since 1970, on the database's clock.
 """
@@ -14,14 +14,14 @@ RUNNING = "running"
 PUBLISHED = "published"
 FAILED = "failed"
 STOPPED = "stopped"
-"""By an operator: what phones and the store know as a failure for `STOPPED_REASON`."""
+"""Stopped by an operator; phones and the store know it as a failure for `STOPPED_REASON`."""
 
 STOPPED_REASON = "stopped by an operator"
-"""What the phones of such a phase are told; nothing else ends a phase with these words."""
+"""Reason told to the phones of a stopped phase; nothing else ends a phase with these words."""
 
 
 MOST_TRIES = 12
-"""To move a phase on, before it is given up: about two hours and a half."""
+"""Tries to move a phase on before it is given up: about two and a half hours."""
 
 
 class StepRecord(msgspec.Struct, frozen=True):
@@ -82,23 +82,23 @@ class PhaseRecord(msgspec.Struct, frozen=True):
     """One phase, from its gathering to its ending.
 
     Attributes:
-        phase: identifier, 16 bytes.
-        parameters: `phones` is how many are wanted while it gathers, and afterwards as well.
+        phase: Identifier of the phase, 16 bytes.
+        parameters: Parameters of the phase; `phones` is the number wanted, also after gathering.
         status: `GATHERING`, `RUNNING`, `PUBLISHED`, `FAILED` or `STOPPED`.
-        created: when the gathering began.
-        finished: when it was published, failed or was stopped; None before.
-        wanted: phones that may join.
-        least: phones that must have joined when the gathering ends.
-        joined: phones that have.
-        gather_until: when the gathering ends.
-        step: the present step's name; `GATHERING` before the first one.
-        deadline: when the present step ends; None where no step is open.
-        steps: the history, oldest first.
-        ending: what is told to phones; None before the phase is over.
-        trouble: what keeps it from moving on; None where nothing does.
-        name: what people call it; empty: nothing.
-        cohorts: whose phones it gathers; empty: all phones.
-        refusals: by rule, how many phones have said that they refuse by it.
+        created: Time at which the gathering began.
+        finished: Time at which it was published, failed or was stopped; None before.
+        wanted: Most phones that may join.
+        least: Fewest phones that must have joined when the gathering ends.
+        joined: Phones that have joined.
+        gather_until: Time at which the gathering ends.
+        step: Name of the present step; `GATHERING` before the first one.
+        deadline: Time at which the present step ends; None where no step is open.
+        steps: Steps so far, oldest first.
+        ending: Ending that phones are told; None before the phase is over.
+        trouble: Trouble that keeps the phase from moving on; None where there is none.
+        name: Name that people give the phase; empty if it has none.
+        cohorts: Cohorts whose phones the phase gathers; empty for all phones.
+        refusals: Phones that say that they refuse the phase, counted by rule.
     """
 
     phase: bytes
@@ -121,7 +121,7 @@ class PhaseRecord(msgspec.Struct, frozen=True):
 
     @property
     def least_answers(self) -> int:
-        """How many phones must answer every step: those that joined, less the fraction ρ."""
+        """Fewest phones that must answer every step: those that joined, less the fraction ρ."""
         return msgspec.structs.replace(self.parameters, phones=self.joined).least_survivors
 
 

@@ -37,7 +37,7 @@ def test_the_version_is_shown() -> None:
 @pytest.mark.parametrize(
     ("without", "words", "extra"),
     [
-        ("typer", ("--help",), "phone"),
+        ("cyclopts", ("--help",), "phone"),
         ("earshot_simulations", ("simulate",), None),
         pytest.param(
             "sklearn",

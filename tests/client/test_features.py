@@ -115,7 +115,7 @@ def test_a_tone_survives_resampling(rate: int, wanted: int, hertz: int) -> None:
 
 @pytest.mark.parametrize(("rate", "wanted"), [(7999, 8000), (8000, 16_000), (15_999, 16_000)])
 def test_sound_below_the_rate_of_the_encoder_is_refused_by_name(rate: int, wanted: int) -> None:
-    says = f"has {rate:,} samples per second, and the encoder hears {wanted:,}"
+    says = f"has {rate:,} samples per second, but the encoder hears {wanted:,}"
     with pytest.raises(InvalidInputError, match=says) as caught:
         one_second(tone(440, rate, 1.3), rate, wanted)
     assert not isinstance(caught.value, UnusableRecordingError)

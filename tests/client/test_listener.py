@@ -189,7 +189,7 @@ def test_an_app_keeps_recordings_for_four_weeks_unless_it_says_otherwise(
 
 @pytest.mark.parametrize("keep_days", [0, -1])
 def test_less_than_a_day_is_refused(keep_days: int) -> None:
-    with pytest.raises(InvalidInputError, match="one day is the least"):
+    with pytest.raises(InvalidInputError, match="at least one day"):
         Phone(MemoryStore(), Pair(), keep_days=keep_days)
 
 

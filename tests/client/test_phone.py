@@ -518,7 +518,7 @@ def test_a_vote_is_cast_once(phone: Phone) -> None:
     for sum_id in (SUM, OTHER_SUM):
         refuses(phone, first_vote(CENTROIDS[:2], sum_id=sum_id), RefusedError, "released already")
     for vote in (SUM, OTHER_SUM):
-        refuses(phone, second_vote(vote), RefusedError, "begun once")
+        refuses(phone, second_vote(vote), RefusedError, "begins only once")
     # The sum that was joined goes on, and the other vote too.
     assert phone.answer(rounds(OTHER_SUM)[2]) is not None
     assert phone.answer(second_vote(b"the fourth sum!!")) is not None

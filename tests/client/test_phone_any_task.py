@@ -197,13 +197,13 @@ def test_a_sum_is_begun_once_though_another_was_opened_meanwhile(tmp_path: Path)
     asked(before[0])
     asked(vote)
     other = asked(opened(vote, b"another sum 0001"))
-    with pytest.raises(RefusedError, match="begun once"):
+    with pytest.raises(RefusedError, match="begins only once"):
         asked(vote)
     assert asked(opened(vote, b"another sum 0001")) == other
-    with pytest.raises(RefusedError, match="begun once"):
+    with pytest.raises(RefusedError, match="begins only once"):
         asked(TASKS["label vote"][1])
     counted = msgspec.structs.replace(TASKS["statistics"][1], phase=b"another phase 01")  # type: ignore[type-var]
-    with pytest.raises(RefusedError, match="begun once"):
+    with pytest.raises(RefusedError, match="begins only once"):
         asked(counted)
     assert asked(opened(counted, b"another sum 0002")) is not None
 

@@ -59,9 +59,10 @@ OUTCOME = {"workshop": (CROWD, (CROWD, 0)), "park": (CROWD, (0, CROWD))}
 """All eight phones know both environments, and each by its name."""
 LIMITS = without_budget(least_phones=CROWD)
 AGREES = (
-    "--least-phones", str(CROWD), "--largest-epsilon", "inf", "--largest-delta", "1",
-    "--largest-yearly-epsilon", "inf", "--largest-yearly-delta", "1",
-    "--largest-lifetime-epsilon", "inf", "--largest-lifetime-delta", "1",
+    "--limit.least-phones", str(CROWD),
+    "--limit.largest-epsilon", "inf", "--limit.largest-delta", "1",
+    "--limit.largest-yearly-epsilon", "inf", "--limit.largest-yearly-delta", "1",
+    "--limit.largest-lifetime-epsilon", "inf", "--limit.largest-lifetime-delta", "1",
     "--per-recording", "--any-delta",
     "--labels", "workshop,park",
 )  # fmt: skip
@@ -333,7 +334,7 @@ def test_the_visits_outcome_is_the_exit_status_of_once(tmp_path: Path) -> None:
         assert seen.stdout.endswith("trouble: internal: see the log\n")
         seen = run(*words, "--hours", hours_not_now())
         assert (seen.returncode, seen.stderr) == (0, "")
-        assert "postponed: outside of" in seen.stdout
+        assert "postponed: outside" in seen.stdout
     assert [path for path, _ in server.requests] == [ENROL, TASK, TASK]
 
 
@@ -381,9 +382,11 @@ def test_it_asks_on_the_terminal(tmp_path: Path, sound: Path) -> None:
         (("--server", "http://127.0.0.1:1", "--hours", "night"), "22-6"),
         (("--server", "http://127.0.0.1:1", "--labels", "a,a"), "labels repeat"),
         (("--server", "http://127.0.0.1:1", "--labelled", "2"), "labelled=2"),
-        (("--server", "http://127.0.0.1:1", "--recordings", "-1"), "from 0 up"),
+        (("--server", "http://127.0.0.1:1", "--recordings", "-1"), "at least 0"),
         (("--server", "http://127.0.0.1:1", "--hear", "/nowhere"), "no folder /nowhere"),
-        (("--server", "http://127.0.0.1:1", "--least-phones", "-1"), "least_phones"),
+        (("--server", "http://127.0.0.1:1", "--limit.least-phones", "-1"), "least_phones"),
+        (("--server", "http://127.0.0.1:1", "--limit.least-phones", "50.5"), "a whole number"),
+        (("--server", "http://127.0.0.1:1", "--limit.fewest-phones", "50"), "no such limit"),
         (("--server", "http://127.0.0.1:1"), "invitation code"),
     ],
 )

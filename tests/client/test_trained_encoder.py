@@ -135,7 +135,7 @@ def test_a_file_that_is_no_encoder_is_named_before_anything_is_made(
     data = trained.read_bytes()
     files = {
         "no.tflite": (None, "cannot be read"),
-        "words.tflite": (b"not a model", "no encoder file"),
+        "words.tflite": (b"not a model", "not an encoder file"),
         "changed.tflite": (b"\1" + data[1:], "not the one that its card describes"),
         "narrow.tflite": (with_card(data, dimensions=64), "must have 128 dimensions"),
         "nameless.tflite": (with_card(data, name=""), "a name of 1 to 64"),

@@ -149,7 +149,7 @@ def test_a_task_that_comes_later_is_refused_by_name(life: Life, late: Task) -> N
         life.phone.answer(late)
     assert not life.secret
     # Neither does it begin anew, or the sum would have two sets of keys.
-    with pytest.raises(RefusedError, match="begun once"):
+    with pytest.raises(RefusedError, match="begins only once"):
         life.phone.answer(beginning())
 
 

@@ -7,16 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.command import earshot
 from support.esc_folder import write_esc_folder
 from support.teachers import Loudness, keras_file
-from typer.testing import CliRunner
 
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_models import origins
 from earshot_models import recipe as recipes
-from earshot_models.commands.train import app
 from earshot_models.datasets.opening import open_dataset
-from earshot_models.distillation.teacher import TeacherError
 from earshot_models.origins import Source
 from earshot_models.recipe import TAUGHT, Recipe, train_encoder
 from earshot_models.soundscapes import SCENES
@@ -138,18 +136,19 @@ def test_the_command_opens_the_teacher_it_is_given(
     monkeypatch.setattr(recipes, "train_encoder", instead)
     path = keras_file(tmp_path, named="hidden")
     words = [*("--data", str(folder)), *("--out", str(tmp_path / "out")), "--teacher", str(path)]
-    refused = CliRunner().invoke(app, words)
-    assert isinstance(refused.exception, TeacherError)
-    assert "name the tensor" in str(refused.exception)
+    refused = earshot("train", *words)
+    assert refused.returncode == 2
+    assert "name the tensor" in refused.stderr
     assert not told
     assert not (tmp_path / "out").exists()
-    CliRunner().invoke(app, [*words, "--teacher-tensor", "hidden", "--lessons", "500"])
+    ended = earshot("train", *words, "--teacher-tensor", "hidden", "--lessons", "500")
+    assert ended.returncode == 130
     ((recipe, teacher),) = told
     assert teacher.name == "teacher"  # type: ignore[attr-defined]
     assert recipe == replace(TAUGHT, lessons=500)
     without = ("mixed", "backwards", "within-class", "patches", "pocket")
     left_out = (word for part in without for word in ("--without", part))
-    CliRunner().invoke(app, [*words, "--teacher-tensor", "hidden", *left_out])
+    earshot("train", *words, "--teacher-tensor", "hidden", *left_out)
     assert told.pop()[0] == replace(
         TAUGHT,
         augmentations=replace(TAUGHT.augmentations, pocket=0.0),
@@ -157,5 +156,5 @@ def test_the_command_opens_the_teacher_it_is_given(
         within_class=0.0,
         patches=0.0,
     )
-    CliRunner().invoke(app, words[:-2])
+    earshot("train", *words[:-2])
     assert told[1] == (recipes.CONTRAST, None)

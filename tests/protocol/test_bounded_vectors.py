@@ -217,7 +217,7 @@ def test_phones_that_heard_nothing_add_nothing() -> None:
     ],
 )
 def test_what_is_too_long_or_no_number_is_refused(bad: list[float]) -> None:
-    with pytest.raises(InvalidInputError, match="longer than 1, or not finite"):
+    with pytest.raises(InvalidInputError, match="finite and at most 1 long"):
         quantized(np.array([bad]))
 
 

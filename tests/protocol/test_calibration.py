@@ -115,7 +115,7 @@ def test_what_is_no_budget_is_named(wrong: float) -> None:
 
 def test_sums_that_do_not_fit_together_are_named() -> None:
     for weights, lengths in (([], []), ([1], [10, 20]), ([1, 1], [10])):
-        with pytest.raises(InvalidParametersError, match=r"^weights: one for each of lengths"):
+        with pytest.raises(InvalidParametersError, match=r"^weights: lengths need one each"):
             noise_multipliers(1, 1e-6, weights, lengths)
     with pytest.raises(InvalidParametersError, match=r"^length="):
         noise_multipliers(1, 1e-6, [1], [0])

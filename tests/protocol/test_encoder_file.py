@@ -91,8 +91,8 @@ def test_it_packs_what_the_format_says() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "no encoder file"),
-        (MODEL, "no encoder file"),
+        (b"", "not an encoder file"),
+        (MODEL, "not an encoder file"),
         (written(names=("other.json", CREDITS)), CARD),
         (written(names=(CARD, "other.txt")), CREDITS),
         (written(b"{"), "cannot be read"),

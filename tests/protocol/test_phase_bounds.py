@@ -109,7 +109,7 @@ def test_without_an_honest_survivor_there_is_no_phase(make: Callable[..., Parame
 
 
 def test_noise_that_cannot_be_shared_ends_a_phase_before_any_work() -> None:
-    with pytest.raises(InvalidParametersError, match=r"too large to be drawn.*cannot be shared"):
+    with pytest.raises(InvalidParametersError, match=r"too large for phones.*cannot be shared"):
         statistics_parameters(epsilon=1e-6).check_feasible()
 
 
@@ -220,5 +220,5 @@ def test_a_release_that_does_not_fit_its_task_is_refused() -> None:
             task.check_answer(3, msgspec.structs.replace(right, **wrong))
     with pytest.raises(UnexpectedMessageError, match="another phase"):
         task.check_answer(3, parameters)  # type: ignore[arg-type]
-    with pytest.raises(UnexpectedMessageError, match="where LocalCentroids is due"):
+    with pytest.raises(UnexpectedMessageError, match="where LocalCentroids is expected"):
         task.check_answer(3, ReleaseAnswer(phase=bytes(16), sender=3))

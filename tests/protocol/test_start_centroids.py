@@ -77,7 +77,7 @@ def base64(rows: np.ndarray) -> Any:
 )
 def test_directions_come_back_within_rounding_and_are_read_without_a_flaw(rows: np.ndarray) -> None:
     if not rows.any(axis=1).all():
-        with pytest.raises(InvalidInputError, match="none zero"):
+        with pytest.raises(InvalidInputError, match="none may be zero"):
             CentroidSet.of(rows)
         return
     kept = CentroidSet.of(rows)
@@ -154,7 +154,7 @@ def test_earlier_files_are_read_and_earlier_versions_read_this_one() -> None:
         ((stored(rows=base64(np.zeros((10, 8)))),), "length 1; one is off by 1"),
         ((stored(rows=base64(np.full((10, 8), 32767))),), "length 1; one is off by 1.8"),
         ((stored(rows=base64(np.eye(8)[[0] * 10] * 32760)),), "off by 0.00021"),
-        ((stored(), stored()), "once for each number"),
+        ((stored(), stored()), "must occur only once"),
     ],
     ids=range(15),
 )
@@ -172,7 +172,7 @@ def test_what_cannot_be_centroids_is_not_packed() -> None:
     for value in (0.0, np.nan, np.inf):
         rows = unit(10, 8)
         rows[3] = value
-        with pytest.raises(InvalidInputError, match="finite, and none zero"):
+        with pytest.raises(InvalidInputError, match="finite and none may be zero"):
             packed(rows)
 
 

@@ -244,7 +244,7 @@ def test_a_total_that_no_honest_crowd_has_ends_the_phase_by_name(part: int, entr
     game.step()
     told = game.coordinator.task_for(0)
     assert isinstance(told, Failed)
-    assert "at least one phone sent what is no input" in told.reason
+    assert "at least one phone sent something that is not an input" in told.reason
 
 
 def test_what_one_phone_that_lies_can_do_within_bounds() -> None:

@@ -237,7 +237,7 @@ def test_every_refusal_is_named_with_what_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("parameters", "chosen", "said"),
     [
-        (usual(dimensions=500), {}, "dimensions=500: at most 128"),
+        (usual(dimensions=500), {}, "dimensions=500: must be at most 128"),
         (usual(phones=2), {}, "phones=2"),
         (usual(phones=200), {"least_phones": 300}, "least_phones=300"),
         (usual(phones=200), {"least_phones": 3}, "no safe graph"),

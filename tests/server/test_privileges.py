@@ -249,7 +249,7 @@ def test_roles_that_separate_nothing_are_refused_by_name(
     web, driver = separated.urls
     with pytest.raises(InvalidInputError, match="the driver's role earshot may do whatever"):
         separate(separated.owner, web, own_url)
-    with pytest.raises(InvalidInputError, match="have one role, a_web"):
+    with pytest.raises(InvalidInputError, match="have the same role, a_web"):
         separate(separated.owner, web, web)
     with pytest.raises(InvalidInputError, match="names no role"):
         separate(

@@ -87,7 +87,7 @@ def test_certain_labels_cost_nothing_and_change_nothing() -> None:
 def test_what_is_out_of_range_is_named() -> None:
     voting = GNThreshold(20.0, 1.5, TEACHERS, most=4)
     nobody = np.ones(1, dtype=bool)
-    with pytest.raises(InvalidParametersError, match="more winners"):
+    with pytest.raises(InvalidParametersError, match="the number of labels"):
         release_costs(voting, np.ones((1, 3)), nobody, 2.0)
     with pytest.raises(InvalidParametersError, match="orders"):
         release_costs(voting, np.ones((1, 4)), nobody, 1.0)

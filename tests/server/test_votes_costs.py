@@ -200,7 +200,7 @@ def test_lnmax_of_two_classes_costs_no_more_than_its_bound(gap: int) -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: query_divergences(GNMax(1.0), -VOTES, ORDERS), "fewer than none"),
+        (lambda: query_divergences(GNMax(1.0), -VOTES, ORDERS), "must not be negative"),
         (lambda: query_divergences(GNMax(1.0), VOTES, ORDERS, weight=0.0), "weight"),
         (lambda: query_divergences(GNMax(1.0), VOTES, [1.0], Method.DEPENDENT), "orders"),
         (lambda: query_divergences(GNMax(1.0), VOTES, ORDERS, scores=VOTES), "scores"),

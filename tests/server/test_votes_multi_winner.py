@@ -108,7 +108,7 @@ def test_claims_of_the_paper_beside_what_its_printed_noise_costs() -> None:
     np.testing.assert_allclose(program, claimed_binary(20, sigma, orders))
     found = set_divergences(PowersetVoting(20, sigma), NOBODY, orders, Method.INDEPENDENT)[1][0]
     np.testing.assert_allclose(found, claimed_powerset(sigma, orders))
-    with pytest.raises(InvalidParametersError, match="2 or 1"):
+    with pytest.raises(InvalidParametersError, match="1 or 2"):
         claimed_clipped(1.0, 3, sigma, orders)
 
 

@@ -181,7 +181,7 @@ def test_an_answer_of_two_costs_two_thirds_of_the_number_at_most() -> None:
     ("call", "said"),
     [
         (lambda: outcome_divergence(np.ones(3), 1.0, [2.0]), "queries × classes"),
-        (lambda: outcome_divergence(np.array([[1.0, -1.0]]), 1.0, [2.0]), "fewer than none"),
+        (lambda: outcome_divergence(np.array([[1.0, -1.0]]), 1.0, [2.0]), "must not be negative"),
         (lambda: outcome_divergence(np.ones((1, 2)), 0.0, [2.0]), "deviation"),
         (lambda: outcome_divergence(np.ones((1, 2)), 1.0, [1.0]), "orders"),
         (lambda: outcome_divergence(np.ones((1, 2)), 1.0, [2.0], 0.0), "weight"),

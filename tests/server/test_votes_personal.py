@@ -209,9 +209,9 @@ def test_a_payment_that_an_owner_cannot_make_is_refused_and_not_counted() -> Non
     ("call", "said"),
     [
         (lambda: Group(0.0, 10), "epsilon"),
-        (lambda: Group(1.0, 1), "two members"),
-        (lambda: weights([]), "one at least"),
-        (lambda: OwnersAccount(np.array([1.0, 0.0]), 1e-5), "no budget has no vote"),
+        (lambda: Group(1.0, 1), "at least 2"),
+        (lambda: weights([]), "at least one"),
+        (lambda: OwnersAccount(np.array([1.0, 0.0]), 1e-5), "without a budget"),
         (lambda: OwnersAccount(np.array([math.nan]), 1e-5), "positive and finite"),
         (lambda: OwnersAccount(np.array([]), 1e-5), "every owner"),
         (lambda: OwnersAccount(np.ones(2), 0.01, records=100), "below one in 100 records"),

@@ -233,11 +233,11 @@ def test_answered_samples_pay_for_their_check_too(method: Method) -> None:
 
 def test_what_is_out_of_range_is_named() -> None:
     voting = GNThreshold(10, 1, 50, most=4)
-    with pytest.raises(InvalidParametersError, match="more winners"):
+    with pytest.raises(InvalidParametersError, match="the number of labels"):
         threshold_divergences(voting, np.ones((1, 3)), ORDERS, Method.EXACT)
     with pytest.raises(InvalidInputError, match="0 to 50"):
         threshold_divergences(GNThreshold(10, 1, 50), np.full((1, 3), 51.0), ORDERS, Method.EXACT)
-    with pytest.raises(InvalidInputError, match="no gap"):
+    with pytest.raises(InvalidInputError, match="at least two labels"):
         log_other_gap(np.ones((1, 1)), 1.0)
     with pytest.raises(InvalidParametersError, match="scale"):
         grid_divergence(0.0, ORDERS)

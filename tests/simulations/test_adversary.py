@@ -101,7 +101,7 @@ def test_poison_alone_gets_few_votes() -> None:
     alone = under(poisoning=0.1)
     assert alone.adversary is not None
     assert (alone.adversary.votes or 0) < 60
-    assert any("made for at most 5" in note for note in alone.notes)
+    assert any("allow for at most 5" in note for note in alone.notes)
 
 
 def test_garbage_is_refused_and_counted() -> None:

@@ -99,8 +99,8 @@ def test_the_table_says_what_failed() -> None:
     found = json.loads(kept.read_text())
     assert "No request failed." in table(found)
     failed = found | {"status": "failed", "failure": "too few", "errors": {"E: no": 1234}}
-    assert "It ended by: too few." in table(failed)
-    assert "What failed: 1,234 × E: no" in table(failed)
+    assert "It failed: too few." in table(failed)
+    assert "Errors: 1,234 × E: no" in table(failed)
     # Nobody enrolled over HTTP.
     assert "| enrol |" not in table(found | {"enrol_requests": 0})
 

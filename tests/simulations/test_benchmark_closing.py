@@ -7,9 +7,8 @@ import sys
 import numpy as np
 import psutil
 import pytest
-from typer.testing import CliRunner
+from support.command import earshot
 
-from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.messages import decode_answer, decode_task
 from earshot_protocol.phases.labelling import LabelSamples
 from earshot_server.discovery.optics import Optics
@@ -18,7 +17,6 @@ from earshot_server.phases.labelling import LabellingPhase
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.benchmarks import closing, closing_stores
 from earshot_simulations.benchmarks.closing_phones import CheapPhones
-from earshot_simulations.commands.bench import app
 
 ROUNDS = ("advertise keys", "share keys", "masked input", "unmask")
 
@@ -26,9 +24,9 @@ ROUNDS = ("advertise keys", "share keys", "masked input", "unmask")
 @pytest.mark.slow
 @pytest.mark.parametrize("store", ["memory", "postgres"])
 def test_the_command_closes_the_four_steps_and_measures_each(store: str) -> None:
-    asked = ["closing", "--phones", "60", "--length", "9", "--dropout", "0.1", "--json"]
-    done = CliRunner().invoke(app, asked + (["--postgres"] if store == "postgres" else []))
-    assert done.exit_code == 0, done.output
+    asked = ["bench", "closing", "--phones", "60", "--length", "9", "--dropout", "0.1", "--json"]
+    done = earshot(*asked, *(["--postgres"] if store == "postgres" else []))
+    assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["steps"]
     assert [row["step"] for row in rows] == [f"votes: {name}" for name in ROUNDS]
     assert [row["answers"] for row in rows] == [60, 60, 54, 54]
@@ -88,6 +86,6 @@ def test_numbers_out_of_range_are_named_before_any_work(
     sizes: str, length: str, dropout: str, named: str
 ) -> None:
     asked = ["closing", "--phones", sizes, "--length", length, "--dropout", dropout]
-    done = CliRunner().invoke(app, asked)
-    assert isinstance(done.exception, InvalidParametersError)
-    assert named in str(done.exception)
+    done = earshot("bench", *asked)
+    assert done.returncode == 2
+    assert named in done.stderr

@@ -4,19 +4,18 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from support.command import earshot
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_server.discovery.reachability import Reachability
 from earshot_simulations.benchmarks import optics
-from earshot_simulations.commands.bench import app
 
 
 def test_the_command_times_both_and_compares_them() -> None:
-    done = CliRunner().invoke(
-        app, ["optics", "--points", "60", "--points", "90", "--dimensions", "20", "--json"]
+    done = earshot(
+        *("bench", "optics", "--points", "60", "--points", "90", "--dimensions", "20", "--json")
     )
-    assert done.exit_code == 0, done.output
+    assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["plots"]
     assert [row["points"] for row in rows] == [60, 90]
     for row in rows:

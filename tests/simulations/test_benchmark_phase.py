@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from support.command import earshot
 
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -20,7 +20,6 @@ from earshot_simulations.benchmarks.extrapolation import extrapolated
 from earshot_simulations.benchmarks.failure import BenchmarkError
 from earshot_simulations.benchmarks.growth import growth
 from earshot_simulations.benchmarks.phase_picture import draw
-from earshot_simulations.commands.bench import app
 from earshot_simulations.learning.provenance import OtherVersionError
 from earshot_simulations.learning.run import PHASE_FAILED, Run
 from earshot_simulations.learning.settings import Discovery, Engine, Settings, Summation
@@ -105,7 +104,7 @@ def test_what_is_said_compares_with_k_and_with_so_few_sizes() -> None:
         "95 % intervals by Student's t with 1 degree of freedom"
     )
     assert "no interval, as two sizes always lie on a line" in phase.statements(rows[:2])[-1]
-    assert phase.statements(rows[:1]) == ["one size: nothing says how anything grows"]
+    assert phase.statements(rows[:1]) == ["one size only: no growth can be measured"]
 
 
 # --------------------------------------------------------------------------------------- figures
@@ -225,9 +224,9 @@ def test_nothing_is_run_before_all_is_checked(tmp_path: Path) -> None:
         (("--picture", str(tmp_path / "a.gif")), "ends in .png or .svg"),
         (("--picture", str(tmp_path / "none" / "a.png")), "there is no such folder"),
     ):
-        failed = CliRunner().invoke(app, ["phase", *words])
-        assert isinstance(failed.exception, InvalidInputError | InvalidParametersError)
-        assert message in str(failed.exception)
+        failed = earshot("bench", "phase", *words)
+        assert failed.returncode == 2
+        assert message in failed.stderr
 
 
 def test_the_picture_has_every_series_and_what_k_would_explain(tmp_path: Path) -> None:
@@ -259,8 +258,8 @@ def test_phones_take_part_in_a_phase_of_any_size(
 
     monkeypatch.setattr(phase, "benchmark", benchmark)
     sizes = "1000,100000,1000000"
-    done = CliRunner().invoke(app, ["phase", "--phones", sizes, "--discovery", discovery])
-    assert done.exit_code == 0, done.output
+    done = earshot("bench", "phase", "--phones", sizes, "--discovery", discovery)
+    assert done.returncode == 0, done.stderr
     for settings in asked:
         settings.check()
     assert [each.phones for each in asked] == [10**3, 10**5, 10**6]
@@ -272,8 +271,8 @@ def test_phones_take_part_in_a_phase_of_any_size(
 def test_phases_of_real_phones_in_processes_of_their_own(tmp_path: Path) -> None:
     kept, picture = tmp_path / "measured.jsonl", tmp_path / "phases.png"
     words = ["phase", "--phones", "200,400", "--jobs", "1", "--json"]
-    done = CliRunner().invoke(app, [*words, "--kept", str(kept), "--picture", str(picture)])
-    assert done.exit_code == 0, done.output
+    done = earshot("bench", *words, "--kept", kept, "--picture", picture)
+    assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert [each["phones"] for each in told["phases"]] == [200, 400]

@@ -84,7 +84,7 @@ def test_no_page_speaks_of_a_vote_that_there_is_not(by_sums: MakeRun) -> None:
     beset = by_sums(adversary=Success({"poisoning": 3}, 3, 5.0, 0, published=True, votes=7.5))
     for run in (by_sums(), beset, by_sums(label_votes=None, labels=np.empty(0, np.int64))):
         words = text(run) + " ".join(re.findall(r'alt="([^"]*)"', render(run)))
-        for said in ("to keep", "kept centroid", "What they published", "first vote"):
+        for said in ("to keep", "kept centroid", "What the phones published", "first vote"):
             assert said not in words, said
     assert "Votes for labels in the adversary's cell 8" in text(beset)
 

@@ -208,12 +208,11 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "blobs need no encoder": (("--encoder", "{file}"), "points already"),
     "no encoder": (("--data", "soundscapes", "--encoder", "{file}"), "encoder"),
     "a thousand jobs": (("--jobs", "1000"), "jobs=1000: must be a whole number, from 1 to"),
-    "unknown difference": (("--heterogeneity", "skew=1"), "quantity-skew=number"),
-    "difference out of range": (("--heterogeneity", "concentration=nan"), "concentration=nan"),
-    "difference twice": (("--heterogeneity", "quantity-skew=1,quantity-skew=1"), "at most once"),
-    "unknown attack": (("--adversary", "magic=1"), "ballot-stuffing=number"),
-    "attack by more than all": (("--adversary", "garbage=1.5"), "garbage=1.5"),
-    "attack by nobody knows": (("--adversary", "garbage=some"), "garbage=some"),
+    "unknown difference": (("--heterogeneity.skew", "1"), "--heterogeneity.skew"),
+    "difference out of range": (("--heterogeneity.concentration", "nan"), "concentration=nan"),
+    "unknown attack": (("--adversary.magic", "1"), "--adversary.magic"),
+    "attack by more than all": (("--adversary.garbage", "1.5"), "garbage=1.5"),
+    "attack by nobody knows": (("--adversary.garbage", "some"), "some"),
     "policy of phones as they come": (("--policy", "default"), "least_phones"),
     "negative seed": (("--seed", "-1"), "seed=-1"),
     "labelled twice": (("--labelled", "2"), "labelled=2.0"),
@@ -331,7 +330,7 @@ def test_a_choice_that_there_is_not_is_named(
     for option, value in (("--summation", "magic"), ("--discovery", "magic"), ("--phones", "few")):
         status, out, err = earshot(monkeypatch, capsys, "simulate", option, value)
         assert (status, out) == (2, "")
-        assert f"'{option}'" in err
+        assert option in err
         assert "Traceback" not in err
 
 

@@ -11,22 +11,21 @@ from typing import Any
 
 import msgspec
 import pytest
-from typer import Typer
-from typer.testing import CliRunner
+from support.command import earshot
+from support.documented import loaded, options
 
 from earshot_client.policy import Policy
-from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.phases import discovery_budget, learning_budget
+from earshot_protocol.phases.discovery_budget import cell_counts
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.rules import Rule
-from earshot_server.commands import phase as phase_commands
-from earshot_server.commands.budget import budget as budget_command
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_server.discovery.route import Discovery
 from earshot_server.phases.proposal import Wanted, proposed
 from earshot_simulations.benchmarks.api.benchmark import Setup
 from earshot_simulations.commands import bench
-from earshot_simulations.commands import simulate as simulate_command
 from earshot_simulations.learning import simulation
 from earshot_simulations.learning.configuration import settings_of as configured
 from earshot_simulations.learning.settings import (
@@ -64,8 +63,8 @@ def each_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[Discovery
         raise AskedError
 
     monkeypatch.setattr(simulation, "simulate_routes", instead)
-    left = CliRunner().invoke(simulate_command.app, words)
-    assert isinstance(left.exception, AskedError), left.exception
+    with pytest.raises(AskedError):
+        earshot("simulate", *words)
     return found
 
 
@@ -120,9 +119,9 @@ def started(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Parameters:
     for kind in Parameters.__subclasses__():
         monkeypatch.setattr(kind, "check_feasible", check)
         monkeypatch.setattr(kind, "check", check)
-    left = CliRunner().invoke(phase_commands.app, ["start", "--phones", "500", *words])
+    with pytest.raises(AskedError):
+        earshot("phase", "start", "--phones", "500", *words)
     monkeypatch.undo()
-    assert isinstance(left.exception, AskedError), left.exception
     return asked[0]
 
 
@@ -146,7 +145,6 @@ def test_whoever_asks_for_a_learning_phase_gets_the_same_one(
         delta=1e-6,
         unit=Unit.RECORDING,
         discovery=Discovery.LOCAL,
-        recordings=_default(budget_command, "recordings"),
         labels=("any label",),
         dropout=0.2,
         corrupted=0.05,
@@ -161,20 +159,13 @@ def test_whoever_asks_for_a_learning_phase_gets_the_same_one(
         assert _without_classes(other) == _without_classes(by_operator)
 
 
-@pytest.mark.parametrize(
-    ("app", "words"),
-    [
-        (phase_commands.app, ["start", "--phones", "500", "--dry-run"]),
-        (simulate_command.app, []),
-    ],
-    ids=["phase start", "simulate"],
-)
-def test_an_epsilon_and_a_budget_at_once_are_refused_by_name(app: Typer, words: list[str]) -> None:
+@pytest.mark.parametrize("words", ["phase start --phones 500 --dry-run", "simulate"])
+def test_an_epsilon_and_a_budget_at_once_are_refused_by_name(words: str) -> None:
     budget = "clustering=1,selection=0.25,centroid-vote=0.5,label-vote=0.5"
-    asked = [*words, "--discovery", "local", "--epsilon", "2", "--budget", budget]
-    left = CliRunner().invoke(app, asked)
-    assert isinstance(left.exception, InvalidInputError)
-    assert str(left.exception).startswith("--epsilon and --budget: give one of them")
+    asked = [*words.split(), "--discovery", "local", "--epsilon", "2", "--budget", budget]
+    refused = earshot(*asked)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("earshot: --epsilon and --budget: give one of them")
 
 
 def _without_classes(parameters: Parameters) -> Parameters:
@@ -196,3 +187,19 @@ def test_benchmarks() -> None:
 def _default(command: object, name: str) -> Any:
     default = inspect.signature(command).parameters[name].default  # type: ignore[arg-type]
     return int(default) if name in {"phones", "recordings"} else float(default)
+
+
+def test_help_texts_state_the_defaults_that_hold() -> None:
+    """A default that depends on other options stands in words, which nothing else would check."""
+    said = {
+        name: " ".join((argument.parameter.help or "").split())
+        for name, argument in options(loaded("simulate")).items()
+    }
+    few, many = (cell_counts(phones, 2.0, 1e-6).start for phones in (100, 10**6))
+    assert f"by default {few}, or {many} where" in said["--cells"]
+    assert f"by default {discovery_budget.MOST_CELLS}." in said["--most-cells"]
+    assert f"by default {discovery_budget.EPSILON:g}." in said["--epsilon"]
+    route = f"on the local route {learning_budget.DIMENSIONS}."
+    assert f"by default {discovery_budget.DIMENSIONS}, {route}" in said["--dimensions"]
+    assert f"({', '.join(SHIPPED_ENCODERS)})" in said["--encoder"]
+    assert f"by default {DEFAULT_ENCODER}." in said["--encoder"]

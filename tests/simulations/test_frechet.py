@@ -91,7 +91,7 @@ def test_fewer_than_ten_samples_a_dimension_are_refused_by_name() -> None:
     generator = np.random.default_rng(0)
     enough, short = generator.normal(size=(30, 3)), generator.normal(size=(29, 3))
     frechet.distance(enough, enough)
-    with pytest.raises(TooFewSamplesError, match="10 a dimension, 30"):
+    with pytest.raises(TooFewSamplesError, match="10 per dimension, 30"):
         frechet.distance(enough, short)
     with pytest.raises(TooFewSamplesError, match="60, in two halves"):
         frechet.fidelity(np.concatenate([enough, short]), enough)

@@ -166,6 +166,8 @@ def test_training_without_a_budget_is_refused(
 
 def test_noise_that_drowns_everything_is_refused_by_name() -> None:
     budgets.check_useful(200, 200, "200 teachers", "ask less")
-    with pytest.raises(budgets.UselessBudgetError, match="200 teachers can make 200") as error:
+    with pytest.raises(
+        budgets.UselessBudgetError, match="200 teachers can contribute 200"
+    ) as error:
         budgets.check_useful(200.1, 200, "200 teachers", "ask at most 3 queries")
     assert "ask at most 3 queries" in str(error.value)

@@ -93,7 +93,7 @@ def test_what_is_sensitive_cannot_be_public(tmp_path: Path) -> None:
     for folder, name, hertz in (("s", "a", 300), ("s", "b", 400), ("p", "c", 500), ("p", "d", 400)):
         write(tmp_path / folder, f"{name}.wav", tone(hertz))
     sensitive, public = (sound.opened(sound.listed(tmp_path / each)) for each in "sp")
-    with pytest.raises(InvalidInputError, match=r"^d\.wav: in --public and in --clips"):
+    with pytest.raises(InvalidInputError, match=r"^d\.wav: both in --public and in --clips"):
         sound.refuse_shared(sensitive, public)
     write(tmp_path / "p", "d.wav", tone(401))
     sound.refuse_shared(sensitive, sound.opened(sound.listed(tmp_path / "p")))
@@ -113,8 +113,8 @@ TEACHERS = {"teachers": 50, "mechanism": Name.GNMAX}
         (Kind.AAE_PRIVATE, {}, "--epsilon and --delta"),
         (Kind.DP_GAN, {"epsilon": 1.0}, "--epsilon and --delta"),
         (Kind.PATE_GAN, BUDGET, "--teachers"),
-        (Kind.DP_GAN, {**BUDGET, **TEACHERS}, "are of pate-gan, and not of dp-gan"),
-        (Kind.AAE, {"teachers": 9}, "are of pate-gan, and not of aae"),
+        (Kind.DP_GAN, {**BUDGET, **TEACHERS}, "are for pate-gan, not for dp-gan"),
+        (Kind.AAE, {"teachers": 9}, "are for pate-gan, not for aae"),
     ],
 )
 def test_a_kind_has_what_it_needs_and_nothing_else(
@@ -137,7 +137,7 @@ def test_a_training_without_a_budget_needs_no_noise() -> None:
 def test_more_teachers_or_larger_batches_than_clips_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="--teachers 50: there are 49 clips"):
         kinds.noise(Request(Kind.PATE_GAN, SIZE, **BUDGET, **TEACHERS), 49)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="--batch 8: there are 7 clips"):
+    with pytest.raises(InvalidInputError, match="--batch 8: must be at most 7"):
         kinds.noise(Request(Kind.DP_GAN, SIZE, **BUDGET), 7)
     with pytest.raises(InvalidParametersError, match="1/2000"):
         kinds.noise(Request(Kind.DP_GAN, SIZE, **BUDGET), 2000)
@@ -152,7 +152,7 @@ def test_a_budget_that_buys_nothing_is_refused_and_says_what_would_do() -> None:
     found = kinds.noise(smaller, 100)
     assert found is not None
     assert 0.95 * 50 < found.level <= 50
-    with pytest.raises(UselessBudgetError, match="a batch of 8 clips can make 8"):
+    with pytest.raises(UselessBudgetError, match="a batch of 8 clips can contribute 8"):
         kinds.noise(Request(Kind.AAE_PRIVATE, SIZE, 0.001, 1e-5), 100)
     with pytest.raises(UselessBudgetError, match="--teachers"):
         kinds.noise(Request(Kind.PATE_GAN, Size(10, 8), 0.1, 1e-5, 50, Name.LNMAX), 100)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from support.command import earshot
 
-from earshot_protocol.errors import EarshotError
-from earshot_simulations.commands import simulate as command
 from earshot_simulations.labelling.settings import Settings
 from earshot_simulations.labelling.simulation import Run, simulate
 from earshot_simulations.learning.settings import Agreement, Summation
@@ -63,15 +62,17 @@ def test_noise_that_drowns_the_votes_answers_hardly_anything_and_says_so() -> No
     assert drowned.scores.clear_right is None
 
 
-def types(*words: str) -> str:
+def asked(*words: str) -> subprocess.CompletedProcess[str]:
     given = [
         *("labelling", "--phones", "60", "--samples", "6", "--scenes", "3", "--epsilon", "40"),
         *("--policy", "anything", "--summation", "ideal", "--jobs", "1", "--seed", "2"),
     ]
-    run = CliRunner().invoke(command.app, [*given, *words])
-    if isinstance(run.exception, EarshotError):
-        raise run.exception
-    assert run.exit_code == 0, run.output
+    return earshot("simulate", *given, *words)
+
+
+def types(*words: str) -> str:
+    run = asked(*words)
+    assert run.returncode == 0, run.stderr
     return run.stdout
 
 
@@ -93,13 +94,14 @@ def test_the_command_writes_a_report_and_its_numbers(tmp_path: Path) -> None:
     ("words", "match"),
     [
         (("--samples", "0"), "samples=0"),
-        (("--samples", "4000"), "samples=4000: at most 600, which no phone has heard"),
-        (("--threshold", "61"), "all votes that 60 phones have"),
+        (("--samples", "4000"), "samples=4000: must be at most 600"),
+        (("--threshold", "61"), "the votes of all 60 phones"),
         (("--policy", "default"), "no phone would take part"),
         (("--scenes", "1"), "scenes=1"),
         (("--check-share", "0"), "check_share"),
     ],
 )
 def test_what_cannot_be_simulated_is_refused_by_name(words: tuple[str, ...], match: str) -> None:
-    with pytest.raises(EarshotError, match=match):
-        types(*words)
+    refused = asked(*words)
+    assert refused.returncode == 2
+    assert match in refused.stderr

@@ -137,7 +137,7 @@ def test_pictures_say_in_words_what_is_in_them() -> None:
 
 
 def test_two_sounds_of_one_name_and_what_is_no_sound_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="a name of its own"):
+    with pytest.raises(InvalidInputError, match="names must differ"):
         page.render(listening(Sound("a", tone(), 8000), Sound("a", tone(), 8000)))
     with pytest.raises(InvalidInputError, match="finite"):
         page.render(listening(Sound("a", np.full(9, np.nan, dtype=np.float32), 8000)))

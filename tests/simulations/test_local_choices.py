@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from typer.testing import CliRunner
+from support.command import earshot
 
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_simulations.benchmarks import local_choices
-from earshot_simulations.commands import bench
 
 
 @pytest.fixture(autouse=True)
@@ -21,8 +20,8 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_what_the_choices_are_worth() -> None:
-    shown = CliRunner().invoke(bench.app, ["local-choices", "--seeds", "4", "--json"])
-    assert shown.exit_code == 0, shown.output
+    shown = earshot("bench", "local-choices", "--seeds", "4", "--json")
+    assert shown.returncode == 0, shown.stderr
     tables = json.loads(shown.stdout[shown.stdout.index("{") :])
     right = {row["method"]: row["the largest two"] for row in tables["selection"]}
     assert set(right) == set(SelectionMethod)
@@ -36,8 +35,8 @@ def test_what_the_choices_are_worth() -> None:
 
 
 def test_tables_in_markdown() -> None:
-    shown = CliRunner().invoke(bench.app, ["local-choices", "--seeds", "2"])
-    assert shown.exit_code == 0, shown.output
+    shown = earshot("bench", "local-choices", "--seeds", "2")
+    assert shown.returncode == 0, shown.stderr
     assert "| epsilon | method | the largest two | the largest two ± |" in shown.stdout
-    refused = CliRunner().invoke(bench.app, ["local-choices", "--seeds", "1"])
-    assert "seeds=1" in str(refused.exception)
+    refused = earshot("bench", "local-choices", "--seeds", "1")
+    assert "seeds=1" in refused.stderr

@@ -163,11 +163,11 @@ def test_games_and_verdicts_are_the_same_for_the_same_seed() -> None:
     ("changes", "error", "words"),
     [
         ({"trials": 4}, InvalidParametersError, "trials=4: must be a whole number, at least 8"),
-        ({"reference": drawn(2, 0)}, InvalidInputError, "reference: 2 records; at least 8"),
+        ({"reference": drawn(2, 0)}, InvalidInputError, "reference: 2 records; must be at least 8"),
         ({"always": np.zeros((3, 9), np.float32)}, InvalidInputError, "must be .*like records"),
-        ({"records": drawn(0, 0)}, InvalidInputError, "records: 0 records; at least 1"),
+        ({"records": drawn(0, 0)}, InvalidInputError, "records: 0 records; must be at least 1"),
         ({"records": drawn(2, 0) * np.nan}, InvalidInputError, "records: must be finite numbers"),
-        ({"instead": drawn(3, 0)}, InvalidInputError, "instead: 3 records; at least 12"),
+        ({"instead": drawn(3, 0)}, InvalidInputError, "instead: 3 records; must be at least 12"),
     ],
     ids=["few-trials", "few-references", "shape", "none", "nan", "too-few-stand-ins"],
 )

@@ -25,7 +25,7 @@ MECHANISMS = {
     "one": (Mechanism(Name.CONFIDENT, 4, 5.0, CHECK), Counter.CENTRAL, None),
     "weighted": (Mechanism(Name.CONFIDENT, 4, 5.0, CHECK), Counter.CENTRAL, WEIGHTS),
     "labels": (Mechanism(Name.BINARY, 4, 5.0, Check(40.0, 19.0)), Counter.CENTRAL, None),
-    "bits": (Mechanism(Name.THRESHOLD, 4, 5.0, CHECK, most=2), Counter.CENTRAL, None),
+    "bits": (Mechanism(Name.GNTHRESHOLD, 4, 5.0, CHECK, most=2), Counter.CENTRAL, None),
     "sums": (
         Mechanism(Name.INTERACTIVE, 4, 9.0, CHECK, confidence=0.5), Counter.FEDERATED, WEIGHTS
     ),

@@ -86,7 +86,7 @@ def test_a_given_number_of_queries_has_no_budget() -> None:
     ("text", "error", "message"),
     [
         ("1:125", InvalidInputError, "must have 250 members in all"),
-        ("1:249,2:1", InvalidParametersError, "two members at least"),
+        ("1:249,2:1", InvalidParametersError, "at least 2, or the budget identifies"),
         ("0:125,2:125", InvalidParametersError, "epsilon=0.0: must be a positive"),
         ("1-125", InvalidInputError, "must be ε:members of every group"),
         ("1:125,3.14159:125", InvalidParametersError, "ratios of whole numbers"),

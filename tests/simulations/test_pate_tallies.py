@@ -220,7 +220,7 @@ def test_of_sets_the_one_that_most_teachers_cast_wins(counter: Counter) -> None:
 @pytest.mark.parametrize("counter", list(Counter))
 def test_thresholds_and_their_check_of_the_largest_count(counter: Counter) -> None:
     predictions = several()
-    fixed = Mechanism(Name.THRESHOLD, 4, QUIET, Check(7.5, QUIET), cut=2.5)
+    fixed = Mechanism(Name.GNTHRESHOLD, 4, QUIET, Check(7.5, QUIET), cut=2.5)
     outcomes = asked(counter, fixed, predictions).ask(range(10)).outcomes
     votes = predictions.sum(axis=0)
     for query in range(10):
@@ -229,7 +229,9 @@ def test_thresholds_and_their_check_of_the_largest_count(counter: Counter) -> No
             expected = [NONE] * 4
         assert outcomes[query].tolist() == expected
     assert 0 < (outcomes == NONE).all(axis=1).sum() < 10
-    adaptive = asked(counter, Mechanism(Name.ADAPTIVE, 4, QUIET), predictions).ask(range(10))
+    adaptive = asked(counter, Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 4, QUIET), predictions).ask(
+        range(10)
+    )
     for query in range(10):
         ordered = sorted(votes[query].tolist(), reverse=True)
         gaps = [high - low for high, low in itertools.pairwise(ordered)]

@@ -65,9 +65,9 @@ def counted(votes: Any, most: int | None) -> list[list[float]]:
 
 
 def limit(name: Name, row: list[float]) -> float:
-    if name is Name.THRESHOLD:
+    if name is Name.GNTHRESHOLD:
         return 2.3
-    if name is Name.GRID:
+    if name is Name.GRID_THRESHOLD:
         room = [min(abs(each - one) for each in [*row, 0.0, 9.0]) for one in GRID]
         return GRID[room.index(max(room))]
     ordered = sorted(row, reverse=True)
@@ -78,9 +78,9 @@ def limit(name: Name, row: list[float]) -> float:
 
 def made(name: Name, counter: Counter, **more: Any) -> Mechanism:
     own: dict[str, Any] = {"deviation": QUIET}
-    if name is Name.THRESHOLD:
+    if name is Name.GNTHRESHOLD:
         own["cut"] = 2.3
-    if name is Name.GRID:
+    if name is Name.GRID_THRESHOLD:
         own["grid"] = GRID
         own["scale"] = QUIET if counter is Counter.CENTRAL else None
     return Mechanism(name, 5, **(own | more))
@@ -126,7 +126,7 @@ def test_a_check_is_read_from_the_same_noisy_counts_or_paid_for(name: Name) -> N
 def test_thresholds_are_shares_of_those_who_stay() -> None:
     """All 40 say so, two vanish: 38 votes are as many as 40 of 40."""
     votes = np.ones((40, 3, 2), dtype=np.int8)
-    mechanism = Mechanism(Name.THRESHOLD, 2, QUIET, cut=39.0, bar=39.5)
+    mechanism = Mechanism(Name.GNTHRESHOLD, 2, QUIET, cut=39.0, bar=39.5)
     found = asked(Counter.FEDERATED, mechanism, votes, vanishing=0.05).ask(range(3))
     assert found.sights[0].voters < 40
     assert found.sights[0].total.max() < 39.0
@@ -135,7 +135,7 @@ def test_thresholds_are_shares_of_those_who_stay() -> None:
 
 def test_noisy_counts_of_probabilities_have_the_noise_of_votes() -> None:
     """In steps, so noise is drawn in steps too: its deviation in votes is what was asked for."""
-    mechanism = Mechanism(Name.THRESHOLD, 20, 3.0, most=3)
+    mechanism = Mechanism(Name.GNTHRESHOLD, 20, 3.0, most=3)
     own = asked(Counter.FEDERATED, mechanism, np.full((20, 60, 20), 0.3))
     seen = own.ask(range(60)).sights[0]
     in_first = seen.total[:, :3].ravel() / STEPS - 20 * round(0.3 * STEPS) / STEPS
@@ -162,11 +162,13 @@ def test_what_a_curator_and_what_a_sum_cost(unit: Unit) -> None:
     bits, noise = changed * bit_divergence(30.0, orders), orders * changed / 1800
     check, grid = bit_divergence(50.0, orders), orders / (2 * 40.0**2)
     for name, each in (
-        (Name.THRESHOLD, bits),
-        (Name.ADAPTIVE, noise),
-        (Name.GRID, bits + grid),
+        (Name.GNTHRESHOLD, bits),
+        (Name.GNTHRESHOLD_ADAPTIVE, noise),
+        (Name.GRID_THRESHOLD, bits + grid),
     ):
-        more: dict[str, Any] = {"grid": (2.0, 4.0), "scale": 40.0} if name is Name.GRID else {}
+        more: dict[str, Any] = (
+            {"grid": (2.0, 4.0), "scale": 40.0} if name is Name.GRID_THRESHOLD else {}
+        )
         mechanism = Mechanism(name, 20, 30.0, Check(5, 50.0), most=3, **more)
         own = asked(Counter.CENTRAL, mechanism, votes)
         (event,) = own.events(bought, unit)
@@ -174,7 +176,7 @@ def test_what_a_curator_and_what_a_sum_cost(unit: Unit) -> None:
         expected = epsilon(400 * check + 250 * each)
         assert composed_epsilon((event,), delta) == pytest.approx(expected, rel=2e-3)
         assert own.events((), unit) == ()
-    plain = Mechanism(Name.ADAPTIVE, 20, 30.0, most=3, bar=4.0)
+    plain = Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 20, 30.0, most=3, bar=4.0)
     (summed,) = asked(Counter.FEDERATED, plain, votes).events((Purchase(Kind.VOTES, 250),), unit)
     assert isinstance(summed, SkellamSum)
     assert summed.l2 == pytest.approx(math.sqrt(250 * changed))
@@ -183,10 +185,10 @@ def test_what_a_curator_and_what_a_sum_cost(unit: Unit) -> None:
 
 
 def test_the_printed_cost_stands_beside_and_is_less() -> None:
-    mechanism = Mechanism(Name.THRESHOLD, 20, muschiol.deviation(0.3, 50), most=3)
+    mechanism = Mechanism(Name.GNTHRESHOLD, 20, muschiol.deviation(0.3, 50), most=3)
     bought = (Purchase(Kind.VOTES, 2000),)
     assert round(claimed_epsilon(mechanism, bought, 1e-8), 1) == 418.4
-    adaptive = Mechanism(Name.ADAPTIVE, 20, 40.0, Check(5, 60.0))
+    adaptive = Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 20, 40.0, Check(5, 60.0))
     for counter in Counter:
         ready = prospects(counter, adaptive, 1e-6, np.ones(50, dtype=np.int64), answered=0.5)
         rows = table(ready, shares(None, 50), 100)
@@ -203,26 +205,26 @@ def test_the_printed_cost_stands_beside_and_is_less() -> None:
 
 
 def test_how_likely_noise_passes_a_bar_by_itself() -> None:
-    free = Mechanism(Name.ADAPTIVE, 20, 10.0, bar=25.0)
+    free = Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 20, 10.0, bar=25.0)
     assert passes_by_chance(free, 50) == pytest.approx(1 - stats.norm.cdf(2.5) ** 20)
-    own = Mechanism(Name.THRESHOLD, 20, 10.0, Check(25.0, 10.0))
+    own = Mechanism(Name.GNTHRESHOLD, 20, 10.0, Check(25.0, 10.0))
     assert passes_by_chance(own, 50) == pytest.approx(stats.norm.sf(2.5))
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"name": Name.GRID}, "grid-threshold needs --grid"),
-        ({"name": Name.GRID, "grid": ()}, "one threshold at least"),
-        ({"name": Name.GRID, "grid": (2.0, -1.0)}, "a number of votes above 0"),
-        ({"name": Name.GRID, "grid": (2.0,), "scale": 0.0}, "scale=0"),
-        ({"name": Name.ADAPTIVE, "scale": 1.0}, "--scale is of grid-threshold"),
-        ({"name": Name.ADAPTIVE, "classes": 1}, "classes=1"),
+        ({"name": Name.GRID_THRESHOLD}, "grid-threshold needs --grid"),
+        ({"name": Name.GRID_THRESHOLD, "grid": ()}, "one threshold at least"),
+        ({"name": Name.GRID_THRESHOLD, "grid": (2.0, -1.0)}, "a number of votes above 0"),
+        ({"name": Name.GRID_THRESHOLD, "grid": (2.0,), "scale": 0.0}, "scale=0"),
+        ({"name": Name.GNTHRESHOLD_ADAPTIVE, "scale": 1.0}, "--scale is of grid-threshold"),
+        ({"name": Name.GNTHRESHOLD_ADAPTIVE, "classes": 1}, "classes=1"),
         ({"name": Name.BINARY, "bar": 3.0}, "is of gnthreshold, gnthreshold-adaptive"),
         ({"name": Name.BINARY, "steps": 4}, "binary counts whole votes"),
-        ({"name": Name.ADAPTIVE, "most": 0}, "winners=0"),
-        ({"name": Name.ADAPTIVE, "bar": math.nan}, "a number of votes above 0"),
-        ({"name": Name.ADAPTIVE, "bar": 3.0, "check": Check(3, 1.0)}, "not both"),
+        ({"name": Name.GNTHRESHOLD_ADAPTIVE, "most": 0}, "winners=0"),
+        ({"name": Name.GNTHRESHOLD_ADAPTIVE, "bar": math.nan}, "a number of votes above 0"),
+        ({"name": Name.GNTHRESHOLD_ADAPTIVE, "bar": 3.0, "check": Check(3, 1.0)}, "not both"),
     ],
 )
 def test_mechanisms_refuse_what_does_not_fit(given: dict[str, Any], message: str) -> None:
@@ -233,11 +235,23 @@ def test_mechanisms_refuse_what_does_not_fit(given: dict[str, Any], message: str
 def test_counters_refuse_what_only_the_other_does() -> None:
     votes = probabilities()
     for counter, mechanism, message in (
-        (Counter.CENTRAL, Mechanism(Name.GRID, 5, 1.0, grid=GRID), "scale: a curator"),
-        (Counter.FEDERATED, Mechanism(Name.GRID, 5, 1.0, grid=GRID, scale=1.0), "leave it out"),
-        (Counter.CENTRAL, Mechanism(Name.ADAPTIVE, 5, 1.0, bar=2.0), "--check-sigma"),
-        (Counter.FEDERATED, Mechanism(Name.ADAPTIVE, 5, 1.0, Check(2, 1.0)), "neither yes nor no"),
-        (Counter.FEDERATED, Mechanism(Name.GRID, 5, 1.0, grid=(9.0,)), "below the 9 teachers"),
+        (Counter.CENTRAL, Mechanism(Name.GRID_THRESHOLD, 5, 1.0, grid=GRID), "scale: a curator"),
+        (
+            Counter.FEDERATED,
+            Mechanism(Name.GRID_THRESHOLD, 5, 1.0, grid=GRID, scale=1.0),
+            "leave it out",
+        ),
+        (Counter.CENTRAL, Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 5, 1.0, bar=2.0), "--check-sigma"),
+        (
+            Counter.FEDERATED,
+            Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 5, 1.0, Check(2, 1.0)),
+            "neither yes nor no",
+        ),
+        (
+            Counter.FEDERATED,
+            Mechanism(Name.GRID_THRESHOLD, 5, 1.0, grid=(9.0,)),
+            "below the 9 teachers",
+        ),
     ):
         with pytest.raises(InvalidParametersError, match=message):
             asked(counter, mechanism, votes)
@@ -250,7 +264,7 @@ def test_counters_refuse_what_only_the_other_does() -> None:
     with pytest.raises(InvalidInputError, match="which stood in one ballot"):
         tally(
             Counter.CENTRAL,
-            Mechanism(Name.ADAPTIVE, 3, 1.0, most=2),
+            Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 3, 1.0, most=2),
             dealt,
             delta=1e-5,
             random=lambda *names: np.random.default_rng(0).bytes,
@@ -333,7 +347,7 @@ def test_a_cost_by_votes_is_published_once_with_its_noise(
     command: tuple[Any, ...] = (
         *("pate", "label", votes, "--mechanism", name.value, "--sigma", 9, "--epsilon", 20),
         *("--threshold", 120, "--check-sigma", 12, "--delta", "1e-4", "--winners", 4),
-        *(("--grid", "60,140", "--scale", 25) if name is Name.GRID else ()),
+        *(("--grid", "60,140", "--scale", 25) if name is Name.GRID_THRESHOLD else ()),
         *("--votes-cost", "dependent", "--out", out),
     )
     assert earshot(monkeypatch, *command) == 0

@@ -63,7 +63,7 @@ def test_files_below_the_rate_of_the_encoder_are_named_before_any_work(
     with pytest.raises(InvalidInputError) as told:
         SoundFolder(folder, 3, 5, 0.5, 1, encoder=wide)
     assert str(told.value) == (
-        f"the encoder '{WIDE_NAME}' hears 16,000 samples per second, and 4 of 8 files have fewer: "
+        f"the encoder '{WIDE_NAME}' hears 16,000 samples per second, but 4 of 8 files have fewer: "
         "dull/1.wav (8,000), dull/3.wav (11,025), sharp/1.wav (8,000), sharp/3.wav (11,025); "
         "record at that rate or above, or choose an encoder that hears less"
     )

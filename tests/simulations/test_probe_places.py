@@ -250,7 +250,7 @@ def test_what_cannot_be_compared_is_counted(tmp_path: Path) -> None:
 
 def test_sound_that_says_nothing_at_all_is_refused(tmp_path: Path) -> None:
     found = probe(tones(tmp_path, [1.0] * 8), lambda held: OneHot())
-    with pytest.raises(InvalidInputError, match="no two labels, and not in each"):
+    with pytest.raises(InvalidInputError, match="fewer than two labels, and a held-out side"):
         refuse_nothing([found])
 
 

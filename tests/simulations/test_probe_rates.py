@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from support.command import earshot
 from support.wide_encoder import WIDE_NAME, wide_file
-from typer.testing import CliRunner
 
 from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.opening import open_dataset
 from earshot_models.recipe import Recipe, Trained
-from earshot_simulations.commands.probe import app
 from earshot_simulations.probing import cost
 from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.probe import probe, probe_several
@@ -107,8 +106,8 @@ def test_files_below_the_rate_of_an_encoder_are_brought_up_and_counted(tmp_path:
     assert below_sentence(both[8000], "small") == ""
     found = probe_several(dataset, [lambda held: LogMelStatistics(), lambda held: Wide()])
     assert list(rate_lines(["small", "great"], found)) == [
-        "6 files have fewer samples per second than the 16,000 that great hears: they were brought "
-        "up to it, with nothing above"
+        "6 files have fewer samples per second than the 16,000 that great hears: they were "
+        "resampled, without anything in the upper band"
     ]
 
 
@@ -118,14 +117,14 @@ def test_the_command_measures_a_wide_encoder_and_says_what_it_misses(
 ) -> None:
     path = wide_file(tmp_path)
     words = ["--data", str(folder), "--encoder", str(path), "--raw"]
-    result = CliRunner().invoke(app, [*words, "--json"])
-    assert result.exit_code == 0, result.output
+    result = earshot("probe", *words, "--json")
+    assert result.returncode == 0, result.stderr
     wide, raw = json.loads(result.stdout)["encoders"]
     assert (wide["label"], wide["rate"], wide["files_below_rate"]) == (WIDE_NAME, 16_000, 0)
     assert (raw["rate"], raw["files_below_rate"]) == (8000, 0)
     assert wide["cost"]["cpu_ms"] > wide["cost"]["spectrum_ms"] > 0
     outcome = encoders.embedding_space(dataset, cost.LiteRtEncoder.open(path))
-    assert "brought up" not in outcome.note
+    assert "resampled" not in outcome.note
 
 
 def test_a_picture_of_a_space_says_what_its_encoder_misses(tmp_path: Path) -> None:

@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 import soundfile
 from scipy import stats
+from support.command import earshot
 from support.esc_folder import write_esc_folder
-from typer.testing import CliRunner
 
 from earshot_client.encoder import default_encoder, encoder_path, rate_of
 from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.opening import open_dataset
 from earshot_models.soundscapes import SCENES
 from earshot_protocol.errors import InvalidInputError
-from earshot_simulations.commands.probe import app
 from earshot_simulations.probing import cost, measures
 from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.figures import encoder_figures
@@ -247,8 +246,8 @@ def test_some_clips_without_labels_are_refused(folder: Path) -> None:
 def test_the_command_measures_the_shipped_encoder(folder: Path, tmp_path: Path) -> None:
     out, cache = tmp_path / "out", tmp_path / "cache"
     words = ["--data", str(folder), "--cache", str(cache), "--out", str(out), "--json"]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0, result.output
+    result = earshot("probe", *words)
+    assert result.returncode == 0, result.stderr
     figures = json.loads(result.stdout)
     assert figures == json.loads((out / "probe.json").read_text())
     assert figures["encoder"] == default_encoder().name
@@ -267,22 +266,20 @@ def test_the_command_measures_the_shipped_encoder(folder: Path, tmp_path: Path) 
 def test_bad_files_are_left_out_named_and_counted(folder: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(folder, tmp_path / "sound"))
     label = open_dataset(folder).labels[0]
-    before = CliRunner().invoke(
-        app, ["--data", str(folder), "--raw", "--json", "--cache", str(tmp_path / "cache")]
-    )
+    before = earshot(*("probe", "--data", folder, "--raw", "--json", "--cache", tmp_path / "cache"))
     whole = json.loads(before.stdout)
     for index in range(12):
         (folder / label / f"1-{9000 + index}-A.wav").write_bytes(b"no sound")
     words = ["--data", str(folder), "--raw", "--cache", str(tmp_path / "cache")]
-    told = CliRunner().invoke(app, [*words, "--json"])
-    assert told.exit_code == 0, told.output
+    told = earshot("probe", *words, "--json")
+    assert told.returncode == 0, told.stderr
     figures = json.loads(told.stdout)
     assert figures["unreadable"]["count"] == 12
     assert all("does not decode" in file for file in figures["unreadable"]["files"])
     # As if those files were not there.
     assert {**figures, "unreadable": whole["unreadable"]} == whole
     assert (figures["clips"], whole["unreadable"]) == (whole["clips"], {"count": 0, "files": []})
-    shown = CliRunner().invoke(app, words)
+    shown = earshot("probe", *words)
     assert "12 unreadable files" in shown.stdout
     assert "1-9000-A.wav does not decode" in shown.stdout
     assert "and 2 more" in shown.stdout
@@ -300,16 +297,16 @@ def test_a_class_whose_files_are_all_bad_is_named(folder: Path, tmp_path: Path) 
 
 def test_a_probe_replaces_nothing_unasked(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "probe.json").write_text("precious")
-    again = CliRunner().invoke(app, ["--data", str(folder), "--raw", "--out", str(tmp_path)])
-    with pytest.raises(InvalidInputError, match=r"holds probe\.json"):
-        raise again.exception or AssertionError
+    again = earshot("probe", "--data", folder, "--raw", "--out", tmp_path)
+    assert again.returncode == 2
+    assert "holds probe.json" in again.stderr
     assert (tmp_path / "probe.json").read_text() == "precious"
 
 
 def test_mistakes_on_the_command_line_are_named(folder: Path, tmp_path: Path) -> None:
-    absent = CliRunner().invoke(app, ["--data", str(folder), "--encoder", str(tmp_path / "no")])
-    with pytest.raises(Exception, match="cannot be read"):
-        raise absent.exception or AssertionError
+    absent = earshot("probe", "--data", folder, "--encoder", tmp_path / "no")
+    assert absent.returncode == 2
+    assert "cannot be read" in absent.stderr
 
 
 def test_few_points_can_be_laid_out(tmp_path: Path) -> None:

@@ -227,7 +227,7 @@ def test_sound_and_encoder_are_known_by_what_is_in_them(tmp_path: Path, own: Pat
     ):
         before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
         change()
-        with pytest.raises(OtherSoundError, match=f"{place} .* is not what the run had"):
+        with pytest.raises(OtherSoundError, match=f"{place} .* is not that of the run"):
             repeatable(written)
         for path, content in before.items():
             path.write_bytes(content)
@@ -293,8 +293,8 @@ def test_settings_come_back_as_they_were(settings: Settings) -> None:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "unknown": ({"phone": 3}, "phone: there is no such setting; perhaps phones is meant"),
-    "unknown within": ({"budget": {"clusterin": 1.0}}, "perhaps budget.clustering is meant"),
+    "unknown": ({"phone": 3}, "phone: there is no such setting; did you mean phones"),
+    "unknown within": ({"budget": {"clusterin": 1.0}}, "did you mean budget.clustering"),
     "no number": ({"phones": "many"}, "phones: expected `int`, got `str`"),
     "a fraction of a phone": ({"phones": 3.5}, "phones: expected `int`, got `float`"),
     "no table": ({"adversary": 1}, "adversary: expected `object`, got `int`"),

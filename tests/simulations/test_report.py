@@ -267,7 +267,7 @@ def test_large_runs_keep_the_report_small(make_run: MakeRun) -> None:
     document = render(run)
     assert len(document.encode()) < 3_000_000
     text = Page(document).text
-    assert "names left out for want of room." in text
+    assert "names left out for lack of room." in text
     assert "20 000 of 60 000 drawn." in text
     assert "160 labels with fewer not shown." in text
 
@@ -303,7 +303,7 @@ def test_options_of_the_other_discovery_are_left_out() -> None:
     local = shlex.split(command_line(chosen).replace("\\\n", ""))
     assert local == [
         "earshot", "simulate", "--budget", "clustering=1.0", "--phones", "9",
-        "--selection", "gumbel", "--discovery", "local",
+        "--selection-method", "gumbel", "--discovery", "local",
     ]  # fmt: skip
 
 

@@ -86,7 +86,7 @@ def test_phones_of_the_local_route_agree_to_what_it_costs_them_and_the_report_sa
     (refused,) = settings.refusals()
     assert refused.startswith("largest_phone_epsilon: ε of the phase per phone=")
     note = reading(settings, Blobs(500, 200, 10, 0.3, 0), None)[0]
-    assert "Single recordings are protected here, and phones are not" in note
+    assert "This protects single recordings, but not phones" in note
     assert refused in note
     settings = dataclasses.replace(settings, policy=Agreement.DEFAULT)
     with pytest.raises(InvalidParametersError, match="--policy default: largest_phone_epsilon"):

@@ -134,9 +134,9 @@ def test_points_and_seeds_may_be_added_and_none_taken_away(
     assert sorted(simulated.calls) == [(e, s) for e in (4.0, 8.0) for s in (0, 1, 7)]
     kept = (tmp_path / FILE).read_bytes()
     for points, seeds in (({"epsilon": [4.0]}, [0, 1, 7]), ({"epsilon": [4.0, 8.0]}, 2)):
-        with pytest.raises(InvalidInputError, match=r"holds \d runs that this sweep does not ask"):
+        with pytest.raises(InvalidInputError, match=r"holds \d runs that are not in this sweep"):
             sweep(base, points, tmp_path, seeds=seeds)
-    with pytest.raises(InvalidInputError, match="holds 6 runs that this sweep does not ask for"):
+    with pytest.raises(InvalidInputError, match="holds 6 runs that are not in this sweep"):
         sweep(replace(base, labelled=0.5), {"epsilon": [4.0, 8.0]}, tmp_path, seeds=[0, 1, 7])
     assert (tmp_path / FILE).read_bytes() == kept
     assert len(simulated.calls) == 6
@@ -151,7 +151,7 @@ def test_a_table_of_another_version_is_refused_and_kept(
     done(plan, tmp_path)
     kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     monkeypatch.setattr(distribution, "version", lambda: ours)
-    with pytest.raises(OtherVersionError, match=rf"by Earshot 0.0.1, and this is {ours}"):
+    with pytest.raises(OtherVersionError, match=rf"by Earshot 0.0.1, but this is {ours}"):
         done(Plan.of(BASE, {"epsilon": [4.0]}, 2), tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == kept
 
@@ -179,7 +179,7 @@ def test_a_disk_that_fills_is_named_and_what_is_finished_is_kept(
         status, out, err = earshot(*words, tmp_path / "full")
     assert (status, out) == (2, "")
     assert "nothing more can be written" in err
-    assert "what is finished is kept" in err
+    assert "finished runs are kept" in err
     assert (tmp_path / "full" / FILE).read_bytes().startswith(b"".join(lines[:2]))
     assert earshot(*words, tmp_path / "full")[0] == 0
     # The third had no room: it alone was done again.
@@ -455,18 +455,18 @@ GRID = TINY + "[grid]\n"
 LIST = TINY + "[[list]]\n"
 MISTAKES: dict[str, tuple[str, str]] = {
     "not TOML": ("seeds = ", "is not TOML"),
-    "unknown key": ("seed = 3\n" + GRID, "seed: there is no such key of a sweep; perhaps seeds"),
+    "unknown key": ("seed = 3\n" + GRID, "there is no such key of a sweep; did you mean seeds?"),
     "unknown setting": (
         GRID.replace("phones", "phone") + "epsilon=[1]",
-        "phone: there is no such setting; perhaps phones is meant",
+        "phone: there is no such setting; did you mean phones",
     ),
-    "unknown varied": (GRID + "epsilom = [1, 2]", "epsilom: there is no such setting; perhaps eps"),
-    "unknown within": (GRID + "budget.clusterin = [1, 2]", "perhaps budget.clustering is meant"),
+    "unknown varied": (GRID + "epsilom = [1, 2]", "no such setting; did you mean epsilon?"),
+    "unknown within": (GRID + "budget.clusterin = [1, 2]", "did you mean budget.clustering"),
     "empty grid": (GRID, "the grid is empty: name at least one setting"),
     "empty values": (GRID + "epsilon = []", "epsilon=[]: must be a list of at least one value"),
     "no values": (GRID + "epsilon = 3", "epsilon=3: must be a list"),
     "letters as values": (GRID + 'data = "blobs"', "data='blobs': must be a list"),
-    "a value twice": (GRID + "epsilon = [1, 1.0]", "a value stands there twice"),
+    "a value twice": (GRID + "epsilon = [1, 1.0]", "a value occurs twice"),
     "empty list": ("list = []\n" + TINY, "the list is empty"),
     "neither": (TINY, "must have either [grid]"),
     "both": (GRID + "epsilon = [1]\n[[list]]\nepsilon = 2", "must have either [grid]"),
@@ -477,8 +477,8 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "a seed twice": ("seeds = [1, 1]\n" + GRID + "epsilon = [1]", "a list of different ones"),
     "a seed that is none": ("seeds = [-1]\n" + GRID + "epsilon = [1]", "seeds=-1"),
     "seeds in words": ('seeds = "five"\n' + GRID + "epsilon = [1]", "seeds='five'"),
-    "its own seed": (GRID + "seed = [1, 2]", "seed: a sweep has its own"),
-    "its own processes": (TINY + "jobs = 2\n[grid]\nepsilon = [1]", "jobs: a sweep has its own"),
+    "its own seed": (GRID + "seed = [1, 2]", "seed: not a setting of a sweep"),
+    "its own processes": (TINY + "jobs = 2\n[grid]\nepsilon = [1]", "jobs: not a setting"),
     "no number": (GRID + 'epsilon = ["much"]', "point epsilon=much: epsilon: expected `float`"),
     "out of range": (GRID + "labelled = [0.5, 2]", "point labelled=2: labelled=2"),
     "what no phone agrees to": (
@@ -523,7 +523,7 @@ def test_a_sweep_file_that_is_not_there_and_a_folder_of_others_are_named(
     assert "is not empty" in earshot("sweep", file, "--out", tmp_path)[2]
     (tmp_path / "o").mkdir()
     (tmp_path / "o" / FILE).write_text("my notes\n")
-    assert "line 1: no row of a sweep" in earshot("sweep", file, "--out", tmp_path / "o")[2]
+    assert "line 1: not a row of a sweep" in earshot("sweep", file, "--out", tmp_path / "o")[2]
     assert simulated.calls == []
 
 

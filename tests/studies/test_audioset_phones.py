@@ -152,7 +152,7 @@ def test_too_many_phones_for_the_mixtures_are_refused() -> None:
     class Material:
         pool = range(10)
 
-    with pytest.raises(InvalidParametersError, match="there can be 5"):
+    with pytest.raises(InvalidParametersError, match="there can be at most 5"):
         phones.crowd(Material(), 6)  # type: ignore[arg-type]
 
 

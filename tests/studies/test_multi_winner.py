@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import special
-from typer.testing import CliRunner
+from support.command import earshot
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_server.accounting.dp_sgd import training_epsilon, training_noise
-from earshot_studies.commands.reproduce import app
 from earshot_studies.dziedzic import capc, queries
 from earshot_studies.dziedzic import student as multi_winner_student
 from earshot_studies.dziedzic.contests import ORDERS, BySet, answered, binary, clipped, powerset
@@ -399,9 +398,7 @@ def test_all_tables_are_drawn_and_described(
 
 
 def test_a_folder_without_sound_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    told = CliRunner().invoke(
-        app, ["capc", "--data", str(tmp_path), "--out", str(tmp_path / "out"), "--seeds", "1"]
-    )
-    assert told.exit_code != 0
-    assert "esc10" in str(told.exception)
+    told = earshot("reproduce", "capc", "--data", tmp_path, "--out", tmp_path / "out", "--seeds", 1)
+    assert told.returncode == 2
+    assert "esc10" in told.stderr
     assert not list((tmp_path / "out").glob("*.csv"))

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
+from support.command import earshot
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.voting.winners import NONE, ConfidentGNMax
-from earshot_studies.commands.reproduce import app
 from earshot_studies.muehl import cells, data
 from earshot_studies.muehl.cells import (
     THEIR_ORDERS,
@@ -304,8 +303,8 @@ def test_both_tables_from_a_folder_and_what_they_leave_for_the_next(census, tmp_
     common = ["--data", str(census), "--votes", str(votes), "--teachers", "16",
               "--processes", "1", "--full"]  # fmt: skip
     out = tmp_path / "labels"
-    result = CliRunner().invoke(app, ["personalized-labels", *common, "--out", str(out)])
-    assert result.exit_code == 0, result.output
+    result = earshot("reproduce", "personalized-labels", *common, "--out", out)
+    assert result.returncode == 0, result.stderr
     with (out / "personalized-labels.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 1 + 3 * 3
@@ -326,8 +325,8 @@ def test_both_tables_from_a_folder_and_what_they_leave_for_the_next(census, tmp_
     monkeypatch.setattr(data, "forest", student)
     before = sorted(path.stat().st_mtime_ns for path in votes.rglob("*.npy"))
     out = tmp_path / "accuracy"
-    result = CliRunner().invoke(app, ["personalized-accuracy", *common, "--out", str(out)])
-    assert result.exit_code == 0, result.output
+    result = earshot("reproduce", "personalized-accuracy", *common, "--out", out)
+    assert result.returncode == 0, result.stderr
     assert before == sorted(path.stat().st_mtime_ns for path in votes.rglob("*.npy"))
     with (out / "personalized-accuracy.csv").open() as file:
         rows = list(csv.DictReader(file))

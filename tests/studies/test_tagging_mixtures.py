@@ -146,7 +146,7 @@ def test_what_was_kept_is_read_until_the_sound_or_the_settings_change(
 def test_a_label_of_one_recording_is_refused_before_anything_is_computed(tmp_path: Path) -> None:
     # Two recordings in folds 1 and 2, of which the first is held back for validation.
     folder = write_tagging_folder(tmp_path / "data", recordings=1)
-    with pytest.raises(InvalidInputError, match="one recording alone of hiss, whistle is left"):
+    with pytest.raises(InvalidInputError, match="only one recording of hiss, whistle is left"):
         open_powers(folder, MEL, tmp_path / "cache")
     assert not list((tmp_path / "cache").glob("powers-*"))
 
@@ -154,7 +154,7 @@ def test_a_label_of_one_recording_is_refused_before_anything_is_computed(tmp_pat
 def test_clips_of_another_length_or_rate_are_refused(folder: Path) -> None:
     sources = open_sources(folder, MEL.rate)
     for settings in (replace(MEL, seconds=2.0), replace(MEL, rate=16_000)):
-        with pytest.raises(InvalidParametersError, match="what is mixed are single seconds"):
+        with pytest.raises(InvalidParametersError, match="must be single seconds"):
             powers(sources, settings)
 
 

@@ -6,9 +6,9 @@ import functools
 import importlib
 import re
 import shlex
-from typing import Any
 
-from typer.main import get_command
+from cyclopts import App
+from cyclopts.argument import Argument
 
 from earshot_client.command import SUB_COMMANDS
 
@@ -44,20 +44,42 @@ def commands(page: str) -> list[list[str]]:
 
 
 @functools.cache
-def loaded(name: str) -> Any:
+def loaded(name: str) -> App:
     """A sub-command of `earshot`, as its command line reads it."""
-    module = f"earshot_{SUB_COMMANDS[name].package}.commands.{name}"
-    return get_command(importlib.import_module(module).app)
+    module, _, attribute = SUB_COMMANDS[name].place(name).partition(":")
+    found = getattr(importlib.import_module(module), attribute)
+    assert isinstance(found, App)
+    return found
 
 
-def options(command: Any) -> dict[str, Any]:
-    """The options of a command by each of their names, `--help` aside."""
+def subcommands(command: App) -> dict[str, App]:
+    """The commands below a command by name."""
+    return {name: command[name] for name in command if not name.startswith("-")}
+
+
+def parameters(command: App) -> list[Argument]:
+    """The options and arguments of a command; a group of commands has none."""
+    if command.default_command is None:
+        return []
+    return [
+        each for each in command.assemble_argument_collection(parse_docstring=True) if each.parse
+    ]
+
+
+def options(command: App) -> dict[str, Argument]:
+    """The options of a command by each of their names."""
     return {
         name: parameter
-        for parameter in command.params
-        if parameter.param_type_name == "option"
-        for name in (*parameter.opts, *parameter.secondary_opts)
+        for parameter in parameters(command)
+        for name in (*parameter.positives, *(parameter.parameter.negative or ()))
+        if name.startswith("--")
     }
+
+
+def option(name: str, command: App) -> Argument | None:
+    """The option that a name means; of a table, by the name of an entry."""
+    known = options(command)
+    return known.get(name) or known.get(name.partition(".")[0])
 
 
 def mistake(words: list[str]) -> str | None:
@@ -75,12 +97,13 @@ def mistake(words: list[str]) -> str | None:
             name, given, _ = word.partition("=")
             if name == "--help":
                 continue
-            if name not in options(command):
+            known = option(name, command)
+            if known is None:
                 return f"earshot {path} has no option {name}"
-            if rest and not given and not options(command)[name].is_flag:
+            if rest and not given and not known.is_flag():
                 rest.pop(0)
-        elif word in getattr(command, "commands", {}):
-            command, path = command.commands[word], f"{path} {word}"
-        elif word != "…" and all(each.param_type_name == "option" for each in command.params):
+        elif word in subcommands(command):
+            command, path = subcommands(command)[word], f"{path} {word}"
+        elif word != "…" and not any(each.is_positional_only() for each in parameters(command)):
             return f"earshot {path} has no sub-command and no argument {word}"
     return None

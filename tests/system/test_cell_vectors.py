@@ -66,7 +66,7 @@ def test_rounding() -> None:
         assert quantized(np.array(case["vector"])).tolist() == case["steps"]
     long = [[Fraction(x) for x in row] for row in VECTORS["too_long"]]
     assert sum(x * x for row in textbook.rounded(long, [1]) for x in row) > 2**24
-    with pytest.raises(InvalidInputError, match="longer than 1"):
+    with pytest.raises(InvalidInputError, match="at most 1 long"):
         quantized(np.array(VECTORS["too_long"]))
 
 

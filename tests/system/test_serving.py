@@ -182,7 +182,7 @@ def test_a_statistics_phase_is_started_too(server: ServerProcess) -> None:
     [
         (("--statistics", "--from", "2026-01-01"), "two dates"),
         (("--statistics", "--from", "2026-01-08", "--until", "2026-01-01"), "before it ends"),
-        (("--statistics", "--from", "yesterday", "--until", "2026-01-08"), "'yesterday'"),
+        (("--statistics", "--from", "yesterday", "--until", "2026-01-08"), '"yesterday"'),
         (("--from", "2026-01-01", "--until", "2026-01-08"), "but for --statistics"),
     ],
 )
@@ -225,7 +225,7 @@ LOCAL = ("phase", "start", "--phones", "100", "--discovery", "local")
         ),
         (("phase", "start", "--phones", "100", "--least-phones", "101"), "least_phones=101"),
         (("phase", "start", "--phones", "100", "--encoder", "mine-1"), f"give {KNOWN}, or"),
-        ((*LOCAL, "--dimensions", "500"), "dimensions=500: at most"),
+        ((*LOCAL, "--dimensions", "500"), "dimensions=500: must be at most"),
         (("phase", "show", "0" * 32), "no such phase"),
         (("phase", "show", "../../metrics"), "is not a phase"),
         (("phase", "stop", "0" * 9), "no such phase"),
@@ -269,25 +269,25 @@ def test_an_address_in_use_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--port", "99999"), "--port 99999: from 0 to 65535"),
+        (("--port", "99999"), "--port 99999: must be from 0 to 65535"),
         (("--port", "-1"), "from 0 to 65535"),
-        (("--log-level", "loud"), "--log-level LOUD: one of debug, info"),
-        (("--workers", "5000"), "--workers 5000: from 1 to 64"),
+        (("--log-level", "loud"), "--log-level LOUD: must be one of debug, info"),
+        (("--workers", "5000"), "--workers 5000: must be from 1 to 64"),
         (("--workers", "0"), "from 1 to 64"),
         (("--threads", "-3"), "from 1 to 256"),
         (("--workers", "64", "--threads", "256"), "at most 500"),
         (("--pause", "nan"), "from 0.01 to 30"),
         (("--keep-days", "inf"), "from 0 to 36500"),
         (("--proxies", "-1"), "from 0 to 16"),
-        (("--requests-per-minute", "0"), "--requests-per-minute 0: from 1"),
-        (("--address-connections", "0"), "--address-connections 0: from 1"),
-        (("--host", "0.0.0.0"), "--host '0.0.0.0': other machines would reach it"),  # noqa: S104
+        (("--requests-per-minute", "0"), "--requests-per-minute 0: must be from 1"),
+        (("--address-connections", "0"), "--address-connections 0: must be from 1"),
+        (("--host", "0.0.0.0"), "--host '0.0.0.0': other machines would reach the server"),  # noqa: S104
         (("--host", "nowhere.invalid", "--proxies", "1"), "choose another --host"),
         (("--host", "\udcff" * 70, "--proxies", "1"), "choose another --host"),
         (("--data", "/dev/null"), "the data folder /dev/null cannot be written"),
         (("--data", "/proc/earshot"), "the data folder /proc/earshot cannot be written"),
         (("--database", "mysql://x@y/z"), "postgresql://user:password@host"),
-        (("--web-database", "postgresql://web@x/y"), "give both, and --database, or neither"),
+        (("--web-database", "postgresql://web@x/y"), "give both together with --database"),
     ],
 )
 def test_an_option_with_which_nobody_can_serve_is_said_in_one_line(

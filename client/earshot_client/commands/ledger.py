@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import App, Parameter
 
 from earshot_client.calendar import Calendar
 from earshot_client.commands import folder, statement
@@ -19,35 +20,32 @@ from earshot_client.store.recovery import Recovery, recover_ledger
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.ledger import DamagedLedgerError, Ledger
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 
-@app.callback(invoke_without_command=True)
+@app.default
 def ledger(
-    data: Annotated[Path, typer.Option(help="The phone's folder, as of `earshot phone`.")],
-    recover: Annotated[
-        bool,
-        typer.Option(
-            "--recover",
-            help="If the phone's file is damaged: keep what can be read, and count the rest of the "
-            "ledger as everything.",
-        ),
-    ] = False,
-    export: Annotated[
-        Path | None, typer.Option(help="New file for all of it, as JSON, for its owner only.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print it as one JSON object, and nothing else.")
-    ] = False,
+    *,
+    data: Path,
+    recover: bool = False,
+    export: Path | None = None,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """What a phone has released and when, what each release cost, and what is left.
+    """Show what a phone has released and when, what each release cost, and what is left.
 
     Costs are per recording and for the phone as a whole. The limits are those with which the phone
     last went to a server.
+
+    Args:
+        data: The phone's folder, the --data of `earshot phone`.
+        recover: If the phone's file is damaged: keep what can be read, and count the rest of the
+            ledger as everything.
+        export: New file for all of it, as JSON, for its owner only.
+        as_json: Print it as one JSON object, and nothing else.
     """
     path, key = folder.existing(data)
     if recover:
-        typer.echo(_said(recover_ledger(path, key)), err=as_json)
+        print(_said(recover_ledger(path, key)), file=sys.stderr if as_json else sys.stdout)
     with closing(EncryptedStore(path, key)) as store:
         limits = folder.limits(store)
         try:
@@ -59,9 +57,9 @@ def ledger(
     if export is not None:
         _write(export, as_text + "\n")
     if as_json:
-        typer.echo(as_text)
+        print(as_text)
     elif export is None:
-        typer.echo("\n".join(statement.lines(kept, limits, today)))
+        print("\n".join(statement.lines(kept, limits, today)))
 
 
 def _said(recovery: Recovery) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import typer
+from cyclopts import App, Parameter
 
 from earshot_client.client import Client
 from earshot_client.commands import folder
@@ -28,141 +29,106 @@ from earshot_client.visits.conditions import Hours
 from earshot_client.visits.endings import Endings
 from earshot_client.visits.participation import Event, Visit
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 _PROGRESS = 100
 
 
-@app.callback(invoke_without_command=True)
+def _whole(name: str, value: float) -> int:
+    if not value.is_integer():
+        raise InvalidInputError(f"--limit.{name} {value:g}: must be a whole number")
+    return int(value)
+
+
+def _real(name: str, value: float) -> float:
+    del name
+    return value
+
+
+_LIMITS = {
+    each.name: _whole if isinstance(each.default, int) else _real
+    for each in fields(Limits)
+    if not isinstance(each.default, bool)
+}
+"""What reads each limit that is a number."""
+
+
+def _written(name: str) -> str:
+    """Return a limit's name as it is written on the command line."""
+    return name.replace("_", "-")
+
+
+@app.default
 def phone(
-    context: typer.Context,
-    data: Annotated[
-        Path, typer.Option(help="The phone's folder: what it keeps, encrypted, and the key to it.")
-    ],
-    server: Annotated[
-        str | None, typer.Option(envvar="EARSHOT_SERVER", help="URL of the server.")
-    ] = None,
-    invitation: Annotated[
-        str | None, typer.Option(help="Code with which a new phone enrols.")
-    ] = None,
-    hear: Annotated[
-        Path | None,
-        typer.Option(help="Folder of class/*.wav|ogg|flac, or of plain files, to hear once."),
-    ] = None,
-    microphone: Annotated[
-        bool, typer.Option("--microphone", help="Hear with this machine's microphone.")
-    ] = False,
-    recordings: Annotated[
-        int | None,
-        typer.Option(help="Seconds of sound that the phone keeps, at most, drawn at random."),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Chooses which seconds are heard and labelled; no more.")
-    ] = None,
-    labelled: Annotated[float, typer.Option(help="Fraction of recordings with a label.")] = 1.0,
-    ask: Annotated[
-        bool, typer.Option("--ask", help="Ask for labels, instead of reading file names.")
-    ] = False,
-    labels: Annotated[
-        str | None, typer.Option(help="a,b,c: the labels, instead of everyday environments.")
-    ] = None,
+    *,
+    data: Path,
+    server: Annotated[str | None, Parameter(env_var="EARSHOT_SERVER")] = None,
+    invitation: str | None = None,
+    hear: Path | None = None,
+    microphone: bool = False,
+    recordings: int | None = None,
+    seed: int | None = None,
+    labelled: float = 1.0,
+    ask: bool = False,
+    labels: str | None = None,
     encoder: Annotated[
         str | None,
-        typer.Option(
-            help=f"A shipped encoder by its name ({', '.join(SHIPPED_ENCODERS)}), or an encoder "
-            f"file of `earshot train`, in place of {DEFAULT_ENCODER}; ./NAME for a file that is "
-            "called like a shipped one."
+        Parameter(
+            help=f"Shipped encoder by its name ({', '.join(SHIPPED_ENCODERS)}), or an encoder file "
+            f"of `earshot train`, in place of {DEFAULT_ENCODER}; ./NAME for a file that is called "
+            "like a shipped one."
         ),
     ] = None,
-    keep_days: Annotated[
-        int, typer.Option(help="Days after which a recording is forgotten.")
-    ] = KEEP_DAYS,
-    least_phones: Annotated[
-        int, typer.Option(help="Phones of a phase, at least.")
-    ] = Policy.least_phones,
-    largest_epsilon: Annotated[
-        float, typer.Option(help="ε that one phase may spend.")
-    ] = Policy.largest_epsilon,
-    largest_delta: Annotated[
-        float, typer.Option(help="δ that one phase may spend.")
-    ] = Policy.largest_delta,
-    largest_yearly_epsilon: Annotated[
-        float, typer.Option(help="ε that all phases of 366 days may spend.")
-    ] = Policy.largest_yearly_epsilon,
-    largest_yearly_delta: Annotated[
-        float, typer.Option(help="δ that all phases of 366 days may spend.")
-    ] = Policy.largest_yearly_delta,
-    largest_lifetime_epsilon: Annotated[
-        float, typer.Option(help="ε that all phases together may spend.")
-    ] = Policy.largest_lifetime_epsilon,
-    largest_lifetime_delta: Annotated[
-        float, typer.Option(help="δ that all phases together may spend.")
-    ] = Policy.largest_lifetime_delta,
-    per_recording: Annotated[
-        bool,
-        typer.Option(
-            "--per-recording",
-            help="Take part in phases that protect single recordings and not the phone, whatever "
-            "they cost it: such as cluster on each phone. Limits of --largest-…-phone-… hold if "
-            "they are given.",
+    keep_days: int = KEEP_DAYS,
+    limit: Annotated[
+        dict[str, float] | None,
+        Parameter(
+            help="Limit of this phone in place of the default one, as --limit.least-phones 50: "
+            f"{', '.join(_written(name) for name in _LIMITS)}."
         ),
-    ] = False,
-    largest_phone_epsilon: Annotated[
-        float, typer.Option(help="ε that one phase may spend of the whole phone's privacy.")
-    ] = Policy.largest_phone_epsilon,
-    largest_phone_delta: Annotated[
-        float, typer.Option(help="δ that one phase may spend of the whole phone's privacy.")
-    ] = Policy.largest_phone_delta,
-    largest_yearly_phone_epsilon: Annotated[
-        float, typer.Option(help="ε: the same, for 366 days.")
-    ] = Policy.largest_yearly_phone_epsilon,
-    largest_yearly_phone_delta: Annotated[
-        float, typer.Option(help="δ: the same, for 366 days.")
-    ] = Policy.largest_yearly_phone_delta,
-    largest_lifetime_phone_epsilon: Annotated[
-        float, typer.Option(help="ε: the same, for all phases together.")
-    ] = Policy.largest_lifetime_phone_epsilon,
-    largest_lifetime_phone_delta: Annotated[
-        float, typer.Option(help="δ: the same, for all phases together.")
-    ] = Policy.largest_lifetime_phone_delta,
-    any_delta: Annotated[
-        bool,
-        typer.Option(
-            "--any-delta", help="Take part though δ of a phase is 1/phones or more, a risk to one."
-        ),
-    ] = Policy.any_delta,
-    largest_dropout: Annotated[
-        float, typer.Option(help="Fraction of phones that may vanish, at most.")
-    ] = Policy.largest_dropout,
-    least_corrupted: Annotated[
-        float, typer.Option(help="Fraction of corrupted phones to be safe against, at least.")
-    ] = Policy.least_corrupted,
-    tell_refusals: Annotated[
-        bool, typer.Option(help="Tell the server by which of these a phase is refused.")
-    ] = Policy.tell_refusals,
-    hours: Annotated[str | None, typer.Option(help="22-6: take part in these hours only.")] = None,
-    poll: Annotated[
-        float, typer.Option(help="Longest pause between requests, in seconds.")
-    ] = 3600.0,
-    until_result: Annotated[
-        bool, typer.Option("--until-result", help="End when a phase has ended.")
-    ] = False,
-    once: Annotated[bool, typer.Option("--once", help="Visit the server once.")] = False,
-    leave: Annotated[
-        bool,
-        typer.Option("--leave", help="Un-enrol: the server forgets this phone; then end."),
-    ] = False,
-    ledger: Annotated[
-        bool, typer.Option("--ledger", help="Show what this phone ever released, and end.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object at the end, and nothing else.")
-    ] = False,
+    ] = None,
+    per_recording: bool = False,
+    any_delta: bool = Policy.any_delta,
+    tell_refusals: Annotated[bool, Parameter(negative="--no-tell-refusals")] = Policy.tell_refusals,
+    hours: str | None = None,
+    poll: float = 3600.0,
+    until_result: bool = False,
+    once: bool = False,
+    leave: bool = False,
+    ledger: bool = False,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """A phone: hears, enrols, takes part when it is told; what it keeps is encrypted."""
-    policy = _policy(context, per_recording)
+    """Run a phone: it hears, enrols, and takes part when it is told; what it keeps is encrypted.
+
+    Args:
+        data: The phone's folder: what it keeps, encrypted, and the key to it.
+        server: URL of the server.
+        invitation: Code with which a new phone enrols.
+        hear: Folder of class/*.wav|ogg|flac, or of plain files, to hear once.
+        microphone: Hear with this machine's microphone.
+        recordings: Most seconds of sound that the phone keeps, drawn at random.
+        seed: Seed of the choice which seconds are heard and labelled, and of nothing else.
+        labelled: Fraction of recordings with a label.
+        ask: Ask for labels, instead of reading file names.
+        labels: Labels by commas (a,b,c), instead of everyday environments.
+        keep_days: Days after which a recording is forgotten.
+        per_recording: Take part in phases that protect single recordings and not the phone,
+            whatever they cost it, such as phases that cluster on each phone. A limit of the
+            phone's own privacy that is given with --limit still holds.
+        any_delta: Take part even if a phase's δ is 1/phones or more, a risk to one of its phones.
+        tell_refusals: Tell the server by which rule a phase is refused.
+        hours: Hours in which to take part, such as 22-6; by default always.
+        poll: Longest pause between requests, in seconds.
+        until_result: End when a phase has ended.
+        once: Visit the server once.
+        leave: Un-enrol: the server forgets this phone; then end.
+        ledger: Show everything that this phone has released, and end.
+        as_json: Print one JSON object at the end, and nothing else.
+    """
+    policy = _policy(limit or {}, per_recording, any_delta, tell_refusals)
     if not poll > 0:
         raise InvalidInputError(f"--poll {poll}: a pause is a positive number of seconds")
     if server is None and not ledger:
@@ -207,18 +173,26 @@ def phone(
         report.finish()
         client.told()
     if last is not None and last.event in (Event.REFUSED, Event.TROUBLE, Event.LATE):
-        raise typer.Exit(1)
+        sys.exit(1)
 
 
-def _policy(context: typer.Context, per_recording: bool) -> Policy:
-    """The limits that options name; the others are the usual ones."""
-    sources = {limit.name: context.get_parameter_source(limit.name) for limit in fields(Policy)}
-    named = {
-        name: context.params[name]
-        for name, source in sources.items()
-        if source is not None and source.name != "DEFAULT"
+def _policy(
+    limit: dict[str, float], per_recording: bool, any_delta: bool, tell_refusals: bool
+) -> Policy:
+    """Return the limits that are given; the others are the default ones."""
+    for name in limit:
+        if name not in map(_written, _LIMITS):
+            raise InvalidInputError(
+                f"--limit.{name}: there is no such limit; "
+                f"limits are {', '.join(map(_written, _LIMITS))}"
+            )
+    named: dict[str, Any] = {
+        name: _LIMITS[name](_written(name), limit[_written(name)])
+        for name in _LIMITS
+        if _written(name) in limit
     }
-    return Policy.per_recording(**named) if per_recording else Policy(**named)
+    rules = {"any_delta": any_delta, "tell_refusals": tell_refusals}
+    return Policy.per_recording(**named, **rules) if per_recording else Policy(**named, **rules)
 
 
 def _line(server: str, termination: Termination, store: Store) -> EndingTransport:
@@ -251,19 +225,26 @@ def _asked(reference: Phone, termination: Termination) -> Callable[[Second], str
     def ask(second: Second) -> str | None:
         while True:
             with termination.allowed():
-                choice = typer.prompt(
-                    f"{second.name}: {poll.question}", default="", show_default=False, err=True
-                )
+                choice = _answer(f"{second.name}: {poll.question}: ")
             if not choice:
                 return None
             try:
                 hierarchy.class_of(choice)
             except UnknownLabelError as error:
-                typer.echo(str(error), err=True)
+                print(error, file=sys.stderr)
             else:
-                return str(choice)
+                return choice
 
     return ask
+
+
+def _answer(question: str) -> str:
+    """Return what is typed after a question on standard error; nothing where input has ended."""
+    print(question, end="", file=sys.stderr, flush=True)
+    try:
+        return input()
+    except EOFError:
+        return ""
 
 
 @dataclass

@@ -1,1 +1,1 @@
-"""What a phone puts into a phase, and what it keeps of its result: a file for each kind."""
+"""A phone's contributions to phases, and what it keeps of their results: a file for each kind."""

@@ -1,4 +1,4 @@
-"""What a phone does alike in all phases that publish named centroids."""
+"""A phone's common work in all phases that publish named centroids."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_encoder(memory: Memory, parameters: Parameters) -> None:
 
 
 def checked(matrix: Matrix, dimensions: int, most: int | None = None) -> npt.NDArray[np.float32]:
-    """The centroids of a task, if there are any, and no more than may be, in these dimensions."""
+    """Return a task's centroids, at least one and at most `most`, in these dimensions."""
     centroids = matrix.array()
     too_many = most is not None and len(centroids) > most
     if len(centroids) == 0 or too_many or centroids.shape[1] != dimensions:
@@ -40,7 +40,7 @@ def checked(matrix: Matrix, dimensions: int, most: int | None = None) -> npt.NDA
 def label_table(
     memory: Memory, names: tuple[str, ...], centroids: npt.NDArray[np.float32], geometry: Geometry
 ) -> npt.NDArray[np.int64]:
-    """How many of the phone's recordings of each label lie closest to each centroid."""
+    """Count the phone's recordings of each label that lie closest to each centroid."""
     points, choices = memory.points(centroids.shape[1])
     number: dict[str | None, int] = {name: label for label, name in enumerate(names)}
     labels = np.array(
@@ -56,12 +56,12 @@ def keep(memory: Memory, result: NamedCentroids) -> None:
 
 
 def compares(memory: Memory, result: NamedCentroids) -> bool:
-    """Whether named centroids are among embeddings of this phone's encoder.
+    """Return whether named centroids are among embeddings of this phone's encoder.
 
     All phones are told of a result: centroids of another encoder name nothing that this one hears.
 
     Raises:
-        UnexpectedMessageError: they are, and make no sense.
+        UnexpectedMessageError: The centroids are among them, but make no sense.
     """
     if result.encoder not in ("", memory.encoder.name):
         return False
@@ -81,5 +81,5 @@ def compares(memory: Memory, result: NamedCentroids) -> bool:
 
 
 def describe(result: NamedCentroids) -> dict[str, Any]:
-    """The environments in plain types."""
+    """Return the environments in plain types."""
     return {"environments": [name or "unnamed" for name in result.names]}

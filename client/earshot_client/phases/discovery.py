@@ -17,7 +17,7 @@ from earshot_protocol.voting.vectors import bounded, quantized
 
 
 def _cells(memory: Memory, parameters: DiscoveryParameters, task: SumCells) -> Input:
-    """What it heard, as unit vectors, added up by cell, over the norm of the counts by cell."""
+    """Return the heard unit vectors added up by cell, over the norm of the counts by cell."""
     centroids = _centroids(parameters, task)
     points, _ = memory.points(parameters.dimensions)
     counts, sums = cluster_sums(
@@ -27,7 +27,7 @@ def _cells(memory: Memory, parameters: DiscoveryParameters, task: SumCells) -> I
 
 
 def _labels(memory: Memory, parameters: DiscoveryParameters, task: LabelCells) -> Input:
-    """How many labels of each kind lie in each cell, over the norm of this table."""
+    """Return the number of labels of each kind in each cell, over the norm of this table."""
     centroids = _centroids(parameters, task)
     table = shared.label_table(memory, parameters.labels, centroids, Geometry.SPHERICAL)
     return quantized(_filled(bounded(table.astype(np.float64), table), parameters))
@@ -36,7 +36,7 @@ def _labels(memory: Memory, parameters: DiscoveryParameters, task: LabelCells) -
 def _filled(
     rows: npt.NDArray[np.float64], parameters: DiscoveryParameters
 ) -> npt.NDArray[np.float64]:
-    """With empty rows up to as many as the sum has room for."""
+    """Append empty rows up to the number that the sum has room for."""
     filled = np.zeros((parameters.most_cells, rows.shape[1]))
     filled[: len(rows)] = rows
     return filled
@@ -45,11 +45,11 @@ def _filled(
 def _centroids(
     parameters: DiscoveryParameters, task: SumCells | LabelCells
 ) -> npt.NDArray[np.float32]:
-    """Of the cells: the start centroids, or those that the sum before gave."""
+    """Return the centroids of the cells: the start centroids, or those that the sum before gave."""
     if task.parameters is not None:
         return parameters.start.centroids()
     if task.centroids is None:
-        raise RefusedError("a sum over cells without centroids, and it is not a phase's first")
+        raise RefusedError("a sum over cells without centroids that is not the first of its phase")
     return shared.checked(task.centroids, parameters.dimensions, parameters.most_cells)
 
 

@@ -1,4 +1,4 @@
-"""What a kind of phase is to a phone."""
+"""A phone's side of a kind of phase."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from earshot_protocol.phases.parameters import Kind
 from earshot_protocol.phases.plan import PartTask, ReleaseAnswer
 
 Input = npt.NDArray[np.int64]
-"""What a phone puts into a secure sum, before noise."""
+"""Input of a phone to a secure sum, before noise."""
 
 Contribute = Callable[[Memory, Any, Any], Input | ReleaseAnswer]
-"""Takes what the phone knows, the phase's parameters and the task that begins a part."""
+"""Function of the phone's memory, the phase's parameters and the task that begins a part."""
 
 
 def _nothing(memory: Memory, what: Any) -> None:
-    """Nothing to check, or to keep."""
+    """Check nothing, or keep nothing."""
 
 
 def _nothing_used_up(memory: Memory) -> None:
-    """Whatever was released may be released again, at its price."""
+    """Use nothing up: any recording may be released again, at its price."""
 
 
 def _unheard(memory: Memory) -> str:
-    """What recordings and labels lack."""
+    """Return which recordings and labels are missing."""
     return memory.shortfall()
 
 
@@ -38,17 +38,17 @@ class PhoneKind:
     """A phone's side of one kind of phase.
 
     Attributes:
-        kind: on the wire.
-        contribute: for each task that begins a part: an input of its sum, or the answer that the
-            phone made private itself.
-        describe: an ending in plain types, for the phone's user.
-        released: notes what a release that is entered into the ledger has used up, in the same
-            transaction.
-        check: refuses parameters that do not suit this phone, beyond what its policy refuses for
-            every kind; raises `RefusedError`.
-        finish: keeps what the phone needs of the ending; raises `UnexpectedMessageError` if that
-            makes no sense.
-        shortfall: what the phone's part lacks, for its user; empty if nothing.
+        kind: Kind of phase on the wire.
+        contribute: For each task that begins a part, the function that makes the input of its sum,
+            or the answer that the phone made private itself.
+        describe: Function that puts an ending into plain types, for the phone's user.
+        released: Function that notes what a release has used up, in the transaction in which it is
+            entered into the ledger.
+        check: Function that refuses parameters that do not suit this phone, beyond what its policy
+            refuses for every kind; raises `RefusedError`.
+        finish: Function that keeps what the phone needs of the ending; raises
+            `UnexpectedMessageError` if that makes no sense.
+        shortfall: Function that says what the phone's part lacks, for its user; empty if nothing.
     """
 
     kind: Kind

@@ -19,17 +19,17 @@ KINDS: tuple[PhoneKind, ...] = (
 
 
 def kind_of(parameters: Parameters) -> PhoneKind:
-    """The kind of a phase with these parameters."""
+    """Return the kind of a phase with these parameters."""
     return next(kind for kind in KINDS if isinstance(parameters, kind.kind.parameters))
 
 
 def kind_ending(ending: Ending) -> PhoneKind | None:
-    """The kind of phase that ends like this; None if it failed."""
+    """Return the kind of phase that ends like this; None if it failed."""
     return next((kind for kind in KINDS if isinstance(ending, kind.kind.outcome)), None)
 
 
 def described(ending: Ending) -> dict[str, Any]:
-    """An ending in plain types, for the phone's user: its `type`, its `phase`, what came of it."""
+    """Return an ending in plain types, for the phone's user: its `type`, `phase` and outcome."""
     about = {"type": str(ending.__struct_config__.tag), "phase": ending.phase.hex()}
     if isinstance(ending, Failed):
         return about | {"reason": ending.reason}

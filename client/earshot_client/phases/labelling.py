@@ -1,4 +1,4 @@
-"""A phone's part in a labelling phase: its votes on public samples, and whether it agrees.
+"""A phone's part in a labelling phase: its votes on public samples, and its agreement.
 
 The phone weighs them itself (`earshot_client.phone`).
 """
@@ -26,12 +26,12 @@ from earshot_protocol.voting.teacher_ballots import NONE, Agreement, OneHot
 
 
 def _votes(memory: Memory, parameters: LabellingParameters, task: LabelSamples) -> Input:
-    """A one for one label of each sample, or for none."""
+    """Return a one for one label of each sample, or for none."""
     return OneHot(len(parameters.labels)).cast(_answers(memory, parameters))
 
 
 def _agreement(memory: Memory, parameters: LabellingParameters, task: CheckLabels) -> Input:
-    """A one for each sample that this phone would label as is proposed."""
+    """Return a one for each sample that this phone would label as proposed."""
     proposed = np.array(task.proposed, dtype=np.int64)
     if len(proposed) != parameters.samples.rows or (proposed >= len(parameters.labels)).any():
         raise RefusedError(
@@ -42,7 +42,7 @@ def _agreement(memory: Memory, parameters: LabellingParameters, task: CheckLabel
 
 
 def _answers(memory: Memory, parameters: LabellingParameters) -> npt.NDArray[np.int64]:
-    """The label of each sample, int64 (samples,); `NONE` where this phone's voter has none."""
+    """Return the label of each sample, int64 (samples,); `NONE` where the voter has none."""
     answers = asked(_voter(memory, parameters), parameters.samples.array())
     names = parameters.labels
     return np.array(
@@ -52,7 +52,7 @@ def _answers(memory: Memory, parameters: LabellingParameters) -> npt.NDArray[np.
 
 
 def _voter(memory: Memory, parameters: LabellingParameters) -> Voter:
-    """The app's model; without one, the recordings whose label the phase knows."""
+    """Return the app's model; without one, the recordings whose label the phase knows."""
     if memory.voter is not None:
         return memory.voter
     points, choices = memory.points(parameters.dimensions)
@@ -60,13 +60,13 @@ def _voter(memory: Memory, parameters: LabellingParameters) -> Voter:
 
 
 def _keep(memory: Memory, result: Labelled) -> None:
-    """Keep the samples beside what was found, whose unnamed centroids they may name."""
+    """Keep the samples beside the result, whose unnamed centroids they may name."""
     if shared.compares(memory, result):
         memory.keep_labelled(result)
 
 
 def _shortfall(memory: Memory) -> str:
-    """What this phone's votes lack: its model, or its recordings, may be about something else."""
+    """Say what the votes lack: the model, or the recordings, may be about something else."""
     if memory.voter is None:
         return memory.shortfall()
     classes = tuple(memory.voter.classes)
@@ -79,7 +79,7 @@ def _shortfall(memory: Memory) -> str:
 
 
 def _describe(result: Labelled) -> dict[str, Any]:
-    """The samples in plain types: the answers, and which of them may be noise."""
+    """Return the samples in plain types: the answers, and which of them may be noise."""
     answers = [result.label_names[label] if label >= 0 else None for label in result.labels]
     return {
         "answers": answers,

@@ -23,7 +23,7 @@ from earshot_protocol.wire import Matrix
 
 
 def _local_centroids(memory: Memory, parameters: PhaseParameters, task: Cluster) -> LocalCentroids:
-    """Steps 3 to 5: cluster privately, choose the top centroids privately, publish them."""
+    """Cluster privately, choose the top centroids privately, publish them (steps 3 to 5)."""
     points, _ = memory.points(parameters.dimensions)
     mechanisms: dict[str, Any] = dict(parameters.plan().mechanisms)
     clustering = clustering_by(mechanisms[learning.CLUSTER], parameters.local_centroids)
@@ -34,7 +34,7 @@ def _local_centroids(memory: Memory, parameters: PhaseParameters, task: Cluster)
 
 
 def _centroid_ballot(memory: Memory, parameters: PhaseParameters, task: GlobalCentroids) -> Input:
-    """Step 8: ones for the candidates that most recordings are closest to."""
+    """Return ones for the candidates that most recordings are closest to (step 8)."""
     centroids = shared.checked(task.centroids, parameters.dimensions)
     points, _ = memory.points(parameters.dimensions)
     votes = min(parameters.centroid_votes, len(centroids))
@@ -42,7 +42,7 @@ def _centroid_ballot(memory: Memory, parameters: PhaseParameters, task: GlobalCe
 
 
 def _label_ballot(memory: Memory, parameters: PhaseParameters, task: TopCentroids) -> Input:
-    """Step 12: ones for the majority labels of the centroids that this phone knows best."""
+    """Return ones for the majority labels of the centroids that this phone knows best (step 12)."""
     centroids = shared.checked(task.centroids, parameters.dimensions)
     table = shared.label_table(memory, parameters.labels, centroids, parameters.geometry)
     return ballots.label_votes(table, min(parameters.label_votes, len(centroids)))

@@ -1,4 +1,4 @@
-"""What a phone knows, as the kinds of phase read it."""
+"""A phone's memory, as the kinds of phase read it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from earshot_protocol.wire import encode
 RESULT = "result"
 """Name of the stored value that holds the newest published result."""
 LABELLED = "labelled"
-"""Name of the stored value that holds the samples that were labelled since."""
+"""Name of the stored value that holds the samples that were labelled since that result."""
 HIERARCHY = "hierarchy"
 """Name of the stored value that holds the label hierarchy of the newest phase."""
 
@@ -35,14 +35,14 @@ _MOST_NAMED = 12
 
 @dataclass(frozen=True)
 class Memory:
-    """What a phone knows.
+    """Everything that a phone knows.
 
     Attributes:
-        store: keeps everything.
-        encoder: sound to embeddings.
-        fixed: the hierarchy that the app's polls show; None if they show that of the newest phase.
-        random: source of the noise.
-        voter: the app's model that labels samples; None: labelled recordings do.
+        store: Store that keeps everything.
+        encoder: Encoder from sound to embeddings.
+        fixed: Hierarchy that the app's polls show; None if they show that of the newest phase.
+        random: Source of the noise.
+        voter: Model of the app that labels samples; with None, the labelled recordings do.
     """
 
     store: Store
@@ -53,12 +53,12 @@ class Memory:
 
     @property
     def hierarchy(self) -> LabelHierarchy:
-        """What a poll offers now: the app's choices, those of the newest phase, or the default."""
+        """Choices that a poll offers now: the app's, those of the newest phase, or the default."""
         return self.fixed or self.agreed
 
     @property
     def agreed(self) -> LabelHierarchy:
-        """The classes and choices of the newest phase; before the first, those of polls."""
+        """Classes and choices of the newest phase; before the first, those of polls."""
         saved = self.store.get(HIERARCHY)
         if saved is None:
             return self._usual
@@ -69,12 +69,13 @@ class Memory:
         return self.fixed or default_hierarchy()
 
     def check_choice(self, choice: str) -> None:
-        """Refuse what no poll here offers: not now, and not before the first phase.
+        """Refuse a choice that no poll here offers: not now, and not before the first phase.
 
-        An app may show the everyday choices whatever a phase asks for; they are not its mistake.
+        An app may show the everyday choices whatever a phase asks for; that is not the app's
+        mistake.
 
         Raises:
-            UnknownLabelError: says what is offered now.
+            UnknownLabelError: The choice is unknown; the message says what is offered now.
         """
         if _known(self._usual, choice) is None:
             self.hierarchy.class_of(choice)
@@ -85,16 +86,16 @@ class Memory:
 
     @property
     def result(self) -> NamedCentroids | None:
-        """The newest published result, if one has arrived."""
+        """Newest published result, if one has arrived."""
         return self._published(RESULT)
 
     @property
     def labelled(self) -> NamedCentroids | None:
-        """The newest samples that were labelled since that result."""
+        """Newest samples that were labelled since that result."""
         return self._published(LABELLED)
 
     def _published(self, name: str) -> NamedCentroids | None:
-        """What is stored under a name; nothing, where a former release took what none is now."""
+        """Return the result of that name; None where a former release's is no longer valid."""
         saved = self.store.get(name)
         if saved is None:
             return None
@@ -104,7 +105,7 @@ class Memory:
         return None
 
     def keep_result(self, result: NamedCentroids) -> None:
-        """Keep the newest published result; what was labelled before is of an older one."""
+        """Keep the newest published result; samples labelled before belong to an older one."""
         self.store.put(RESULT, encode(result))
         self.store.delete(LABELLED)
 
@@ -118,14 +119,14 @@ class Memory:
         return together(self.result, self.labelled)
 
     def points(self, dimensions: int) -> tuple[npt.NDArray[np.float32], tuple[str | None, ...]]:
-        """The projected recordings, float32 (recordings, dimensions), and their choices."""
+        """Return the projected recordings, float32 (recordings, dimensions), and their choices."""
         embeddings, choices = self.store.recordings()
         if not len(embeddings):
             return np.empty((0, dimensions), dtype=np.float32), ()
         return self.encoder.project(embeddings, dimensions), choices
 
     def classes_of(self, choices: Iterable[str | None]) -> list[str | None]:
-        """For each choice, the class of the newest phase that it stands for; None if it has none.
+        """Return, for each choice, the class of the newest phase that it stands for; None if none.
 
         A choice that the phase does not know stands for the phase's class of the same name as the
         one that it has in polls here. If a choice stopped the phone from answering, its silence
@@ -139,7 +140,7 @@ class Memory:
         return [classes[choice] for choice in choices]
 
     def shortfall(self) -> str:
-        """What this phone's part in the newest phase lacks, for its user; empty if nothing."""
+        """Return what the part in the newest phase lacks, for the user; empty if nothing."""
         choices = self.store.recordings()[1]
         if not choices:
             return "takes part without recordings"

@@ -18,11 +18,11 @@ _COUNTING = "counting"
 
 
 def _contacts(memory: Memory, parameters: StatisticsParameters, task: CountContacts) -> Input:
-    """The newest contacts of the window, each in the environment of its label, or of its sound.
+    """Count the newest contacts of the window in the environments of their labels or sounds.
 
-    Its sound is named by the phase's places alone, whatever this phone was told of a result: all
-    phones of the sum have the same places, or it opens nothing. Contacts that a histogram has
-    counted, and those of no environment that is asked for, are left for another one.
+    A sound is named by the phase's places alone, whatever result this phone was told of: all phones
+    of the sum have the same places, or it opens nothing. Contacts that a histogram has counted, and
+    those of no environment that is asked for, are left for another one.
     """
     names = parameters.labels
     countable = [
@@ -39,10 +39,10 @@ def _contacts(memory: Memory, parameters: StatisticsParameters, task: CountConta
 
 
 def _count(memory: Memory) -> None:
-    """No recording is counted twice: not even if the phase fails now, which nobody can tell."""
+    """Mark recordings as counted, even if the phase fails now, so that none counts twice."""
     saved = memory.store.get(_COUNTING)
     if saved is None:
-        # An older version began it, and may have counted any recording that it made.
+        # An older version began the sum, and may have counted any recording that it made.
         numbers = [each.number for each in memory.store.descriptions() if each.day is None]
     else:
         numbers = msgspec.msgpack.decode(saved, type=list[int])
@@ -51,7 +51,7 @@ def _count(memory: Memory) -> None:
 
 
 def _environments(memory: Memory, parameters: StatisticsParameters) -> list[str | None]:
-    """The class of each recording, oldest first; None where nobody can tell."""
+    """Return the class of each recording, oldest first; None where nobody can tell."""
     embeddings, choices = memory.store.recordings()
     classes = memory.classes_of(choices)
     if parameters.places is None or not len(embeddings):

@@ -1,4 +1,4 @@
-"""Secure sums, as a phone keeps them: the secrets of the one under way, and which ones it began.
+"""A phone's secure sums in its store: the secrets of the one under way, and those that it began.
 
 A sum that nobody goes on with would leave private keys, shares and the phone's input in its store
 for good, for whoever opens it later. So its secrets are kept for a bounded time.
@@ -14,20 +14,20 @@ from earshot_protocol.errors import RefusedError
 from earshot_protocol.rules import Rule
 
 KEEP_DAYS = 30
-"""A sum of which the server lets a phone hear nothing for so many days is over for that phone."""
+"""Days without news from the server after which a sum is over for its phone."""
 
 _SECRETS, _SINCE = "sum", "sum since"
-"""Names of the values: the sum under way, and the day of its newest round."""
+"""Names of the stored values: the sum under way, and the day of its newest round."""
 _BEGUN, _REMEMBERED = "begun sums", 1024
-"""Name of the value that holds the newest sums that were begun, and how many they are."""
+"""Name of the stored value with the newest sums that were begun, and the number of these sums."""
 
 
 class Sums:
     """The secure sums of one phone, in its store.
 
     Args:
-        store: of the phone.
-        calendar: what day it is, whatever the phone's clock says.
+        store: Store of the phone.
+        calendar: Calendar of the present day, whatever the phone's clock says.
     """
 
     def __init__(self, store: Store, calendar: Calendar) -> None:
@@ -35,23 +35,23 @@ class Sums:
         self._calendar = calendar
 
     def begin(self, sum_id: bytes) -> None:
-        """Keep that this sum was begun.
+        """Note that this sum was begun.
 
         Raises:
-            RefusedError: it was before, and has had this phone's keys.
+            RefusedError: It was begun before, and has had this phone's keys.
         """
         begun = self._store.get(_BEGUN) or b""
         if sum_id in (begun[at : at + len(sum_id)] for at in range(0, len(begun), len(sum_id))):
-            raise RefusedError("a secure sum is begun once, and this one was", Rule.REPEATED)
+            raise RefusedError("a secure sum begins only once; this one has begun", Rule.REPEATED)
         self._store.put(_BEGUN, (begun + sum_id)[-_REMEMBERED * len(sum_id) :])
 
     @property
     def secrets(self) -> bytes | None:
-        """What the sum under way needs for its next round; None if there is none."""
+        """Secrets that the sum under way needs for its next round; None if there is none."""
         return self._store.get(_SECRETS)
 
     def keep(self, secrets: bytes) -> None:
-        """Keep what the next round needs, from today on."""
+        """Keep the secrets for the next round, from today on."""
         self._store.put(_SECRETS, secrets)
         self._wait_from(self._calendar.today())
 
@@ -62,9 +62,9 @@ class Sums:
 
     @property
     def expired(self) -> bool:
-        """Whether the sum under way has waited for as long as its secrets are kept.
+        """Return whether the sum under way has waited for as long as its secrets are kept.
 
-        One whose day is unknown, or is still to come (a clock was wrong), waits from today on.
+        A sum whose day is unknown, or is still to come (a clock was wrong), waits from today on.
         """
         if self.secrets is None:
             return False

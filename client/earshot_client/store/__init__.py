@@ -1,1 +1,1 @@
-"""What a phone keeps: one interface, encrypted in a file or in memory for simulations."""
+"""A phone's stores: one interface, encrypted in a file or in memory for simulations."""

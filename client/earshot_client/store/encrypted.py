@@ -1,4 +1,4 @@
-"""A store in one encrypted file: what is kept in it, and how it is asked for.
+"""A store in one encrypted file: its content and how it is read.
 
 `SealedFile` says what a thief of the file sees. Every sealed recording has the same length, whether
 and however it is labelled, and whenever it was made.
@@ -20,6 +20,7 @@ from earshot_client.store.interface import (
     DamagedStoreError,
     LostLedgerError,
     Recording,
+    Store,
     checked_embedding,
     checked_name,
     no_recording,
@@ -27,26 +28,28 @@ from earshot_client.store.interface import (
 from earshot_client.store.migrations import migrate
 from earshot_client.store.rows import RecordingRow, pack_count, unpack_count
 from earshot_client.store.sealed_file import SealedFile
+from earshot_protocol.overriding import override
 
 
-class EncryptedStore:
+class EncryptedStore(Store):
     """A `Store` in one file, sealed under a key that the phone's system keeps.
 
-    The file is made if it does not exist, readable by its owner only, and is read and checked
-    whole when it is opened. While it is open nobody else can open it; the threads of this process
-    may share it, and it keeps them apart.
+    The file is made if it does not exist, readable by its owner only, and is read and checked whole
+    when it is opened. While it is open it cannot be opened again; the threads of this process may
+    share it, and it keeps them apart.
 
     Args:
-        path: of the file.
+        path: Path of the file.
         key: 32 secret bytes.
-        dimensions: of the embeddings; for an existing file, those it was made with.
+        dimensions: Dimensions of the embeddings; for an existing file, those it was made with.
 
     Raises:
-        InvalidInputError: the key or the dimensions do not fit.
-        WrongKeyError: the file was made with another key.
-        LostLedgerError: the file, or a row of it, is not what was written; says how to recover.
-        NewerStoreError: a newer version of this software wrote the file.
-        StoreUnavailableError: the file is in use, or cannot be read and written.
+        InvalidInputError: The key or the dimensions do not fit.
+        WrongKeyError: The file was made with another key.
+        LostLedgerError: The file, or a row of it, is not what was written; the message says how to
+            recover.
+        NewerStoreError: A newer version of this software wrote the file.
+        StoreUnavailableError: The file is in use, or cannot be read and written.
     """
 
     def __init__(
@@ -65,8 +68,8 @@ class EncryptedStore:
         except DamagedStoreError as error:
             raise LostLedgerError(str(error)) from error
 
+    @override
     def add(self, embedding: NDArray[np.floating], day: date | None = None) -> int:
-        """See `Store.add`."""
         row = RecordingRow(checked_embedding(embedding, self._dimensions), day)
         with self.transaction():
             # The number is part of what is sealed, and SQLite gives it with the insertion.
@@ -76,8 +79,8 @@ class EncryptedStore:
             self._put_recording(number, row)
         return int(number)
 
+    @override
     def label(self, recording: int, choice: str) -> None:
-        """See `Store.label`."""
         number = _checked_number(recording)
         checked_name("choice", choice)
         with self.transaction():
@@ -86,60 +89,60 @@ class EncryptedStore:
                 raise no_recording(recording)
             self._put_recording(number, replace(row, choice=choice))
 
+    @override
     def recordings(self) -> tuple[NDArray[np.float32], tuple[str | None, ...]]:
-        """See `Store.recordings`."""
         rows = self._recordings()
         embeddings = np.empty((len(rows), self._dimensions), dtype=np.float32)
         for place, (_, row) in enumerate(rows):
             embeddings[place] = row.embedding
         return embeddings, tuple(row.choice for _, row in rows)
 
+    @override
     def count(self) -> int:
-        """See `Store.count`."""
         ((count,),) = self._file.rows("SELECT count(*) FROM recordings")
         return int(count)
 
+    @override
     def descriptions(self) -> tuple[Recording, ...]:
-        """See `Store.descriptions`."""
         return tuple(
             Recording(number, row.day, row.choice, row.counted)
             for number, row in self._recordings()
         )
 
+    @override
     def mark_counted(self, recordings: Iterable[int]) -> None:
-        """See `Store.mark_counted`."""
         with self.transaction():
             for number in recordings:
                 row = self._recording(number)
                 if row is not None:
                     self._put_recording(number, replace(row, counted=True))
 
+    @override
     def forget(self, recording: int) -> None:
-        """See `Store.forget`."""
         number = _checked_number(recording)
         if not self._file.rows("DELETE FROM recordings WHERE id = ? RETURNING id", number):
             raise no_recording(recording)
 
+    @override
     def forget_all(self) -> None:
-        """See `Store.forget_all`."""
         self._file.rows("DELETE FROM recordings")
 
+    @override
     def get(self, name: str) -> bytes | None:
-        """See `Store.get`."""
         rows = self._file.rows("SELECT sealed FROM named_values WHERE name = ?", name)
         return self._file.unseal("named_values", name, rows[0][0]) if rows else None
 
+    @override
     def put(self, name: str, value: bytes) -> None:
-        """See `Store.put`."""
         sealed = self._file.seal("named_values", checked_name("name", name), value)
         self._file.rows("INSERT OR REPLACE INTO named_values VALUES (?, ?)", name, sealed)
 
+    @override
     def delete(self, name: str) -> None:
-        """See `Store.delete`."""
         self._file.rows("DELETE FROM named_values WHERE name = ?", name)
 
+    @override
     def ledger(self) -> tuple[bytes, ...]:
-        """See `Store.ledger`."""
         with self.transaction():
             rows = self._file.rows("SELECT id, sealed FROM ledger ORDER BY id")
             length = self._ledger_length()
@@ -147,20 +150,21 @@ class EncryptedStore:
             raise DamagedStoreError("entries are missing from the store's ledger")
         return tuple(self._file.unseal("ledger", number, sealed) for number, sealed in rows)
 
+    @override
     def append_ledger(self, entry: bytes) -> None:
-        """See `Store.append_ledger`."""
         with self.transaction():
             number = self._ledger_length() + 1
             sealed = self._file.seal("ledger", number, entry)
             self._file.rows("INSERT INTO ledger VALUES (?, ?)", number, sealed)
             put_ledger_length(self._file, number)
 
+    @override
     def transaction(self) -> AbstractContextManager[None]:
-        """See `Store.transaction`; other threads wait for its end."""
+        """Make all changes of a `with` block one change; other threads wait for its end."""
         return self._file.transaction()
 
+    @override
     def close(self) -> None:
-        """See `Store.close`."""
         self._file.close()
 
     def _check_rows(self) -> None:
@@ -193,18 +197,18 @@ class EncryptedStore:
 
 
 def begin_ledger(file: SealedFile) -> None:
-    """The first rows of a new file."""
+    """Put the first rows into a new file."""
     put_ledger_length(file, 0)
 
 
 def put_ledger_length(file: SealedFile, length: int) -> None:
-    """Keep how many entries the ledger has, lest its newest be missed by nobody."""
+    """Keep the number of the ledger's entries, lest missing newest ones go unnoticed."""
     sealed = file.seal("ledger_length", 1, pack_count(length))
     file.rows("INSERT OR REPLACE INTO ledger_length VALUES (1, ?)", sealed)
 
 
 def _checked_number(recording: int) -> int:
-    # SQLite's integers end at 63 bits, and it takes none of numpy's.
+    # SQLite's integers end at 63 bits, and it does not take numpy's.
     if not 0 < recording < 2**63:
         raise no_recording(recording)
     return int(recording)

@@ -1,4 +1,4 @@
-"""What a phone asks of whatever keeps its things, and what can be wrong with it."""
+"""Interface of the store that keeps a phone's things, and what can be wrong with it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from earshot_protocol.privacy.ledger import DamagedLedgerError
 
 EMBEDDING_DIMENSIONS = 128
 LARGEST_NAME = 64
-"""Characters of a choice or of a value's name."""
+"""Most characters in a choice or in a value's name."""
 
 ENCODER = "encoder"
-"""Name of the value that says whose embeddings the recordings are."""
+"""Name of the stored value with the encoder whose embeddings the recordings are."""
 
 HEARD = "heard"
-"""Name of the value that says which seconds of its sources the phone has heard."""
+"""Name of the stored value with the seconds of its sources that the phone has heard."""
 
 
 class WrongKeyError(LocalError):
-    """The store was made with another key; nothing was changed."""
+    """A store that was made with another key; nothing was changed."""
 
 
 class DamagedStoreError(LocalError):
@@ -34,7 +34,7 @@ class DamagedStoreError(LocalError):
 
 
 class LostLedgerError(DamagedStoreError, DamagedLedgerError):
-    """A store whose ledger, or whatever keeps it, is not what was written.
+    """A store whose ledger, or the file that holds it, is not what was written.
 
     A phone without its ledger releases nothing.
     """
@@ -57,15 +57,15 @@ class StoreUnavailableError(LocalError):
 
 @dataclass(frozen=True)
 class Recording:
-    """What is known of a recording besides its embedding.
+    """Facts about a recording besides its embedding.
 
     Attributes:
-        number: of the recording, never used again.
-        day: on which it was made, in UTC; None if an older version, which did not note it, made it.
-            Nothing finer is kept: it is what an exposure window tells of a contact, and days are
-            what statistics ask for.
-        choice: of the user, in a poll; None if nobody labelled it.
-        counted: whether a histogram of contacts that left this phone has counted it.
+        number: Number of the recording, never used again.
+        day: Day on which it was made, in UTC; None if an older version, which did not note it, made
+            it. Nothing finer is kept: it is what an exposure window tells of a contact, and days
+            are what statistics ask for.
+        choice: Choice of the user, in a poll; None if nobody labelled it.
+        counted: Whether a histogram of contacts that left this phone has counted it.
     """
 
     number: int
@@ -75,51 +75,52 @@ class Recording:
 
     @property
     def labelled(self) -> bool:
-        """Whether the user said what it is."""
+        """Return whether the user said what it is."""
         return self.choice is not None
 
 
 class Store(Protocol):
-    """What the phone asks of whatever keeps its things; one thread at a time may use it.
+    """Keeper of a phone's things; one thread at a time may use it.
 
-    Every change is all or nothing and durable when its method returns. Whatever reads something
-    else than was written raises DamagedStoreError, and after `close` every method WrongStateError.
+    Every change is all or nothing and durable when its method returns. A method that reads
+    something else than was written raises DamagedStoreError, and after `close` every method
+    WrongStateError.
     """
 
     def add(self, embedding: NDArray[np.floating], day: date | None = None) -> int:
         """Keep the embedding of a recording.
 
         Args:
-            embedding: finite floats (dimensions,), kept as float32.
-            day: on which it was made, in UTC.
+            embedding: Finite floats (dimensions,), kept as float32.
+            day: Day on which it was made, in UTC.
 
         Returns:
             The recording's number, which is never used again.
 
         Raises:
-            InvalidInputError: another shape, or an entry that is not finite.
+            InvalidInputError: The embedding has another shape, or an entry that is not finite.
         """
 
     def label(self, recording: int, choice: str) -> None:
-        """Keep what the user chose in a poll; a later choice replaces an earlier one.
+        """Keep the user's choice in a poll; a later choice replaces an earlier one.
 
         Raises:
-            InvalidInputError: there is no such recording, or the choice is empty or longer than 64
+            InvalidInputError: There is no such recording, or the choice is empty or longer than 64
                 characters.
         """
 
     def recordings(self) -> tuple[NDArray[np.float32], tuple[str | None, ...]]:
-        """All recordings, oldest first.
+        """Return all recordings, oldest first.
 
         Returns:
-            float32 (recordings, dimensions), and per recording its choice or None.
+            float32 (recordings, dimensions), and the choice of each recording or None.
         """
 
     def count(self) -> int:
-        """How many recordings there are."""
+        """Count the recordings."""
 
     def descriptions(self) -> tuple[Recording, ...]:
-        """What is known of all recordings besides their embeddings, in the same order."""
+        """Return facts about all recordings besides their embeddings, in the same order."""
 
     def mark_counted(self, recordings: Iterable[int]) -> None:
         """Note that a histogram has counted these; those that were forgotten are left out."""
@@ -128,27 +129,27 @@ class Store(Protocol):
         """Remove a recording and its choice for good.
 
         Raises:
-            InvalidInputError: there is no such recording.
+            InvalidInputError: There is no such recording.
         """
 
     def forget_all(self) -> None:
         """Remove every recording and its choice for good; their numbers are not used again."""
 
     def get(self, name: str) -> bytes | None:
-        """A named value; None if there is none."""
+        """Return a named value; None if there is none."""
 
     def put(self, name: str, value: bytes) -> None:
         """Keep a value under a name, in place of the one before.
 
         Raises:
-            InvalidInputError: the name is empty or longer than 64 characters.
+            InvalidInputError: The name is empty or longer than 64 characters.
         """
 
     def delete(self, name: str) -> None:
-        """Remove a named value; nothing happens if there is none."""
+        """Remove a named value; do nothing if there is none."""
 
     def ledger(self) -> tuple[bytes, ...]:
-        """All ledger entries, oldest first."""
+        """Return all ledger entries, oldest first."""
 
     def append_ledger(self, entry: bytes) -> None:
         """Add an entry to the ledger, from which nothing is ever removed."""
@@ -160,15 +161,15 @@ class Store(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of the store; closing twice is harmless.
+        """Close the store; closing twice is harmless.
 
         Raises:
-            WrongStateError: within a transaction.
+            WrongStateError: The store is within a transaction.
         """
 
 
 def checked_embedding(embedding: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
-    """One finite row of so many numbers, as float32; anything else is refused by name."""
+    """Return one finite row of `dimensions` numbers as float32; refuse anything else by name."""
     row = as_float32(embedding)
     if row.shape != (dimensions,) or not np.isfinite(row).all():
         raise InvalidInputError(
@@ -178,7 +179,7 @@ def checked_embedding(embedding: NDArray[np.floating], dimensions: int) -> NDArr
 
 
 def as_float32(array: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Real numbers as float32; what is too large becomes infinite."""
+    """Return real numbers as float32; numbers that are too large become infinite."""
     given = np.asarray(array)
     if given.dtype == np.float32:
         return given
@@ -189,7 +190,7 @@ def as_float32(array: NDArray[np.floating]) -> NDArray[np.float32]:
 
 
 def checked_name(what: str, name: str) -> str:
-    """A short printable name; anything else is refused."""
+    """Return a short printable name; refuse anything else."""
     if not (0 < len(name) <= LARGEST_NAME and name.isprintable()):
         raise InvalidInputError(
             f"{what} {name!r}: 1 to {LARGEST_NAME} printable characters are accepted"
@@ -198,11 +199,11 @@ def checked_name(what: str, name: str) -> str:
 
 
 def no_recording(recording: int) -> InvalidInputError:
-    """The error for a number that no recording has."""
+    """Return the error for a number that no recording has."""
     return InvalidInputError(f"there is no recording {recording}")
 
 
 def check_outside(in_transaction: bool) -> None:
     """Refuse to close a store within a transaction."""
     if in_transaction:
-        raise WrongStateError("a store is not closed within a transaction")
+        raise WrongStateError("a store cannot be closed within a transaction")

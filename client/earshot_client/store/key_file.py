@@ -19,32 +19,34 @@ class KeyFileError(LocalError):
 
 
 def key_in(path: Path, may_create: bool) -> bytes:
-    """The 32 secret bytes in the file.
+    """Return the 32 secret bytes in the file.
 
     Args:
-        path: of the file.
-        may_create: whether a new key, from the operating system's randomness, is made where there
-            is no file; not where something sealed under a lost key is.
+        path: Path of the file.
+        may_create: Whether a new key, from the operating system's randomness, is made where there
+            is no file; not where something is sealed under a lost key.
 
     Raises:
-        KeyFileError: there is no key, or others than its owner can read it.
+        KeyFileError: There is no key, or others than its owner can read it.
     """
     if may_create and not path.exists():
         _create(path)
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_mode & 0o077:
-                raise KeyFileError(f"{path} can be read by others; `chmod 600` it, or make one")
+                raise KeyFileError(
+                    f"{path} can be read by others; run `chmod 600` on it, or make a new one"
+                )
             key = file.read(KEY_BYTES + 1)
     except OSError as error:
         raise KeyFileError(f"the key cannot be read: {error}") from error
     if len(key) != KEY_BYTES:
-        raise KeyFileError(f"{path} does not hold {KEY_BYTES} bytes: it is no key, or damaged")
+        raise KeyFileError(f"{path} does not hold {KEY_BYTES} bytes: it is not a key, or damaged")
     return key
 
 
 def _create(path: Path) -> None:
-    """Make the file; of two that make it at once, one wins."""
+    """Make the file; of two callers that make it at once, one wins."""
     try:
         with made_whole(path) as fresh:
             fresh.write_bytes(os.urandom(KEY_BYTES))

@@ -15,6 +15,7 @@ from earshot_client.store.interface import (
     EMBEDDING_DIMENSIONS,
     DamagedStoreError,
     Recording,
+    Store,
     as_float32,
     check_outside,
     checked_embedding,
@@ -22,10 +23,11 @@ from earshot_client.store.interface import (
     no_recording,
 )
 from earshot_protocol.errors import InvalidInputError, WrongStateError
+from earshot_protocol.overriding import override
 
 
 class _Heard(NamedTuple):
-    """What a `MemoryStore` holds of recordings."""
+    """Recordings that a `MemoryStore` holds."""
 
     embeddings: NDArray[np.float32]
     numbers: tuple[int, ...]
@@ -36,7 +38,7 @@ class _Heard(NamedTuple):
 
 
 class _Content(NamedTuple):
-    """All that a `MemoryStore` holds. It is replaced, never changed, so a copy costs nothing."""
+    """Content of a `MemoryStore`; it is replaced, never changed, so a copy costs nothing."""
 
     heard: _Heard
     values: dict[str, bytes]
@@ -44,20 +46,21 @@ class _Content(NamedTuple):
 
 
 _Saved = tuple[dict[str, bytes], tuple[bytes, ...]]
-"""The values and the ledger."""
+"""Type of a saved store: the values and the ledger."""
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """A `Store` that lasts as long as its object: for simulations and tests.
 
     Args:
-        embeddings: finite floats (recordings, dimensions); a float32 array is neither copied nor
+        embeddings: Finite floats (recordings, dimensions); a float32 array is neither copied nor
             written to, and may be shared by many stores.
-        choices: per recording the user's choice or None; by default there are none.
-        days: per recording the day on which it was made or None; by default none is known.
+        choices: Choice of the user for each recording, or None; by default there are none.
+        days: Day on which each recording was made, or None; by default none is known.
 
     Raises:
-        InvalidInputError: the embeddings are no finite matrix, or choices or days do not fit them.
+        InvalidInputError: The embeddings are not a finite matrix, or choices or days do not fit
+            them.
     """
 
     def __init__(
@@ -84,8 +87,8 @@ class MemoryStore:
     def _keep(self, values: dict[str, bytes], ledger: tuple[bytes, ...]) -> None:
         self._open_content = _Content(self._content.heard, values, ledger)
 
+    @override
     def add(self, embedding: NDArray[np.floating], day: date | None = None) -> int:
-        """See `Store.add`."""
         heard = self._content.heard
         row = checked_embedding(embedding, heard.embeddings.shape[1])
         self._hear(
@@ -97,37 +100,38 @@ class MemoryStore:
         )
         return heard.next_number
 
+    @override
     def label(self, recording: int, choice: str) -> None:
-        """See `Store.label`."""
         place = self._place(recording)
         choices = list(self._content.heard.choices)
         choices[place] = checked_name("choice", choice)
         self._hear(choices=tuple(choices))
 
+    @override
     def recordings(self) -> tuple[NDArray[np.float32], tuple[str | None, ...]]:
-        """See `Store.recordings`; the array is read-only."""
+        """Return all recordings, oldest first; the array is read-only."""
         heard = self._content.heard
         return heard.embeddings, heard.choices
 
+    @override
     def count(self) -> int:
-        """See `Store.count`."""
         return len(self._content.heard.numbers)
 
+    @override
     def descriptions(self) -> tuple[Recording, ...]:
-        """See `Store.descriptions`."""
         _, numbers, choices, days, counted, _ = self._content.heard
         return tuple(
             Recording(number, day, choice, number in counted)
             for number, choice, day in zip(numbers, choices, days, strict=True)
         )
 
+    @override
     def mark_counted(self, recordings: Iterable[int]) -> None:
-        """See `Store.mark_counted`."""
         heard = self._content.heard
         self._hear(counted=heard.counted.union(recordings).intersection(heard.numbers))
 
+    @override
     def forget(self, recording: int) -> None:
-        """See `Store.forget`."""
         embeddings, numbers, choices, days, _, _ = self._content.heard
         place = self._place(recording)
         self._hear(
@@ -137,36 +141,36 @@ class MemoryStore:
             days=days[:place] + days[place + 1 :],
         )
 
+    @override
     def forget_all(self) -> None:
-        """See `Store.forget_all`."""
         self._hear(embeddings=self._content.heard.embeddings[:0], numbers=(), choices=(), days=())
 
+    @override
     def get(self, name: str) -> bytes | None:
-        """See `Store.get`."""
         return self._content.values.get(name)
 
+    @override
     def put(self, name: str, value: bytes) -> None:
-        """See `Store.put`."""
         _, values, ledger = self._content
         self._keep(values | {checked_name("name", name): bytes(value)}, ledger)
 
+    @override
     def delete(self, name: str) -> None:
-        """See `Store.delete`."""
         _, values, ledger = self._content
         self._keep({other: values[other] for other in values if other != name}, ledger)
 
+    @override
     def ledger(self) -> tuple[bytes, ...]:
-        """See `Store.ledger`."""
         return self._content.ledger
 
+    @override
     def append_ledger(self, entry: bytes) -> None:
-        """See `Store.append_ledger`."""
         _, values, ledger = self._content
         self._keep(values, (*ledger, bytes(entry)))
 
+    @override
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """See `Store.transaction`."""
         before = self._content
         self._depth += 1
         try:
@@ -177,13 +181,13 @@ class MemoryStore:
         finally:
             self._depth -= 1
 
+    @override
     def close(self) -> None:
-        """See `Store.close`."""
         check_outside(self._depth > 0)
         self._open_content = None
 
     def to_bytes(self) -> bytes:
-        """The named values and the ledger; the recordings stay with who made the store."""
+        """Encode the named values and the ledger; recordings stay with the store's maker."""
         return msgspec.msgpack.encode((self._content.values, self._content.ledger))
 
     @classmethod
@@ -193,11 +197,11 @@ class MemoryStore:
         embeddings: NDArray[np.floating] | None = None,
         choices: Iterable[str | None] | None = None,
     ) -> MemoryStore:
-        """A store with the values and ledger that `to_bytes` saved, and the given recordings.
+        """Return a store with the values and ledger that `to_bytes` saved, and given recordings.
 
         Raises:
-            DamagedStoreError: the data are not what `to_bytes` made.
-            InvalidInputError: as when a store is made.
+            DamagedStoreError: The data are not what `to_bytes` made.
+            InvalidInputError: The recordings are invalid, as when a store is made.
         """
         try:
             values, ledger = msgspec.msgpack.decode(data, type=_Saved)

@@ -1,9 +1,9 @@
-"""How a file of an older version becomes one of this version, in one transaction.
+"""Migration of a file of an older version to this version, in one transaction.
 
 Version 1 did not record whose embeddings it held. Version 2 had no events in its ledger: entries
-without them stay as they are, chained, but older software could not read new ones. Version 3 did
-not know on which day a recording was made, nor whether a histogram had counted it. Version 4 had no
-days in its ledger: as with events, old entries stay as they are.
+without them stay unchanged, chained, but older software could not read new ones. Version 3 did not
+know on which day a recording was made, nor whether a histogram had counted it. Version 4 had no
+days in its ledger: as with events, old entries stay unchanged.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from earshot_client.store.rows import NOT_MADE
 from earshot_client.store.sealed_file import SCHEMA_VERSION, SealedFile
 
 _FIRST_ENCODER = b"log-mel-1"
-"""The encoder of every file of version 1, which did not name it."""
+"""Encoder of every file of version 1, which did not name it."""
 
 
 def migrate(file: SealedFile) -> None:
     """Bring a file to `SCHEMA_VERSION`, within a transaction of the caller's.
 
     Raises:
-        DamagedStoreError: a row is not what was written.
+        DamagedStoreError: A row is not what was written.
     """
     version = file.version
     if version == SCHEMA_VERSION:

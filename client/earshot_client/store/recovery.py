@@ -1,7 +1,7 @@
-"""A phone's ledger after damage: what can still be read is kept, and the rest counts as everything.
+"""Recovery of a phone's damaged ledger: readable entries stay, the rest counts as everything.
 
-How much is missing nobody can tell, and a guess would free budget. So all that is booked for it is
-an entry that nothing is known of, (∞, 1) in every unit: no budget holds it, that of a year for a
+Nobody can tell how much is missing, and a guess would free budget. So all that is booked for it is
+an entry of which nothing is known, (∞, 1) in every unit: no budget holds it, that of a year for a
 year, and that of a life for good. Hearing and naming scenes go on.
 """
 
@@ -30,18 +30,18 @@ from earshot_protocol.privacy.ledger import PHASE_BYTES, Ledger, intact
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 
 LOST = "lost entries"
-"""The step that a recovered ledger names for what could not be read."""
+"""Step that a recovered ledger names for what could not be read."""
 _MECHANISM = "unknown: the ledger was damaged"
 _TABLES = {"recordings": "id", "named_values": "name"}
 
 
 class Recovery(NamedTuple):
-    """What a recovery found.
+    """Findings of a recovery.
 
     Attributes:
-        kept: entries of the ledger that could be read.
-        lost: whether anything of it could not.
-        aside: where the file lies that could not be opened at all; None if it could.
+        kept: Number of the ledger's entries that could be read.
+        lost: Whether any part of the ledger could not be read.
+        aside: Path of the file that could not be opened at all; None if it could.
     """
 
     kept: int
@@ -58,22 +58,22 @@ def recover_ledger(
 ) -> Recovery:
     """Make a phone's damaged file one that opens, without freeing any budget.
 
-    A whole file stays as it is. In a damaged one the ledger keeps its entries up to the first that
-    is not what was written; whatever else cannot be unsealed is removed. A file that is no store
-    any more is put aside, and a new one made in its place. In both cases the ledger then ends with
-    an entry for everything that may be missing.
+    A whole file stays unchanged. In a damaged one the ledger keeps its entries up to the first that
+    is not what was written; anything else that cannot be unsealed is removed. A file that is no
+    longer a store is put aside, and a new one made in its place. In both cases the ledger then ends
+    with an entry for everything that may be missing.
 
     Args:
-        path: of the file; no process may have it open.
-        key: 32 secret bytes, with which it was made.
-        dimensions: of its embeddings.
-        clock: seconds since 1970.
+        path: Path of the file; no process may have it open.
+        key: 32 secret bytes, with which the file was made.
+        dimensions: Dimensions of the embeddings in the file.
+        clock: Clock of the seconds since 1970.
 
     Raises:
-        InvalidInputError: there is no such file.
-        WrongKeyError: it was made with another key.
-        NewerStoreError: a newer version of this software wrote it.
-        StoreUnavailableError: it is in use, or cannot be read and written.
+        InvalidInputError: There is no such file.
+        WrongKeyError: The file was made with another key.
+        NewerStoreError: A newer version of this software wrote the file.
+        StoreUnavailableError: The file is in use, or cannot be read and written.
     """
     place = Path(path)
     if not place.is_file():
@@ -87,7 +87,7 @@ def recover_ledger(
 
 
 def _replaced(place: Path, key: bytes, dimensions: int, clock: Callable[[], float]) -> Recovery:
-    """Put a file aside that is no store any more; a new one takes its place.
+    """Put a file aside that is no longer a store, and make a new one in its place.
 
     Whenever the process ends, the damaged file or the recovered one is there, and never a new one
     whose ledger is empty.
@@ -129,7 +129,7 @@ def _recovered(
 
 
 def _everything() -> tuple[Expense, ...]:
-    """More than any budget holds, in each unit."""
+    """Return more expenses than any budget holds, in each unit."""
     infinite = float("inf")
     return tuple(
         Expense(Release(LOST, unit, infinite, 1.0, _MECHANISM), Approximate(infinite, 1.0))
@@ -138,7 +138,7 @@ def _everything() -> tuple[Expense, ...]:
 
 
 def _readable(file: SealedFile) -> tuple[tuple[bytes, ...], bool]:
-    """Entries up to the first that is not what was written, and whether they are all."""
+    """Return entries up to the first that is not what was written, and whether they are all."""
     rows = file.rows("SELECT id, sealed FROM ledger ORDER BY id")
     entries: list[bytes] = []
     with contextlib.suppress(DamagedStoreError):
@@ -166,7 +166,7 @@ def _drop_unreadable(file: SealedFile) -> None:
 
 
 def _free_name(place: Path) -> Path:
-    """Where nothing lies yet, beside the file."""
+    """Return an unused name beside the file."""
     number = 1
     while (aside := place.with_name(f"{place.name}.damaged-{number}")).exists():
         number += 1

@@ -1,4 +1,4 @@
-"""What a sealed row holds, byte for byte; every recording's row has the same length."""
+"""Content of a sealed row, byte for byte; every recording's row has the same length."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from earshot_client.store.interface import LARGEST_NAME
 
 _COUNT = struct.Struct("<Q")
 _CHOICE = struct.Struct(f"<H{4 * LARGEST_NAME}s")
-"""Its length in bytes, and the bytes, which UTF-8 makes of at most four each."""
+"""Length of a choice in bytes, and the bytes, at most four per character in UTF-8."""
 _NO_CHOICE = 0xFFFF
 _MADE = struct.Struct("<I?")
-"""The day by its number in the Gregorian calendar, 0 for none, and whether it was counted."""
+"""Day by its number in the Gregorian calendar, 0 for none, and whether it was counted."""
 
 NOT_MADE = _MADE.pack(0, False)
-"""What a row of version 3 lacks: on which day nobody knows, and in no histogram as far as known."""
+"""Part that a row of version 3 lacks: an unknown day, and in no histogram as far as known."""
 
 
 @dataclass(frozen=True)
 class RecordingRow:
-    """A recording as it is sealed.
+    """A recording in the form in which it is sealed.
 
     Attributes:
-        embedding: float32 (dimensions,).
-        day: on which it was made.
-        choice: of the user.
-        counted: in a histogram.
+        embedding: Embedding, float32 (dimensions,).
+        day: Day on which it was made; None if unknown.
+        choice: Choice of the user; None if there is none.
+        counted: Whether a histogram has counted it.
     """
 
     embedding: NDArray[np.float32]
@@ -39,7 +39,7 @@ class RecordingRow:
     counted: bool = False
 
     def pack(self) -> bytes:
-        """The row's plain text."""
+        """Return the row's plain text."""
         encoded = b"" if self.choice is None else self.choice.encode()
         length = _NO_CHOICE if self.choice is None else len(encoded)
         made = _MADE.pack(0 if self.day is None else self.day.toordinal(), self.counted)
@@ -47,7 +47,7 @@ class RecordingRow:
 
     @classmethod
     def unpack(cls, plaintext: bytes, dimensions: int) -> RecordingRow:
-        """What `pack` made of a recording with so many dimensions."""
+        """Read what `pack` made of a recording with this many dimensions."""
         embedding = np.frombuffer(plaintext, "<f4", dimensions)
         length, encoded = _CHOICE.unpack_from(plaintext, embedding.nbytes)
         ordinal, counted = _MADE.unpack_from(plaintext, embedding.nbytes + _CHOICE.size)
@@ -60,11 +60,11 @@ class RecordingRow:
 
 
 def pack_count(count: int) -> bytes:
-    """A number of ledger entries."""
+    """Pack a number of ledger entries."""
     return _COUNT.pack(count)
 
 
 def unpack_count(plaintext: bytes) -> int:
-    """What `pack_count` made."""
+    """Read what `pack_count` made."""
     (count,) = _COUNT.unpack(plaintext)
     return int(count)

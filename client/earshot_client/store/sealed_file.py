@@ -5,7 +5,7 @@ The file and its journal hold ciphertext only. Row numbers and the names of valu
 
 A thief of the file who returns it can remove recordings or values, or put back an old copy of the
 file or of a row, unnoticed: noticing takes a counter that nobody can turn back, which a phone's
-hardware may offer and SQLite does not. Anything else that is changed is noticed.
+hardware may offer and SQLite does not. Any other change is noticed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from earshot_protocol.files import made_whole
 
 KEY_BYTES = 32
 SCHEMA_VERSION = 5
-"""Of the file; kept in SQLite's `user_version`."""
+"""Version of the file's schema, kept in SQLite's `user_version`."""
 _APPLICATION_ID = 0x45617273
 
 _OWNER_ONLY = 0o600
@@ -89,24 +89,24 @@ class SealedFile:
     """A file of rows, sealed under a key that the phone's system keeps.
 
     Each row is sealed with ChaCha20-Poly1305, which is fast without special instructions, under a
-    random nonce and with its table, number or name, and the file's salt as associated data, so
-    rows cannot be swapped. The sealing key is HKDF-SHA256 of the given key and that salt.
+    random nonce and with its table, number or name, and the file's salt as associated data, so rows
+    cannot be swapped. The sealing key is HKDF-SHA256 of the given key and that salt.
 
-    The file is made if it does not exist, readable by its owner only. While it is open nobody else
-    can open it; the threads of this process may share it, one at a time.
+    The file is made if it does not exist, readable by its owner only. While it is open it cannot be
+    opened again; the threads of this process may share it, one at a time.
 
     Args:
-        path: of the file.
+        path: Path of the file.
         key: 32 secret bytes.
-        dimensions: of the embeddings; for an existing file, those it was made with.
-        fill: puts the first rows into a new file, in the transaction that makes it.
+        dimensions: Dimensions of the embeddings; for an existing file, those it was made with.
+        fill: Function that puts the first rows into a new file, in the transaction that makes it.
 
     Raises:
-        InvalidInputError: the key or the dimensions do not fit.
-        WrongKeyError: the file was made with another key.
-        DamagedStoreError: the file is not what was written.
-        NewerStoreError: a newer version of this software wrote the file.
-        StoreUnavailableError: the file is in use, or cannot be read and written.
+        InvalidInputError: The key or the dimensions do not fit.
+        WrongKeyError: The file was made with another key.
+        DamagedStoreError: The file is not what was written.
+        NewerStoreError: A newer version of this software wrote the file.
+        StoreUnavailableError: The file is in use, or cannot be read and written.
     """
 
     def __init__(
@@ -136,13 +136,13 @@ class SealedFile:
             raise
 
     def rows(self, statement: str, *values: str | int | bytes) -> list[tuple[Any, ...]]:
-        """Run one statement of SQL; errors are raised by their names."""
+        """Run one statement of SQL and return its rows; errors are raised by their names."""
         with self._lock, _named_errors():
             return self._database.execute(statement, values).fetchall()
 
     @property
     def version(self) -> int:
-        """Of the schema, at most `SCHEMA_VERSION`."""
+        """Version of the schema, at most `SCHEMA_VERSION`."""
         return self._pragma("user_version")
 
     @version.setter
@@ -150,15 +150,15 @@ class SealedFile:
         self.rows(f"PRAGMA user_version = {version:d}")
 
     def seal(self, table: str, row: str | int, plaintext: bytes) -> bytes:
-        """What goes into that row of that table."""
+        """Seal a plain text for that row of that table."""
         nonce = os.urandom(_NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, plaintext, self._bound_to(table, row))
 
     def unseal(self, table: str, row: str | int, sealed: bytes) -> bytes:
-        """What was sealed for that row of that table.
+        """Return what was sealed for that row of that table.
 
         Raises:
-            DamagedStoreError: it is something else.
+            DamagedStoreError: The row is something else.
         """
         try:
             nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
@@ -169,7 +169,7 @@ class SealedFile:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """See `Store.transaction`; other threads wait for its end."""
+        """Make all changes of a `with` block one change; other threads wait for its end."""
         with self._lock:
             # The outermost savepoint is a transaction: releasing it commits.
             self.rows("SAVEPOINT change")
@@ -184,9 +184,9 @@ class SealedFile:
                 raise
 
     def close(self) -> None:
-        """See `Store.close`."""
+        """Close the file, outside of a transaction; closing twice is harmless."""
         with self._lock:
-            # A closed database does not even say whether it is in a transaction.
+            # A closed database cannot say whether it is in a transaction.
             with contextlib.suppress(sqlite3.ProgrammingError):
                 check_outside(self._database.in_transaction)
             self._database.close()
@@ -194,7 +194,7 @@ class SealedFile:
     def _make(
         self, place: Path, key: bytes, dimensions: int, fill: Callable[[SealedFile], None]
     ) -> None:
-        """Make a file whole: one that is empty has lost what it held."""
+        """Make a complete file, because an empty one counts as having lost its content."""
         try:
             with made_whole(place) as fresh:
                 self._connect(fresh)
@@ -288,7 +288,7 @@ def _named_errors() -> Iterator[None]:
     except sqlite3.ProgrammingError as error:
         raise WrongStateError(f"the store cannot be used here: {error}") from error
     except sqlite3.Error as error:
-        # Errors without a code come from Python's reading of what the file holds.
+        # Errors without a code come from Python's reading of the file's content.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code in _UNAVAILABLE:
             raise StoreUnavailableError(

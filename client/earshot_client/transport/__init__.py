@@ -1,1 +1,1 @@
-"""How a phone reaches a server: one interface, and HTTP."""
+"""A phone's line to a server: one interface, and HTTP."""

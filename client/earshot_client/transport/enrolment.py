@@ -24,7 +24,7 @@ class NotEnrolledError(LocalError):
 
 
 def signing_key(store: Store) -> Ed25519PrivateKey:
-    """The phone's own key, made from the operating system's randomness when it is first needed."""
+    """Return the phone's own key, made from the system's randomness when it is first needed."""
     saved = store.get(_KEY)
     if saved is None:
         saved = Ed25519PrivateKey.generate().private_bytes_raw()
@@ -33,34 +33,34 @@ def signing_key(store: Store) -> Ed25519PrivateKey:
 
 
 def is_enrolled(store: Store) -> bool:
-    """Whether a server has given this phone a name with which it can sign."""
+    """Return whether a server has given this phone a name with which it can sign."""
     return _name(store) is not None
 
 
 def _name(store: Store) -> str | None:
-    """The name in the store; one that cannot stand in a request is none, and the next replaces it.
+    """Return the stored name, or None if it cannot stand in a request; the next one replaces it.
 
-    A server gives the same key the same name, so that enrolling again takes no second invitation.
+    A server gives the same key the same name, so enrolling again takes no second invitation.
     """
     saved = (store.get(_NAME) or b"").decode("utf-8", "replace")
     return saved if re.fullmatch(KEY_ID, saved) else None
 
 
 def enrol(store: Store, transport: HttpTransport, attestation: str | None) -> str:
-    """See to it that the server knows this phone, once; the transport speaks in its name then.
+    """Ensure, once, that the server knows this phone; the transport then speaks in its name.
 
     Args:
-        store: of the phone.
-        transport: signs with this phone's `signing_key`.
-        attestation: what the server asks of a new phone, by default an invitation code; not needed
-            once the phone is enrolled.
+        store: Store of the phone.
+        transport: Transport that signs with this phone's `signing_key`.
+        attestation: Proof that the server asks of a new phone, by default an invitation code; not
+            needed once the phone is enrolled.
 
     Returns:
         The name under which the server knows the phone.
 
     Raises:
-        NotEnrolledError: an attestation is needed.
-        RemoteError: as `HttpTransport.enrol`.
+        NotEnrolledError: An attestation is needed.
+        RemoteError: As in `HttpTransport.enrol`.
     """
     saved = _name(store)
     if saved is not None:
@@ -75,15 +75,16 @@ def enrol(store: Store, transport: HttpTransport, attestation: str | None) -> st
 def leave(store: Store, transport: HttpTransport) -> None:
     """Let the server forget this phone, and the phone its name and key; once, whatever is lost.
 
-    A server that does not know the phone has nothing of it: an earlier response may not have come.
+    A server that does not know the phone holds nothing of it: an earlier response may have been
+    lost.
 
     Args:
-        store: of the phone.
-        transport: signs with this phone's `signing_key`; of no use afterwards.
+        store: Store of the phone.
+        transport: Transport that signs with this phone's `signing_key`; of no use afterwards.
 
     Raises:
-        NotEnrolledError: no server knows it.
-        UnavailableError: the server cannot be reached now; nothing has changed here.
+        NotEnrolledError: No server knows the phone.
+        UnavailableError: The server cannot be reached now; nothing has changed here.
     """
     saved = _name(store)
     if saved is None:

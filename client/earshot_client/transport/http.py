@@ -1,8 +1,8 @@
 """A `Transport` over HTTP: signed requests, patient with a network and a server that come and go.
 
-Every request is idempotent, so one whose response was lost is simply sent again. What the server
-says is not trusted beyond its form: sizes are limited, redirects are not followed, and its text is
-cleaned before anybody reads it.
+Every request is idempotent, so one whose response was lost is simply sent again. The server's
+messages are not trusted beyond their form: sizes are limited, redirects are not followed, and text
+is cleaned before anybody reads it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from earshot_client.transport.interface import Transport
 from earshot_protocol.api import (
     ANSWER,
     ENROL,
@@ -47,17 +48,19 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
 )
 from earshot_protocol.messages import decode_task
+from earshot_protocol.overriding import override
 from earshot_protocol.signatures import SignatureError, StaleSignatureError, sign
 from earshot_protocol.text import one_line
 from earshot_protocol.wire import LARGEST_TASK_BYTES, Answer, Task, encode
 
 TIMEOUT = 30.0
-"""Seconds that the network may stand still."""
+"""Seconds for which the network may stand still."""
 TRIES = 5
 LONGEST_PAUSE = 30.0
-"""Seconds between two tries; a server that asks for more is left alone until then."""
+"""Longest pause between two tries, in seconds; a server that asks for more is left alone until
+then."""
 LONGEST_AWAY = 3600.0
-"""Seconds for which a server may send a phone away at a time."""
+"""Most seconds for which a server may send a phone away at a time."""
 
 _FIRST_PAUSE = 0.5
 _LONGEST_TEXT = 300
@@ -66,7 +69,7 @@ _random = random.SystemRandom()
 
 
 class UnavailableError(RemoteError):
-    """The server cannot be reached, or is too busy; try again, after `seconds` if it said so."""
+    """A server that cannot be reached or is too busy; try again, after `seconds` if it said so."""
 
     def __init__(self, message: str, seconds: float = 0.0) -> None:
         super().__init__(message)
@@ -74,15 +77,15 @@ class UnavailableError(RemoteError):
 
 
 class InvitationRefusedError(RemoteError):
-    """The server does not admit a phone with this invitation; says why."""
+    """The server's refusal to admit a phone with this invitation; the message says why."""
 
 
 class ServerProblemError(RemoteError):
-    """The server refuses for a reason that this phone cannot mend; says which."""
+    """The server's refusal for a reason that this phone cannot mend; the message says which."""
 
 
 class _ClockError(StaleSignatureError):
-    """The server's clock reads `now`, and this phone's something else."""
+    """A server's clock that reads `now` and differs from this phone's."""
 
     def __init__(self, message: str, now: float) -> None:
         super().__init__(message)
@@ -99,29 +102,29 @@ ERRORS: dict[str, type[RemoteError]] = {
     "repeated": RepeatedMessageError,
     "unexpected": UnexpectedMessageError,
 }
-"""Kind of problem → what it is here; every other is a `ServerProblemError`."""
+"""Kind of problem → the error that it becomes; every other becomes a `ServerProblemError`."""
 
 
-class HttpTransport:
+class HttpTransport(Transport):
     """One phone's line to one server; for one thread.
 
     Each request raises UnavailableError if the server cannot be reached now, SignatureError if it
     does not know this phone by this name and key, and another RemoteError for any other refusal.
 
     Args:
-        server: its URL, https; http is taken for this machine's own addresses only.
-        key: with which the phone signs.
-        phone: the name under which the server knows the key; `new` until the phone is enrolled.
-        known: tells the newest phases, at most 8, whose ending has arrived.
-        tls: how the server is authenticated; by default with the certificates that the system
-            trusts.
-        timeout: seconds that the network may stand still.
-        tries: how often a request is sent before `UnavailableError`.
-        clock: seconds since 1970; replaced in tests.
-        pause: waits so many seconds between two tries.
+        server: URL of the server, https; http is accepted for this machine's own addresses only.
+        key: Key with which the phone signs.
+        phone: Name under which the server knows the key; `new` until the phone is enrolled.
+        known: Function that returns the newest phases, at most 8, whose ending has arrived.
+        tls: Settings by which the server is authenticated; by default the certificates that the
+            system trusts.
+        timeout: Seconds for which the network may stand still.
+        tries: Number of times that a request is sent before `UnavailableError`.
+        clock: Clock of the seconds since 1970; replaced in tests.
+        pause: Function that waits for a number of seconds between two tries.
 
     Raises:
-        InvalidInputError: not the URL of a server.
+        InvalidInputError: `server` is not the URL of a server.
     """
 
     def __init__(
@@ -145,21 +148,21 @@ class HttpTransport:
         self._clock = clock
         self._pause = pause
         self._ahead = 0.0
-        """Seconds by which the server's clock is ahead of this phone's, once that is known."""
+        """Seconds by which the server's clock is ahead of this phone's, once known."""
         self._connection = _connection(server, tls, timeout)
 
     def enrol(self, attestation: str) -> str:
         """Make the phone's key known to the server.
 
         Args:
-            attestation: what the server asks for, by default an invitation code.
+            attestation: Proof that the server asks for, by default an invitation code.
 
         Returns:
             The name under which the server knows this phone from now on; the same one if it was
             enrolled already.
 
         Raises:
-            InvitationRefusedError: the server admits nobody with it.
+            InvitationRefusedError: The server does not admit a phone with this proof.
         """
         self.phone = NEW_PHONE
         body = Enrol(public_key=self._key.public_key().public_bytes_raw(), attestation=attestation)
@@ -167,29 +170,32 @@ class HttpTransport:
         self.phone = decode_body(content, MESSAGEPACK, Enrolled).phone
         return self.phone
 
+    @override
     def task(self) -> Task:
-        """See `Transport.task`.
+        """Ask the server for a task.
 
         Raises:
-            MalformedMessageError: what the server sent is no task.
+            MalformedMessageError: The response is not a task.
         """
         body = encode_body(AskTask(known=self._known()), MESSAGEPACK)
         return decode_task(self._call(TASK, body, LARGEST_TASK_BYTES))
 
+    @override
     def send(self, answer: Answer) -> None:
-        """See `Transport.send`.
+        """Hand in an answer; return once the server has it.
 
         Raises:
-            UnexpectedMessageError: the step is over, or the answer belongs to another one.
-            RepeatedMessageError: the server has another answer of this phone to this step.
+            UnexpectedMessageError: The step is over, or the answer belongs to another one.
+            RepeatedMessageError: The server has another answer of this phone to this step.
         """
         self._call(ANSWER, encode(answer), 0)
 
+    @override
     def refuse(self, refusal: Refuse) -> None:
-        """See `Transport.refuse`.
+        """Say by which rule this phone refuses; return once the server has it.
 
         Raises:
-            UnexpectedMessageError: the phase is over, or this phone is not in it.
+            UnexpectedMessageError: The phase is over, or this phone is not in it.
         """
         self._call(REFUSAL, encode_body(refusal, MESSAGEPACK), 0)
 
@@ -197,12 +203,13 @@ class HttpTransport:
         """Ask the server to forget this phone: its key, its number, its places in phases.
 
         Raises:
-            SignatureError: it does not know the phone, for example because it has left already.
+            SignatureError: The server does not know the phone, for example because it has left
+                already.
         """
         self._call(LEAVE, encode_body(Leave(), MESSAGEPACK), 0)
 
     def close(self) -> None:
-        """End the connection; the next request makes a new one."""
+        """Close the connection; the next request makes a new one."""
         self._connection.close()
 
     def _call(self, path: str, body: bytes, limit: int) -> bytes:
@@ -226,7 +233,7 @@ class HttpTransport:
         return self._request(path, body, limit)
 
     def _request(self, path: str, body: bytes, limit: int) -> bytes:
-        """The content of the response, at most `limit` bytes; none if that is 0."""
+        """Return the content of the response, at most `limit` bytes; none if that is 0."""
         reused = self._connection.sock is not None
         try:
             try:
@@ -263,7 +270,7 @@ class HttpTransport:
         if len(content) <= largest and response.length:
             raise http.client.IncompleteRead(content, response.length)
         if not response.isclosed():
-            self.close()  # there is more, which nobody wants
+            self.close()  # the response has more, which is not read
         return response, content
 
 
@@ -286,7 +293,7 @@ def _connection(
         return http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
     if not _is_this_machine(host):
         raise InvalidInputError(
-            f"{server}: http shows everybody on the way what a phone is asked; use https"
+            f"{server}: http shows what a phone is asked to everybody on the way; use https"
         )
     return http.client.HTTPConnection(host, port, timeout=timeout)
 
@@ -300,7 +307,7 @@ def _is_this_machine(host: str) -> bool:
 
 
 def _error(response: http.client.HTTPResponse, media: str, content: bytes) -> RemoteError:
-    """What an unsuccessful response means."""
+    """Return the error that an unsuccessful response means."""
     title = f"the server answered {response.status} {response.reason}"
     problem = Problem(type="", title=title, status=response.status)
     if media == PROBLEM:
@@ -316,11 +323,11 @@ def _error(response: http.client.HTTPResponse, media: str, content: bytes) -> Re
 
 
 def _retry_after(response: http.client.HTTPResponse) -> float:
-    """Seconds; zero where none are given. The other form, a date, needs a clock that is right."""
+    """Return the seconds asked for; 0 if none, or if given as a date, which needs a right clock."""
     value = response.headers.get("Retry-After", "")
     return min(float(value), LONGEST_AWAY) if value.isascii() and value.isdigit() else 0.0
 
 
 def _cleaned(text: str) -> str:
-    """Somebody else's text, for people."""
+    """Clean somebody else's text for people."""
     return one_line(text, _LONGEST_TEXT)

@@ -1,4 +1,4 @@
-"""How a phone reaches the server; the simulator, tests and HTTP each bring their own."""
+"""Interface of a phone's line to the server; the simulator, tests and HTTP each bring their own."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from earshot_protocol.wire import Answer, Task
 
 
 class Transport(Protocol):
-    """Carries tasks to this phone and its answers back."""
+    """Line that carries tasks to this phone and its answers back."""
 
     def task(self) -> Task:
-        """What the server wants of this phone now."""
+        """Return the server's present task for this phone."""
 
     def send(self, answer: Answer) -> None:
-        """Hand in an answer; returns once the server has it."""
+        """Hand in an answer; return once the server has it."""
 
     def refuse(self, refusal: Refuse) -> None:
-        """Say by which rule this phone refuses; returns once the server has it."""
+        """Say by which rule this phone refuses; return once the server has it."""

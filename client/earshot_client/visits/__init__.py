@@ -1,1 +1,1 @@
-"""When a phone visits its server, and what came of it."""
+"""Visits of a phone to its server: when they are made, and their outcomes."""

@@ -1,6 +1,6 @@
-"""When a phone takes part: at night, while it charges, on Wi-Fi; whatever its app decides.
+"""Conditions for taking part: at night, while the phone charges, on Wi-Fi; as its app decides.
 
-A phone asks its condition before every request. What the platform knows (power, network) comes in
+A phone asks its condition before every request. The platform's knowledge (power, network) comes in
 through `When`, as a function of the app's.
 """
 
@@ -13,18 +13,19 @@ from datetime import datetime, timedelta
 from typing import Protocol, Self
 
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.overriding import override
 
 SECONDS_BETWEEN_LOOKS = 300.0
-"""How often to look again where nobody can tell when a condition will hold."""
+"""Seconds until the next look where nobody can tell when a condition will hold."""
 
 
 @dataclass(frozen=True)
 class Postponed:
-    """Not now.
+    """Postponement of a visit.
 
     Attributes:
-        reason: for people.
-        seconds: after which to look again, above 0.
+        reason: Reason for people.
+        seconds: Seconds after which to look again, above 0.
     """
 
     reason: str
@@ -32,26 +33,26 @@ class Postponed:
 
 
 class Condition(Protocol):
-    """Decides whether a phone may take part now."""
+    """Decision whether a phone may take part now."""
 
     def check(self, now: datetime) -> Postponed | None:
-        """Why not now, and when to look again; None if now is a good time.
+        """Return why not now and when to look again; None if now is a good time.
 
         Args:
-            now: the phone's local time.
+            now: Local time of the phone.
         """
 
 
 @dataclass(frozen=True)
-class Hours:
+class Hours(Condition):
     """Some hours of every day, which may span midnight: from 22 to 6.
 
     Attributes:
-        start: the full hour at which they begin, 0 to 23.
-        end: the full hour at which they end, 1 to 24.
+        start: Full hour at which they begin, 0 to 23.
+        end: Full hour at which they end, 1 to 24.
 
     Raises:
-        InvalidInputError: other numbers, or hours that end when they begin.
+        InvalidInputError: The numbers are others, or the hours end when they begin.
     """
 
     start: int
@@ -68,15 +69,15 @@ class Hours:
         """Read hours as people write them: `22-6`.
 
         Raises:
-            InvalidInputError: anything else.
+            InvalidInputError: The text is anything else.
         """
         matched = re.fullmatch(r"(\d{1,2})-(\d{1,2})", text.strip(), re.ASCII)
         if matched is None:
             raise InvalidInputError(f"hours {text!r}: give two full hours, such as 22-6")
         return cls(int(matched[1]), int(matched[2]))
 
+    @override
     def check(self, now: datetime) -> Postponed | None:
-        """See `Condition.check`."""
         begun, ended = now.hour >= self.start, now.hour >= self.end
         inside = begun and not ended if self.start < self.end else begun or not ended
         if inside:
@@ -84,36 +85,37 @@ class Hours:
         opens = now.replace(hour=self.start, minute=0, second=0, microsecond=0)
         if begun:
             opens += timedelta(days=1)
-        return Postponed(f"outside of {self.start}-{self.end} h", (opens - now).total_seconds())
+        return Postponed(f"outside {self.start}-{self.end} h", (opens - now).total_seconds())
 
 
 @dataclass(frozen=True)
-class When:
-    """Whatever the app can tell: that the phone charges, that it is on Wi-Fi.
+class When(Condition):
+    """Condition that the app can tell: that the phone charges, that it is on Wi-Fi.
 
     Attributes:
-        holds: asks the platform.
-        reason: what to say while it does not hold.
-        seconds: after which to look again.
+        holds: Function that asks the platform.
+        reason: Reason to give while the condition does not hold.
+        seconds: Seconds after which to look again.
     """
 
     holds: Callable[[], bool]
     reason: str
     seconds: float = SECONDS_BETWEEN_LOOKS
 
+    @override
     def check(self, now: datetime) -> Postponed | None:
-        """See `Condition.check`."""
         return None if self.holds() else Postponed(self.reason, self.seconds)
 
 
-class AllOf:
+class AllOf(Condition):
     """Several conditions at once; without any, every time is good."""
 
     def __init__(self, *conditions: Condition) -> None:
         self._conditions = conditions
 
+    @override
     def check(self, now: datetime) -> Postponed | None:
-        """See `Condition.check`; names all reasons, and looks again when the last may be gone."""
+        """Return all reasons, and look again when the last may be gone; None if there is none."""
         checked = [condition.check(now) for condition in self._conditions]
         postponed = [each for each in checked if each is not None]
         if not postponed:

@@ -1,4 +1,4 @@
-"""Which phases a phone knows to be over, and the ending that its user has not been told of."""
+"""Phases that a phone knows to be over, and the ending that its user has not been told of."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from earshot_protocol.wire import Ending, Task, encode
 
 _NAME = "endings"
 _KNOWN = 8
-"""As many as `AskTask` takes."""
+"""Most phases that are named to the server, those that `AskTask` takes."""
 
 
 class _Saved(msgspec.Struct, frozen=True):
     known: tuple[bytes, ...] = ()
-    """Newest first."""
+    """Phases that are over, newest first."""
     untold: bytes = b""
 
 
 class Endings:
-    """Kept in the phone's store, so that none is lost or told twice when the phone is killed."""
+    """Endings in the phone's store, so that none is lost or told twice if the phone is killed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def known(self) -> tuple[bytes, ...]:
-        """The phases, newest first, at most 8; the server tells of others only."""
+        """Return the phases, newest first, at most 8; the server tells of others only."""
         return (self._read() or _Saved()).known
 
     def note(self, task: Task) -> bool:
-        """Take note of what the server said.
+        """Take note of the server's task.
 
         Returns:
             Whether it is an ending that is news.
@@ -52,17 +52,17 @@ class Endings:
         return True
 
     def untold(self) -> Ending | None:
-        """The newest ending of a phase during which this phone lived, until `told`."""
+        """Return the newest ending of a phase during which this phone lived, until `told`."""
         saved = self._read()
         if saved is None or not saved.untold:
             return None
-        with contextlib.suppress(MalformedMessageError):  # what a former release took
+        with contextlib.suppress(MalformedMessageError):  # a former release accepted others
             ending = decode_task(saved.untold)
             return ending if isinstance(ending, Ending) else None
         return None
 
     def told(self) -> None:
-        """The user knows."""
+        """Note that the user knows of the ending."""
         self._write(_Saved(self.known()))
 
     def _read(self) -> _Saved | None:

@@ -1,4 +1,4 @@
-"""One visit to the server after the other: what to do when something is in the way, and how soon.
+"""Visits to the server, one after the other: what to do when something is in the way, and how soon.
 
 No clock and no sleep of its own: `visit` is called at a time, and says when to call again.
 """
@@ -27,14 +27,14 @@ from earshot_protocol.signatures import SignatureError
 from earshot_protocol.wire import Answer, Task
 
 SECONDS_AFTER_REFUSAL = 3600.0
-"""A server seldom changes its mind."""
+"""Pause after a refusal, in seconds: a server seldom changes its mind."""
 _FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 3600.0
-"""Between visits, in seconds, unless an app says otherwise."""
+"""Default longest pause between visits, in seconds."""
 
 
 class Event(enum.StrEnum):
-    """What came of a visit."""
+    """Outcomes of a visit."""
 
     POSTPONED = "postponed"
     WAITING = "waiting"
@@ -47,12 +47,12 @@ class Event(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Visit:
-    """What came of a visit.
+    """Outcome of a visit.
 
     Attributes:
-        event: in a word.
-        detail: for people.
-        seconds: after which to come again.
+        event: Outcome in a word.
+        detail: Explanation for people.
+        seconds: Seconds after which to come again.
     """
 
     event: Event
@@ -62,15 +62,15 @@ class Visit:
 
 @dataclass
 class Participation:
-    """A phone's part in whatever its server runs.
+    """A phone's part in its server's phases.
 
     Attributes:
-        phone: decides and answers.
-        store: the phone's.
-        transport: to the server.
-        condition: when the phone takes part; by default at any time.
-        poll: the longest pause between visits, in seconds, except where the condition or a server
-            that is too busy asks for a longer one.
+        phone: Phone that decides and answers.
+        store: Store of the phone.
+        transport: Line to the server.
+        condition: Condition under which the phone takes part; by default at any time.
+        poll: Longest pause between visits, in seconds, except where the condition or a server that
+            is too busy asks for a longer one.
     """
 
     phone: Phone
@@ -85,14 +85,14 @@ class Participation:
         self._failures = 0
 
     def visit(self, now: datetime) -> Visit:
-        """Ask what is to be done and do it, if this is a good time.
+        """Ask for a task and do it, if this is a good time.
 
         Args:
-            now: the phone's local time.
+            now: Local time of the phone.
 
         Raises:
-            LocalError: something is wrong on this phone; whatever is wrong with the network or
-                the server is a `Visit`.
+            LocalError: Something is wrong on this phone; trouble with the network or the server is
+                a `Visit`.
         """
         self.phone.expire()  # whether or not a server can be asked
         postponed = self.condition.check(now) if self.condition is not None else None
@@ -127,12 +127,12 @@ class Participation:
             seconds = min(max(task.seconds, LEAST_WAIT), self.poll)
             return Visit(Event.WAITING, "nothing to do now", seconds)
         if not news:
-            raise UnexpectedMessageError("the server tells again of a phase that is known")
+            raise UnexpectedMessageError("the server reports the end of a phase a second time")
         # The next phase may be gathering phones already.
         return Visit(Event.ENDED, _name(task), 0.0)
 
     def _remark(self, task: Task) -> str:
-        """What the phone's part lacks, said once in a phase: with its first answer."""
+        """Return what the phone's part lacks, said once in a phase: with its first answer."""
         shortfall = self.phone.shortfall if hasattr(task, "parameters") else ""
         return f"; this phone {shortfall}" if shortfall else ""
 
@@ -146,7 +146,7 @@ class Participation:
         return Visit(Event.ANSWERED, f"{_name(answer)}{remark}", 0.0)
 
     def _pause(self) -> float:
-        """The longer, the more visits in a row have failed."""
+        """Return a pause in seconds, the longer the more visits in a row have failed."""
         return min(_FIRST_PAUSE * 2.0 ** min(self._failures, 12), self.poll, LONGEST_PAUSE)
 
 

@@ -9,7 +9,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from cyclopts import App, Parameter
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from earshot_models.origins import Source
     from earshot_models.recipe import Recipe
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 _PARTS: dict[str, dict[str, Any]] = {
     "mask": {"mask": 0.0},
@@ -31,92 +31,66 @@ _PARTS: dict[str, dict[str, Any]] = {
 """What can be left out, besides augmentations and kinds of variation."""
 
 
-@app.callback(invoke_without_command=True)
+@app.default
 def train(
-    out: Annotated[
-        Path, typer.Option(help="Folder for encoder.tflite, checkpoints and TensorBoard logs.")
-    ],
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(help="Folder of a data set; give it once for each. Labels are not read."),
-    ] = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(help="Kind of each data set, in their order; guessed where not given."),
-    ] = None,
-    share: Annotated[
-        list[float] | None,
-        typer.Option(help="Share of each data set in a batch, in their order; equal by default."),
-    ] = None,
-    synthesized: Annotated[
-        float | None, typer.Option(help="Share of synthesized scenes in a batch, 0 to 1.")
-    ] = None,
-    voice_removed: Annotated[
-        bool, typer.Option("--voice-removed", help="Take voices out of the sound first.")
-    ] = False,
-    teacher: Annotated[
-        Path | None,
-        typer.Option(help="Larger encoder to learn from: a LiteRT or a Keras file."),
-    ] = None,
-    teacher_rate: Annotated[
-        int, typer.Option(help="Samples per second that the teacher hears.")
-    ] = 16_000,
-    teacher_tensor: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Which of its tensors to learn: an index or name in LiteRT, a layer's name in "
-            "Keras; give it once for each. By default the embedding whose name says so."
-        ),
-    ] = None,
-    lessons: Annotated[
-        int | None, typer.Option(help="Seconds of sound that the teacher is asked about.")
-    ] = None,
-    objective: Annotated[
-        str | None,
-        typer.Option(
-            help="nt-xent, momentum or bilinear without a teacher; distillation with one."
-        ),
-    ] = None,
-    rate: Annotated[
-        int | None, typer.Option(help="Samples per second that phones hear: 8000 or 16000.")
-    ] = None,
-    steps: Annotated[int | None, typer.Option(help="Batches in all.")] = None,
-    batch: Annotated[int | None, typer.Option(help="Pairs in a batch.")] = None,
-    width: Annotated[float | None, typer.Option(help="Factor on the network's channels.")] = None,
-    patience: Annotated[
-        int | None, typer.Option(help="Epochs without better retrieval, after which it ends.")
-    ] = None,
-    without: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="What to leave out, for ablation: an augmentation, a kind of variation of the "
-            "lessons, mask, texture, patches or within-class."
-        ),
-    ] = None,
-    hold_out_fold: Annotated[
-        int | None, typer.Option(help="Fold of the data sets' own that is left out.")
-    ] = None,
-    hold_out_group: Annotated[
-        str | None, typer.Option(help="Speaker or location that is left out.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of everything.")] = 0,
-    name: Annotated[
-        str, typer.Option(help="Of the encoder; phases and phones know it by this name.")
-    ] = "custom-1",
-    cache: Annotated[
-        Path | None,
-        typer.Option(help="Folder that keeps decoded sound, and what the teacher said, for later."),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the encoder files where --out has them.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print what came of it as JSON, and nothing else.")
-    ] = False,
+    *,
+    out: Path,
+    data: list[Path] | None = None,
+    kind: list[str] | None = None,
+    share: list[float] | None = None,
+    synthesized: float | None = None,
+    voice_removed: bool = False,
+    teacher: Path | None = None,
+    teacher_rate: int = 16000,
+    teacher_tensor: list[str] | None = None,
+    lessons: int | None = None,
+    objective: str | None = None,
+    rate: int | None = None,
+    steps: int | None = None,
+    batch: int | None = None,
+    width: float | None = None,
+    patience: int | None = None,
+    without: list[str] | None = None,
+    hold_out_fold: int | None = None,
+    hold_out_group: str | None = None,
+    seed: int = 0,
+    name: str = "custom-1",
+    cache: Path | None = None,
+    overwrite: bool = False,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
     """Train an encoder without labels, and export it for phones.
 
     A run that was interrupted goes on when it is called in the same way again.
+
+    Args:
+        out: Folder for encoder.tflite, checkpoints and TensorBoard logs.
+        data: Folder of a data set; give it once for each. Labels are not read.
+        kind: Kind of each data set, in their order; guessed where not given.
+        share: Share of each data set in a batch, in their order; equal by default.
+        synthesized: Share of synthesized scenes in a batch, 0 to 1.
+        voice_removed: Take voices out of the sound first.
+        teacher: Larger encoder to learn from: a LiteRT or a Keras file.
+        teacher_rate: Samples per second that the teacher hears.
+        teacher_tensor: Tensor of the teacher to learn: an index or name in LiteRT, a layer's
+            name in Keras; give it once for each. By default the embedding whose name says
+            so.
+        lessons: Seconds of sound that the teacher is asked about.
+        objective: nt-xent, momentum or bilinear without a teacher; distillation with one.
+        rate: Samples per second that phones hear: 8000 or 16000.
+        steps: Batches in all.
+        batch: Pairs in a batch.
+        width: Factor on the network's channels.
+        patience: Epochs without better retrieval, after which it ends.
+        without: Part to leave out, for ablation: an augmentation, a kind of variation of the
+            lessons, mask, texture, patches or within-class.
+        hold_out_fold: Fold, as the data sets define them, that is left out.
+        hold_out_group: Speaker or location that is left out.
+        seed: Seed of the training.
+        name: Name of the encoder, by which phases and phones know it.
+        cache: Folder that keeps decoded sound, and what the teacher said, for later.
+        overwrite: Replace the encoder files where --out has them.
+        as_json: Print what came of it as JSON, and nothing else.
     """
     # TensorFlow says much at its start that no user can act on.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

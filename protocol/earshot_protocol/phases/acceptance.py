@@ -1,7 +1,7 @@
-"""What a phone accepts: the published limits, and what they refuse.
+"""Limits that phones accept by default or by choice, and the phases that they refuse.
 
-The server proposes, the phone decides. Both derive here whether a phase is acceptable: a phone
-with its own limits before it answers, an operator with the defaults before a phase is started.
+The server proposes, the phone decides. Both derive here whether a phase is acceptable: a phone with
+its own limits before it answers, an operator with the defaults before a phase is started.
 """
 
 from __future__ import annotations
@@ -34,49 +34,51 @@ from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 _SLACK = 1e-9
 """Relative room for rounding: thirty times 0.1 is at most 3."""
 COUNTED_RECORDINGS = 1000
-"""So many a phone reckons with at least before it makes a release private itself, where the phase
-names fewer: what such a release costs a phone grows with the number that it holds, and its answer
-would tell that number to a server that tries one phase after the other."""
+"""Recordings with which a phone reckons at least before it makes a release private itself, if the
+phase names fewer: the cost of such a release to a phone grows with the number that it holds, and
+its answer would tell that number to a server that tries one phase after the other."""
 
 Refusals = Iterator[RefusedError]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits that a phone keeps; each is named in the refusal that it causes.
+    """Limits that a phone keeps; each is named in the refusal that it causes.
 
     Budgets are kept in two units: per recording, and, with `phone` in their names, for all that the
-    phone contributes. ε is what all releases together come to at the δ of the same budget
+    phone contributes. ε is that of all releases together at the δ of the same budget
     (`epsilon_at`).
 
     Attributes:
-        least_phones: phones of a phase, at least.
-        largest_phones: phones of a phase, at most: a claimed crowd hides what a real one would.
-        largest_noise_crowd: phones on whose noise a sum counts, at most: every phone adds at least
-            one part in so many of it, whatever crowd it is told of.
-        largest_epsilon: ε that one phase may spend.
-        largest_delta: δ that one phase may spend.
-        largest_yearly_epsilon: ε that all phases of 366 days may spend.
-        largest_yearly_delta: δ that all phases of 366 days may spend.
-        largest_lifetime_epsilon: ε that all phases together may spend.
-        largest_lifetime_delta: δ that all phases together may spend.
-        largest_phone_epsilon: as `largest_epsilon`, for the phone.
-        largest_phone_delta: as `largest_delta`, for the phone.
-        largest_yearly_phone_epsilon: as `largest_yearly_epsilon`, for the phone.
-        largest_yearly_phone_delta: as `largest_yearly_delta`, for the phone.
-        largest_lifetime_phone_epsilon: as `largest_lifetime_epsilon`, for the phone.
-        largest_lifetime_phone_delta: as `largest_lifetime_delta`, for the phone.
-        largest_dropout: ρ, at most; every phone adds noise for those that may vanish.
-        least_corrupted: γ, the fraction of corrupted phones to be safe against, at least.
-        least_threshold: shares that must meet before a secret of this phone's is known, at least;
-            with 1 every neighbour would know it.
-        least_statistical_security: σ of a secure sum, in bits, at least.
-        least_correctness: η of a secure sum, in bits, at least.
-        any_delta: whether a phase may have a δ of 1/phones and more, with which it may expose one
-            of its phones and keep its word.
+        least_phones: Least number of phones in a phase.
+        largest_phones: Largest number of phones in a phase: a claimed crowd hides what a real one
+            would.
+        largest_noise_crowd: Most phones whose noise a sum counts on: every phone adds at least the
+            share of it that a crowd of this size takes, whatever crowd it is told of.
+        largest_epsilon: Largest ε that one phase may spend.
+        largest_delta: Largest δ that one phase may spend.
+        largest_yearly_epsilon: Largest ε that all phases of 366 days may spend.
+        largest_yearly_delta: Largest δ that all phases of 366 days may spend.
+        largest_lifetime_epsilon: Largest ε that all phases together may spend.
+        largest_lifetime_delta: Largest δ that all phases together may spend.
+        largest_phone_epsilon: Largest ε that one phase may spend, for the phone.
+        largest_phone_delta: Largest δ that one phase may spend, for the phone.
+        largest_yearly_phone_epsilon: Largest ε that all phases of 366 days may spend, for the
+            phone.
+        largest_yearly_phone_delta: Largest δ that all phases of 366 days may spend, for the phone.
+        largest_lifetime_phone_epsilon: Largest ε that all phases together may spend, for the phone.
+        largest_lifetime_phone_delta: Largest δ that all phases together may spend, for the phone.
+        largest_dropout: Largest ρ: every phone adds noise for those that may vanish.
+        least_corrupted: Least γ, the fraction of corrupted phones to be safe against.
+        least_threshold: Least number of shares that must meet before a secret of this phone is
+            known; with 1 every neighbour would know it.
+        least_statistical_security: Least σ of a secure sum, in bits.
+        least_correctness: Least η of a secure sum, in bits.
+        any_delta: Whether a phase may have a δ of 1/phones or more, with which it may expose one of
+            its phones and keep its word.
 
     Raises:
-        InvalidParametersError: a limit is negative or not a number; or ε has one and its δ has
+        InvalidParametersError: A limit is negative or not a number; or ε has a limit and its δ has
             none below 1, at which every ε is 0.
     """
 
@@ -115,13 +117,13 @@ class Limits:
 
     @classmethod
     def per_recording(cls, **limits: Any) -> Self:
-        """Limits of a phone that protects single recordings, whatever it costs the phone itself.
+        """Return limits that protect single recordings, whatever that costs the phone itself.
 
         Phases that cluster on each phone (the thesis's route) spend hundreds or thousands per
-        phone: whoever has many recordings is not hidden by them.
+        phone: a user with many recordings is not hidden by them.
 
         Args:
-            limits: that are not the default ones. A limit of a phone's ε brings its δ along.
+            limits: Limits that differ from the defaults. A limit of a phone's ε brings its δ along.
         """
         unlimited = {
             rule.value: math.inf
@@ -134,19 +136,19 @@ class Limits:
     def refusals_of_phase(
         self, parameters: Parameters, ledger: Ledger, today: date, recordings: int = 0
     ) -> Refusals:
-        """Everything for which a phone with these limits refuses a phase.
+        """Yield every reason for which a phone with these limits refuses a phase.
 
         Args:
-            parameters: what the server proposes.
-            ledger: what the phone has spent in its life.
-            today: in UTC.
-            recordings: that the phone holds.
+            parameters: Parameters that the server proposes.
+            ledger: Everything that the phone has spent in its life.
+            today: Present day, in UTC.
+            recordings: Number of recordings that the phone holds.
 
         Yields:
             An error for each rule: its name, the value and what would be accepted.
         """
         invalid = _why_invalid(Rule.PARAMETERS, "phase", parameters)
-        if invalid is not None:  # of what is not valid, nothing else can be computed
+        if invalid is not None:  # nothing else can be computed from invalid parameters
             yield invalid
             return
         yield from self._at_least(parameters, "phones")
@@ -165,7 +167,7 @@ class Limits:
                 Rule.PARAMETERS,
             )
         planned = parameters.expenses(1)
-        # Where a phone that has spent its budget sits out unseen, what it has spent is no reason.
+        # If a phone that has spent its budget may sit out unseen, its expenses give no reason.
         paying = Ledger() if 0 in parameters.weights else ledger
         refused = list(self.refusals_of_cost(planned, paying, today))
         yield from refused
@@ -174,21 +176,21 @@ class Limits:
         if not refused and parameters.expenses(1, counted) != planned:
             for refusal in self.refusals_of_cost(parameters.expenses(1, counted), paying, today):
                 yield RefusedError(
-                    f"{refusal}, reckoned for {counted} recordings, lest it tell how many this "
-                    "phone has",
+                    f"{refusal}, reckoned for {counted} recordings, so as not to reveal how many "
+                    "this phone has",
                     refusal.rule,
                 )
 
     def weight(self, parameters: Parameters, ledger: Ledger, today: date) -> int:
-        """How often the part of a phone with these limits counts in a phase that it accepts.
+        """Return the weight of a phone with these limits in a phase that it accepts.
 
-        The most that its budgets hold. It follows from what the phone has spent and from nothing
-        that it has heard, and no sum tells it.
+        It is the largest that the phone's budgets hold. It depends on what the phone has spent and
+        on nothing that it has heard, and no sum reveals it.
 
         Args:
-            parameters: of the phase, without refusals.
-            ledger: what the phone has spent in its life.
-            today: in UTC.
+            parameters: Parameters of the phase, which the phone does not refuse.
+            ledger: Everything that the phone has spent in its life.
+            today: Present day, in UTC.
 
         Returns:
             One of `parameters.weights`.
@@ -205,13 +207,14 @@ class Limits:
         today: date,
         phase: bytes | None = None,
     ) -> Refusals:
-        """Everything for which a phone with these limits does not spend so much.
+        """Yield every reason for which a phone with these limits does not spend these expenses.
 
         Args:
-            expenses: what it would release, in every unit.
-            ledger: what it has spent in its life.
-            today: in UTC.
-            phase: to which these expenses belong, if it has released something in it before.
+            expenses: Expenses of what the phone would release, in every unit.
+            ledger: Everything that the phone has spent in its life.
+            today: Present day, in UTC.
+            phase: Phase to which these expenses belong, if the phone has released something in it
+                before.
 
         Yields:
             An error for each rule: its name, the value and what would be accepted.
@@ -232,15 +235,15 @@ class Limits:
             for budget in (each for each in BUDGETS if each.unit is unit):
                 refused = list(self._refusals_of_budget(budget, before[budget.span], new))
                 yield from refused
-                if refused:  # a phase that is too much by itself is not also too much for a year
+                if refused:  # a phase that is too much by itself is not refused for a year as well
                     break
 
     def standing(self, ledger: Ledger, today: date) -> tuple[Standing, ...]:
-        """What is spent, and what may be, in every unit: of this year, and of the phone's life.
+        """Return what is and what may be spent in every unit: this year, and in the phone's life.
 
         Args:
-            ledger: what the phone has spent in its life.
-            today: in UTC.
+            ledger: Everything that the phone has spent in its life.
+            today: Present day, in UTC.
         """
         return tuple(
             self._standing(budget, ledger, today)
@@ -250,18 +253,18 @@ class Limits:
 
     def _standing(self, budget: Budget, ledger: Ledger, today: date) -> Standing:
         epsilon, delta = getattr(self, budget.epsilon), getattr(self, budget.delta)
-        if delta >= 1:  # no limit: at the usual one
+        if delta >= 1:  # no limit: state ε at the default one
             delta = getattr(Limits, budget.delta)
         year = today if budget.span is Span.YEAR else None
         spent = epsilon_at(delta, ledger.expenses_of(budget.unit, today=year))
         return Standing(budget.span, budget.unit, spent, epsilon, delta)
 
     def refusals_of_sum(self, parameters: Parameters, sum_parameters: SumParameters) -> Refusals:
-        """Everything for which a phone refuses a secure sum of a phase that it accepted.
+        """Yield every reason for which a phone refuses a secure sum of a phase that it accepted.
 
         Args:
-            parameters: of the phase.
-            sum_parameters: what the server proposes for one of its sums.
+            parameters: Parameters of the phase.
+            sum_parameters: Parameters that the server proposes for one of its sums.
 
         Yields:
             An error for each rule: its name, the value and what would be accepted.
@@ -291,27 +294,27 @@ class Limits:
     def _refusals_of_budget(
         self, budget: Budget, before: tuple[Expense, ...], new: tuple[Expense, ...]
     ) -> Refusals:
-        """Why these expenses, after those before, are more than a budget has."""
+        """Yield why these expenses, after those before, exceed a budget."""
         epsilon, delta = getattr(self, budget.epsilon), getattr(self, budget.delta)
-        if delta >= 1:  # ε has no limit then (`__post_init__`): whatever is spent fits
+        if delta >= 1:  # then ε has no limit (`__post_init__`): any expense fits
             return
         together = before + new
         stated, reached = stated_delta(together), epsilon_at(delta, together)
-        if any(each.release.epsilon == math.inf for each in new):  # whatever a larger δ would make
-            reached = math.inf  # of it: it is what the phase promises, and what a ledger keeps
+        if any(each.release.epsilon == math.inf for each in new):  # even if a larger δ gives less:
+            reached = math.inf  # this is what the phase promises, and what a ledger keeps
         fits = reached <= epsilon or math.isclose(reached, epsilon, rel_tol=_SLACK)
         if fits and stated <= delta:
             return
         over, spent = f"{budget.span.over} per {budget.unit}", ""
         if before:
             spent = f", with the {epsilon_at(delta, before):.6g} already spent"
-        # A phase keeps the δ that it states; over phases only what they come to counts.
+        # A phase keeps the δ that it states; over phases only the composed cost counts.
         if stated > delta and (budget.span is Span.PHASE or not fits):
             added = math.fsum(each.release.epsilon for each in together)
             yield from self._at_most(budget.epsilon, f"ε {over}{spent}", added)
             yield from self._at_most(budget.delta, f"δ {over}", stated)
         if stated <= delta and not fits:
-            # Of a whole phase it is what reports and operators are told, at a smaller δ: no less.
+            # For a whole phase, say no less than reports and operators are told, at a smaller δ.
             whole = budget.span is Span.PHASE and not before
             told = max(reached, composed_cost(new).epsilon) if whole else reached
             yield from self._at_most(budget.epsilon, f"ε {over}{spent}", told)
@@ -320,7 +323,7 @@ class Limits:
         for name in names:
             rule, value = Rule(f"least_{name}"), getattr(parameters, name)
             limit = getattr(self, rule)
-            # Written so that not-a-number is refused.
+            # The condition is negated so that not-a-number is refused.
             if not value >= limit:
                 yield RefusedError(f"{rule}: {name}={value}; at least {limit} is accepted", rule)
 
@@ -345,12 +348,12 @@ def refusals_of_change(agreed: Parameters, proposed: Parameters) -> Refusals:
 
 
 def refusals_of_encoder(parameters: Parameters, name: str, dimensions: int) -> Refusals:
-    """Why a phone whose embeddings are of this encoder refuses a phase that is about others.
+    """Yield why a phone with embeddings of this encoder refuses a phase that is about others.
 
     Args:
-        parameters: what the server proposes.
-        name: of the phone's encoder.
-        dimensions: of its embeddings.
+        parameters: Parameters that the server proposes.
+        name: Name of the phone's encoder.
+        dimensions: Dimensions of the encoder's embeddings.
     """
     reads = parameters.reads
     if reads is None:
@@ -368,12 +371,12 @@ def refusals_of_encoder(parameters: Parameters, name: str, dimensions: int) -> R
 
 
 def default_refusals(parameters: Parameters) -> Refusals:
-    """Everything for which a default phone refuses a phase.
+    """Yield every reason for which a default phone refuses a phase.
 
-    That is a phone with the default limits, the default encoder and an empty ledger.
+    A default phone has the default limits, the default encoder and an empty ledger.
 
     Args:
-        parameters: of a phase that can run, see `Parameters.check_feasible`.
+        parameters: Parameters of a phase that can run, see `Parameters.check_feasible`.
     """
     limits, plan = Limits(), parameters.plan()
     yield from refusals_of_encoder(parameters, DEFAULT_ENCODER, DIMENSIONS)

@@ -15,6 +15,7 @@ from msgspec import Meta
 from earshot_protocol import checks, start_centroids
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.overriding import override
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import (
     LARGEST_LABELS,
@@ -36,19 +37,20 @@ from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Matrix
 
 LABELS = "labels"
-"""The last part of the plan, and its private step."""
+"""Name of the last part of the plan, and of its private step."""
 MOST_SUMS = 3
-"""Of cells: further ones cost privacy and time, and move hardly anything."""
+"""Most sums of cells: further ones cost privacy and time, and move hardly anything."""
 SMALLEST_NOISE, LARGEST_NOISE = 1e-9, 1e9
-"""Multipliers far below and far above any use, whose costs are numbers that can be worked out."""
+"""Multipliers far below and far above any use, whose costs can still be computed."""
 
 PerCell = Meta(max_length=start_centroids.MOST)
 Votes = Annotated[float, Meta(ge=-1e12, le=1e12)]
-"""Far beyond what 10^8 phones and their noise add up to, and never infinite, nor not a number."""
+"""Noisy votes: far beyond what 10^8 phones and their noise add up to, never infinite or
+not-a-number."""
 
 
 def cells(repetition: int) -> str:
-    """The name of a part of the plan that sums cells, and of its private step; from 1."""
+    """Return the name of the nth sum of cells, from 1: of the part and of its private step."""
     return f"cells {repetition}"
 
 
@@ -84,24 +86,21 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
 
     @property
     def dimensions(self) -> int:
-        """Of the projection in which sound is sorted, d."""
+        """Dimensions of the projection in which sound is sorted, d."""
         return self.start.dimensions
 
     @property
+    @override
     def reads(self) -> Embeddings:
-        """See `Parameters.reads`."""
         return Embeddings(self.encoder, self.dimensions)
 
+    @override
     def plan(self) -> Plan:
-        """A sum of cells, as often as it is repeated, and the sum of labels."""
+        """Return the sums of cells, one for each repetition, and the sum of labels."""
         return _plan(self)
 
+    @override
     def check(self) -> None:
-        """Refuse parameters under which no phase should run.
-
-        Raises:
-            InvalidParametersError: says which value is wrong and what would be accepted.
-        """
         super().check()
         checks.whole("sums", self.sums, 0, MOST_SUMS)
         checks.between("cells_noise", self.cells_noise, SMALLEST_NOISE, LARGEST_NOISE)
@@ -200,15 +199,17 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
     named_in: ClassVar[str] = LABELS
 
     @property
+    @override
     def vote(self) -> float:
-        """See `NamedCentroids.vote`: a length of 1 on the grid."""
+        """Value of one vote in the noisy sum: a length of 1 on the grid."""
         return unit_steps(max(1, len(self.labels) * len(self.label_names)))
 
     @property
+    @override
     def environments(self) -> tuple[int, ...]:
-        """See `NamedCentroids.environments`: cells of one label are one."""
+        """Environment of each centroid: cells of one label are one."""
         return self.labels
 
 
 DISCOVERY = Kind(DiscoveryParameters, (SumCells, LabelCells), (), Discovered)
-"""A discovery phase finds environments and names them, and protects whole phones."""
+"""Discovery phases, which find environments and name them, and protect whole phones."""

@@ -1,6 +1,6 @@
-"""From what a discovery phase may cost to its cells and its noise, and what is usual.
+"""The cells and noise of a discovery phase, derived from its cost, and the defaults.
 
-What is usual was chosen by simulated phases over sound that the start centroids had not met
+The defaults were chosen by simulated phases over sound that the start centroids had not met
 (docs/decisions/0025).
 """
 
@@ -16,26 +16,27 @@ from earshot_protocol.privacy.conversions import zcdp_rho
 from earshot_protocol.privacy.mechanisms import Unit
 
 EPSILON, DELTA = 2.0, 1e-6
-"""Of a whole phase, per phone."""
+"""Cost of a whole phase, per phone."""
 SUMS = 2
-"""Of cells, T."""
+"""Number of sums of cells, T."""
 LABEL_SHARE = 0.3
-"""Of what the phase costs, as ρ of zero-concentrated privacy, that names get."""
+"""Share of the phase's cost, as ρ of zero-concentrated privacy, that names get."""
 DIMENSIONS = 32
-"""In which sound is sorted, d."""
+"""Dimensions in which sound is sorted, d."""
 
 MOST_CELLS = 40
-"""For which sums have room: there may come to be as many where sound is unlike the encoder's."""
+"""Cells for which sums have room: there may come to be this many where sound is unlike the
+encoder's."""
 
 _FEW, _MANY = 20, 40
 _CROWDED = 600.0
-"""From this n√ρ on, phones and budget bear many cells: 3,850 phones at ε = 1, 2,020 at ε = 2."""
+"""Least n√ρ at which phones and budget bear many cells: 3,850 phones at ε = 1, 2,020 at ε = 2."""
 _LARGEST_MEANT = 12.0
-"""Beyond this ε the cells' number is not looked up: there is hardly any noise."""
+"""Largest ε for which the number of cells is looked up: beyond it there is hardly any noise."""
 
 
 class CellCounts(NamedTuple):
-    """With how many cells a phase begins, and for how many its sums have room, k."""
+    """Numbers of cells: those that a phase begins with, and the room of its sums, k."""
 
     start: int
     most: int
@@ -44,10 +45,10 @@ class CellCounts(NamedTuple):
 def cell_counts(
     phones: int, epsilon: float, delta: float, start: int | None = None, most: int | None = None
 ) -> CellCounts:
-    """The numbers that are asked for, or what is usual where they are None.
+    """Return the numbers that are asked for, or the defaults where they are None.
 
     Raises:
-        InvalidParametersError: an ε or δ that is none, or a number of cells out of range.
+        InvalidParametersError: ε, δ or a number of cells is out of range.
     """
     cells = usual_cells(phones, epsilon, delta) if start is None else start
     checks.whole("cells", cells, 1, start_centroids.MOST)
@@ -63,13 +64,13 @@ class Noises(NamedTuple):
 
 
 def usual_cells(phones: int, epsilon: float, delta: float) -> int:
-    """With how many start centroids a phase begins: 20, or 40 where crowd and budget bear it.
+    """Return the default number of start centroids: 20, or 40 where crowd and budget bear it.
 
-    Sound that is unlike what the encoder was trained on asks for more; these then come to be in the
-    course of the phase (`MOST_CELLS`).
+    Sound that is unlike what the encoder was trained on calls for more; these appear in the course
+    of the phase (`MOST_CELLS`).
 
     Raises:
-        InvalidParametersError: an ε or δ that is none.
+        InvalidParametersError: ε or δ is out of range.
     """
     checks.epsilon("epsilon", epsilon)
     rho = zcdp_rho(min(epsilon, _LARGEST_MEANT), delta)
@@ -87,20 +88,20 @@ def noises(
     labels: int,
     unit: Unit = Unit.PHONE,
 ) -> Noises:
-    """The least noise with which a whole phase is (ε, δ)-private.
+    """Return the least noise with which a whole phase is (ε, δ)-private.
 
     Args:
-        epsilon: ε.
-        delta: δ.
-        sums: T, of cells.
-        label_share: of the cost, as ρ, for the names; above 0 and below 1.
-        cells: k, for which the sums have room.
-        dimensions: d.
-        labels: L.
-        unit: what neighbours differ in.
+        epsilon: ε of the whole phase.
+        delta: δ of the whole phase.
+        sums: Number of sums of cells, T.
+        label_share: Share of the cost, as ρ, for the names; above 0 and below 1.
+        cells: Cells for which the sums have room, k.
+        dimensions: Dimensions in which sound is sorted, d.
+        labels: Number of labels, L.
+        unit: Unit in which neighbours differ.
 
     Raises:
-        InvalidParametersError: a value out of range, or a δ that secure sums use up.
+        InvalidParametersError: A value is out of range, or secure sums use up δ.
     """
     checks.whole("sums", sums, 0, MOST_SUMS)
     each = (1 - checks.probability("label_share", label_share)) / max(1, sums)

@@ -1,13 +1,13 @@
 """A labelling phase: phones are teachers, and public samples get labels that no phone gave alone.
 
 Every phone votes on every sample, by a model that it keeps or by what it has labelled; a secure sum
-adds the votes up with noise. Of each noisy histogram the label with the most votes is proposed, and
-a second sum asks who agrees with it: what is largest among noisy numbers is no check of itself.
-Where enough agree the proposal is the answer (confident aggregation, Papernot et al., ICLR 2018,
-Algorithm 1, of which neither sum needs anybody who sees a ballot).
+adds the votes up with noise. The label with the most votes in each noisy histogram is proposed, and
+a second sum asks who agrees with it, because the largest of several noisy numbers does not confirm
+itself. Where enough phones agree, the proposal is the answer (confident aggregation, Papernot et
+al., ICLR 2018, Algorithm 1, in which neither sum needs anybody who sees a ballot).
 
 A phone weighs its own ballot, so that its own budget holds, and adds zeros and its share of the
-noise once it has spent it: nobody learns that it has.
+noise once it has spent its budget: nobody learns that it has.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from msgspec import Meta
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError, MalformedMessageError
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.overriding import override
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import (
     LARGEST_LABELS,
@@ -40,18 +41,19 @@ from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Matrix
 
 VOTES = "votes"
-"""The first part of the plan, and its private step: who votes for which label of each sample."""
+"""Name of the first part of the plan, the votes for a label of each sample, and of its private
+step."""
 CHECK = "check"
-"""The second one: who agrees with the label that has the most votes."""
+"""Name of the second part, the agreement with the label that has the most votes."""
 LARGEST_SAMPLES = 4096
 LARGEST_WEIGHT = 16
 SMALLEST_NOISE, LARGEST_NOISE = 1e-6, 1e9
-"""Deviations in votes, far below and far above any use, whose costs can be worked out."""
+"""Deviations in votes, far below and far above any use, whose costs can still be computed."""
 
 PerSample = Meta(max_length=LARGEST_SAMPLES)
 LabelIndex = Annotated[int, Meta(ge=0, lt=LARGEST_LABELS)]
 Answer = Annotated[int, Meta(ge=-1, lt=LARGEST_LABELS)]
-"""An index into the labels; −1 where a sample has no answer."""
+"""Index into the labels; −1 where a sample has no answer."""
 
 
 class LabellingParameters(Parameters, frozen=True, kw_only=True, tag="labelling"):
@@ -83,32 +85,35 @@ class LabellingParameters(Parameters, frozen=True, kw_only=True, tag="labelling"
 
     @property
     def dimensions(self) -> int:
-        """Of the projection that the samples lie in, d."""
+        """Dimensions of the projection that the samples lie in, d."""
         return self.samples.columns
 
     @property
+    @override
     def reads(self) -> Embeddings:
-        """See `Parameters.reads`."""
         return Embeddings(self.encoder, self.dimensions)
 
     @property
+    @override
     def weights(self) -> tuple[int, ...]:
-        """See `Parameters.weights`: W, …, 1, and 0 for a phone that has spent its budget."""
+        """Possible weights W, …, 1, and 0 for a phone that has spent its budget."""
         return tuple(range(self.largest_weight, -1, -1))
 
+    @override
     def plan(self) -> Plan:
-        """The votes, and the check; as they cost a phone of the largest weight."""
+        """Return the votes and the check, at their costs for a phone of the largest weight."""
         votes, check = self._sums(self.largest_weight)
         return Plan((SecureSum(VOTES, LabelSamples, votes), SecureSum(CHECK, CheckLabels, check)))
 
+    @override
     def expenses(self, weight: int, recordings: int = 0) -> tuple[Expense, ...]:
-        """See `Parameters.expenses`: noise is the same for all, and a light ballot moves less."""
+        """Return a weight's expenses: noise is the same for all, and a light ballot moves less."""
         spent = expenses if weight else unspent
         votes, check = self._sums(weight)
         return spent(VOTES, votes) + spent(CHECK, check)
 
     def _sums(self, weight: int) -> tuple[VoteSum, VoteSum]:
-        """Of the votes and of the check, where nobody weighs more."""
+        """Return the sums of the votes and of the check if no phone weighs more."""
         samples, survivors = self.samples.rows, self.noise_survivors
         votes, agreement = Weighted(OneHot(len(self.labels)), weight), Weighted(Agreement(), weight)
         return (
@@ -116,12 +121,8 @@ class LabellingParameters(Parameters, frozen=True, kw_only=True, tag="labelling"
             VoteSum(agreement, samples, self.check_noise, self.delta, survivors),
         )
 
+    @override
     def check(self) -> None:
-        """Refuse parameters under which no phase should run.
-
-        Raises:
-            InvalidParametersError: says which value is wrong and what would be accepted.
-        """
         super().check()
         checks.whole("the number of labels", len(self.labels), 2, LARGEST_LABELS)
         checks.whole("the number of samples", self.samples.rows, 1, LARGEST_SAMPLES)
@@ -134,8 +135,8 @@ class LabellingParameters(Parameters, frozen=True, kw_only=True, tag="labelling"
         most = self.phones * self.largest_weight
         if not 0 < self.threshold <= most:
             raise InvalidParametersError(
-                f"threshold={self.threshold}: must be above 0 and at most {most}, all votes that "
-                f"{self.phones} phones have"
+                f"threshold={self.threshold}: must be above 0 and at most {most}, the votes of all "
+                f"{self.phones} phones"
             )
 
     def _check_samples(self) -> None:
@@ -146,8 +147,8 @@ class LabellingParameters(Parameters, frozen=True, kw_only=True, tag="labelling"
         without = int((~samples.any(axis=1)).sum())
         if without:
             raise InvalidParametersError(
-                f"samples: {without} of {len(samples)} are zeros in all dimensions; a sample has a "
-                "direction, by which phones compare it with what they heard"
+                f"samples: {without} of {len(samples)} are zeros in all dimensions; a sample needs "
+                "a direction, by which phones compare it with what they heard"
             )
 
 
@@ -205,9 +206,9 @@ class Labelled(NamedCentroids, frozen=True, kw_only=True, tag="labelled"):
 
     @property
     def answered(self) -> int:
-        """How many samples have an answer."""
+        """Number of samples that have an answer."""
         return sum(label >= 0 for label in self.labels)
 
 
 LABELLING = Kind(LabellingParameters, (LabelSamples, CheckLabels), (), Labelled)
-"""A labelling phase labels public samples, and protects whole phones."""
+"""Labelling phases, which label public samples and protect whole phones."""

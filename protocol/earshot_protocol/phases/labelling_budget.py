@@ -1,4 +1,4 @@
-"""From what a labelling phase may cost to its noise and its threshold, and what is usual."""
+"""The noise and threshold of a labelling phase, derived from its cost, and the defaults."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from earshot_protocol.voting.teacher_ballots import Agreement, Ballot, OneHot
 from earshot_protocol.voting.vote_sums import VoteSum
 
 EPSILON, DELTA = 2.0, 1e-6
-"""Of a whole phase, per phone of weight 1."""
+"""Cost of a whole phase, per phone of weight 1."""
 CHECK_SHARE = 0.5
-"""Of what the phase costs, as ρ of zero-concentrated privacy, that the check gets: an answer is as
-clear as the noise of both sums together lets it be, which is least where they share alike."""
+"""Share of the phase's cost, as ρ of zero-concentrated privacy, that the check gets: the noise of
+both sums together limits how clear an answer is, and it is least if they share alike."""
 
 
 class Noises(NamedTuple):
@@ -35,17 +35,17 @@ def noises(
     check_share: float = CHECK_SHARE,
     unit: Unit = Unit.PHONE,
 ) -> Noises:
-    """The least noise with which a whole phase is (ε, δ)-private for a phone of weight 1.
+    """Return the least noise with which a phase is (ε, δ)-private for a phone of weight 1.
 
     Args:
-        epsilon: ε.
-        delta: δ.
-        samples: B.
-        check_share: of the cost, as ρ, for the check; above 0 and below 1.
-        unit: what neighbours differ in.
+        epsilon: ε of the whole phase.
+        delta: δ of the whole phase.
+        samples: Number of samples, B.
+        check_share: Share of the cost, as ρ, for the check; above 0 and below 1.
+        unit: Unit in which neighbours differ.
 
     Raises:
-        InvalidParametersError: a value out of range, or a δ that secure sums use up.
+        InvalidParametersError: A value is out of range, or secure sums use up δ.
     """
     checks.whole("samples", samples, 1, LARGEST_SAMPLES)
     share = checks.probability("check_share", check_share)

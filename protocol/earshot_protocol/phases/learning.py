@@ -11,6 +11,7 @@ from msgspec import Meta
 from earshot_protocol import checks
 from earshot_protocol.errors import MalformedMessageError, UnexpectedMessageError
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.overriding import override
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import (
     LARGEST_LABELS,
@@ -47,16 +48,17 @@ from earshot_protocol.wire import LARGEST_DIMENSIONS, Answer, Matrix
 LOCAL_CENTROIDS = "local centroids"
 CENTROID_VOTE = "centroid vote"
 LABEL_VOTE = "label vote"
-"""The parts of the plan; each vote is also the name of its private step."""
+"""Names of the parts of the plan; each vote's is also the name of its private step."""
 CLUSTER = "cluster"
 SELECT = "select"
-"""The private steps behind local centroids."""
+"""Names of the private steps behind local centroids."""
 
 LARGEST_RECORDINGS = 10**6
 LARGEST_LOCAL_CENTROIDS = 256
 LARGEST_GLOBAL_CENTROIDS = 4096
 LARGEST_RUNS = 16
-"""In the mean; a phone computes 27 times as many, so that time does not tell how many count."""
+"""Most runs on average; a phone computes 27 times as many, so that time does not tell how many
+count."""
 
 PerCentroid = Meta(max_length=LARGEST_GLOBAL_CENTROIDS)
 
@@ -74,14 +76,14 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """The names of its values, as people write them."""
+        """Return the names of the budget's values, as people write them."""
         return tuple(name.replace("_", "-") for name in cls.__struct_fields__)
 
     def check(self) -> None:
-        """Refuse what is not a budget.
+        """Refuse values that are not a budget.
 
         Raises:
-            InvalidParametersError: a value is not a finite number of at least 10⁻⁹.
+            InvalidParametersError: A value is not a finite number of at least 10⁻⁹.
         """
         for name, value in zip(self.names(), msgspec.structs.astuple(self), strict=True):
             checks.epsilon(f"budget {name}", value)
@@ -128,16 +130,17 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
     clustering_runs: int = 1
 
     @property
+    @override
     def reads(self) -> Embeddings:
-        """See `Parameters.reads`."""
         return Embeddings(self.encoder, self.dimensions)
 
+    @override
     def plan(self) -> Plan:
-        """Local centroids, the vote for centroids, the vote for labels."""
+        """Return local centroids, the vote for centroids, and the vote for labels."""
         return _plan(self)
 
     def _clustering(self) -> Mechanism:
-        """By geometry; one run, or the best of several."""
+        """Return the mechanism of the geometry; one run, or the best of several."""
         epsilon, recordings, runs = self.budget.clustering, self.recordings, self.clustering_runs
         if self.geometry is Geometry.SPHERICAL:
             if runs > 1:
@@ -147,12 +150,8 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
             return BestLaplaceLloyd(epsilon, recordings, runs)
         return LaplaceLloyd(epsilon, recordings)
 
+    @override
     def check(self) -> None:
-        """Refuse parameters under which no phase should run.
-
-        Raises:
-            InvalidParametersError: says which value is wrong and what would be accepted.
-        """
         self.budget.check()
         super().check()
         checks.whole("recordings", self.recordings, 1, LARGEST_RECORDINGS)
@@ -196,12 +195,13 @@ class Cluster(ReleaseTask, frozen=True, kw_only=True, tag="cluster"):
     parameters: PhaseParameters
     choices: Choices = ()
 
+    @override
     def check_answer(self, phone: int, answer: Answer) -> None:
-        """See `ReleaseTask.check_answer`; the matrix is k* × d."""
+        """Refuse an answer that is not a matrix of k* × d local centroids for this task."""
         super().check_answer(phone, answer)
         if not isinstance(answer, LocalCentroids):
             raise UnexpectedMessageError(
-                f"phone {phone}: {type(answer).__name__} where LocalCentroids is due"
+                f"phone {phone}: {type(answer).__name__} where LocalCentroids is expected"
             )
         rows, columns = self.parameters.top_local_centroids, self.parameters.dimensions
         matrix = answer.centroids
@@ -269,7 +269,7 @@ class Result(NamedCentroids, frozen=True, kw_only=True, tag="result"):
 
     @property
     def clear_centroids(self) -> tuple[bool, ...]:
-        """Whether the votes that kept each centroid stand clear of the noise."""
+        """Return whether the votes that kept each centroid stand clear of the noise."""
         return are_clear(self.centroid_p_values, len(self.centroid_votes))
 
 

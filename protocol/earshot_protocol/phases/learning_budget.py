@@ -1,6 +1,6 @@
-"""From what a learning phase may cost to its budget, and what is usual.
+"""The budget of a learning phase, derived from its cost, and the defaults.
 
-This is the one place that says the defaults of the thesis's local route: whoever simulates, starts,
+This is the one place for the defaults of the thesis's local route: code that simulates, starts,
 prices or proposes a learning phase reads them here.
 """
 
@@ -30,26 +30,27 @@ BUDGETS: Mapping[Geometry, Budget] = MappingProxyType(
         ),
     }
 )
-"""Per recording: with two centroids published it adds up to ε = 2.5 in the plane, 3 for sound."""
+"""Default budgets per recording: with two centroids published, ε = 2.5 in the plane and 3 for
+sound."""
 DIMENSIONS = 24
-"""In which sound is clustered, d."""
+"""Dimensions in which sound is clustered, d."""
 RECORDINGS = 200
-"""Of a phone, N: as many as it holds that hears seven a day and keeps them for 28 days. A phone
-that holds fewer pays less than is said of it; one that holds more counts what it holds."""
+"""Recordings of a phone, N: those that a phone holds that hears seven a day and keeps them for 28
+days. A phone that holds fewer pays less than stated; one that holds more counts what it holds."""
 LOCAL_CENTROIDS = 6
 TOP_LOCAL_CENTROIDS = 2
 TOP_GLOBAL_CENTROIDS = 10
-"""k, k* and g*."""
+"""Default numbers of centroids, k, k* and g*."""
 CENTROID_VOTES = 3
 """Ones in a ballot of the first vote. A ballot of the second has one for each centroid that was
-kept: one recording changes a ballot by two at most however many ones it may have, so a phone names
+kept: one recording changes a ballot by at most two however many ones it may have, so a phone names
 every place that it knows (docs/decisions/0042)."""
 
 ONE_OF_THEM = (
-    "give one of them; an ε of the whole phase is split as the default budget is, and a budget "
-    "says the ε of each step"
+    "give one of them; an ε of the whole phase is split like the default budget, and a budget "
+    "gives the ε of each step"
 )
-"""Why an ε and a budget at once are refused."""
+"""Reason for refusing an ε and a budget at once."""
 
 
 # Simulations, forecasts and reports ask for the same phase again and again.
@@ -57,19 +58,19 @@ ONE_OF_THEM = (
 def affordable(
     parameters: PhaseParameters, epsilon: float, unit: Unit = Unit.RECORDING
 ) -> PhaseParameters:
-    """The same phase with its budget scaled so that all of it costs ε, and hardly less.
+    """Return the same phase with its budget scaled so that all of it costs ε, and hardly less.
 
-    How the budget is split between the steps stays as it is. The cost is the composed one
+    The split of the budget between the steps stays unchanged. The cost is the composed one
     (`composed_epsilon`) at the phase's own δ.
 
     Args:
-        parameters: of the phase; only the proportions of its budget count.
+        parameters: Parameters of the phase; only the proportions of its budget count.
         epsilon: ε of the whole phase, at least 10⁻⁹.
-        unit: in which it is to cost that.
+        unit: Unit in which the phase is to cost ε.
 
     Raises:
-        InvalidParametersError: an ε or δ out of range, or no budget costs so little: a δ that is no
-            more than what secure sums may fail by.
+        InvalidParametersError: ε or δ is out of range, or no budget costs so little because δ is at
+            most what secure sums may fail by.
     """
 
     def scaled(scale: float) -> PhaseParameters:

@@ -1,4 +1,4 @@
-"""What phases that find environments have in common: centroids with names."""
+"""Common part of the results of phases that find environments: centroids with names."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from earshot_protocol.wire import Matrix
 
 
 class NamedCentroids(Outcome, frozen=True, kw_only=True):
-    """Published centroids, by the nearest of which sound is named.
+    """Published centroids by which sound is named: the nearest one gives the name.
 
     Attributes:
-        geometry: how distances to the centroids are taken.
-        centroids: float32 (centroids, dimensions).
-        labels: per centroid, an index into `label_names`; -1 where it is unnamed.
-        label_names: L, of the phase.
-        label_votes: per centroid and label, the noisy sum of the votes.
-        name_p_values: per centroid, whether its name may be noise.
-        encoder: whose embeddings the centroids are among; empty where a former release did not say.
+        geometry: Kind of distance to the centroids.
+        centroids: Matrix of the centroids, float32 (centroids, dimensions).
+        labels: Index into `label_names` of each centroid; -1 where it is unnamed.
+        label_names: L, the labels of the phase.
+        label_votes: Noisy sum of the votes, per centroid and label.
+        name_p_values: P-value of each centroid's name: how likely it is noise.
+        encoder: Encoder whose embeddings the centroids are among; empty where a former release did
+            not say.
     """
 
     told_to_all = True
 
     named_in: ClassVar[str]
-    """The part of the plan whose sum has the votes for labels."""
+    """Part of the plan whose sum has the votes for labels."""
 
     if TYPE_CHECKING:  # every message declares them where they stand on the wire
         geometry: Geometry
@@ -39,7 +40,7 @@ class NamedCentroids(Outcome, frozen=True, kw_only=True):
 
     @property
     def names(self) -> tuple[str | None, ...]:
-        """The label of each centroid; None where it is unnamed, or was not tested."""
+        """Label of each centroid; None where it is unnamed or was not tested."""
         clear = are_clear(self.name_p_values, len(self.labels))
         return tuple(
             self.label_names[label] if label >= 0 and named else None
@@ -48,23 +49,23 @@ class NamedCentroids(Outcome, frozen=True, kw_only=True):
 
     @property
     def vote(self) -> float:
-        """What one vote is in the noisy sum from which `label_votes` come."""
+        """Value of one vote in the noisy sum from which `label_votes` come."""
         return 1.0
 
     @property
     def environments(self) -> tuple[int, ...]:
-        """Which environment each centroid belongs to: by default, one of its own."""
+        """Environment to which each centroid belongs: by default, one of its own."""
         return tuple(range(len(self.labels)))
 
     @property
     def named(self) -> int:
-        """How many environments have a name that is clear of the noise, in one centroid or more."""
+        """Number of environments with a name clear of the noise in at least one centroid."""
         pairs = zip(self.environments, self.names, strict=True)
         return len({environment for environment, name in pairs if name is not None})
 
     @property
     def leading(self) -> tuple[int | None, ...]:
-        """The label with the most votes of each centroid, be it noise; None without any label."""
+        """Label with the most votes of each centroid, be it noise; None if there are no labels."""
         return tuple(
             max(range(len(votes)), key=votes.__getitem__, default=None)
             for votes in self.label_votes

@@ -1,4 +1,4 @@
-"""What phones and server agree on before a phase, whatever its kind.
+"""Parameters that phones and server agree on before a phase, whatever its kind.
 
 Symbols are those of Table 5.1 of the thesis (docs/references.md).
 """
@@ -27,9 +27,9 @@ LabelName = Annotated[str, line(LARGEST_NAME, least=1)]
 EncoderName = Annotated[str, line(LARGEST_NAME)]
 
 LARGEST_CROWD = 10**8
-"""Phones of a phase."""
+"""Most phones in a phase."""
 NOISE_CROWD = 10_000
-"""Beyond so many phones noise grows with the root of their number, and counts with the number."""
+"""Phones beyond which noise grows with the root of their number, and counts with the number."""
 LARGEST_LABELS = 256
 DIGEST_BYTES = 32
 LARGEST_RELEASES = 4096
@@ -38,13 +38,13 @@ PerLabel = Meta(max_length=LARGEST_LABELS)
 Choices = Annotated[
     tuple[Annotated[tuple[LabelName, ...], Meta(max_length=LARGEST_CHOICES)], ...], PerLabel
 ]
-"""Per label, what a poll offers for it; empty where every label is its own only choice."""
+"""Choices that a poll offers for each label; empty where every label is its own only choice."""
 Releases = Annotated[tuple[Release, ...], Meta(max_length=LARGEST_RELEASES)]
-"""The privacy that an outcome cost."""
+"""Privacy that an outcome cost."""
 
 
 class Embeddings(NamedTuple):
-    """What a phase reads of a phone: embeddings of one encoder, in so many dimensions."""
+    """Embeddings that a phase reads from a phone: of one encoder, in a number of dimensions."""
 
     encoder: str
     dimensions: int
@@ -58,17 +58,17 @@ class Parameters(
     omit_defaults=True,
     tag_field="type",
 ):
-    """What every kind of phase says about its phones; each kind documents these fields.
+    """Facts that every kind of phase states about its phones; each kind documents these fields.
 
     Attributes:
         phones: n, the phones that are enrolled.
         labels: L, the names of what is published.
         dropout: ρ, the largest fraction of phones that may vanish.
         corrupted: γ, the largest fraction of phones that an adversary may control.
-        step_seconds: how long a step waits for phones, in seconds.
-        noise_crowd: the most phones on whose noise a sum counts; in larger crowds every phone adds
-            as much as in one of this size, so that no claimed crowd makes its share vanish.
-        hierarchy: digest of the labels and their choices (`LabelHierarchy.digest`); empty where
+        step_seconds: Time for which a step waits for phones, in seconds.
+        noise_crowd: Most phones whose noise a sum counts on; in larger crowds every phone adds as
+            much as in one of this size, so that no claimed crowd makes its share vanish.
+        hierarchy: Digest of the labels and their choices (`LabelHierarchy.digest`); empty where
             every label is its own only choice.
     """
 
@@ -82,15 +82,15 @@ class Parameters(
 
     @property
     def kind(self) -> str:
-        """The name of the phase's kind: its `type` on the wire."""
+        """Name of the phase's kind: its `type` on the wire."""
         return str(self.__struct_config__.tag)
 
     @property
     def honest_survivors(self) -> int:
-        """The count ⌈(1 − ρ − γ) n⌉, the honest phones that stay.
+        """Number of honest phones that stay, ⌈(1 − ρ − γ) n⌉.
 
         Raises:
-            InvalidParametersError: a fraction that is none.
+            InvalidParametersError: A fraction is out of range.
         """
         dropout = checks.share("dropout", self.dropout)
         corrupted = checks.share("corrupted", self.corrupted)
@@ -99,49 +99,51 @@ class Parameters(
 
     @property
     def noise_survivors(self) -> int:
-        """The count n' = min(⌈(1 − ρ − γ) n⌉, `noise_crowd`), the phones whose noise is counted on.
+        """Number of phones whose noise is counted on, n' = min(⌈(1 − ρ − γ) n⌉, `noise_crowd`).
 
         Raises:
-            InvalidParametersError: a fraction that is none.
+            InvalidParametersError: A fraction is out of range.
         """
         return min(self.honest_survivors, self.noise_crowd)
 
     @property
     def least_survivors(self) -> int:
-        """The count n − ⌊ρn⌋, the phones that must answer every step."""
+        """Number of phones that must answer every step, n − ⌊ρn⌋."""
         return self.phones - math.floor(round(self.dropout * self.phones, 6))
 
     @property
     def reads(self) -> Embeddings | None:
-        """Which embeddings the phase is about; None if about none."""
+        """Embeddings that the phase is about; None if it is about none."""
         return None
 
     def plan(self) -> Plan:
-        """The parts of the phase, as phone and server derive them alike.
+        """Return the parts of the phase, as phone and server derive them alike.
 
         Raises:
-            InvalidParametersError: a value from which no mechanism can be made.
+            InvalidParametersError: A value from which no mechanism can be made.
         """
         raise WrongStateError(f"{type(self).__name__} is not a kind of phase: it has no plan")
 
     @property
     def weights(self) -> tuple[int, ...]:
-        """How often a phone's part in a sum may count, the most first: the phone chooses.
+        """Possible weights of a phone's part in a sum, the largest first: the phone chooses one.
 
-        By default once: a phone takes part as a whole, or refuses. Where 0 is among them, a phone
-        that has spent its budget adds zeros and its share of the noise, and nobody can tell.
+        By default a part counts once: a phone takes part as a whole, or refuses. Where 0 is among
+        the weights, a phone that has spent its budget adds zeros and its share of the noise, and
+        nobody can tell.
         """
         return (1,)
 
     def expenses(self, weight: int, recordings: int = 0) -> tuple[Expense, ...]:
-        """Everything that a phone releases whose part counts so often, in each unit.
+        """Return everything that a phone of this weight releases, in each unit.
 
         Args:
-            weight: one of `weights`; `plan` has what the largest costs.
-            recordings: that the phone holds, where they are more than the phase says.
+            weight: Weight of the phone's part, one of `weights`; `plan` has the cost of the
+                largest.
+            recordings: Recordings that the phone holds, if they are more than the phase says.
 
         Raises:
-            InvalidParametersError: a value from which no mechanism can be made.
+            InvalidParametersError: A value from which no mechanism can be made.
         """
         return self.plan().expenses(recordings)
 
@@ -151,7 +153,8 @@ class Parameters(
         The conditions of the secure sum (k, t, n) are checked where its parameters are chosen.
 
         Raises:
-            InvalidParametersError: says which value is wrong and what would be accepted.
+            InvalidParametersError: A value is wrong; the message says which, and what would be
+                accepted.
         """
         checks.whole("phones", self.phones, 3, LARGEST_CROWD)
         checks.whole("the number of labels", len(self.labels), 1, LARGEST_LABELS)
@@ -167,10 +170,10 @@ class Parameters(
             )
 
     def agreed_hierarchy(self, choices: Choices) -> LabelHierarchy:
-        """The phase's labels with their choices, as the first task of the phase tells them.
+        """Return the phase's labels with their choices, as its first task states them.
 
         Raises:
-            InvalidParametersError: they are no hierarchy, or not the one of these parameters.
+            InvalidParametersError: They are not a hierarchy, or not the one of these parameters.
         """
         try:
             hierarchy = hierarchy_of(self.labels, choices)
@@ -178,15 +181,15 @@ class Parameters(
             raise InvalidParametersError(f"labels: {error}") from error
         if (hierarchy.digest if choices else b"") != self.hierarchy:
             raise InvalidParametersError(
-                "the choices of the labels are not those whose digest the parameters have"
+                "the choices of the labels do not match the digest in the parameters"
             )
         return hierarchy
 
     def sum_parameters(self, part: SecureSum, shape: tuple[int, ...]) -> SumParameters:
-        """Of the sum over inputs of this shape, as phone and server derive them alike.
+        """Derive the parameters of a sum over inputs of this shape, alike on phone and server.
 
         Raises:
-            InvalidParametersError: no safe graph exists for these fractions and this many phones.
+            InvalidParametersError: No safe graph exists for these fractions and this many phones.
         """
         return sum_parameters(part.mechanism, shape, self.phones, self.dropout, self.corrupted)
 
@@ -194,7 +197,8 @@ class Parameters(
         """Refuse parameters under which no phase can run, before any work.
 
         Raises:
-            InvalidParametersError: says which parameter is wrong and what would be accepted.
+            InvalidParametersError: A parameter is wrong; the message says which, and what would be
+                accepted.
         """
         self.check()
         if self.honest_survivors < 1:
@@ -210,19 +214,19 @@ class Parameters(
 
 @remembered(4)
 def check_once(parameters: Parameters | SumParameters) -> None:
-    """`parameters.check()`, but not again for the same ones.
+    """Check parameters, but not the same ones again.
 
     Raises:
-        InvalidParametersError: as `check` does.
+        InvalidParametersError: As in `check`.
     """
     parameters.check()
 
 
 def hierarchy_of(labels: Sequence[str], choices: Choices) -> LabelHierarchy:
-    """Labels with the choices of each; without any, every label is its own only choice.
+    """Return labels with the choices of each; without any, every label is its own only choice.
 
     Raises:
-        InvalidInputError: they are no hierarchy, or not as many choices as labels.
+        InvalidInputError: They are not a hierarchy, or there are not as many choices as labels.
     """
     if not choices:
         return _flat(tuple(labels))
@@ -238,13 +242,13 @@ def _flat(labels: tuple[str, ...]) -> LabelHierarchy:
 
 
 class Kind(NamedTuple):
-    """The types of a kind of phase, on the wire.
+    """Types of a kind of phase on the wire.
 
     Attributes:
-        parameters: what is agreed on, and what the plan is derived from.
-        tasks: that begin its parts.
-        answers: to its local releases.
-        outcome: what it publishes.
+        parameters: Parameters that are agreed on, from which the plan is derived.
+        tasks: Tasks that begin the parts.
+        answers: Answers to the local releases.
+        outcome: Message with the published result.
     """
 
     parameters: type[Parameters]
@@ -259,8 +263,8 @@ def _check_noise(part: SecureSum) -> None:
         part.mechanism.share_bound(0.5)
     except InvalidParametersError as error:
         raise InvalidParametersError(
-            f"budget {part.name.replace(' ', '-')}: the noise is too large to be drawn by phones "
-            f"({error}): give a larger epsilon, or more phones"
+            f"budget {part.name.replace(' ', '-')}: the noise is too large for phones to draw "
+            f"({error}): give a larger epsilon or more phones"
         ) from error
 
 
@@ -268,14 +272,14 @@ def parse_budget(text: str, names: Collection[str]) -> dict[str, float]:
     """Read ε of several steps as people write them: `clustering=1,selection=0.25`.
 
     Args:
-        text: NAME=ε, by commas; perhaps nothing.
-        names: the names that are accepted.
+        text: Pairs NAME=ε, separated by commas; may be empty.
+        names: Names that are accepted.
 
     Returns:
-        What was given, by name.
+        The given values by name.
 
     Raises:
-        InvalidParametersError: an unknown or repeated name, or not a positive number.
+        InvalidParametersError: A name is unknown or repeated, or a value is not a positive number.
     """
     budget: dict[str, float] = {}
     for part in text.split(",") if text.strip() else ():

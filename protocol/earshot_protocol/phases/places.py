@@ -1,4 +1,4 @@
-"""Places by the nearest of which sound is named: those a phone was told, or a phase agrees on."""
+"""Places that name sound, each the nearest: those a phone was told, or those a phase agrees on."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from earshot_protocol.phases.parameters import EncoderName
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Matrix
 
 MOST_PLACES = 4096
-"""Of a phase; as many as a learning phase can find."""
+"""Most places in a phase; as many as a learning phase can find."""
 UNNAMED = -1
 
 
 class Places(NamedTuple):
-    """Where the nearest names a scene.
+    """Places of which the nearest names a scene.
 
     Attributes:
-        points: float32 (places, dimensions).
-        names: of each; None where it has none.
-        geometry: how distances to them are taken.
+        points: Points of the places, float32 (places, dimensions).
+        names: Name of each place; None where it has none.
+        geometry: Kind of distance to the places.
     """
 
     points: npt.NDArray[np.float32]
@@ -36,23 +36,23 @@ class Places(NamedTuple):
     geometry: Geometry
 
     def nearest(self, points: npt.NDArray[np.float32]) -> list[str | None]:
-        """The name of the place that is nearest to each point."""
+        """Return the name of the place that is nearest to each point."""
         return [self.names[place] for place in nearest(points, self.points, self.geometry)]
 
 
 def together(result: NamedCentroids | None, labelled: NamedCentroids | None) -> Places | None:
-    """Join what was found and the samples that were labelled since.
+    """Join the result of a phase and the samples that were labelled since.
 
-    A sample that got a name stands before a centroid in the same place, and so names what had
-    none; one that got none hides no centroid. Where the two do not compare, the result alone
+    A sample that got a name precedes a centroid in the same place, and so names a place that had no
+    name; a sample that got none hides no centroid. If the two do not compare, only the result
     counts.
 
     Args:
-        result: the newest published result, or None.
-        labelled: the newest samples that were labelled since, or None.
+        result: Newest published result, or None.
+        labelled: Newest samples that were labelled since, or None.
 
     Returns:
-        The places; None where there is neither.
+        The places; None if there is neither.
     """
     if result is None or labelled is None:
         only = result or labelled
@@ -90,12 +90,12 @@ class AgreedPlaces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @classmethod
     def of(cls, places: Places, encoder: str, hierarchy: LabelHierarchy) -> Self:
-        """Agree on places by the classes that their names stand for in a phase.
+        """Return places with the classes that their names stand for in a phase.
 
         Args:
-            places: any.
-            encoder: whose embeddings they are among.
-            hierarchy: of the phase.
+            places: Places to agree on.
+            encoder: Encoder whose embeddings the places are among.
+            hierarchy: Hierarchy of the phase's labels.
         """
         return cls(
             encoder=encoder,
@@ -105,7 +105,7 @@ class AgreedPlaces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         )
 
     def named(self, labels: Sequence[str]) -> Places:
-        """The same places, with the phase's labels as names."""
+        """Return the same places, with the phase's labels as names."""
         names = tuple(None if label == UNNAMED else labels[label] for label in self.labels)
         return Places(self.centroids.array(), names, self.geometry)
 
@@ -113,10 +113,11 @@ class AgreedPlaces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """Refuse places by which nothing can be named.
 
         Args:
-            labels: how many the phase has.
+            labels: Number of the phase's labels.
 
         Raises:
-            InvalidParametersError: says what is wrong and what would be accepted.
+            InvalidParametersError: A value is wrong; the message says which, and what would be
+                accepted.
         """
         try:
             rows, columns = self.centroids.array().shape

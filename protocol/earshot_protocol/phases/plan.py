@@ -1,9 +1,9 @@
-"""A phase is a plan: parts that follow one another, each answered by phones in one or more steps.
+"""The plan of a phase: parts that follow one another, each answered by phones in one or more steps.
 
-Phone and server derive the same plan from a phase's parameters. A part is one of two: a
-`LocalRelease`, in which every phone sends one answer in the clear that it made private itself, or a
-`SecureSum`, in the rounds of its summation. A step is one round of one part. Whoever wants to know
-what a step releases, or when it leaves the phone, reads it here.
+Phone and server derive the same plan from a phase's parameters. A part is either a `LocalRelease`,
+in which every phone sends one answer in the clear that it made private itself, or a `SecureSum`, in
+the rounds of its summation. A step is one round of one part. The plan says what a step releases,
+and when that leaves the phone.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.wire import Answer, Ending, Identifier, PhoneIndex, Task, canonical
 
 PUBLISHED = "published"
-"""Where a phase stands when it has a result."""
+"""State of a phase that has a result."""
 FAILED = "failed"
-"""Where a phase stands when it ended without one."""
+"""State of a phase that ended without a result."""
 
 
 class _PartTask(Task, frozen=True, kw_only=True):
-    """What begins a part of a phase; that of the first part has the phase's `parameters`."""
+    """Task that begins a part of a phase; that of the first part has the phase's `parameters`."""
 
     phase: Identifier
 
 
 class ReleaseTask(_PartTask, frozen=True, kw_only=True):
-    """Begins a `LocalRelease`."""
+    """Task that begins a `LocalRelease`."""
 
     repetition: ClassVar[int] = 0
 
     index: PhoneIndex
 
     def for_phone(self, phone: int) -> ReleaseTask:
-        """The same task for the phone of that number."""
+        """Return the same task for the phone of that number."""
         return msgspec.structs.replace(self, index=phone)
 
     def check_answer(self, phone: int, answer: Answer) -> None:
         """Refuse an answer that does not fit this task.
 
         Args:
-            phone: who sent it, as authenticated by the caller.
-            answer: any answer.
+            phone: Sender of the answer, as authenticated by the caller.
+            answer: Answer of any type.
 
         Raises:
-            UnexpectedMessageError: of another phase or step, or in another's name.
-            MalformedMessageError: sizes or fields that contradict the task.
+            UnexpectedMessageError: The answer is of another phase or step, or in another's name.
+            MalformedMessageError: Sizes or fields contradict the task.
         """
         if not isinstance(answer, ReleaseAnswer) or answer.phase != self.phase:
             raise UnexpectedMessageError(f"phone {phone}: an answer to another phase or step")
@@ -65,31 +65,31 @@ class ReleaseTask(_PartTask, frozen=True, kw_only=True):
 
 
 class SumPartTask(_PartTask, frozen=True, kw_only=True):
-    """Begins a `SecureSum`: holds the first task of its summation."""
+    """Task that begins a `SecureSum`: it holds the first task of its summation."""
 
     if TYPE_CHECKING:  # every message declares it where it stands on the wire
         advertise: AdvertiseKeys
 
     @property
     def repetition(self) -> int:
-        """Which of the plan's parts that begin with this type of task it begins, from 0."""
+        """Index of this part among the plan's parts that begin with this type of task, from 0."""
         return 0
 
     @property
     def index(self) -> int:
-        """The phone's number."""
+        """Number of the phone."""
         return self.advertise.index
 
     def told(self, parameters: msgspec.Struct) -> bytes:
-        """What all phones of the sum must have been told alike: see `Participant`.
+        """Return the bytes that all phones of the sum must have been told alike: see `Participant`.
 
         Args:
-            parameters: of the phase.
+            parameters: Parameters of the phase.
         """
         return canonical(parameters) + canonical(self.for_phone(0))
 
     def for_phone(self, phone: int) -> SumPartTask:
-        """The same task for the phone of that number."""
+        """Return the same task for the phone of that number."""
         return msgspec.structs.replace(
             self, advertise=msgspec.structs.replace(self.advertise, index=phone)
         )
@@ -99,14 +99,14 @@ PartTask = ReleaseTask | SumPartTask
 
 
 class ReleaseAnswer(Answer, frozen=True, kw_only=True):
-    """Answers a `ReleaseTask`."""
+    """Answer to a `ReleaseTask`."""
 
     phase: Identifier
     sender: PhoneIndex
 
 
 class Outcome(Ending, frozen=True, kw_only=True):
-    """What a phase publishes, with the privacy that it cost."""
+    """Published result of a phase, with the privacy that it cost."""
 
     if TYPE_CHECKING:  # every message declares it where it stands on the wire
         privacy: tuple[Release, ...]
@@ -116,10 +116,10 @@ class Step(NamedTuple):
     """One round of one part.
 
     Attributes:
-        name: for people, and in stores.
-        part: the part's name.
-        asks: which phones.
-        releases: the private steps whose results leave the phone with its answer.
+        name: Name of the step, for people and in stores.
+        part: Name of the part.
+        asks: Phones that the step asks.
+        releases: Private steps whose results leave the phone with its answer.
     """
 
     name: str
@@ -133,9 +133,9 @@ class LocalRelease:
     """A part in which every phone sends one answer in the clear, made private on the phone.
 
     Attributes:
-        name: of the part, and of its one step.
-        task: what begins it.
-        mechanisms: the private steps behind an answer, by name.
+        name: Name of the part, and of its one step.
+        task: Type of task that begins the part.
+        mechanisms: Mechanisms of the private steps behind an answer, by name.
     """
 
     name: str
@@ -145,20 +145,20 @@ class LocalRelease:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Its only one."""
+        """The only step."""
         return (Step(self.name, self.name, Asks.EVERYONE, tuple(self.mechanisms)),)
 
 
 @dataclass(frozen=True)
 class SecureSum:
-    """A part in which phones send inputs with noise shares, of which the sum alone is revealed.
+    """A part in which phones send inputs with noise shares, and only the sum is revealed.
 
     Attributes:
-        name: of the part, and of its private step.
-        task: what begins it.
-        mechanism: whose noise the phones share.
-        rounds: of its summation.
-        repetition: of the task, which tells parts of the same type apart.
+        name: Name of the part, and of its private step.
+        task: Type of task that begins the part.
+        mechanism: Mechanism whose noise the phones share.
+        rounds: Rounds of the summation.
+        repetition: Repetition of the task, which tells parts of the same type apart.
     """
 
     name: str
@@ -169,12 +169,12 @@ class SecureSum:
 
     @property
     def mechanisms(self) -> Mapping[str, Mechanism]:
-        """The only one, by the part's name."""
+        """The only mechanism, by the part's name."""
         return {self.name: self.mechanism}
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """One for each round; the noisy input leaves the phone in one of them."""
+        """One step for each round; the noisy input leaves the phone in one of them."""
         return tuple(
             Step(
                 f"{self.name}: {each.name}",
@@ -186,7 +186,7 @@ class SecureSum:
         )
 
     def carries_input(self, current: str) -> bool:
-        """Whether the phones' inputs leave them in the round of this name."""
+        """Return whether the phones' inputs leave them in the round of this name."""
         return any(each.carries_input for each in self.rounds if each.name == current)
 
 
@@ -198,26 +198,26 @@ class Plan:
     """The parts of a phase, in order.
 
     Attributes:
-        parts: at least one.
+        parts: Parts of the phase, at least one.
     """
 
     parts: tuple[Part, ...]
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """The steps of all parts, in each of which phones answer."""
+        """Steps of all parts, in each of which phones answer."""
         return tuple(step for part in self.parts for step in part.steps)
 
     @property
     def mechanisms(self) -> dict[str, Mechanism]:
-        """The mechanism of every private step, in order, by the step's name."""
+        """Mechanism of every private step, in order, by the step's name."""
         return {name: each for part in self.parts for name, each in part.mechanisms.items()}
 
     def part(self, name: str) -> Part:
-        """The part of that name.
+        """Return the part of that name.
 
         Raises:
-            UnexpectedMessageError: there is none.
+            UnexpectedMessageError: There is no such part.
         """
         for part in self.parts:
             if part.name == name:
@@ -225,10 +225,10 @@ class Plan:
         raise UnexpectedMessageError(f"this kind of phase has no part '{name}'")
 
     def part_of(self, task: PartTask) -> Part:
-        """The part that the task begins.
+        """Return the part that the task begins.
 
         Raises:
-            UnexpectedMessageError: there is none.
+            UnexpectedMessageError: There is no such part.
         """
         for part in self.parts:
             if isinstance(task, part.task) and task.repetition == part.repetition:
@@ -239,23 +239,23 @@ class Plan:
         )
 
     def released_in(self, name: str) -> Step | None:
-        """The step in which what this private step releases leaves the phones."""
+        """Return the step in which the release of this private step leaves the phones."""
         return next((step for step in self.steps if name in step.releases), None)
 
     def step(self, name: str) -> Step | None:
-        """The step of that name; None where phones are not asked."""
+        """Return the step of that name; None where phones are not asked."""
         return next((step for step in self.steps if step.name == name), None)
 
     def after(self, step: Step) -> Step | None:
-        """The step that follows; None after the last."""
+        """Return the step that follows; None after the last."""
         place = self.steps.index(step) + 1
         return self.steps[place] if place < len(self.steps) else None
 
     def expenses(self, recordings: int = 0) -> tuple[Expense, ...]:
-        """Everything that a phase of this plan releases, in each unit.
+        """Return everything that a phase of this plan releases, in each unit.
 
         Args:
-            recordings: of the phone that releases it, where they are more than the phase says.
+            recordings: Recordings of the releasing phone, if they are more than the phase says.
         """
         return tuple(
             expense
@@ -264,9 +264,9 @@ class Plan:
         )
 
     def releases(self) -> tuple[Release, ...]:
-        """The same, as it is published."""
+        """Return everything that is released, in the form in which it is published."""
         return tuple(expense.release for expense in self.expenses())
 
     def total(self) -> dict[Unit, Cost]:
-        """What all of it costs a phone, per unit."""
+        """Return the total cost to a phone, per unit."""
         return total(self.releases())

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.overriding import override
 from earshot_protocol.phases.parameters import (
     Choices,
     Embeddings,
@@ -23,7 +24,7 @@ from earshot_protocol.privacy.significance import PValue, are_clear
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 
 HISTOGRAM = "histogram"
-"""The only part of the plan, and its private step."""
+"""Name of the only part of the plan, and of its private step."""
 
 LARGEST_CONTACTS = 10_000
 LARGEST_WINDOW = timedelta(days=366)
@@ -55,24 +56,26 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
     places: AgreedPlaces | None = None
 
     @property
+    @override
     def reads(self) -> Embeddings | None:
-        """See `Parameters.reads`: those of the places, if there are any."""
+        """Embeddings of the places, if there are any."""
         places = self.places
         return None if places is None else Embeddings(places.encoder, places.centroids.columns)
 
     def counts(self, day: date | None) -> bool:
-        """Whether a contact of that day, or of an unknown one, lies in the window."""
+        """Return whether a contact of that day, or of an unknown one, lies in the window."""
         if self.since is None or self.until is None:
             return True
         return day is not None and self.since <= day < self.until
 
+    @override
     def plan(self) -> Plan:
-        """One histogram.
+        """Return the plan of one histogram.
 
         A phone counts its newest contacts only, so one more recording may displace another: the
         histogram moves by at most 2, and by `contacts` with the whole phone, as a ballot does.
 
-        No phone counts a recording in two histograms, and that does not make them independent: the
+        No phone counts a recording in two histograms, but that does not make them independent: the
         one that was displaced from this histogram may displace yet another from the next. Whether a
         recording is counted depends on its own day and name and on how many newer ones are left
         over, so with and without a recording what is left over differs by at most one recording
@@ -83,12 +86,8 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
         )
         return Plan((SecureSum(HISTOGRAM, CountContacts, mechanism),))
 
+    @override
     def check(self) -> None:
-        """Refuse parameters under which no phase should run.
-
-        Raises:
-            InvalidParametersError: says which value is wrong and what would be accepted.
-        """
         super().check()
         checks.whole("contacts", self.contacts, 1, LARGEST_CONTACTS)
         checks.epsilon("epsilon", self.epsilon)
@@ -100,15 +99,15 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
 def _check_window(since: date | None, until: date | None) -> None:
     if since is None and until is None:
         return
-    # A time of the day is a date to Python.
+    # To Python, a datetime is a date as well.
     if type(since) is not date or type(until) is not date:
         raise InvalidParametersError(
-            f"since={since}, until={until}: a window has two dates, or there is none"
+            f"since={since}, until={until}: give two dates for a window, or neither"
         )
     if not timedelta() < until - since <= LARGEST_WINDOW:
         raise InvalidParametersError(
-            f"since={since}, until={until}: a window begins before it ends, and lasts "
-            f"{LARGEST_WINDOW.days} days at most"
+            f"since={since}, until={until}: a window must begin before it ends and last at most "
+            f"{LARGEST_WINDOW.days} days"
         )
 
 
@@ -145,7 +144,7 @@ class Statistics(Outcome, frozen=True, kw_only=True, tag="statistics"):
 
     @property
     def clear(self) -> tuple[bool, ...]:
-        """Whether the contacts with each label stand clear of the noise."""
+        """Return whether the contacts with each label stand clear of the noise."""
         return are_clear(self.p_values, len(self.contacts))
 
 

@@ -1,8 +1,8 @@
-"""What releases cost, in both units of privacy: added up, and composed.
+"""Costs of releases, in both units of privacy: added up, and composed.
 
-What people read, and what budgets are compared with, is composed: what the events of the releases
-come to together (`composed_cost`, `epsilon_at`). Adding up (basic composition; thesis, Theorem 8.3)
-is a view that anyone can check by hand (`total`); files keep it.
+People read the composed cost, and budgets are compared with it: the cost of the releases' events
+together (`composed_cost`, `epsilon_at`). Adding up (basic composition; thesis, Theorem 8.3) is a
+view that anyone can check by hand (`total`); files keep it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Mechanism, U
 from earshot_protocol.text import line
 
 LARGEST_STEP, LARGEST_MECHANISM = 64, 256
-"""Characters of their names."""
+"""Most characters in the names of a step and of a mechanism."""
 
 
 class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,7 +34,7 @@ class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Expense(NamedTuple):
-    """A release, and the event that it is: what a ledger keeps."""
+    """A release and its event: what a ledger keeps."""
 
     release: Release
     event: Event
@@ -43,7 +43,7 @@ class Expense(NamedTuple):
 # A phone asks for the same at every step of a phase, and so do all phones of a simulation.
 @functools.lru_cache(maxsize=1024)
 def expenses(step: str, mechanism: Mechanism) -> tuple[Expense, ...]:
-    """What one private step costs, in each unit."""
+    """Return the cost of one private step, in each unit."""
     return tuple(
         Expense(
             Release(step, unit, cost.epsilon, cost.delta, mechanism.name), mechanism.event(unit)
@@ -53,18 +53,18 @@ def expenses(step: str, mechanism: Mechanism) -> tuple[Expense, ...]:
 
 
 NOTHING = Pure(0.0)
-"""The event of a step to which a phone adds nothing that depends on what it holds."""
+"""Event of a step to which a phone adds nothing that depends on what it holds."""
 
 
 def unspent(step: str, mechanism: Mechanism) -> tuple[Expense, ...]:
-    """One private step, in each unit, to which a phone adds zeros and its share of the noise."""
+    """Return one private step, in each unit, to which a phone adds zeros and its noise share."""
     return tuple(
         Expense(Release(step, unit, 0.0, 0.0, mechanism.name), NOTHING) for unit in LEDGER_UNITS
     )
 
 
 def total(spent: Iterable[Release]) -> dict[Unit, Cost]:
-    """The sum of all releases per unit (basic composition); δ is capped at 1."""
+    """Return the sum of all releases per unit (basic composition); δ is capped at 1."""
     spent = tuple(spent)
     return {
         unit: Cost(
@@ -76,17 +76,18 @@ def total(spent: Iterable[Release]) -> dict[Unit, Cost]:
 
 
 TOLD_DELTA = 1e-6
-"""δ at which a composed ε is told, unless a release states a larger one."""
+"""Default δ at which a composed ε is told, unless a release states a larger one."""
 _LESS = 1 - 1e-5
-"""A composed ε below this share of the added one is told in its place; a smaller gain takes a δ and
-no reader would see it."""
+"""Share of the added ε below which a composed one is told in its place; a smaller gain takes a δ
+and no reader would see it."""
 
 
 def composed_cost(spent: Iterable[Expense]) -> Cost:
-    """What expenses of one unit cost together, as it is told everywhere: one ε for one thing.
+    """Return the joint cost of expenses of one unit, as it is told everywhere: one ε for one thing.
 
-    Composed at `TOLD_DELTA`, or at the largest δ that one of them states. Where composing gains
-    nothing, as with a single release, they are added up, which needs no more δ than they state.
+    It is composed at `TOLD_DELTA`, or at the largest δ that one of them states. Where composing
+    gains nothing, as with a single release, they are added up, which needs no more δ than they
+    state.
     """
     spent = tuple(spent)
     added = math.fsum(expense.release.epsilon for expense in spent)
@@ -96,26 +97,26 @@ def composed_cost(spent: Iterable[Expense]) -> Cost:
 
 
 def stated_delta(spent: Iterable[Expense]) -> float:
-    """The δ of expenses of one unit as they are stated, added up; at most 1."""
+    """Return the sum of the δ that expenses of one unit state; at most 1."""
     return min(1.0, math.fsum(expense.release.delta for expense in spent))
 
 
 def epsilon_at(delta: float, spent: Iterable[Expense]) -> float:
-    """An ε such that expenses of one unit together are (ε, δ)-differentially private.
+    """Return an ε such that expenses of one unit together are (ε, δ)-differentially private.
 
-    The smaller of what their events compose to (`composed_epsilon`) and, where their stated δ
-    leaves it open, of their sum. The latter wins where the secure sums of many phases are most of
-    δ: it counts what each differs from an ideal one at its own small ε.
+    It is the smaller of the composed ε of their events (`composed_epsilon`) and, where their stated
+    δ leaves it open, of their sum. The latter is smaller where the secure sums of many phases are
+    most of δ: it counts each one's distance from an ideal sum at its own small ε.
 
     Args:
         delta: δ; from 1 on every release is private.
-        spent: expenses of one unit.
+        spent: Expenses of one unit.
 
     Returns:
         ε; infinite where nothing is known to hold at this δ.
 
     Raises:
-        InvalidParametersError: a number of an event is out of range.
+        InvalidParametersError: A number of an event is out of range.
     """
     return _epsilon_at(min(delta, 1.0), tuple(spent))
 

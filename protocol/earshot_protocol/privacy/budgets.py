@@ -1,4 +1,4 @@
-"""The budgets of a phone: how much privacy it may spend in a phase, in a year and in its life."""
+"""Budgets of a phone: how much privacy it may spend in a phase, in a year and in its life."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from earshot_protocol.rules import Rule
 
 
 class Span(enum.StrEnum):
-    """What a budget is for."""
+    """Period that a budget is for."""
 
     PHASE = "phase"
     YEAR = "year"
@@ -19,7 +19,7 @@ class Span(enum.StrEnum):
 
     @property
     def over(self) -> str:
-        """As it is said."""
+        """Name of the period in a sentence."""
         return {"phase": "of the phase", "year": "of this year", "life": "of this phone's life"}[
             self
         ]
@@ -29,10 +29,10 @@ class Budget(NamedTuple):
     """One budget.
 
     Attributes:
-        span: what it is for.
-        unit: in which it counts.
-        epsilon: name of its limit of ε.
-        delta: name of its limit of δ.
+        span: Period that the budget is for.
+        unit: Unit in which the budget counts.
+        epsilon: Name of the limit of ε.
+        delta: Name of the limit of δ.
     """
 
     span: Span
@@ -42,14 +42,14 @@ class Budget(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """How a phone stands with one of its budgets.
+    """A phone's standing with one of its budgets.
 
     Attributes:
-        span: what the budget is for.
-        unit: in which it counts.
-        epsilon: ε of all that was spent, at `delta`; infinite where nothing is known.
-        largest_epsilon: the limit of ε; infinite where there is none.
-        delta: the limit of δ; the usual one where there is none.
+        span: Period that the budget is for.
+        unit: Unit in which the budget counts.
+        epsilon: ε of everything that was spent, at `delta`; infinite where nothing is known.
+        largest_epsilon: Limit of ε; infinite where there is none.
+        delta: Limit of δ; the default one where there is none.
     """
 
     span: Span
@@ -72,4 +72,4 @@ def _budget(span: Span, unit: Unit) -> Budget:
 
 
 BUDGETS = tuple(_budget(span, unit) for span in Span for unit in LEDGER_UNITS)
-"""All of them, the shorter spans first."""
+"""All budgets, those of shorter periods first."""

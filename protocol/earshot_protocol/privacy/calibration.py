@@ -1,7 +1,7 @@
-"""From a budget to noise: the least noise with which releases together cost no more.
+"""Calibration of noise to a budget: the least noise with which releases together cost no more.
 
-Noise is found by halving an interval until doubles tell no more apart, and on the safe side of
-what is left: what it costs is never above the budget.
+Noise is found by halving an interval down to the precision of doubles, and the safe end of the last
+interval is taken: the cost is never above the budget.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
 
 _SEARCHED = 60
-"""Halvings of an interval: more than doubles tell apart."""
+"""Halvings of an interval: more than doubles can distinguish."""
 
 
 def largest_scale(
@@ -26,29 +26,29 @@ def largest_scale(
     least: float = 2.0**-60,
     most: float = 2.0**40,
 ) -> float:
-    """The most that releases may be scaled up so that together they are (ε, δ)-private.
+    """Return the largest scale at which releases together are (ε, δ)-private.
 
     Args:
-        events: what is released at a scale; a larger scale costs more.
+        events: Function from a scale to the events released at it; a larger scale costs more.
         epsilon: ε, at least 10⁻⁹.
         delta: δ, above 0 and below 1.
-        least: the smallest scale that is tried, above 0.
-        most: the largest one.
+        least: Smallest scale that is tried, above 0.
+        most: Largest scale that is tried.
 
     Returns:
         The scale, from `least` to `most`.
 
     Raises:
-        InvalidParametersError: an ε or δ out of range, or no scale costs so little: a δ that is no
-            more than what secure sums may fail by.
+        InvalidParametersError: ε or δ is out of range, or no scale costs so little because δ is at
+            most what secure sums may fail by.
     """
     checks.epsilon("epsilon", epsilon)
     checks.probability("delta", delta)
     low, high = least, most
     if composed_epsilon(events(low), delta) > epsilon:
         raise InvalidParametersError(
-            f"epsilon={epsilon:g} with delta={delta:g} is out of reach: what the releases fail by, "
-            "such as secure sums, costs more however much noise there is; give a larger delta"
+            f"epsilon={epsilon:g} with delta={delta:g} is out of reach: the chance that releases "
+            "such as secure sums fail costs more than that, whatever the noise; give a larger delta"
         )
     for _ in range(_SEARCHED):
         middle = math.sqrt(low * high)
@@ -64,21 +64,21 @@ def noise_multipliers(
     lengths: Sequence[int],
     unit: Unit = Unit.PHONE,
 ) -> tuple[float, ...]:
-    """Noise of several `VectorSum`s that together are (ε, δ)-private, and hardly less.
+    """Return noise of several `VectorSum`s that together are (ε, δ)-private, and hardly less.
 
     Args:
         epsilon: ε, at least 10⁻⁹.
         delta: δ.
-        weights: how the sums share the cost, as ρ of zero-concentrated privacy; positive.
-        lengths: entries of a vector of each sum.
-        unit: what neighbours differ in.
+        weights: Shares of the sums in the cost, as ρ of zero-concentrated privacy; positive.
+        lengths: Number of entries of a vector of each sum.
+        unit: Unit in which neighbours differ.
 
     Returns:
-        The noise multiplier of each.
+        The noise multiplier of each sum.
 
     Raises:
-        InvalidParametersError: a value out of range, or a δ that is no more than what the secure
-            sums spend of it.
+        InvalidParametersError: A value is out of range, or δ is at most what the secure sums spend
+            of it.
     """
     shares = _shares(weights, "lengths", len(lengths))
 
@@ -99,26 +99,26 @@ def ballot_budgets(
     votes: Sequence[int],
     unit: Unit = Unit.PHONE,
 ) -> tuple[float, ...]:
-    """ε of several `BallotSum`s that together are (ε, δ)-private, and hardly less.
+    """Return ε of several `BallotSum`s that together are (ε, δ)-private, and hardly less.
 
     Args:
         epsilon: ε, at least 10⁻⁹.
         delta: δ.
-        weights: how the sums share the cost, as ε of one by itself; positive.
-        votes: the most ones in a ballot of each sum.
-        unit: what neighbours differ in.
+        weights: Shares of the sums in the cost, as ε of each by itself; positive.
+        votes: Most ones in a ballot of each sum.
+        unit: Unit in which neighbours differ.
 
     Returns:
-        ε of each as `BallotSum` takes it, in the recording unit.
+        The ε of each sum as `BallotSum` takes it, in the recording unit.
 
     Raises:
-        InvalidParametersError: a value out of range, or a δ that is no more than what the secure
-            sums spend of it.
+        InvalidParametersError: A value is out of range, or δ is at most what the secure sums spend
+            of it.
     """
     shares = _shares(weights, "votes", len(votes))
 
     def budgets(scale: float) -> tuple[float, ...]:
-        # Of one vote, so that a share is what the sum costs in this unit.
+        # Costs per vote, so that a share is the cost of the sum in this unit.
         worth = (BallotSum(1.0, most, 1).sensitivity(unit) / 2 for most in votes)
         return tuple(scale * share / each for share, each in zip(shares, worth, strict=True))
 
@@ -133,22 +133,21 @@ def check_delta(delta: float, phones: int) -> None:
     """Refuse a δ with which a phase may expose one of its phones and keep its word.
 
     Raises:
-        InvalidParametersError: δ is no probability, or 1/phones or more.
+        InvalidParametersError: δ is not a probability, or is 1/phones or more.
     """
     checks.probability("delta", delta)
     if delta * checks.whole("phones", phones) >= 1:
         raise InvalidParametersError(
             f"delta={delta:g}: must be below 1/phones = {1 / phones:g}, or everything about one of "
-            f"{phones} phones may come out"
+            f"{phones} phones may be revealed"
         )
 
 
 def _shares(weights: Sequence[float], others: str, count: int) -> list[float]:
-    """Weights that add up to 1."""
+    """Return weights scaled to add up to 1."""
     if not weights or len(weights) != count:
         raise InvalidParametersError(
-            f"weights: one for each of {others} is needed, of which there are {count}, not "
-            f"{len(weights)}"
+            f"weights: {others} need one each, {count} in all, but there are {len(weights)}"
         )
     each = [checks.positive("weight", weight) for weight in weights]
     return [weight / math.fsum(each) for weight in each]

@@ -1,7 +1,7 @@
 """Choices with the right probability, to the last of 128 bits.
 
-What is chosen here differs from the law that is named by a statistical distance below 2^-119: a
-probability is rounded down to a multiple of 2^-128, and at most 256 of them meet in one choice.
+A choice here differs from the named law by a statistical distance below 2^-119: a probability is
+rounded down to a multiple of 2^-128, and at most 256 of them meet in one choice.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from earshot_protocol.randomness import RandomBytes
 
 _BITS = 128
 _NOTHING = 90
-"""exp(−90) is below 2^-128."""
+"""Exponent from which exp(−x) counts as zero: exp(−90) is below 2^-128."""
 _CONTEXT = decimal.Context(prec=60)
 
 
 def grid_exp(rate: float, steps: int) -> int:
-    """⌊exp(−rate · steps) · 2^128⌋: a probability on the grid of 128 uniform bits.
+    """Return ⌊exp(−rate · steps) · 2^128⌋, a probability on the grid of 128 uniform bits.
 
     Args:
-        rate: such as ε, positive and finite.
-        steps: such as a difference of counts, at least 0.
+        rate: Rate such as ε, positive and finite.
+        steps: Number such as a difference of counts, at least 0.
 
     Raises:
-        InvalidParametersError: a rate that is not positive, or steps that are negative.
+        InvalidParametersError: The rate is not positive, or steps are negative.
     """
     rate, steps = checks.positive("rate", rate), checks.whole("steps", steps, 0)
     with decimal.localcontext(_CONTEXT):
@@ -36,22 +36,22 @@ def grid_exp(rate: float, steps: int) -> int:
 
 
 def bernoulli_exp(rate: float, steps: int, random: RandomBytes = os.urandom) -> bool:
-    """A coin that is true with probability exp(−rate · steps); with no steps always.
+    """Toss a coin that is true with probability exp(−rate · steps); with no steps always.
 
     Args:
-        rate: such as ε, positive and finite.
-        steps: such as a difference of counts, at least 0.
-        random: source of bytes; a seeded one belongs in simulations only.
+        rate: Rate such as ε, positive and finite.
+        steps: Number such as a difference of counts, at least 0.
+        random: Source of bytes; a seeded one belongs in simulations only.
     """
     return int.from_bytes(random(_BITS // 8)) < grid_exp(rate, steps)
 
 
 def uniform_below(limit: int, random: RandomBytes = os.urandom) -> int:
-    """Each of 0, …, limit − 1 with the same probability.
+    """Draw one of 0, …, limit − 1, each with the same probability.
 
     Args:
-        limit: at least 1.
-        random: source of bytes; a seeded one belongs in simulations only.
+        limit: Number of outcomes, at least 1.
+        random: Source of bytes; a seeded one belongs in simulations only.
     """
     bits = (checks.whole("limit", limit) - 1).bit_length()
     while True:  # each draw is below the limit with a probability above one half
@@ -61,11 +61,11 @@ def uniform_below(limit: int, random: RandomBytes = os.urandom) -> int:
 
 
 def geometric(mean: int, random: RandomBytes = os.urandom) -> int:
-    """How often something is done that is stopped each time with probability 1 / mean.
+    """Draw how often something is done that is stopped each time with probability 1 / mean.
 
     Args:
-        mean: at least 1.
-        random: source of bytes; a seeded one belongs in simulations only.
+        mean: Average number of times, at least 1.
+        random: Source of bytes; a seeded one belongs in simulations only.
 
     Returns:
         A number of at least 1.

@@ -1,10 +1,10 @@
-"""What releases cost together, worked out from their events: closed forms that a phone can afford.
+"""Joint costs of releases, computed from their events: closed forms that a phone can afford.
 
 Rényi differential privacy adds up over releases, also adaptive ones (Mironov, CSF 2017), and turns
 into (ε, δ) at the end, at the best of a fixed grid of orders. Two things are set apart before and
-added after: the δ of an approximate event, and what a real secure summation differs from an ideal
-one. For releases that are all purely private, adding up ε and δ or convolving their losses
-(`privacy.losses`) is the better answer, and is taken.
+added after: the δ of an approximate event, and the distance of a real secure summation from an
+ideal one. For releases that are all purely private, adding up ε and δ or convolving their losses
+(`privacy.losses`) gives less, and is taken.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from earshot_protocol.privacy.losses import LARGEST_LOSS, PureLosses, dominating
 
 
 def distance(event: Event) -> float:
-    """How far the real secure summation of an event is from an ideal one; 0 for local events."""
+    """Return how far an event's real secure summation is from an ideal one; 0 for local events."""
     match event:
         case DiscreteLaplaceSum() | SkellamSum():
             return summation_distance(event.statistical_security, event.computational_security)
@@ -41,11 +41,11 @@ def distance(event: Event) -> float:
 
 
 def composed_epsilon(events: Iterable[Event], delta: float) -> float:
-    """An ε such that all events together are (ε, δ)-differentially private.
+    """Return an ε such that all events together are (ε, δ)-differentially private.
 
     Args:
-        events: every release to be counted, against neighbours of the same unit.
-        delta: δ, from 0 (only what is purely private has an ε then) to 1.
+        events: Every release to be counted, against neighbours of the same unit.
+        delta: δ, from 0 (at which only pure releases have an ε) to 1.
 
     Returns:
         ε; infinite where nothing is known to hold at this δ.
@@ -58,15 +58,15 @@ def composed_epsilon(events: Iterable[Event], delta: float) -> float:
 
 @functools.lru_cache(maxsize=1024)
 def _epsilon(events: tuple[Event, ...], delta: float) -> float:
-    """Kept, because a phone asks for the same at every step, and so do a simulation's phones."""
+    """Return ε from a cache, as a phone asks at every step, and so do a simulation's phones."""
     return Composition(events).epsilon(delta)
 
 
 def composed_delta(events: Iterable[Event], epsilon: float) -> float:
-    """A δ such that all events together are (ε, δ)-differentially private.
+    """Return a δ such that all events together are (ε, δ)-differentially private.
 
     Args:
-        events: every release to be counted, against neighbours of the same unit.
+        events: Every release to be counted, against neighbours of the same unit.
         epsilon: ε, at least 0.
 
     Returns:
@@ -79,7 +79,7 @@ def composed_delta(events: Iterable[Event], epsilon: float) -> float:
 
 
 class Bound(NamedTuple):
-    """An ε, and how it comes about: `move` + ε of ideal sums at `ideal_delta`."""
+    """A bound on ε and its origin: `move` + ε of ideal sums at `ideal_delta`."""
 
     epsilon: float
     move: float
@@ -87,10 +87,10 @@ class Bound(NamedTuple):
 
 
 class Composition:
-    """All that some releases have lost, as a curve of (ε, δ).
+    """The privacy lost by some releases, as a curve of (ε, δ).
 
     Sums through a real summation are a distance d from ideal ones, for either of two neighbours.
-    Three bounds say what that adds, and the best is taken:
+    Three bounds say how much that adds, and the best is taken:
 
     1. each release has its own (ε, δ), and both add up: where all are pure;
     2. a real world is Σd from the ideal one, so δ grows by (1 + e^ε) Σd: where ε is small;
@@ -101,18 +101,18 @@ class Composition:
        so k sums move ε by k ln 1/τ and δ by Σ(d + F): where ε has grown large over many sums.
 
     Attributes:
-        counts: how often there is each event.
-        added_epsilon: the sum of all ε; infinite unless all are purely private.
-        added_delta: the sum of all δ at these, at most 1.
+        counts: Number of occurrences of each event.
+        added_epsilon: Sum of all ε; infinite unless all events are purely private.
+        added_delta: Sum of all δ at these ε, at most 1.
 
     Raises:
-        InvalidParametersError: a number of an event is out of range.
+        InvalidParametersError: A number of an event is out of range.
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
         self.counts = Counter(events)
         self._curve = np.zeros(len(ORDERS))
-        with np.errstate(over="ignore"):  # what is beyond all numbers is infinite
+        with np.errstate(over="ignore"):  # a sum that overflows is infinite
             for event, count in self.counts.items():
                 self._curve += count * _shared_curve(event)
         self.added_epsilon = self._total(_pure_epsilon)
@@ -121,18 +121,18 @@ class Composition:
         self._approximate = self._total(_approximate_delta)
 
     def epsilon(self, delta: float) -> float:
-        """ε at a δ from 0 to 1; infinite where nothing is known to hold.
+        """Return ε at a δ from 0 to 1; infinite where nothing is known to hold.
 
         Raises:
-            InvalidParametersError: another δ.
+            InvalidParametersError: δ is out of range.
         """
         return self.best(delta).epsilon
 
     def best(self, delta: float) -> Bound:
-        """The best of the three bounds at a δ from 0 to 1.
+        """Return the best of the three bounds at a δ from 0 to 1.
 
         Raises:
-            InvalidParametersError: another δ.
+            InvalidParametersError: δ is out of range.
         """
         checks.share("delta", delta)
         left = delta - self._approximate
@@ -144,10 +144,10 @@ class Composition:
         return min(bounds)
 
     def delta(self, epsilon: float) -> float:
-        """δ at an ε of at least 0; at most 1.
+        """Return δ at an ε of at least 0; at most 1.
 
         Raises:
-            InvalidParametersError: another ε.
+            InvalidParametersError: ε is out of range.
         """
         checks.between("epsilon", epsilon, 0)
         # A smaller ε implies a larger one, and costs less where real sums are most of δ.
@@ -160,7 +160,7 @@ class Composition:
         return min(1.0, by_addition, self._approximate + min(extra))
 
     def ideal_epsilon(self, delta: float) -> float:
-        """ε at this δ if every sum were ideal (Canonne, Kamath and Steinke 2020, Prop. 12)."""
+        """Return ε at this δ for ideal sums (Canonne, Kamath and Steinke 2020, Prop. 12)."""
         if delta < 0:
             return math.inf
         if delta >= 1:
@@ -175,7 +175,7 @@ class Composition:
         return max(0.0, float(np.min(renyi_epsilons(self._curve, ORDERS, delta))))
 
     def ideal_delta(self, epsilon: float) -> float:
-        """δ at this ε if every sum were ideal (the same, solved for δ)."""
+        """Return δ at this ε for ideal sums (the same, solved for δ)."""
         if epsilon >= self.added_epsilon:
             return 0.0
         with np.errstate(over="ignore"):
@@ -186,7 +186,7 @@ class Composition:
 
     @functools.cached_property
     def _losses(self) -> PureLosses | None:
-        """Worked out where it is needed, for it takes some milliseconds."""
+        """Losses of the releases, computed on demand: they take milliseconds; None if too large."""
         if self.added_epsilon > LARGEST_LOSS:
             return None
         each = ((dominating(event), count) for event, count in self.counts.items())
@@ -196,7 +196,7 @@ class Composition:
         return math.fsum(count * what(event) for event, count in self.counts.items())
 
     def _beside_sums(self, delta: float) -> Bound:
-        """The smallest ε whose δ, (1 + e^ε) Σd included, is no more than this one (bound 2).
+        """Return the smallest ε whose δ, (1 + e^ε) Σd included, is at most this one (bound 2).
 
         ε rises step by step to the first that is enough. Each step reckons with a little more than
         it must, so the last one errs on the safe side.
@@ -211,7 +211,7 @@ class Composition:
         return Bound(math.inf, 0.0, 0.0)
 
     def _sums_delta(self, epsilon: float) -> float:
-        """What real sums add to δ by bound 2.
+        """Return how much real sums add to δ by bound 2.
 
         Pr[real] ≤ Pr[ideal] + d ≤ e^ε Pr'[ideal] + δ + d ≤ e^ε (Pr'[real] + d) + δ + d.
         """
@@ -219,7 +219,7 @@ class Composition:
 
     @functools.cached_property
     def _set_apart(self) -> tuple[tuple[float, float], ...]:
-        """Some moves of ε by bound 3, and what real sums add to δ for each."""
+        """Some moves of ε by bound 3, and how much real sums add to δ for each."""
         sums = {event: count for event, count in self.counts.items() if distance(event)}
         moves = np.geomspace(1e-6, 1.0, 49) if sums else np.empty(0)
         less = -np.expm1(-moves / max(1, sum(sums.values())))
@@ -233,12 +233,12 @@ class Composition:
 
 _ABOVE = 1 + 1e-9
 _LITTLE = 1e-4
-"""Of δ, that is not worth looking for a better bound."""
+"""Share of δ that is not worth looking for a better bound."""
 _LARGEST_NUMBER_OF_STEPS = 100
 
 
 def _capped(distances: float, epsilon: float) -> float:
-    """(1 + e^ε) · distances, at most 1."""
+    """Return (1 + e^ε) · distances, at most 1."""
     if distances == 0:
         return 0.0
     return math.exp(min(0.0, float(np.logaddexp(0.0, epsilon)) + math.log(distances)))
@@ -246,14 +246,14 @@ def _capped(distances: float, epsilon: float) -> float:
 
 @functools.lru_cache(maxsize=1024)
 def _shared_curve(event: Event) -> Curve:
-    """`renyi` on the grid; policies ask for the same few events again and again."""
+    """Return `renyi` on the grid, cached; policies ask for the same few events again and again."""
     curve = renyi(event)
     curve.setflags(write=False)
     return curve
 
 
 def _pure_epsilon(event: Event) -> float:
-    """ε of an event by itself at its own δ, infinite for what is never pure."""
+    """Return ε of an event by itself at its own δ, infinite for one that is never pure."""
     match event:
         case Pure() | BoundedRange():
             return event.times * event.epsilon
@@ -266,7 +266,7 @@ def _pure_epsilon(event: Event) -> float:
 
 
 def _pure_delta(event: Event) -> float:
-    """δ of an event by itself at its own ε."""
+    """Return δ of an event by itself at its own ε."""
     return _approximate_delta(event) + _capped(distance(event), _pure_epsilon(event))
 
 

@@ -1,4 +1,4 @@
-"""From one notion of privacy to another: ρ-zCDP, sums through a secure summation, (ε, δ)."""
+"""Conversions between notions of privacy: ρ-zCDP, sums through a secure summation, (ε, δ)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from earshot_protocol import checks
 def summation_distance(
     statistical_security: float = 40, computational_security: float = 128
 ) -> float:
-    """How far a secure summation is from an ideal one: 2 · 2^-σ + 2^-λ.
+    """Return the distance of a secure summation from an ideal one: 2 · 2^-σ + 2^-λ.
 
     Two conditions on its graph can fail for privacy, secrecy and connection (see
     `secure_sum.parameters`), and each spends its own 2^-σ: the ν1(σ) of the thesis's Theorem 8.2.
@@ -29,7 +29,7 @@ def summation_distance(
 def secure_sum_delta(
     epsilon: float, statistical_security: float = 40, computational_security: float = 128
 ) -> float:
-    """δ = (1 + e^ε)(2 · 2^-σ + 2^-λ) of an ε-DP release through the secure sum, at most 1.
+    """Return δ = (1 + e^ε)(2 · 2^-σ + 2^-λ), at most 1, of an ε-DP release through the secure sum.
 
     Thesis Theorem 8.2, with `summation_distance` for its ν1(σ) + ν2(λ).
 
@@ -45,9 +45,10 @@ def secure_sum_delta(
 def renyi_epsilons(
     divergences: npt.NDArray[np.float64], orders: npt.NDArray[np.float64], delta: float
 ) -> npt.NDArray[np.float64]:
-    """ε of each order: D + ln(1 − 1/α) − (ln δ + ln α) / (α − 1).
+    """Return ε of each order: D + ln(1 − 1/α) − (ln δ + ln α) / (α − 1).
 
-    The best of them holds (Canonne, Kamath and Steinke, NeurIPS 2020, Proposition 12).
+    Every one of them holds, also the best (Canonne, Kamath and Steinke, NeurIPS 2020, Proposition
+    12).
 
     Args:
         divergences: D, of shape (…, orders).
@@ -55,7 +56,7 @@ def renyi_epsilons(
         delta: δ, above 0.
 
     Returns:
-        Of the shape of the divergences; what is below 0 means 0.
+        Array of the shape of the divergences; a value below 0 means 0.
     """
     conversion = np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
     found: npt.NDArray[np.float64] = divergences + conversion
@@ -63,11 +64,11 @@ def renyi_epsilons(
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
-    """A δ such that ρ-zCDP implies (ε, δ)-DP.
+    """Return a δ such that ρ-zCDP implies (ε, δ)-DP.
 
-    The infimum over α > 1 of exp((α − 1)(αρ − ε)) / (α − 1) · (1 − 1/α)^α (Canonne, Kamath and
-    Steinke, NeurIPS 2020, Corollary 13). Every α gives a valid bound; bisection on the derivative
-    of its logarithm, which grows with α, finds the best.
+    It is the infimum over α > 1 of exp((α − 1)(αρ − ε)) / (α − 1) · (1 − 1/α)^α (Canonne, Kamath
+    and Steinke, NeurIPS 2020, Corollary 13). Every α gives a valid bound; bisection on the
+    derivative of its logarithm, which grows with α, finds the best.
     """
     low, high = 1.0, (epsilon + 1) / (2 * rho) + 2
     for _ in range(50):
@@ -82,10 +83,10 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
 @functools.lru_cache(maxsize=256)
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """The smallest ε such that ρ-zCDP implies (ε, δ)-DP by `zcdp_delta`.
+    """Return the smallest ε such that ρ-zCDP implies (ε, δ)-DP by `zcdp_delta`.
 
     Raises:
-        InvalidParametersError: ρ is not positive, or δ not between 0 and 1.
+        InvalidParametersError: ρ is not positive, or δ is not between 0 and 1.
     """
     checks.positive("rho", rho)
     checks.probability("delta", delta)
@@ -99,10 +100,10 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 @functools.lru_cache(maxsize=256)
 def zcdp_rho(epsilon: float, delta: float) -> float:
-    """The largest ρ such that ρ-zCDP implies (ε, δ)-DP by `zcdp_delta`.
+    """Return the largest ρ such that ρ-zCDP implies (ε, δ)-DP by `zcdp_delta`.
 
     Raises:
-        InvalidParametersError: ε is not positive, or δ not between 0 and 1.
+        InvalidParametersError: ε is not positive, or δ is not between 0 and 1.
     """
     checks.positive("epsilon", epsilon)
     checks.probability("delta", delta)

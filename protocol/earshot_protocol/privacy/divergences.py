@@ -1,4 +1,4 @@
-"""How far apart neighbours' releases are: Rényi divergences of events, in closed form."""
+"""Rényi divergences between neighbours' releases, in closed form for every event."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ Curve = npt.NDArray[np.float64]
 
 
 ORDERS = np.unique(np.concatenate([1 + np.geomspace(1e-6, 1e10, 700), np.arange(2, 65)]))
-"""The orders α > 1 at which Rényi divergences are composed: they leave at most 0.1 % to a better
-one, for costs from 10⁻⁷ to 10⁷."""
+"""Orders α > 1 at which Rényi divergences are composed: a better order gains at most 0.1 %, for
+costs from 10⁻⁷ to 10⁷."""
 ORDERS.setflags(write=False)
 
 
 def renyi(event: Event, orders: Curve = ORDERS) -> Curve:
-    """Rényi divergence between what neighbours release, through an ideal summation.
+    """Return the Rényi divergence between neighbours' releases, through an ideal summation.
 
     Args:
-        event: one release.
+        event: Event of one release.
         orders: α, each above 1.
 
     Returns:
-        The divergence of each order, or a bound; of an `Approximate` event what remains once its
-        δ is set apart.
+        The divergence of each order, or a bound; for an `Approximate` event, the rest once its δ is
+        set apart.
 
     Raises:
-        InvalidParametersError: a number of the event is out of range.
+        InvalidParametersError: A number of the event is out of range.
     """
-    # Numbers are a server's word: what leaves the range of floats on the way is no bound at all.
+    # Numbers come from a server: one that leaves the range of floats on the way bounds nothing.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         return np.nan_to_num(_divergence(event, orders), nan=math.inf, posinf=math.inf)
 
@@ -84,16 +84,17 @@ def _times(event: Pure | BoundedRange) -> int:
 
 
 def _randomized_response(epsilon: float, orders: Curve) -> Curve:
-    """The worst of all ε-private releases: randomized response (Kairouz, Oh and Viswanath 2015).
+    """Return the divergence of randomized response, the worst of all ε-private releases.
 
-    Its divergence is Proposition 3.3 of Bun and Steinke (TCC 2016) before they simplify it. It has
-    the likelihood ratios of discrete Laplace noise of scale 1/ε against a shift by one.
+    That it is the worst is due to Kairouz, Oh and Viswanath (2015). Its divergence is Proposition
+    3.3 of Bun and Steinke (TCC 2016) before they simplify it. It has the likelihood ratios of
+    discrete Laplace noise of scale 1/ε against a shift by one.
     """
     return _discrete_laplace(epsilon, 1.0, orders)
 
 
 def _discrete_laplace(decay: float, shift: float, orders: Curve) -> Curve:
-    """Rényi divergence of discrete Laplace noise against itself, moved by `shift`.
+    """Return the Rényi divergence of discrete Laplace noise against itself, moved by `shift`.
 
     Noise k has probability ∝ exp(−decay · |k|). Summing the geometric series left of both centres,
     between them and right of both gives, with x = decay · shift,
@@ -103,8 +104,8 @@ def _discrete_laplace(decay: float, shift: float, orders: Curve) -> Curve:
 
     That is a moment E[W^shift] of some W > 0, so its logarithm is convex in the shift (Hölder) and
     0 at 0: it grows faster than in proportion. Entries have independent noise, so divergences add
-    up over them, and of all ways to spread an L1 distance over entries, putting all of it on one
-    is worst. The formula also bounds any smaller distance, whole or not.
+    up over them, and of all ways to spread an L1 distance over entries, putting all of it on one is
+    worst. The formula also bounds any smaller distance, whole or not.
     """
     if decay == 0 or shift == 0:
         return np.zeros(len(orders))
@@ -115,16 +116,16 @@ def _discrete_laplace(decay: float, shift: float, orders: Curve) -> Curve:
         rise, fall = (orders - 1) * decay * shift, -orders * decay * shift
         large = np.logaddexp(np.log(up) + rise, np.log(down) + fall)
         small = np.log1p(up * np.expm1(rise) + down * np.expm1(fall))
-    # Of the two ways to write it, one overflows and the other cancels.
+    # One of the two ways to write it overflows, the other cancels.
     return np.where(rise > 1, large, small) / (orders - 1)
 
 
 def _skellam(event: SkellamSum, orders: Curve) -> Curve:
-    """Agarwal, Kairouz and Liu (NeurIPS 2021), Theorem 3.5, for noise of variance μ.
+    """Bound the divergence of noise of variance μ by Agarwal et al. (NeurIPS 2021), Theorem 3.5.
 
-    D ≤ αΔ₂²/2μ + min(((2α − 1)Δ₂² + 6Δ₁)/4μ², 3Δ₁/2μ) at whole orders; between them (α − 1)D is
-    convex in α (van Erven and Harremoës 2014, Corollary 2), so chords bound it. Both distances may
-    be bounds that are not whole: the formula grows with either.
+    D ≤ αΔ₂²/2μ + min(((2α − 1)Δ₂² + 6Δ₁)/4μ², 3Δ₁/2μ) at whole orders (Agarwal, Kairouz and Liu);
+    between them (α − 1)D is convex in α (van Erven and Harremoës 2014, Corollary 2), so chords
+    bound it. Both distances may be bounds that are not whole: the formula grows with either.
     """
     variance = np.float64(checks.positive("variance", event.variance))
     l1 = checks.between("l1", event.l1, 0)
@@ -144,10 +145,10 @@ def _skellam(event: SkellamSum, orders: Curve) -> Curve:
 
 
 def _selected_runs(event: SelectedRuns, orders: Curve) -> Curve:
-    """Papernot and Steinke (ICLR 2022), Theorem 2, for η = 1 and runs that are ρ-zCDP.
+    """Bound the divergence by Papernot and Steinke (ICLR 2022), Theorem 2: η = 1, ρ-zCDP runs.
 
-    With m runs in the mean, D ≤ αρ + ln(m) / (α − 1) + 2(β − 1)ρ + 2 ln(m) / β for every β ≥ 1. As
-    D grows with α, a bound at a larger order is one at a smaller, too: the best of those is taken.
+    With m runs on average, D ≤ αρ + ln(m) / (α − 1) + 2(β − 1)ρ + 2 ln(m) / β for every β ≥ 1. As D
+    grows with α, a bound at a larger order is one at a smaller, too: the best of those is taken.
     """
     rho = checks.between("rho", event.rho, 0)
     logarithm = math.log(checks.whole("mean", event.mean))
@@ -162,15 +163,15 @@ def _selected_runs(event: SelectedRuns, orders: Curve) -> Curve:
 
 
 def _known(event: RenyiCurve, orders: Curve) -> Curve:
-    """A divergence grows with its order, so that of any larger order is a bound, too."""
+    """Bound the divergence at each order by that of any larger known order, as it grows with it."""
     known = np.asarray(event.orders, dtype=np.float64)
     divergences = np.asarray(event.divergences, dtype=np.float64)
     if not (
         len(known) and np.isfinite(known).all() and known[0] > 1 and (np.diff(known) > 0).all()
     ):
-        raise InvalidParametersError("orders: must be finite, above 1 and ascending, one at least")
+        raise InvalidParametersError("orders: must be at least one, finite, above 1, ascending")
     if len(divergences) != len(known) or not (divergences >= 0).all():
-        raise InvalidParametersError("divergences: must be numbers of at least 0, one an order")
+        raise InvalidParametersError("divergences: must be one per order, each at least 0")
     least = np.append(np.minimum.accumulate(divergences[::-1])[::-1], math.inf)
     bounds: Curve = least[np.searchsorted(known, orders, side="left")]
     return bounds

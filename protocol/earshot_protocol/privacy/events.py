@@ -1,8 +1,8 @@
-"""What a private release was, kept so that any accountant can compose it later.
+"""Events: records of private releases that any accountant can compose later.
 
 An event is a plain value, without behaviour, as in Google's dp-accounting: a single (ε, δ) does not
 say what happened, and adding those up is the loosest of all compositions. It holds for one unit:
-what neighbours differ in is part of its sensitivity.
+the difference between neighbours is part of its sensitivity.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import msgspec
 
 
 class _Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="event"):
-    """What happened, for neighbours that differ in one unit."""
+    """Record of a release, for neighbours that differ in one unit."""
 
 
 class Pure(_Event, frozen=True, tag="pure"):
-    """Something ε-differentially private of which nothing else is known.
+    """An ε-differentially private release of which nothing else is known.
 
     Attributes:
         epsilon: ε.
-        times: how often, one release after the other.
+        times: Number of such releases, one after the other.
     """
 
     epsilon: float
@@ -33,7 +33,7 @@ class BoundedRange(_Event, frozen=True, tag="bounded-range"):
 
     Attributes:
         epsilon: ε.
-        times: how often, one release after the other.
+        times: Number of such releases, one after the other.
     """
 
     epsilon: float
@@ -41,7 +41,7 @@ class BoundedRange(_Event, frozen=True, tag="bounded-range"):
 
 
 class ZeroConcentrated(_Event, frozen=True, tag="zcdp"):
-    """Something ρ-zCDP, such as discrete Gaussian noise (Bun and Steinke, TCC 2016).
+    """A ρ-zCDP release, such as discrete Gaussian noise (Bun and Steinke, TCC 2016).
 
     Attributes:
         rho: ρ.
@@ -57,7 +57,7 @@ class SelectedRuns(_Event, frozen=True, tag="selected-runs"):
 
     Attributes:
         rho: ρ of one run, its score included.
-        mean: of the number of runs.
+        mean: Average number of runs.
     """
 
     rho: float
@@ -68,7 +68,7 @@ class DiscreteLaplaceSum(_Event, frozen=True, tag="discrete-laplace-sum"):
     """Discrete Laplace noise on a sum that a secure summation reveals.
 
     Attributes:
-        scale: of the noise on every entry.
+        scale: Scale of the noise on every entry.
         sensitivity: L1 distance between sums of neighbours.
         statistical_security: σ of the summation, in bits.
         computational_security: λ of the summation, in bits.
@@ -86,7 +86,7 @@ class SkellamSum(_Event, frozen=True, tag="skellam-sum"):
     Agarwal, Kairouz and Liu (NeurIPS 2021) bound its Rényi differential privacy.
 
     Attributes:
-        variance: of the noise on every entry.
+        variance: Variance of the noise on every entry.
         l1: L1 distance between sums of neighbours.
         l2: L2 distance between sums of neighbours.
         statistical_security: σ of the summation, in bits.
@@ -101,14 +101,14 @@ class SkellamSum(_Event, frozen=True, tag="skellam-sum"):
 
 
 class RenyiCurve(_Event, frozen=True, tag="renyi-curve"):
-    """Something whose Rényi divergences are known at some orders, such as the votes of a curator.
+    """A release whose Rényi divergences are known at some orders, such as the votes of a curator.
 
     Between two orders, the divergence at the larger one holds; beyond the largest, nothing is
     known.
 
     Attributes:
         orders: α, ascending, each above 1.
-        divergences: one for each order, of whichever neighbour comes first.
+        divergences: Divergence at each order, whichever neighbour comes first.
     """
 
     orders: tuple[float, ...]
@@ -116,7 +116,7 @@ class RenyiCurve(_Event, frozen=True, tag="renyi-curve"):
 
 
 class Approximate(_Event, frozen=True, tag="approximate"):
-    """Something (ε, δ)-differentially private of which nothing else is known.
+    """An (ε, δ)-differentially private release of which nothing else is known.
 
     Attributes:
         epsilon: ε.

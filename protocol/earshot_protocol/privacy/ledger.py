@@ -1,9 +1,10 @@
-"""What a phone has released, ever: append-only, and chained so that no entry can change unseen.
+"""The ledger of everything that a phone has ever released: append-only and chained by hashes.
 
-Each entry keeps the event that a release was, for whoever composes them, beside the (ε, δ) that its
-user was shown, the day, and the SHA-256 of the entry before it, as encoded. The caller stores new
-entries before the answer leaves, so that a crash can waste budget but never overspend it. A chain
-cannot tell that its newest entries are missing; whoever stores it guards its length.
+Each entry keeps the event of a release, from which costs are composed, beside the (ε, δ) that its
+user was shown, the day, and the SHA-256 of the entry before it, as encoded. No entry can change
+unseen. The caller stores new entries before the answer leaves, so that a crash can waste budget but
+never overspend it. A chain cannot tell that its newest entries are missing; the store guards its
+length.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from earshot_protocol.privacy.mechanisms import Cost, Unit
 
 PHASE_BYTES = 16
 GENESIS = bytes(32)
-"""What the first entry names as its predecessor."""
+"""Hash that the first entry names as its predecessor."""
 YEAR = timedelta(days=366)
-"""For so long a release counts against a yearly budget, the day on which it was made included."""
+"""Time for which a release counts against a yearly budget, the day of the release included."""
 
 
 class DamagedLedgerError(LocalError):
@@ -47,7 +48,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     @property
     def expense(self) -> Expense:
-        """The release with its event; of an entry that has none, nothing is known but (ε, δ)."""
+        """The release with its event; only (ε, δ) is known where an entry has no event."""
         known = self.event or Approximate(self.release.epsilon, self.release.delta)
         return Expense(self.release, known)
 
@@ -60,10 +61,10 @@ class Ledger:
     """Every release of a phone, in order.
 
     Args:
-        entries: encoded entries, oldest first, as `append` returned them.
+        entries: Encoded entries, oldest first, as `append` returned them.
 
     Raises:
-        DamagedLedgerError: an entry does not decode, or does not follow the one before it.
+        DamagedLedgerError: An entry does not decode, or does not follow the one before it.
     """
 
     def __init__(self, entries: Iterable[bytes] = ()) -> None:
@@ -80,21 +81,21 @@ class Ledger:
 
     @property
     def events(self) -> tuple[tuple[Unit, Event], ...]:
-        """The unit and the event of every release, oldest first."""
+        """Unit and event of every release, oldest first."""
         return tuple((entry.release.unit, entry.expense.event) for entry in self._entries)
 
     def expenses_of(
         self, unit: Unit, *, phase: bytes | None = None, today: date | None = None
     ) -> tuple[Expense, ...]:
-        """What was spent in one unit, oldest first: in a phase, in a year, or ever.
+        """Return what was spent in one unit, oldest first: in a phase, in a year, or ever.
 
         An entry without a day counts as if it was made today, and so does one of a day to come. No
         entry counts as older than those before it. So a clock that is set back frees nothing.
 
         Args:
-            unit: in which releases are counted.
-            phase: only what was released in this one.
-            today: only what was released in the year that ends with this day, UTC.
+            unit: Unit in which releases are counted.
+            phase: Phase of the releases; None for all phases.
+            today: Last day, in UTC, of the year of the releases; None for releases of all years.
         """
         spent, latest = [], date.min
         for entry in self._entries:
@@ -105,27 +106,27 @@ class Ledger:
         return tuple(spent)
 
     def releases_in(self, phase: bytes) -> tuple[Release, ...]:
-        """The releases of one phase, oldest first."""
+        """Return the releases of one phase, oldest first."""
         return tuple(entry.release for entry in self._entries if entry.phase == phase)
 
     def append(
         self, phase: bytes, expenses: Iterable[Expense], day: date | None
     ) -> tuple[bytes, ...]:
-        """Record what is about to be released; store the result before anything leaves the phone.
+        """Record upcoming releases; store the result before anything leaves the phone.
 
         If storing fails, throw this ledger away and read it again from the store.
 
         Args:
-            phase: identifier of the phase, 16 bytes.
-            expenses: what its steps cost in each unit.
-            day: today, in UTC; None if nobody knows.
+            phase: Identifier of the phase, 16 bytes.
+            expenses: Costs of the phase's steps in each unit.
+            day: Present day, in UTC; None if it is unknown.
 
         Returns:
             The encoded new entries, oldest first.
 
         Raises:
-            InvalidInputError: no releases, or one whose ε or δ is not a cost.
-            WrongStateError: one of these steps of this phase is recorded already; a step is
+            InvalidInputError: There are no releases, or the ε or δ of one is not a cost.
+            WrongStateError: One of these steps of this phase is recorded already; a step is
                 released once.
         """
         expenses = tuple(expenses)
@@ -139,11 +140,11 @@ class Ledger:
         return tuple(encoded)
 
     def spent(self) -> dict[Unit, Cost]:
-        """What all releases cost together, per unit (basic composition, thesis Theorem 8.3)."""
+        """Return the cost of all releases, per unit (basic composition, thesis Theorem 8.3)."""
         return total(self.releases)
 
     def export(self) -> list[dict[str, Any]]:
-        """The ledger for its user to read: one plain dictionary per release, oldest first."""
+        """Return the ledger for its user: one plain dictionary per release, oldest first."""
         return [
             {
                 "number": number,
@@ -163,14 +164,14 @@ class Ledger:
         """Refuse to release a step of a phase twice.
 
         Raises:
-            WrongStateError: one of these steps of this phase is recorded already.
+            WrongStateError: One of these steps of this phase is recorded already.
         """
         recorded = {release.step for release in self.releases_in(phase)}
         repeated = recorded.intersection(steps)
         if repeated:
             raise WrongStateError(
-                f"{', '.join(sorted(repeated))} of phase {phase.hex()} was released already; a "
-                "step is released once"
+                f"{', '.join(sorted(repeated))} of phase {phase.hex()} has been released already; "
+                "a step is released once"
             )
 
     def _check_new(self, phase: bytes, releases: tuple[Release, ...]) -> None:
@@ -183,14 +184,14 @@ class Ledger:
         for release in releases:
             if not _is_cost(release):
                 raise InvalidInputError(
-                    f"ε={release.epsilon}, δ={release.delta} of {release.step!r}: ε is at least 0 "
-                    "and δ between 0 and 1"
+                    f"ε={release.epsilon}, δ={release.delta} of {release.step!r}: ε must be at "
+                    "least 0 and δ between 0 and 1"
                 )
         self.check_unreleased(phase, {release.step for release in releases})
 
 
 def intact(entries: Iterable[bytes]) -> int:
-    """How many entries, from the oldest, are what was written: each follows the one before it."""
+    """Count the entries, from the oldest, that are as written: each follows the one before it."""
     head, count = GENESIS, 0
     for encoded in entries:
         try:
@@ -212,12 +213,12 @@ def _decode(number: int, encoded: bytes, previous: bytes) -> Entry:
             "altered, reordered, inserted or cut out"
         )
     if not _is_cost(entry.release):
-        raise DamagedLedgerError(f"entry {number} of the ledger holds no cost: {entry.release}")
+        raise DamagedLedgerError(f"entry {number} of the ledger is not a cost: {entry.release}")
     return entry
 
 
 def _is_cost(release: Release) -> bool:
-    # Not-a-number fails these comparisons too; an infinite ε is a cost, of a release without noise.
+    # Not-a-number fails these comparisons too; a release without noise costs an infinite ε.
     return release.epsilon >= 0 and 0 <= release.delta <= 1
 
 

@@ -1,7 +1,7 @@
 """Mechanisms that a phone applies to its own recordings, before anything leaves it.
 
 Neighbours in the recording unit differ in one recording of the phone. In the phone unit such a
-release costs as much as group privacy bounds (Dwork and Roth 2014, Theorem 2.2). That bound says
+release costs as much as group privacy allows (Dwork and Roth 2014, Theorem 2.2). That bound says
 little above ε ≈ 10: it is vacuous for all but a handful of recordings.
 """
 
@@ -31,10 +31,10 @@ class LaplaceLloyd:
     Attributes:
         epsilon: ε of all iterations together, by sequential composition of their noisy sums and
             counts and parallel composition over clusters.
-        recordings: the most recordings a phone clusters.
+        recordings: Most recordings that a phone clusters.
 
     Raises:
-        InvalidParametersError: a value that is not positive, or a count that is not whole.
+        InvalidParametersError: A value is not positive, or a count is not whole.
     """
 
     epsilon: float
@@ -46,11 +46,11 @@ class LaplaceLloyd:
         checks.whole("recordings", self.recordings)
 
     def event(self, unit: Unit) -> Pure:
-        """Pure ε, as `cost` says."""
+        """Return a pure event with the ε of `cost`."""
         return Pure(self.cost(unit).epsilon)
 
     def cost(self, unit: Unit) -> Cost:
-        """(ε, 0) per recording; per phone (recordings · ε, 0)."""
+        """Return (ε, 0) per recording, and (recordings · ε, 0) per phone."""
         return Cost(self.epsilon * _group(unit, self.recordings), 0.0)
 
 
@@ -61,10 +61,10 @@ class GaussianLloyd:
     Attributes:
         epsilon: ε of all iterations together, at `delta`.
         delta: δ, between 0 and 1.
-        recordings: the most recordings a phone clusters.
+        recordings: Most recordings that a phone clusters.
 
     Raises:
-        InvalidParametersError: a value out of range, or a count that is not whole.
+        InvalidParametersError: A value is out of range, or a count is not whole.
     """
 
     epsilon: float
@@ -79,25 +79,25 @@ class GaussianLloyd:
 
     @property
     def rho(self) -> float:
-        """The largest ρ whose ρ-zCDP implies (ε, δ), see `zcdp_rho`."""
+        """Largest ρ whose ρ-zCDP implies (ε, δ), see `zcdp_rho`."""
         return zcdp_rho(self.epsilon, self.delta)
 
     def event(self, unit: Unit) -> ZeroConcentrated:
-        """ρ-zCDP per recording; (recordings² · ρ)-zCDP per phone.
+        """Return ρ-zCDP per recording, and (recordings² · ρ)-zCDP per phone.
 
         Group privacy of zCDP is Proposition 27 of Bun and Steinke (TCC 2016).
         """
         return ZeroConcentrated(self.rho * _group(unit, self.recordings) ** 2)
 
     def cost(self, unit: Unit) -> Cost:
-        """(ε, δ) per recording; per phone the ε of its event at the same δ."""
+        """Return (ε, δ) per recording, and per phone the ε of its event at the same δ."""
         if unit is Unit.RECORDING:
             return Cost(self.epsilon, self.delta)
         return Cost(zcdp_epsilon(self.event(unit).rho, self.delta), self.delta)
 
 
 QUALITY_SHARE = 0.25
-"""Of the budget of each of several runs: what its score takes."""
+"""Share of each run's budget that its score takes, where there are several runs."""
 
 
 @dataclass(frozen=True)
@@ -116,11 +116,11 @@ class BestLaplaceLloyd:
 
     Attributes:
         epsilon: ε of the release, 3ε₀.
-        recordings: the most recordings a phone clusters.
-        runs: the mean number of runs, at least 2.
+        recordings: Most recordings that a phone clusters.
+        runs: Average number of runs, at least 2.
 
     Raises:
-        InvalidParametersError: a value that is not positive, or a count that is not whole.
+        InvalidParametersError: A value is not positive, or a count is not whole.
     """
 
     epsilon: float
@@ -134,7 +134,7 @@ class BestLaplaceLloyd:
 
     @property
     def name(self) -> str:
-        """What is repeated, and how often in the mean."""
+        """Name of the repeated mechanism, with the average number of runs."""
         return f"{LaplaceLloyd.name}, the best of {self.runs} runs in the mean"
 
     @property
@@ -143,15 +143,15 @@ class BestLaplaceLloyd:
         return LaplaceLloyd((1 - QUALITY_SHARE) * self.epsilon / 3, self.recordings)
 
     def quality_noise(self, sensitivity: int, random: RandomBytes = os.urandom) -> int:
-        """Noise for one run's score, which a recording moves by `sensitivity` at most."""
+        """Draw noise for one run's score, which a recording moves by at most `sensitivity`."""
         return int(discrete_laplace(3 * sensitivity / (QUALITY_SHARE * self.epsilon), 1, random)[0])
 
     def event(self, unit: Unit) -> Pure:
-        """Pure ε, as `cost` says."""
+        """Return a pure event with the ε of `cost`."""
         return Pure(self.cost(unit).epsilon)
 
     def cost(self, unit: Unit) -> Cost:
-        """(ε, 0) per recording; per phone (recordings · ε, 0)."""
+        """Return (ε, 0) per recording, and (recordings · ε, 0) per phone."""
         return Cost(self.epsilon * _group(unit, self.recordings), 0.0)
 
 
@@ -159,16 +159,17 @@ class BestLaplaceLloyd:
 class BestGaussianLloyd:
     """The best of several runs of spherical DPLloyd by a private score.
 
-    As `BestLaplaceLloyd`, for runs that are ρ-zCDP (Papernot and Steinke, ICLR 2022, Theorem 2).
+    It is like `BestLaplaceLloyd`, for runs that are ρ-zCDP (Papernot and Steinke, ICLR 2022,
+    Theorem 2).
 
     Attributes:
         epsilon: ε of the release, at `delta`.
         delta: δ, between 0 and 1.
-        recordings: the most recordings a phone clusters.
-        runs: the mean number of runs, at least 2.
+        recordings: Most recordings that a phone clusters.
+        runs: Average number of runs, at least 2.
 
     Raises:
-        InvalidParametersError: a value out of range, or a count that is not whole.
+        InvalidParametersError: A value is out of range, or a count is not whole.
     """
 
     epsilon: float
@@ -184,12 +185,12 @@ class BestGaussianLloyd:
 
     @property
     def name(self) -> str:
-        """What is repeated, and how often in the mean."""
+        """Name of the repeated mechanism, with the average number of runs."""
         return f"{GaussianLloyd.name}, the best of {self.runs} runs in the mean"
 
     @property
     def rho(self) -> float:
-        """The largest ρ of one run for which the best of them is (ε, δ)-DP."""
+        """Largest ρ of one run for which the best of them is (ε, δ)-DP."""
         return _rho_of_runs(self.epsilon, self.delta, self.runs)
 
     @property
@@ -199,16 +200,16 @@ class BestGaussianLloyd:
         return GaussianLloyd(zcdp_epsilon(rho, self.delta), self.delta, self.recordings)
 
     def quality_noise(self, sensitivity: int, random: RandomBytes = os.urandom) -> int:
-        """Noise for one run's score, which a recording moves by `sensitivity` at most."""
+        """Draw noise for one run's score, which a recording moves by at most `sensitivity`."""
         sigma = sensitivity / math.sqrt(2 * QUALITY_SHARE * self.rho)
         return int(discrete_gaussian(sigma, 1, random)[0])
 
     def event(self, unit: Unit) -> SelectedRuns:
-        """As many runs of `rho` per recording, and (recordings² · rho) per phone."""
+        """Return runs of `rho` per recording, and runs of (recordings² · rho) per phone."""
         return SelectedRuns(self.rho * _group(unit, self.recordings) ** 2, self.runs)
 
     def cost(self, unit: Unit) -> Cost:
-        """(ε, δ) per recording; per phone the ε of its event at the same δ."""
+        """Return (ε, δ) per recording, and per phone the ε of its event at the same δ."""
         if unit is Unit.RECORDING:
             return Cost(self.epsilon, self.delta)
         return Cost(composed_epsilon((self.event(unit),), self.delta), self.delta)
@@ -221,7 +222,7 @@ def _rho_of_runs(epsilon: float, delta: float, runs: int) -> float:
         middle = (low + high) / 2
         enough = composed_epsilon((SelectedRuns(middle, runs),), delta) <= epsilon
         low, high = (middle, high) if enough else (low, middle)
-    # What one run is made for is computed from its ε, which rounds.
+    # A run is set up from its ε, which is rounded.
     return low * (1 - 1e-9)
 
 
@@ -229,12 +230,12 @@ class SelectionMethod(enum.StrEnum):
     """How one index is chosen by monotone counts, ε-DP."""
 
     NOISY_MAX = "noisy-max"
-    """The largest after discrete Laplace noise (Dwork and Roth 2014, Claim 3.9)."""
+    """Largest count after discrete Laplace noise (Dwork and Roth 2014, Claim 3.9)."""
     PERMUTE_AND_FLIP = "permute-and-flip"
-    """In random order, each with a coin (McKenna and Sheldon, NeurIPS 2020)."""
+    """Coin for each count, in random order (McKenna and Sheldon, NeurIPS 2020)."""
     GUMBEL = "gumbel"
-    """All at once after Gumbel noise (Durfee and Rogers, NeurIPS 2019): the exponential mechanism
-    of McSherry and Talwar (FOCS 2007), again and again."""
+    """Largest counts, all at once, after Gumbel noise (Durfee and Rogers, NeurIPS 2019): the
+    exponential mechanism of McSherry and Talwar (FOCS 2007), again and again."""
 
 
 @dataclass(frozen=True)
@@ -243,18 +244,18 @@ class Selection:
 
     One recording raises one count by one and lowers none (monotone), so noise of scale 1/ε, or
     weights of exp(ε · count), make each choice ε-DP, whatever the method. Log-likelihood ratios of
-    the exponential mechanism lie in a range of ε besides: neighbours have weights that differ in
-    one factor of e^ε, and whatever normalizes them is the same for all outcomes.
+    the exponential mechanism also lie in a range of ε: neighbours have weights that differ in one
+    factor of e^ε, and the normalization is the same for all outcomes.
 
     Attributes:
         epsilon: ε of each selection, in the recording unit.
-        repeats: k*, how many are selected.
-        recordings: the most recordings a phone counts.
-        method: how each is chosen.
+        repeats: k*, the number of selections.
+        recordings: Most recordings that a phone counts.
+        method: Method of each selection.
 
     Raises:
-        InvalidParametersError: a value that is not positive, a count that is not whole, or an
-            unknown method.
+        InvalidParametersError: A value is not positive, a count is not whole, or the method is
+            unknown.
     """
 
     epsilon: float
@@ -273,23 +274,23 @@ class Selection:
 
     @property
     def name(self) -> str:
-        """The method and how often it is repeated."""
+        """Method and number of its repetitions."""
         return f"{self.method}, {self.repeats} times"
 
     def event(self, unit: Unit) -> Pure | BoundedRange:
-        """As many choices; of a group of recordings, ε and its range add up."""
+        """Return the event of all choices; ε and its range add up over a group of recordings."""
         epsilon = self.epsilon * _group(unit, self.recordings)
         if self.method is SelectionMethod.GUMBEL:
             return BoundedRange(epsilon, self.repeats)
         return Pure(epsilon, self.repeats)
 
     def cost(self, unit: Unit) -> Cost:
-        """(repeats · ε, 0) per recording; per phone `recordings` times that."""
+        """Return (repeats · ε, 0) per recording, and `recordings` times that per phone."""
         return Cost(self.repeats * self.epsilon * _group(unit, self.recordings), 0.0)
 
 
 def _group(unit: Unit, recordings: int) -> int:
-    """By how many recordings neighbours of a phone's own data differ."""
+    """Return by how many recordings neighbours of a phone's own data differ."""
     return {Unit.RECORDING: 1, Unit.PHONE: recordings, Unit.REPLACED_PHONE: 2 * recordings}[unit]
 
 
@@ -299,10 +300,10 @@ _LOCAL = LaplaceLloyd | GaussianLloyd | BestLaplaceLloyd | BestGaussianLloyd | S
 # A phone asks for the same at every step of a phase, and so do many phones of a simulation.
 @functools.lru_cache(maxsize=1024)
 def held_by(mechanism: Mechanism, recordings: int) -> Mechanism:
-    """The mechanism as it costs a phone that holds so many recordings.
+    """Return the mechanism at its cost to a phone that holds this many recordings.
 
-    How many a phone holds at most is the server's word, and noise depends on it alone; what all of
-    a phone's recordings lose together depends on how many it really has.
+    The most that a phone holds is the server's word, and noise depends on it alone; what all of a
+    phone's recordings lose together depends on how many it really has.
     """
     if isinstance(mechanism, _LOCAL):
         return replace(mechanism, recordings=max(mechanism.recordings, recordings))

@@ -1,15 +1,15 @@
-"""The distribution of what is lost together by releases that are all purely private.
+"""Distribution of the joint privacy loss of releases that are all purely private.
 
 The privacy loss is the logarithm of how much likelier an outcome is than with a neighbour's data.
 Losses of independent releases add up, so their distributions convolve, which is tighter than Rényi
 divergences by some per cent (Koskela, Jälkö and Honkela 2020).
 
-Of anything ε-private, randomized response dominates the loss (Kairouz, Oh and Viswanath 2015): that
-of discrete Laplace noise of scale 1/ε against a shift by one. Discrete Laplace noise against a
-vector of shifts is dominated by the same noise against their sum. For let the scale be 1. At a loss
-ε ≥ −m that occurs, one entry that is shifted by m has δ(ε) = max(0, 1 − e^((ε−m)/2)). Beside it, an
-entry that is shifted by n ≤ m has losses l ≤ n, and leaves at most 1 − e^((ε−l−m)/2), which is no
-more than 1 − e^((ε−m−n)/2). Between losses that occur, both are linear in e^ε.
+Randomized response dominates the loss of any ε-private release (Kairouz, Oh and Viswanath 2015): it
+is that of discrete Laplace noise of scale 1/ε against a shift by one. Discrete Laplace noise
+against a vector of shifts is dominated by the same noise against their sum. For let the scale be 1.
+At a loss ε ≥ −m that occurs, one entry that is shifted by m has δ(ε) = max(0, 1 − e^((ε−m)/2)).
+Beside it, an entry that is shifted by n ≤ m has losses l ≤ n, and leaves at most 1 − e^((ε−l−m)/2),
+which is at most 1 − e^((ε−m−n)/2). Between losses that occur, both are linear in e^ε.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from earshot_protocol.privacy.events import (
 )
 
 LARGEST_LOSS = 500.0
-"""Beyond it, nothing is gained that would be worth a promise."""
+"""Largest joint loss that is convolved: no gain beyond it would be worth a promise."""
 Curve = npt.NDArray[np.float64]
 
 _GRID, _LARGEST_GRID = 2**13, 2**17
 """Points between no loss and the largest: for each release, and in all."""
 _ROUNDING = 1e-9
-"""Of a number of points."""
+"""Rounding error of a number of points."""
 
 
 class Laplace(NamedTuple):
-    """Discrete Laplace noise against a shift of one entry, so many times.
+    """Discrete Laplace noise against a shift of one entry, repeated.
 
     Attributes:
-        decay: the inverse of the noise's scale.
-        shift: a whole number.
-        times: how often.
+        decay: Inverse of the noise's scale.
+        shift: Shift of the entry, a whole number.
+        times: Number of repetitions.
     """
 
     decay: float
@@ -54,15 +54,15 @@ class Laplace(NamedTuple):
 
     @property
     def largest_loss(self) -> float:
-        """Of all the times together."""
+        """Largest loss of all repetitions together."""
         return self.decay * self.shift * self.times
 
 
 def dominating(event: Event) -> Laplace:
-    """The noise whose loss dominates that of a purely private event.
+    """Return the noise whose loss dominates that of a purely private event.
 
     Raises:
-        TypeError: the event is of another kind.
+        TypeError: The event is of another kind.
     """
     match event:
         case DiscreteLaplaceSum():
@@ -76,13 +76,13 @@ def dominating(event: Event) -> Laplace:
 
 
 class PureLosses:
-    """The losses of some purely private releases, on a grid.
+    """Losses of some purely private releases, on a grid.
 
-    Each noise is made a little less, so that its losses are points of the grid: a noise of larger
+    Each noise is reduced a little, so that its losses are points of the grid: a noise of larger
     scale is one of a smaller scale and more (the law is self-decomposable), so it loses less.
 
     Args:
-        releases: of which `largest_loss` adds up to `LARGEST_LOSS` at most.
+        releases: Releases whose `largest_loss` adds up to at most `LARGEST_LOSS`.
     """
 
     def __init__(self, releases: Iterable[Laplace]) -> None:
@@ -96,7 +96,7 @@ class PureLosses:
         spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
         for law, each in zip(laws, releases, strict=True):
             spectrum *= np.fft.rfft(law, size) ** each.times
-        # What is lost at least 0, from 0 up; transforms round by less than the margin.
+        # Losses of at least 0, from 0 up; transforms round by less than the margin.
         chances = np.fft.irfft(spectrum, size)[reach : 2 * reach + 1].clip(0)
         losses = np.arange(chances.size) * self._step
         at_least = np.cumsum(chances[::-1])[::-1]
@@ -106,7 +106,7 @@ class PureLosses:
         self._deltas: Curve = np.minimum.accumulate(deltas)
 
     def epsilon(self, delta: float) -> float:
-        """The smallest ε known to hold at this δ; infinite if there is none.
+        """Return the smallest ε known to hold at this δ; infinite if there is none.
 
         δ is convex in e^ε, so chords between points of the grid bound it.
         """
@@ -120,7 +120,7 @@ class PureLosses:
         return (enough - 1) * self._step + math.log1p(part * math.expm1(self._step))
 
     def delta(self, epsilon: float) -> float:
-        """δ at an ε of at least 0."""
+        """Return δ at an ε of at least 0."""
         place = int(epsilon / self._step)
         if place >= self._deltas.size - 1:
             return float(self._deltas[-1])
@@ -129,7 +129,7 @@ class PureLosses:
         return before + part * (after - before)
 
     def _on_grid(self, release: Laplace) -> Curve:
-        """Probabilities of the losses from −m to m times the decay, of which every other occurs."""
+        """Return probabilities of losses from −m to m times the decay; every other one occurs."""
         points = max(1, math.ceil(release.decay / self._step - _ROUNDING))
         decay, shift = points * self._step, release.shift
         kept = np.exp(-decay * np.arange(shift + 1)) / (1 + math.exp(-decay))

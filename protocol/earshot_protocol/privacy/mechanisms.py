@@ -1,9 +1,9 @@
-"""Private mechanisms as values: each declares its sensitivity, its noise and what it costs.
+"""Private mechanisms as values: each declares its sensitivity, its noise and its cost.
 
 A mechanism declares its event and its cost, (ε, δ), in two units. In the *recording* unit
-neighbours differ in one recording of one phone; in the *phone* unit they differ in everything one
-one phone contributes, an absent phone counting as the zero vector. What a phone makes private by
-itself is in `local_mechanisms`.
+neighbours differ in one recording of one phone; in the *phone* unit they differ in everything that
+one phone contributes, an absent phone counting as the zero vector. Mechanisms that a phone applies
+by itself are in `local_mechanisms`.
 """
 
 from __future__ import annotations
@@ -39,18 +39,19 @@ class Unit(enum.StrEnum):
     """What neighbouring data sets differ in."""
 
     RECORDING = "recording"
-    """One recording of one phone, which is there or not."""
+    """One recording of one phone, which is present or not."""
     PHONE = "phone"
-    """All that one phone contributes, against zeros: its noise share is added all the same."""
+    """Everything that one phone contributes, against zeros: its noise share is added all the
+    same."""
     REPLACED_PHONE = "replaced phone"
-    """All that one phone contributes, against what another one might."""
+    """Everything that one phone contributes, against the contribution of another one."""
 
 
 GRID = 2**12
 """Steps per unit of length of a vector that is summed."""
 
 LEDGER_UNITS = (Unit.RECORDING, Unit.PHONE)
-"""Those that ledgers keep and policies limit."""
+"""Units that ledgers keep and policies limit."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +63,17 @@ class Cost:
 
 
 class Mechanism(Hashable, Protocol):
-    """What the ledger, the auditor and the reports need to know about a mechanism."""
+    """Interface of a mechanism for the ledger, the auditor and the reports."""
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Name of the mechanism in reports."""
 
     def event(self, unit: Unit) -> Event:
-        """What one release is, against neighbours that differ in `unit`."""
+        """Return the event of one release, against neighbours that differ in `unit`."""
 
     def cost(self, unit: Unit) -> Cost:
-        """(ε, δ) of one release, against neighbours that differ in `unit`."""
+        """Return (ε, δ) of one release, against neighbours that differ in `unit`."""
 
 
 class SumMechanism(Mechanism, Protocol):
@@ -80,38 +81,38 @@ class SumMechanism(Mechanism, Protocol):
 
     @property
     def honest_survivors(self) -> int:
-        """n', how many phones at least stay and add their share honestly."""
+        """Least number of phones that stay and add their share honestly, n'."""
 
     @property
     def least_entry(self) -> int:
-        """The least that one phone's input adds to an entry of the sum."""
+        """Least that one phone's input adds to an entry of the sum."""
 
     @property
     def largest_entry(self) -> int:
-        """The most that one phone's input adds to an entry of the sum."""
+        """Most that one phone's input adds to an entry of the sum."""
 
     @property
     def largest_sum(self) -> int:
-        """The most that one phone's input adds to all entries together."""
+        """Most that one phone's input adds to all entries together."""
 
     def noise(self, inputs: float) -> NoiseLaw:
-        """The law of the noise on an entry of a sum that so many phones' inputs are in.
+        """Return the law of the noise on an entry of a sum over this many phones' inputs.
 
         Phones that add no noise make the true noise smaller.
         """
 
     def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
-        """One phone's noise for an input of this size, int64.
+        """Draw one phone's noise for an input of this size, int64.
 
         Raises:
-            InvalidParametersError: the noise is too large to be shared by so few phones.
+            InvalidParametersError: The noise is too large to be shared by so few phones.
         """
 
     def share_bound(self, probability: float) -> int:
-        """What an entry of input plus noise share exceeds in magnitude with ≤ `probability`.
+        """Return what an entry of input plus noise share exceeds in magnitude with ≤ `probability`.
 
         Raises:
-            InvalidParametersError: the noise is too large to be shared by so few phones.
+            InvalidParametersError: The noise is too large to be shared by so few phones.
         """
 
 
@@ -119,20 +120,20 @@ class SumMechanism(Mechanism, Protocol):
 class BallotSum:
     """The secure sum of 0/1 ballots and Pólya noise shares: discrete Laplace noise of scale 2/ε.
 
-    A ballot has at most `votes` ones. One recording can at most swap one winner for another, so
-    the L1 sensitivity in the recording unit is 2 whatever `votes` is; a phone that leaves takes
-    `votes` ones with it. The discrete Laplace mechanism is (sensitivity / scale)-DP (Ghosh,
-    Roughgarden and Sundararajan, STOC 2009); shares of phones beyond the honest survivors only
-    add independent noise. δ is that of the secure sum, see `secure_sum_delta`.
+    A ballot has at most `votes` ones. One recording can at most swap one winner for another, so the
+    L1 sensitivity in the recording unit is 2 whatever `votes` is; a phone that leaves takes `votes`
+    ones with it. The discrete Laplace mechanism is (sensitivity / scale)-DP (Ghosh, Roughgarden and
+    Sundararajan, STOC 2009); shares of phones beyond the honest survivors only add independent
+    noise. δ is that of the secure sum, see `secure_sum_delta`.
 
     Attributes:
         epsilon: ε in the recording unit; the phone unit costs ε · votes / 2.
         votes: v, the most ones in a ballot.
-        honest_survivors: n', how many phones at least stay and add their share honestly.
-        largest_entry: the most that a ballot gives one candidate; for a histogram, `votes`.
+        honest_survivors: n', the least number of phones that stay and add their share honestly.
+        largest_entry: Most that a ballot gives one candidate; `votes` for a histogram.
 
     Raises:
-        InvalidParametersError: a value that is not positive, or a count that is not whole.
+        InvalidParametersError: A value is not positive, or a count is not whole.
     """
 
     epsilon: float
@@ -150,43 +151,43 @@ class BallotSum:
 
     @property
     def scale(self) -> float:
-        """Of the discrete Laplace noise on every entry of the sum, in votes."""
+        """Scale of the discrete Laplace noise on every entry of the sum, in votes."""
         return self.sensitivity(Unit.RECORDING) / self.epsilon
 
     @property
     def largest_sum(self) -> int:
-        """See `SumMechanism.largest_sum`."""
+        """Most ones that one ballot adds to all entries together."""
         return self.votes
 
     def sensitivity(self, unit: Unit) -> int:
-        """L1 distance between sums of neighbours, in votes."""
+        """Return the L1 distance between sums of neighbours, in votes."""
         if unit is Unit.RECORDING:
             return 2
         return self.votes if unit is Unit.PHONE else 2 * self.votes
 
     def noise(self, inputs: float) -> DiscreteLaplaceNoise:
-        """See `SumMechanism.noise`."""
+        """Return the law of the noise on an entry of a sum over this many ballots."""
         return DiscreteLaplaceNoise(self.scale, inputs / self.honest_survivors)
 
     def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
-        """See `SumMechanism.noise_share`."""
+        """Draw one phone's share of the noise, int64."""
         return polya_share(self.scale, self.honest_survivors, size, random)
 
     def share_bound(self, probability: float) -> int:
-        """See `SumMechanism.share_bound`."""
+        """Return what a noisy ballot's entry exceeds in magnitude with at most this probability."""
         if self.scale > LARGEST_SHARED_SCALE:
             least = self.sensitivity(Unit.RECORDING) / LARGEST_SHARED_SCALE
             raise InvalidParametersError(
-                f"ε={self.epsilon}: must be at least {least:.3g}, or its noise cannot be shared"
+                f"ε={self.epsilon}: must be at least {least:.3g}, or the noise cannot be shared"
             )
         return self.votes + polya_share_bound(self.scale, self.honest_survivors, probability)
 
     def event(self, unit: Unit) -> DiscreteLaplaceSum:
-        """Discrete Laplace noise through the secure sum."""
+        """Return the event of discrete Laplace noise through the secure sum."""
         return DiscreteLaplaceSum(self.scale, self.sensitivity(unit))
 
     def cost(self, unit: Unit) -> Cost:
-        """ε · sensitivity / 2, and the δ of the secure sum at that ε.
+        """Return ε · sensitivity / 2, and the δ of the secure sum at that ε.
 
         In the phone unit this is vacuous once ε · votes / 2 exceeds about 28: δ reaches 1.
         """
@@ -199,19 +200,19 @@ class VectorSum:
     """The secure sum of vectors of bounded length on a grid, and Skellam noise shares.
 
     A phone's vector has an L2 norm of at most `GRID` steps, whatever it holds: a phone that counts
-    as zeros takes that away at most, and one that is replaced twice that. The vectors are
-    `voting.vectors.quantized`: where one recording more or less moves a vector by one unit of
-    length at most, rounding adds up to half a step an entry on either side.
+    as zeros removes at most that much, and one that is replaced twice that. The vectors are
+    `voting.vectors.quantized`: where one recording more or less moves a vector by at most one unit
+    of length, rounding adds up to half a step an entry on either side.
 
     Attributes:
-        noise_multiplier: standard deviation of the noise on an entry over `GRID`.
-        length: entries of a vector.
+        noise_multiplier: Standard deviation of the noise on an entry over `GRID`.
+        length: Number of entries of a vector.
         delta: δ for which costs are stated.
-        honest_survivors: n', how many phones at least stay and add their share honestly.
-        signed: whether entries may be negative.
+        honest_survivors: n', the least number of phones that stay and add their share honestly.
+        signed: Whether entries may be negative.
 
     Raises:
-        InvalidParametersError: a value out of range, or a count that is not whole.
+        InvalidParametersError: A value is out of range, or a count is not whole.
     """
 
     noise_multiplier: float
@@ -229,47 +230,47 @@ class VectorSum:
 
     @property
     def variance(self) -> float:
-        """Of the noise on every entry, in steps², when n' phones add their share."""
+        """Variance of the noise on every entry, in steps², when n' phones add their share."""
         return (self.noise_multiplier * GRID) ** 2
 
     @property
     def least_entry(self) -> int:
-        """See `SumMechanism.least_entry`."""
+        """Least that one vector adds to an entry of the sum, in steps."""
         return -GRID if self.signed else 0
 
     @property
     def largest_entry(self) -> int:
-        """See `SumMechanism.largest_entry`."""
+        """Most that one vector adds to an entry of the sum, in steps."""
         return GRID
 
     @property
     def largest_sum(self) -> int:
-        """See `SumMechanism.largest_sum`: by Cauchy and Schwarz."""
+        """Most that one vector adds to all entries together, in steps, by Cauchy and Schwarz."""
         return math.isqrt(self.length * GRID**2) + 1
 
     def sensitivity(self, unit: Unit) -> float:
-        """L2 distance between sums of neighbours, in steps."""
+        """Return the L2 distance between sums of neighbours, in steps."""
         if unit is Unit.RECORDING:
             return GRID + math.sqrt(self.length) / 2
         return GRID if unit is Unit.PHONE else 2 * GRID
 
     def noise(self, inputs: float) -> SkellamNoise:
-        """See `SumMechanism.noise`."""
+        """Return the law of the noise on an entry of a sum over this many vectors."""
         return SkellamNoise(self.variance * inputs / self.honest_survivors)
 
     def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
-        """See `SumMechanism.noise_share`."""
+        """Draw one phone's share of the noise, int64."""
         return skellam_share(self.variance, self.honest_survivors, size, random)
 
     def share_bound(self, probability: float) -> int:
-        """See `SumMechanism.share_bound`."""
+        """Return what a noisy vector's entry exceeds in magnitude with at most this probability."""
         return GRID + skellam_share_bound(self.variance, self.honest_survivors, probability)
 
     def event(self, unit: Unit) -> SkellamSum:
-        """Skellam noise through the secure sum."""
+        """Return the event of Skellam noise through the secure sum."""
         distance = self.sensitivity(unit)
         return SkellamSum(self.variance, math.sqrt(self.length) * distance, distance)
 
     def cost(self, unit: Unit) -> Cost:
-        """The ε of its event at `delta`, which the secure sum's share is part of."""
+        """Return the ε of the event at `delta`, which includes the secure sum's share of δ."""
         return Cost(composed_epsilon((self.event(unit),), self.delta), self.delta)

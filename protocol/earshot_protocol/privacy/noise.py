@@ -1,10 +1,10 @@
 """Noise that is an integer from its first bit: discrete Laplace and Gaussian, and shares of noise.
 
-Floating-point samples of real-valued noise have gaps that give the secret away (Mironov, CCS
-2012). Here a sample is decided by comparing 128 uniform bits with thresholds that were computed to
-60 digits; the lower 64 bits are only drawn when the upper ones tie. What is sampled differs from
-the law that is named by a statistical distance below 2^-127 for each decision (a binary digit, a
-coin, an entry of a table), and never by a rounded noise value.
+Floating-point samples of real-valued noise have gaps that give the secret away (Mironov, CCS 2012).
+Here a sample is decided by comparing 128 uniform bits with thresholds that were computed to 60
+digits; the lower 64 bits are only drawn when the upper ones tie. A sample's law differs from the
+named one by a statistical distance below 2^-127 for each decision (a binary digit, a coin, an entry
+of a table), and never by a rounded noise value.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ _CONTEXT = decimal.Context(prec=60, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX
 _GRID = 2**128
 
 LARGEST_SCALE = 2.0**52
-"""Of discrete Laplace and Gaussian noise: its samples stay below 2^60."""
+"""Largest scale of discrete Laplace and Gaussian noise: samples stay below 2^60."""
 LARGEST_SHARED_SCALE = 2.0**14
-"""Of Pólya shares, whose table has about 89 entries per unit of scale."""
+"""Largest scale of Pólya shares, whose table has about 89 entries per unit of scale."""
 LARGEST_RATE = 2.0**26
-"""Of the Poisson variables that make a Skellam share."""
+"""Largest rate of the Poisson variables that make a Skellam share."""
 SMALLEST_SIGMA = 2.0**-10
 _DOUBT = 2.0**-40
-"""Far above the error of a double-precision acceptance probability (about 2^-49)."""
+"""Difference far above the error of a double-precision acceptance probability (about 2^-49)."""
 
 
 def discrete_laplace(
     scale: float, size: Size, random: RandomBytes = os.urandom
 ) -> npt.NDArray[np.int64]:
-    """Integers x with probability proportional to exp(−|x| / scale).
+    """Draw integers x with probability proportional to exp(−|x| / scale).
 
-    The difference of two geometric variables P(g) ∝ α^g, α = exp(−1/scale). As α^g factors over
-    the binary digits of g, these are independent: digit j is one with probability
+    A sample is the difference of two geometric variables P(g) ∝ α^g, α = exp(−1/scale). As α^g
+    factors over the binary digits of g, these are independent: digit j is one with probability
     α^(2^j) / (1 + α^(2^j)). Digits j with α^(2^j) < 2^-128 are zero.
 
     Args:
-        scale: sensitivity over ε, positive, at most 2^52.
-        size: shape of the result.
-        random: source of bytes; a seeded one belongs in simulations only.
+        scale: Sensitivity over ε, positive, at most 2^52.
+        size: Shape of the result.
+        random: Source of bytes; a seeded one belongs in simulations only.
 
     Raises:
-        InvalidParametersError: a scale that is not positive, finite and at most 2^52.
+        InvalidParametersError: The scale is not positive, finite and at most 2^52.
     """
     digits = _laplace_digits(checks.positive("scale", scale, LARGEST_SCALE))
     count = _count(size)
@@ -71,36 +71,36 @@ def discrete_laplace(
 def polya_share(
     scale: float, shares: int, size: Size, random: RandomBytes = os.urandom
 ) -> npt.NDArray[np.int64]:
-    """One of `shares` independent integers whose sum has exactly the law of `discrete_laplace`.
+    """Draw one of `shares` independent integers that add up to exactly `discrete_laplace` noise.
 
     A share is X − Y with X, Y ~ NegativeBinomial(1/shares, α), α = exp(−1/scale): a geometric
     variable is infinitely divisible (Goryczka and Xiong, IEEE TDSC 2017, section 5.1).
 
     Args:
-        scale: of the sum; positive, at most 2^14.
-        shares: n', how many shares at least are added.
-        size: shape of the result.
-        random: source of bytes; a seeded one belongs in simulations only.
+        scale: Scale of the sum's noise; positive, at most 2^14.
+        shares: n', the least number of shares that are added.
+        size: Shape of the result.
+        random: Source of bytes; a seeded one belongs in simulations only.
 
     Raises:
-        InvalidParametersError: a scale or a number of shares out of range.
+        InvalidParametersError: The scale or the number of shares is out of range.
     """
     return _difference(_shared_table(scale, shares), size, random)
 
 
 def polya_share_bound(scale: float, shares: int, probability: float) -> int:
-    """A B with P(|share| > B) ≤ probability, for one entry of `polya_share`.
+    """Return a B with P(|share| > B) ≤ probability, for one entry of `polya_share`.
 
-    A union bound: |X − Y| > B needs X > B or Y > B, so B is the smallest integer with
-    2 P(X > B) ≤ probability, read from the table that is sampled from.
+    A union bound: |X − Y| > B needs X > B or Y > B, so B is the smallest integer with 2 P(X > B) ≤
+    probability, read from the table that is sampled from.
 
     Args:
-        scale: as of `polya_share`.
-        shares: as of `polya_share`.
-        probability: between 0 and 1, such as 2^-60.
+        scale: Scale as in `polya_share`.
+        shares: Number of shares as in `polya_share`.
+        probability: Probability between 0 and 1, such as 2^-60.
 
     Raises:
-        InvalidParametersError: a parameter out of range.
+        InvalidParametersError: A parameter is out of range.
     """
     table = _shared_table(scale, shares)
     checks.probability("probability", probability)
@@ -111,38 +111,38 @@ def polya_share_bound(scale: float, shares: int, probability: float) -> int:
 def skellam_share(
     variance: float, shares: int, size: Size, random: RandomBytes = os.urandom
 ) -> npt.NDArray[np.int64]:
-    """One of `shares` independent integers whose sum is Skellam noise of this variance.
+    """Draw one of `shares` independent integers whose sum is Skellam noise of this variance.
 
     A share is X − Y with X, Y ~ Poisson(variance / (2 · shares)): Poisson variables add up
     (Agarwal, Kairouz and Liu, NeurIPS 2021).
 
     Args:
-        variance: of the sum; positive.
-        shares: n', how many shares at least are added.
-        size: shape of the result.
-        random: source of bytes; a seeded one belongs in simulations only.
+        variance: Variance of the sum's noise; positive.
+        shares: n', the least number of shares that are added.
+        size: Shape of the result.
+        random: Source of bytes; a seeded one belongs in simulations only.
 
     Raises:
-        InvalidParametersError: a number of shares out of range, or a share whose rate is, see
+        InvalidParametersError: The number of shares or the rate of a share is out of range, see
             `skellam_rate`.
     """
     return _difference(_poisson_table(skellam_rate(variance, shares)).above, size, random)
 
 
 def skellam_share_bound(variance: float, shares: int, probability: float) -> int:
-    """A B with P(|share| > B) ≤ probability, for one entry of `skellam_share`.
+    """Return a B with P(|share| > B) ≤ probability, for one entry of `skellam_share`.
 
     A union bound: |X − Y| > B needs one of both to be further than B / 2 from some number between
     them, so B is twice the least distance from their rate that each exceeds with half of the
     probability, read from the table that is sampled from.
 
     Args:
-        variance: as of `skellam_share`.
-        shares: as of `skellam_share`.
-        probability: between 0 and 1, such as 2^-60.
+        variance: Variance as in `skellam_share`.
+        shares: Number of shares as in `skellam_share`.
+        probability: Probability between 0 and 1, such as 2^-60.
 
     Raises:
-        InvalidParametersError: a parameter out of range.
+        InvalidParametersError: A parameter is out of range.
     """
     rate = skellam_rate(variance, shares)
     table = _poisson_table(rate)
@@ -155,11 +155,11 @@ def skellam_share_bound(variance: float, shares: int, probability: float) -> int
 
 
 def skellam_rate(variance: float, shares: int) -> float:
-    """Rate of the two Poisson variables that make a share.
+    """Return the rate of the two Poisson variables that make a share.
 
     Raises:
-        InvalidParametersError: it is not above 0 and at most 2^26, of which the table has 2 · 10^5
-            entries; says which variance would be accepted.
+        InvalidParametersError: The rate is not above 0 and at most 2^26, at which the table has 2 ·
+            10^5 entries; the message says which variance would be accepted.
     """
     most = 2 * LARGEST_RATE * checks.whole("shares", shares)
     return checks.positive("variance", variance, most) / (2 * shares)
@@ -168,18 +168,18 @@ def skellam_rate(variance: float, shares: int) -> float:
 def discrete_gaussian(
     sigma: float, size: Size, random: RandomBytes = os.urandom
 ) -> npt.NDArray[np.int64]:
-    """Integers x with probability proportional to exp(−x² / (2σ²)).
+    """Draw integers x with probability proportional to exp(−x² / (2σ²)).
 
-    Rejection from discrete Laplace noise of scale t = ⌊σ⌋ + 1, accepted with probability
-    exp(−(|x| − σ²/t)² / (2σ²)) (Canonne, Kamath and Steinke, NeurIPS 2020, Algorithm 3).
+    Rejection from discrete Laplace noise of scale t = ⌊σ⌋ + 1, accepted with probability exp(−(|x|
+    − σ²/t)² / (2σ²)) (Canonne, Kamath and Steinke, NeurIPS 2020, Algorithm 3).
 
     Args:
         sigma: σ, from 2^-10 to 2^52 − 1; the variance is at most σ².
-        size: shape of the result.
-        random: source of bytes; a seeded one belongs in simulations only.
+        size: Shape of the result.
+        random: Source of bytes; a seeded one belongs in simulations only.
 
     Raises:
-        InvalidParametersError: a σ that is not a number in this range.
+        InvalidParametersError: σ is not a number in this range.
     """
     sigma = checks.between("sigma", sigma, SMALLEST_SIGMA, LARGEST_SCALE - 1)
     count = _count(size)
@@ -210,7 +210,7 @@ class _Thresholds(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def _laplace_digits(scale: float) -> _Thresholds:
-    """Probabilities that the digits 0, 1, 2, … of a geometric variable are one."""
+    """Return probabilities that the digits 0, 1, 2, … of a geometric variable are one."""
     with decimal.localcontext(_CONTEXT):
         thresholds = []
         power = (-1 / Decimal(scale)).exp()
@@ -222,7 +222,7 @@ def _laplace_digits(scale: float) -> _Thresholds:
 
 @functools.lru_cache(maxsize=64)
 def _polya_table(scale: float, shares: int) -> _Thresholds:
-    """P(X ≤ 0), P(X ≤ 1), … of NegativeBinomial(1/shares, exp(−1/scale)), up to the last < 1."""
+    """Return P(X ≤ 0), P(X ≤ 1), … < 1 of NegativeBinomial(1/shares, exp(−1/scale))."""
     thresholds = []
     with decimal.localcontext(_CONTEXT):
         ratio = (-1 / Decimal(scale)).exp()
@@ -237,7 +237,7 @@ def _polya_table(scale: float, shares: int) -> _Thresholds:
 
 
 class _PoissonTable(NamedTuple):
-    """P(X ≤ least), P(X ≤ least + 1), …; what is below `least` has probability below 2^-128."""
+    """Table of P(X ≤ least), P(X ≤ least + 1), …; P(X < least) is below 2^-128."""
 
     least: int
     above: _Thresholds
@@ -245,9 +245,9 @@ class _PoissonTable(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def _poisson_table(rate: float) -> _PoissonTable:
-    """Of Poisson(rate): weights relative to that of the mode, divided by their sum.
+    """Return the table of Poisson(rate): weights relative to the mode's, divided by their sum.
 
-    Both ends are cut where all that lies beyond is below 2^-135 of the whole.
+    Both ends are cut where everything beyond is below 2^-135 of the whole.
     """
     mode = math.floor(rate)
     with decimal.localcontext(_CONTEXT):
@@ -270,7 +270,7 @@ def _poisson_table(rate: float) -> _PoissonTable:
 
 
 def _difference(table: _Thresholds, size: Size, random: RandomBytes) -> npt.NDArray[np.int64]:
-    """X − Y of two draws by a table of P(X ≤ least), P(X ≤ least + 1), …; where it begins cancels.
+    """Draw X − Y by a table of P(X ≤ least), P(X ≤ least + 1), …; `least` cancels.
 
     A draw is the number of thresholds at or below 128 uniform bits.
     """
@@ -292,7 +292,7 @@ def _shared_table(scale: float, shares: int) -> _Thresholds:
 def _gaussian_acceptance(
     proposals: npt.NDArray[np.int64], sigma: float, random: RandomBytes
 ) -> npt.NDArray[np.bool_]:
-    """Coins with probability exp(−(|x| − σ²/t)² / (2σ²)), bool of shape (proposals,).
+    """Toss coins with probability exp(−(|x| − σ²/t)² / (2σ²)), bool of shape (proposals,).
 
     Doubles settle the comparison where it is not close; the rest is settled in 128 bits, so the
     outcome is that of the integer comparison alone.
@@ -325,7 +325,7 @@ def _below(
     low: npt.NDArray[np.uint64],
     random: RandomBytes,
 ) -> npt.NDArray[np.bool_]:
-    """Whether 128 uniform bits, `words` their upper half, are below high · 2^64 + low."""
+    """Return whether 128 uniform bits, `words` their upper half, are below high · 2^64 + low."""
     below = words < high
     ties = np.nonzero(words == high)
     if len(ties[0]):

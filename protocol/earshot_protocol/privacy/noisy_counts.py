@@ -1,13 +1,13 @@
-"""Counts with noise that a curator adds: whole steps, drawn exactly, as all that is released is.
+"""Counts with noise that a curator adds: whole steps, drawn exactly, like everything released.
 
 Noise is a whole number of steps, of which a deviation or scale has 2^48 or more, and so is the
 count once it is rounded. A step is a power of two, and a vote has a whole number of them, so
-rounding commutes with a vote more or less: what neighbours differ in is no more than before. Hence
-a count has the Gaussian noise N_Z (Canonne, Kamath and Steinke, NeurIPS 2020, Theorem 4) or the
-discrete Laplace noise of its cost, without a δ, however the sum is rounded afterwards.
+rounding commutes with a vote more or less: neighbours differ by no more than before. Hence a count
+has the Gaussian noise N_Z (Canonne, Kamath and Steinke, NeurIPS 2020, Theorem 4) or the discrete
+Laplace noise of its cost, without a δ, however the sum is rounded afterwards.
 
-Bounds that look at votes are worked out for real-valued noise. Of what one draw decides, the chance
-and the counterchance are nearly as there: see `ODDS`.
+Bounds that depend on votes are computed for real-valued noise. The chance and the counterchance of
+a decision by one draw are nearly the same here: see `ODDS`.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ Numbers = npt.NDArray[np.float64]
 
 _BITS = 48
 ODDS = 2.0**-33
-"""How far the logarithm of either chance may be from that of real-valued noise, for each draw.
+"""Largest error of the logarithm of either chance against real-valued noise, for each draw.
 
-What a draw is compared with is moved by a step and a half at most, and by what the sum of count and
-noise is rounded by: 2^-46 deviations, where counts reach no further than 64. In normal and Laplace
-noise that changes either tail by a factor of e^((x + 1) 2^-46), x deviations out, and beyond 2^12
-nothing ever is. The law in steps itself is nearer than 2^-80.
+The number that a draw is compared with is moved by at most a step and a half, and by the rounding
+of the sum of count and noise: 2^-46 deviations, where counts reach no further than 64. In normal
+and Laplace noise that changes either tail by a factor of e^((x + 1) 2^-46), x deviations out, and
+beyond 2^12 nothing ever is. The law in steps itself is nearer than 2^-80.
 """
 _FINEST, _COARSEST = -1000, -10
-"""Of powers of two that a step may be: below, numbers lose digits; above, parts of a vote do."""
+"""Smallest and largest power of two for a step: below, numbers lose digits; above, votes lose
+parts."""
 _AT_ONCE = 2**14
 _WORDS = 16
 _CONTEXT = decimal.Context(prec=60)
@@ -46,15 +47,15 @@ _CONTEXT = decimal.Context(prec=60)
 def with_normal(
     counts: npt.NDArray[np.number], deviation: float, random: RandomBytes = os.urandom
 ) -> Numbers:
-    """Counts with normal noise of a deviation in votes.
+    """Add normal noise of a deviation in votes to counts.
 
     Args:
-        counts: of any shape.
+        counts: Counts of any shape.
         deviation: σ, positive, below 2^42.
-        random: source of bytes; a seeded one belongs in simulations only.
+        random: Source of bytes; a seeded one belongs in simulations only.
 
     Raises:
-        InvalidParametersError: a σ out of range.
+        InvalidParametersError: σ is out of range.
     """
     return _noisy(counts, deviation, discrete_gaussian, random)
 
@@ -62,22 +63,22 @@ def with_normal(
 def with_laplace(
     counts: npt.NDArray[np.number], scale: float, random: RandomBytes = os.urandom
 ) -> Numbers:
-    """Counts with Laplace noise of a scale in votes; arguments and errors as of `with_normal`."""
+    """Add Laplace noise of a scale in votes to counts; arguments and errors as in `with_normal`."""
     return _noisy(counts, scale, discrete_laplace, random)
 
 
 def likeliest(
     scores: npt.NDArray[np.number], scale: float, random: RandomBytes = os.urandom
 ) -> npt.NDArray[np.int64]:
-    """A place of each row with probability ∝ exp(score / scale): the exponential mechanism.
+    """Draw a place of each row with probability ∝ exp(score / scale): the exponential mechanism.
 
     Args:
-        scores: (rows, places), in votes, where neighbours differ by one vote at most.
+        scores: Scores (rows, places), in votes, where neighbours differ by one vote at most.
         scale: g, positive.
-        random: source of bytes; a seeded one belongs in simulations only.
+        random: Source of bytes; a seeded one belongs in simulations only.
 
     Returns:
-        int64 (rows,).
+        The places, int64 (rows,).
     """
     steps = _in_steps(scores, scale) * _step(scale)
     found = np.empty(len(steps), dtype=np.int64)
@@ -95,7 +96,10 @@ def likeliest(
 
 
 def coin(chance: float, counterchance: float, random: RandomBytes = os.urandom) -> bool:
-    """True with this chance, to the last of 128 bits; the smaller of both has more digits."""
+    """Toss a coin that is true with this chance, to the last of 128 bits.
+
+    The counterchance is used where it is smaller, because the smaller of both has more digits.
+    """
     if chance > counterchance:
         return not coin(counterchance, chance, random)
     return int.from_bytes(random(_WORDS)) < int(math.ldexp(chance, 8 * _WORDS))
@@ -103,12 +107,12 @@ def coin(chance: float, counterchance: float, random: RandomBytes = os.urandom) 
 
 @functools.lru_cache(maxsize=2**12)
 def _odds(score: float, largest: float, scale: float) -> Decimal:
-    """Kept, as counts come again; to the digits of the context."""
+    """Return exp((score − largest) / scale) to the context's digits; cached, as counts recur."""
     return ((Decimal(score) - Decimal(largest)) / Decimal(scale)).exp()
 
 
 def _step(scale: float) -> float:
-    """A power of two, of which any ballot's vote has a whole number of parts."""
+    """Return a power of two, of which any ballot's vote has a whole number of parts."""
     return math.ldexp(1.0, min(_COARSEST, max(math.frexp(scale)[1] - 1 - _BITS, _FINEST)))
 
 
@@ -126,7 +130,7 @@ def _noisy(
     step, whole = _step(scale), _in_steps(counts, scale)
     left = [min(_AT_ONCE, whole.size - start) for start in range(0, whole.size, _AT_ONCE)]
     noise = [draw(scale / step, size, random) for size in left]
-    # Samples of 2^53 or more are rarer than 2^-128: all others are floats as they are.
+    # Samples of 2^53 or more are rarer than 2^-128; all others are exact as floats.
     whole += np.concatenate([np.empty(0), *noise]).reshape(whole.shape)
     whole *= step
     return whole

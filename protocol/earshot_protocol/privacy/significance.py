@@ -1,10 +1,9 @@
-"""Whether a published number stands clear of the noise: a stated test at 5 %.
+"""Tests of whether a published number stands clear of the noise, at a stated level of 5 %.
 
-What a secure sum publishes is a true count plus noise whose law is known exactly. The probability
-that noise alone reaches a number, times how many numbers were looked at (Bonferroni), is the
-number's p-value here: where nobody voted for anything, the probability that any of them has one of
-at most `LEVEL` is at most `LEVEL`. Whoever shows a number with a larger one says that it may be
-noise.
+A secure sum publishes a true count plus noise whose law is known exactly. The probability that
+noise alone reaches a number, times how many numbers were looked at (Bonferroni), is the number's
+p-value here: where nobody voted for anything, the probability that any of them has a p-value of at
+most `LEVEL` is at most `LEVEL`. A number with a larger p-value is shown as possible noise.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from msgspec import Meta
 from earshot_protocol.privacy.laws import NoiseLaw, SkellamNoise, bounded
 
 LEVEL = 0.05
-"""What is published from noise alone, in no more than this share of all phases."""
+"""Largest share of all phases in which anything is published from noise alone."""
 
 PValue = Annotated[float, Meta(ge=0, le=1)]
 
@@ -27,34 +26,34 @@ PValue = Annotated[float, Meta(ge=0, le=1)]
 def count_p_values(
     counts: npt.ArrayLike, noise: NoiseLaw, looked_at: int | None = None
 ) -> tuple[float, ...]:
-    """For each count, P(noise ≥ count) times how many were looked at, at most 1.
+    """Return P(noise ≥ count) times how many were looked at, at most 1, for each count.
 
     Args:
-        counts: integers (counts,).
-        noise: on each of them.
-        looked_at: how many these were chosen from; by default there are no others.
+        counts: Integers (counts,).
+        noise: Law of the noise on each of them.
+        looked_at: Number of counts that these were chosen from; by default there are no others.
     """
     numbers = bounded(counts)
     return _corrected(noise.at_least(numbers), len(numbers) if looked_at is None else looked_at)
 
 
 def name_p_values(totals: npt.ArrayLike, noise: NoiseLaw) -> tuple[float, ...]:
-    """For each centroid, how likely noise gives it the label with the most votes.
+    """Return how likely noise gives each centroid the label with the most votes.
 
     A name says two things. *Somebody voted for it*: P(N ≥ votes) is small. *More did than for any
-    other label*: its margin m over the runner-up is clear of the difference of two noises,
-    P(N − N' ≥ m). The larger of both, times the number of (centroid, label) cells, is its p-value.
+    other label*: its margin m over the runner-up is clear of the difference of two noises, P(N − N'
+    ≥ m). The larger of both, times the number of (centroid, label) cells, is its p-value.
 
     The factor is right for the margin. Let b be a label with the most true votes for a centroid. A
     label a ≠ b is named only if noise lifts it over b by the margin, for which P(N − N' ≥ m) is a
-    bound; b is named where another has as many votes only if noise parts the two. That is one
-    event a cell, so over all centroids a label that is not the sole true winner is named with
-    probability `LEVEL` at most. For the votes it is the number of counts that were looked at. With
-    one label there is no runner-up, and the votes decide.
+    bound; b is named where another has as many votes only if noise parts the two. That is one event
+    a cell, so over all centroids a label that is not the sole true winner is named with probability
+    `LEVEL` at most. For the votes it is the number of counts that were looked at. With one label
+    there is no runner-up, and the votes decide.
 
     Args:
-        totals: integers (centroids, labels), at least one label.
-        noise: on each of them.
+        totals: Integers (centroids, labels), at least one label.
+        noise: Law of the noise on each of them.
     """
     table = bounded(totals)
     if not len(table):
@@ -70,12 +69,12 @@ def name_p_values(totals: npt.ArrayLike, noise: NoiseLaw) -> tuple[float, ...]:
 def answer_p_values(
     votes: npt.ArrayLike, agreement: npt.ArrayLike, noise: SkellamNoise, check: SkellamNoise
 ) -> tuple[float, ...]:
-    """For each sample, how likely noise gives it the label with the most noisy votes.
+    """Return how likely noise gives each sample the label with the most noisy votes.
 
     How many agree with that label is asked anew, with noise of its own. A name says two things.
     *Somebody agrees*: P(N₁ ≥ agreement) is small. *More do than have voted for any other label*:
-    the agreement's margin m over the runner-up of the votes is clear of both noises,
-    2 · P(N₁ − N₂ ≥ m). The larger of both, times the number of samples, is its p-value.
+    the agreement's margin m over the runner-up of the votes is clear of both noises, 2 · P(N₁ − N₂
+    ≥ m). The larger of both, times the number of samples, is its p-value.
 
     No factor for the labels is needed. N₁ is drawn after the proposal and independent of it. Where
     a label is proposed that has fewer true votes than another one, b, the runner-up has b's noisy
@@ -85,10 +84,10 @@ def answer_p_values(
     of them (Markov). Phones that vanish between the sums make the margin smaller.
 
     Args:
-        votes: integers (samples, labels), at least two labels.
-        agreement: integers (samples,), with the label that has the most.
-        noise: on each of the votes.
-        check: on each number that agrees.
+        votes: Integers (samples, labels), at least two labels.
+        agreement: Integers (samples,), the agreement with the label that has the most votes.
+        noise: Law of the noise on each of the votes.
+        check: Law of the noise on each agreement.
     """
     table, agreed = bounded(votes), bounded(agreement)
     if not len(table):
@@ -99,7 +98,7 @@ def answer_p_values(
 
 
 def are_clear(p_values: Sequence[float], count: int) -> tuple[bool, ...]:
-    """Whether each of so many numbers stands clear of the noise.
+    """Return whether each of `count` numbers stands clear of the noise.
 
     Where p-values are missing, as in results of former releases, nothing was tested and nothing is
     clear.

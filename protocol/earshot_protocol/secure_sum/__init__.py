@@ -1,1 +1,1 @@
-"""Bell et al. (CCS 2020): one server learns the sum of the phones' vectors and nothing else."""
+"""The secure sum of Bell et al. (CCS 2020): a server learns the sum of the phones' vectors only."""

@@ -3,12 +3,12 @@
     advertise keys ──▸ share keys ──▸ masked input ──▸ unmask ──▸ done
           └──────────────┴────────────────┴──────────────┴──▸ failed
 
-`_ROUNDS` says of each round whom it asks, for what, and what becomes of the answers. `accept` takes
-one answer and changes nothing if it raises; `advance` closes the round. No I/O and no clock: the
-caller decides when a round has waited long enough.
+`_ROUNDS` says for each round which phones have a task, what the task is, and how answers are taken.
+`accept` takes one answer and changes nothing if it raises; `advance` closes the round. No I/O and
+no clock: the caller decides when a round has waited long enough.
 
-Of an answer that was taken, only what later rounds need is kept. What is large, ciphertexts and
-masked vectors, is worked in by the mebibyte, and tasks are made for many phones at a time.
+Only the parts of an answer that later rounds need are kept. Large parts, ciphertexts and masked
+vectors, are worked in by the mebibyte, and tasks are made for many phones at a time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from earshot_protocol.wire import Answer
 
 _encoder = msgspec.msgpack.Encoder()
 _BATCH_BYTES = 2**20
-"""Of answers that wait to be worked in together."""
+"""Bytes of answers that wait to be worked in together."""
 
 
 class Aggregator:
@@ -53,12 +53,12 @@ class Aggregator:
 
     Args:
         sum_id: 16 bytes that no other sum has.
-        parameters: of the sum.
-        random: draws the graph; not a secret from the server.
-        told: what all phones are told of what the sum is about, see `Participant`.
+        parameters: Parameters of the sum.
+        random: Source of bytes that draws the graph; not a secret from the server.
+        told: Description of the sum that all phones are given, see `Participant`.
 
     Raises:
-        InvalidParametersError: parameters that no sum should run under.
+        InvalidParametersError: No sum should run under the parameters.
     """
 
     def __init__(
@@ -104,26 +104,26 @@ class Aggregator:
 
     @property
     def round(self) -> Round:
-        """Where the sum stands."""
+        """Present round of the sum."""
         return self._state.round
 
     @property
     def done(self) -> bool:
-        """Whether the sum has its result."""
+        """Return whether the sum has its result."""
         return self._state.round is Round.DONE
 
     @property
     def sum_id(self) -> bytes:
-        """Of this sum."""
+        """Identifier of the sum."""
         return self._state.sum_id
 
     @property
     def parameters(self) -> SumParameters:
-        """Of this sum."""
+        """Parameters of the sum."""
         return self._state.parameters
 
     def save(self, behind: bytes = b"") -> bytearray:
-        """The state behind other bytes; with ciphertexts, unless `tasks` has handed them over."""
+        """Append the state to `behind`, with ciphertexts unless `tasks` has handed them over."""
         self._work_in()
         state, mail = self._state, self._mail
         state.total = self._total.tobytes()
@@ -135,10 +135,10 @@ class Aggregator:
 
     @classmethod
     def restore(cls, saved: Saved) -> Self:
-        """The aggregator that `save` wrote.
+        """Return the aggregator that `save` wrote.
 
         Raises:
-            InvalidInputError: the bytes are not a saved aggregator.
+            InvalidInputError: The bytes are not a saved aggregator.
         """
         aggregator = cls.__new__(cls)
         try:
@@ -152,23 +152,23 @@ class Aggregator:
         """Refuse to go on with a sum that a former version of the protocol began.
 
         Raises:
-            UnexpectedMessageError: it did.
+            UnexpectedMessageError: A former version began the sum.
         """
         if self._state.version != VERSION:
             raise UnexpectedMessageError(FORMER_SUM)
 
     def expected(self) -> Collection[int]:
-        """The phones that have a task in the present round."""
+        """Return the phones that have a task in the present round."""
         row = _ROUNDS.get(self._state.round)
         return row.expected(self._state) if row else ()
 
     def answered(self) -> Collection[int]:
-        """The phones whose answer of the present round is in."""
+        """Return the phones whose answer of the present round has arrived."""
         row = _ROUNDS.get(self._state.round)
         return row.answered(self._state) if row else ()
 
     def survivors(self) -> set[int]:
-        """A2: the phones whose input is in the sum."""
+        """Return A2: the phones whose input is in the sum."""
         return set(self._state.masked)
 
     @property
@@ -180,10 +180,10 @@ class Aggregator:
     # ------------------------------------------------------------------------------ tasks
 
     def tasks(self) -> Iterator[tuple[int, messages.SumTask]]:
-        """All tasks of the present round, by ascending number of the phone.
+        """Return all tasks of the present round, by ascending number of the phone.
 
-        They are made as they are asked for. Once this was called, the ciphertexts in them are the
-        caller's alone: neither `task_for` nor `save` knows them any more.
+        They are made on demand. Once this has been called, only the caller has the ciphertexts in
+        them: neither `task_for` nor `save` knows them any more.
         """
         row = _ROUNDS.get(self._state.round)
         if row is None:
@@ -194,10 +194,10 @@ class Aggregator:
         return tasks.in_blocks(row.tasks, self._crowd, asked, mail)
 
     def task_for(self, phone: int) -> messages.SumTask | None:
-        """What the phone is to do in the present round; None if nothing, or if it is out.
+        """Return the phone's task in the present round; None if it has none or is out.
 
         Raises:
-            WrongStateError: `tasks` has handed it over, and it holds ciphertexts.
+            WrongStateError: `tasks` has handed the task over, and it holds ciphertexts.
         """
         row = _ROUNDS.get(self._state.round)
         if row is None or phone not in self.expected() or phone in self.answered():
@@ -210,21 +210,22 @@ class Aggregator:
         """Take one phone's answer.
 
         Args:
-            phone: who sent it, as authenticated by the caller.
-            answer: the answer.
+            phone: Sender of the answer, as authenticated by the caller.
+            answer: Answer of any type.
 
         Raises:
-            UnexpectedMessageError: of another sum, round or sender, or from a phone that is out.
-            RepeatedMessageError: the phone has answered this round.
-            MalformedMessageError: sizes or fields that contradict the sum.
+            UnexpectedMessageError: The answer is of another sum, round or sender, or the phone is
+                out.
+            RepeatedMessageError: The phone has answered this round.
+            MalformedMessageError: Sizes or fields contradict the sum.
         """
         answers.check_address(phone, answer, self.sum_id)
         row = _ROUNDS.get(self._state.round)
         if row is None or not isinstance(answer, row.answer):
             belongs = next(name for name, row in _ROUNDS.items() if isinstance(answer, row.answer))
             raise UnexpectedMessageError(
-                f"phone {phone}: {type(answer).__name__} belongs to the round '{belongs}', the sum "
-                f"is at '{self._state.round}'"
+                f"phone {phone}: {type(answer).__name__} belongs to the round '{belongs}', but the "
+                f"sum is at '{self._state.round}'"
             )
         if phone not in self.expected():
             raise UnexpectedMessageError(f"phone {phone} is not in this sum, or no longer")
@@ -234,7 +235,7 @@ class Aggregator:
 
     def _take_keys(self, phone: int, answer: messages.AdvertisedKeys) -> None:
         answers.check_keys(phone, answer)
-        # A key that stands twice would make honest phones refuse their neighbourhood.
+        # A key that occurs twice would make honest phones refuse their neighbourhood.
         advertised = points((answer.public_key,))
         if not self._points.isdisjoint(advertised):
             raise MalformedMessageError(f"phone {phone}: another phone has advertised this key")
@@ -257,7 +258,7 @@ class Aggregator:
         self._state.revealed[phone] = Revealed(answer.shares, answer.traces)
 
     def _wait(self, phone: int, content: bytes) -> None:
-        """Let what is checked wait for others, to be worked in together."""
+        """Queue checked content, to be worked in together with that of other phones."""
         self._waiting.append((phone, content))
         self._waiting_bytes += len(content)
         if self._waiting_bytes >= _BATCH_BYTES:
@@ -281,14 +282,14 @@ class Aggregator:
         """Close the present round and begin the next.
 
         Raises:
-            TooManyDropoutsError: fewer than (1 − ρ)n phones answered; the sum has failed and
+            TooManyDropoutsError: Fewer than (1 − ρ)n phones answered; the sum has failed and
                 nothing was opened.
-            UnrecoverableSecretError: the revealed shares do not determine a mask that must be
+            UnrecoverableSecretError: The revealed shares do not determine a mask that must be
                 removed; the sum has failed and nothing was opened.
-            FalseMasksError: a phone that dropped sealed other masks than its neighbours have in
-                common with it; the same.
-            UnexpectedMessageError: a former version of the protocol began the sum; it has failed.
-            WrongStateError: the sum is over.
+            FalseMasksError: A phone that dropped sealed other masks than those it shares with its
+                neighbours; the sum has failed and nothing was opened.
+            UnexpectedMessageError: A former version of the protocol began the sum; it has failed.
+            WrongStateError: The sum is over.
         """
         state = self._state
         if state.round not in NEXT:
@@ -305,7 +306,7 @@ class Aggregator:
             raise
         state.round, self._points = NEXT[state.round], set()
         if state.round is Round.UNMASK:
-            # Ciphertexts are delivered; of phones whose input is in, nobody opens the list.
+            # Ciphertexts are delivered; nobody opens the list of a phone whose input is in.
             self._mail = None
             state.sealed = {
                 phone: Sealed(b"" if phone in state.masked else each.masks, each.commitment)
@@ -327,17 +328,17 @@ class Aggregator:
         )
 
     def _forget(self) -> None:
-        """Drop what could open more than the sum."""
+        """Drop everything that could open more than the sum."""
         self._state.sealed, self._state.revealed = {}, {}
         self._mail, self._waiting, self._waiting_bytes = None, [], 0
         if self._state.round is Round.FAILED:
             self._total[:] = 0
 
     def result(self) -> npt.NDArray[np.int64 | np.float64]:
-        """The sum of the inputs of A2, in the sum's shape.
+        """Return the sum of the inputs of A2, in the sum's shape.
 
         Raises:
-            WrongStateError: the sum is not done.
+            WrongStateError: The sum is not done.
         """
         if not self.done:
             raise WrongStateError(f"no result: this sum is at '{self._state.round}'")
@@ -346,7 +347,7 @@ class Aggregator:
 
 @dataclass(frozen=True)
 class _Row:
-    """One round: which phones have a task and which have answered, the tasks, and the answer."""
+    """One round: phones that have a task, phones that have answered, the tasks, and the answer."""
 
     expected: Callable[[State], Collection[int]]
     answered: Callable[[State], Collection[int]]

@@ -1,4 +1,4 @@
-"""Whether an answer fits the task it answers; what both the aggregator and its front door ask."""
+"""Checks of whether an answer fits its task, for both the aggregator and its front door."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ ANSWERS: dict[type[messages.SumTask], type[messages.SumAnswer]] = {
     messages.MaskInput: messages.MaskedInput,
     messages.Unmask: messages.Unmasked,
 }
-"""Task → what answers it."""
+"""Task → the answer to it."""
 
 
 def check(task: messages.SumTask, phone: int, answer: Answer, parameters: SumParameters) -> None:
     """Refuse an answer that does not fit its task.
 
     Args:
-        task: what the phone was to do.
-        phone: who sent the answer, as authenticated by the caller.
-        answer: any answer.
-        parameters: of the sum.
+        task: Task that the phone was given.
+        phone: Sender of the answer, as authenticated by the caller.
+        answer: Answer of any type.
+        parameters: Parameters of the sum.
 
     Raises:
-        UnexpectedMessageError: of another sum or round, or in another's name.
-        MalformedMessageError: sizes or fields that contradict the task.
+        UnexpectedMessageError: The answer is of another sum or round, or in another's name.
+        MalformedMessageError: Sizes or fields contradict the task.
     """
     check_address(phone, answer, task.sum_id)
     expected = ANSWERS[type(task)]
     if type(answer) is not expected:
         raise UnexpectedMessageError(
-            f"phone {phone}: {type(answer).__name__} where {expected.__name__} is due"
+            f"phone {phone}: {type(answer).__name__} where {expected.__name__} is expected"
         )
     match answer:
         case messages.AdvertisedKeys():
@@ -57,7 +57,7 @@ def check_attendance(answered: int, current: Round, parameters: SumParameters) -
     """Refuse to close a round in which too few phones answered.
 
     Raises:
-        TooManyDropoutsError: fewer than (1 − ρ)n.
+        TooManyDropoutsError: Fewer than (1 − ρ)n phones answered.
     """
     least = parameters.least_survivors
     if answered < least:
@@ -68,10 +68,10 @@ def check_attendance(answered: int, current: Round, parameters: SumParameters) -
 
 
 def check_address(phone: int, answer: Answer, sum_id: bytes) -> None:
-    """Refuse an answer to another sum, or to none, or in another's name.
+    """Refuse an answer to another sum, to no sum, or in another's name.
 
     Raises:
-        UnexpectedMessageError: it is one.
+        UnexpectedMessageError: The answer is such a one.
     """
     if not isinstance(answer, messages.SumAnswer):
         raise UnexpectedMessageError(
@@ -87,17 +87,17 @@ def check_keys(phone: int, answer: messages.AdvertisedKeys) -> None:
     """Refuse a public key that nobody can use.
 
     Raises:
-        MalformedMessageError: it is of low order.
+        MalformedMessageError: The key is of low order.
     """
     if not points((answer.public_key,)).isdisjoint(LOW_ORDER):
         raise MalformedMessageError(f"phone {phone}: not a usable X25519 key")
 
 
 def check_ciphertexts(phone: int, answer: messages.SharedKeys, neighbours: int) -> None:
-    """Refuse any but one ciphertext, and one sealed mask, per neighbour.
+    """Refuse an answer without exactly one ciphertext and one sealed mask per neighbour.
 
     Raises:
-        MalformedMessageError: there are more or fewer.
+        MalformedMessageError: There are more or fewer.
     """
     if len(answer.ciphertexts) != neighbours:
         raise MalformedMessageError(
@@ -111,10 +111,10 @@ def check_ciphertexts(phone: int, answer: messages.SharedKeys, neighbours: int) 
 
 
 def check_shares(phone: int, answer: messages.Unmasked, survivors: int, dropped: int) -> None:
-    """Refuse any but one share per neighbour, and one trace per dropped neighbour.
+    """Refuse an answer without exactly one share per neighbour and one trace per dropped neighbour.
 
     Raises:
-        MalformedMessageError: there are more or fewer.
+        MalformedMessageError: There are more or fewer.
     """
     sizes = REVEALED_SHARE_BYTES * (survivors + dropped), TRACE_BYTES * dropped
     for what, given, size in zip(

@@ -18,15 +18,15 @@ Polynomial = list[int]
 
 
 class UnrecoverableSecretError(RemoteError):
-    """Too few shares, or too many wrong ones."""
+    """Too few shares of a secret, or too many wrong ones."""
 
 
 class Recovered(NamedTuple):
-    """A shared secret, and which shares of it were wrong.
+    """A shared secret and the shares of it that were wrong.
 
     Attributes:
-        secret: 32 bytes.
-        wrong: the points whose shares do not belong to it.
+        secret: Shared secret, 32 bytes.
+        wrong: Points whose shares do not belong to the secret.
     """
 
     secret: bytes
@@ -36,19 +36,19 @@ class Recovered(NamedTuple):
 def recover_checked(
     shares: Mapping[int, int], threshold: int, count: int, is_right: Callable[[bytes], bool]
 ) -> Recovered:
-    """The secret, tried first as if all shares were right, then with wrong ones corrected.
+    """Return the secret, tried first as if all shares were right, then with wrong ones corrected.
 
     Args:
-        shares: point → value.
-        threshold: of the sharing.
-        count: number of shares that were made.
-        is_right: whether 32 bytes are the secret.
+        shares: Shares of the secret, point → value.
+        threshold: Threshold of the sharing.
+        count: Number of shares that were made.
+        is_right: Test whether 32 bytes are the secret.
 
     Returns:
-        The secret, and the points of wrong shares.
+        The secret and the points of wrong shares.
 
     Raises:
-        UnrecoverableSecretError: fewer than `threshold` shares, or too many of them are wrong.
+        UnrecoverableSecretError: There are fewer than `threshold` shares, or too many wrong ones.
     """
     if len(shares) < threshold:
         raise UnrecoverableSecretError(f"{len(shares)} shares; {threshold} are needed")
@@ -64,7 +64,7 @@ def recover_checked(
 
 
 def _nearest(shares: Mapping[int, int], threshold: int) -> Polynomial:
-    """The polynomial nearest to the shares (Gao's algorithm), or the zero one if none is."""
+    """Return the polynomial nearest to the shares (Gao's algorithm), or the zero one if none is."""
     points = list(shares)
     vanishing: Polynomial = [1]
     for point in points:

@@ -1,4 +1,4 @@
-"""Arrays of any shape to packed vectors modulo 2^b, and back."""
+"""Conversion of arrays of any shape to packed vectors modulo 2^b, and back."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from earshot_protocol.secure_sum.parameters import SumParameters
 
 _BLOCK = 2**16  # entries packed at a time, a multiple of 8 so that blocks end on whole bytes
 _LARGEST_SHIFTED = 57
-"""Bits of an entry that eight bytes hold wherever in a byte it begins."""
+"""Most bits of an entry that eight bytes hold wherever in a byte the entry begins."""
 
 
 def encode(values: npt.ArrayLike, parameters: SumParameters) -> Words:
     """Flatten an array to words; decimals become integers at the sum's precision.
 
     Args:
-        values: integers, or decimals where the precision is above 0, of the sum's shape.
-        parameters: of the sum; 10^precision · |value| must not exceed its bound.
+        values: Integers, or decimals where the precision is above 0, of the sum's shape.
+        parameters: Parameters of the sum; 10^precision · |value| must not exceed its bound.
 
     Returns:
         Words of shape (length,); a negative entry −x is 2^w − x.
 
     Raises:
-        InvalidInputError: wrong shape or type, not finite, or an entry beyond the bound.
+        InvalidInputError: The array has the wrong shape or type, or an entry is not finite or
+            beyond the bound.
     """
     try:
         array = np.asarray(values)
@@ -47,12 +48,12 @@ def encode(values: npt.ArrayLike, parameters: SumParameters) -> Words:
 
 
 def _whole_digits(array: npt.NDArray[np.generic], parameters: SumParameters) -> npt.NDArray[Any]:
-    """Decimals in units of their last digit, int64: exact to 2^53, then as exact as float64."""
+    """Return decimals in units of their last digit, int64: exact to 2^53, then as float64."""
     if array.dtype.kind not in "iuf":
         raise InvalidInputError(f"input of type {array.dtype}; a sum takes real numbers")
     with np.errstate(over="ignore"):  # infinity, which exceeds every bound
         scaled = np.rint(array.astype(np.float64) * 10.0**parameters.precision)
-    # NaN fails this too; the rest fits int64, where a bound above 2^53 is compared exactly.
+    # NaN fails this too; other values fit int64, where a bound above 2^53 is compared exactly.
     _check_within(np.abs(scaled) < 2.0**63, parameters)
     return scaled.astype(np.int64)
 
@@ -63,7 +64,7 @@ def _check_within(fits: npt.NDArray[np.bool_], parameters: SumParameters) -> Non
 
 
 def decode(total: Words, parameters: SumParameters) -> npt.NDArray[np.int64 | np.float64]:
-    """The signed sum in its shape: int64, or float64 where the precision is above 0."""
+    """Return the signed sum in its shape: int64, or float64 where the precision is above 0."""
     bits = parameters.modulus_bits
     spare = 64 - bits
     # Shifting up and arithmetically down again carries bit b − 1 into the sign.
@@ -73,12 +74,12 @@ def decode(total: Words, parameters: SumParameters) -> npt.NDArray[np.int64 | np
 
 
 def packed_bytes(parameters: SumParameters) -> int:
-    """⌈length · b / 8⌉, the size of a packed vector."""
+    """Return the size of a packed vector, ⌈length · b / 8⌉ bytes."""
     return -(-parameters.length * parameters.modulus_bits // 8)
 
 
 def pack(words: Words, bits: int) -> bytes:
-    """The low `bits` bits of every word, without gaps, low bit first."""
+    """Pack the low `bits` bits of every word without gaps, low bit first."""
     blocks = (words[at : at + _BLOCK] for at in range(0, len(words), _BLOCK))
     return b"".join(
         np.packbits(
@@ -92,10 +93,10 @@ def pack(words: Words, bits: int) -> bytes:
 
 
 def check_packed(data: bytes, parameters: SumParameters) -> None:
-    """Refuse what `unpack` would not take, without unpacking it.
+    """Refuse data that `unpack` would refuse, without unpacking them.
 
     Raises:
-        MalformedMessageError: see `unpack`.
+        MalformedMessageError: As in `unpack`.
     """
     if len(data) != packed_bytes(parameters):
         raise MalformedMessageError(
@@ -107,7 +108,7 @@ def check_packed(data: bytes, parameters: SumParameters) -> None:
 
 
 def add_packed(total: Words, vectors: Sequence[bytes], parameters: SumParameters) -> None:
-    """Add packed vectors, which were checked, to words of shape (length,), in place.
+    """Add packed, checked vectors to words of shape (length,), in place.
 
     Entries whose numbers differ by a multiple of eight begin at the same bit of a byte. So eight
     strided views of eight bytes an entry, shifted and cut, are all entries of all vectors.
@@ -133,11 +134,11 @@ def add_packed(total: Words, vectors: Sequence[bytes], parameters: SumParameters
 
 
 def unpack(data: bytes, parameters: SumParameters) -> Words:
-    """Words of shape (length,) from a packed vector.
+    """Return words of shape (length,) from a packed vector.
 
     Raises:
-        MalformedMessageError: the data are not exactly ⌈length · b / 8⌉ bytes, or the bits that
-            the last entry leaves over are not zero.
+        MalformedMessageError: The data are not exactly ⌈length · b / 8⌉ bytes, or the bits that the
+            last entry leaves over are not zero.
     """
     check_packed(data, parameters)
     length, bits = parameters.length, parameters.modulus_bits

@@ -1,4 +1,4 @@
-"""Who talks to whom: a random regular graph, and what a phone checks of its place in it."""
+"""The random regular graph of who talks to whom, and a phone's check of its place in it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ class Graph:
     """A random k-regular graph over the phones 0 … n−1 (Bell et al. 2020, section 3).
 
     A uniformly random permutation lays the phones on a ring; those at distance at most k/2 are
-    neighbours. With n ≤ k+1 everybody is everybody's neighbour. Eight bytes a phone.
+    neighbours. With n ≤ k+1 all phones are neighbours of each other. The graph takes eight bytes a
+    phone.
     """
 
     def __init__(self, parameters: SumParameters, ring: NDArray[np.uint32]) -> None:
         """Keep the graph of a given ring; `draw` and `from_bytes` make one.
 
         Args:
-            parameters: gives the number of phones and the degree.
+            parameters: Parameters that give the number of phones and the degree.
             ring: uint32 (phones,), the phone at each position of the ring, each phone once.
 
         Raises:
-            InvalidInputError: if `ring` is not a permutation of the phones.
+            InvalidInputError: `ring` is not a permutation of the phones.
         """
         self.phones = parameters.phones
         self.degree = parameters.degree
@@ -51,17 +52,17 @@ class Graph:
         which happens with probability below n² · 2^-129.
 
         Args:
-            parameters: checked parameters of the sum.
-            random: source of `16 · phones` bytes.
+            parameters: Checked parameters of the sum.
+            random: Source of `16 · phones` bytes.
         """
         keys = np.frombuffer(random(16 * parameters.phones), dtype="<u8").reshape(2, -1)
         return cls(parameters, np.lexsort(keys).astype(np.uint32))
 
     def neighbours(self, phone: int) -> tuple[int, ...]:
-        """The phones that `phone` talks to, ascending; `degree` of them, never itself.
+        """Return the phones that `phone` talks to, ascending; `degree` of them, never itself.
 
         Raises:
-            InvalidInputError: if there is no such phone.
+            InvalidInputError: There is no such phone.
         """
         if not 0 <= phone < self.phones:
             raise InvalidInputError(f"phone must be from 0 to {self.phones - 1}, not {phone}")
@@ -71,7 +72,7 @@ class Graph:
         return tuple(np.sort(self._ring[places]).tolist())
 
     def table(self) -> NDArray[np.uint32]:
-        """What `neighbours` says of every phone: uint32 of shape (phones, degree)."""
+        """Return the `neighbours` of every phone: uint32 of shape (phones, degree)."""
         own = np.arange(self.phones, dtype=np.uint32)[:, None]
         if self.degree == self.phones - 1:
             others = np.arange(self.degree, dtype=np.uint32)
@@ -80,7 +81,7 @@ class Graph:
         return np.sort(self._ring[places], axis=1)
 
     def to_bytes(self) -> bytes:
-        """The ring as little-endian uint32, four bytes a phone."""
+        """Return the ring as little-endian uint32, four bytes a phone."""
         return self._ring.astype("<u4").tobytes()
 
     @classmethod
@@ -88,7 +89,7 @@ class Graph:
         """Restore what `to_bytes` saved, under the same parameters.
 
         Raises:
-            InvalidInputError: if `data` is not a ring of that many phones.
+            InvalidInputError: `data` is not a ring of that many phones.
         """
         if len(data) != 4 * parameters.phones:
             raise InvalidInputError(
@@ -105,20 +106,20 @@ def check_neighbourhood(
     public_keys: Sequence[bytes],
     parameters: SumParameters,
 ) -> None:
-    """What a phone checks of the neighbourhood that the server tells it.
+    """Check the neighbourhood that the server tells a phone.
 
     Repeated phones or keys would let one party hold several shares of a secret; too few neighbours
     could not rebuild it.
 
     Args:
-        phone: the phone that checks.
-        own_key: its public key.
-        neighbours: its neighbours that advertised keys, ascending.
-        public_keys: theirs, in that order.
-        parameters: checked parameters of the sum.
+        phone: Phone that checks.
+        own_key: Public key of the phone.
+        neighbours: Neighbours of the phone that advertised keys, ascending.
+        public_keys: Public keys of the neighbours, in that order.
+        parameters: Checked parameters of the sum.
 
     Raises:
-        RefusedError: naming the rule that the neighbourhood breaks.
+        RefusedError: The neighbourhood breaks a rule, which the message names.
     """
     count = len(neighbours)
     if not parameters.threshold <= count <= parameters.degree:

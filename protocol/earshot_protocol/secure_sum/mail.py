@@ -1,4 +1,4 @@
-"""What phones sealed for one another, on its way through the server: by recipient, and gone."""
+"""Ciphertexts that phones sealed for one another, by recipient, on their way through the server."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from earshot_protocol.secure_sum.messages import SEALED_SHARES_BYTES
 from earshot_protocol.secure_sum.neighbourhoods import Members, Neighbourhoods, Phones
 
 _BLOCK_BYTES = 40 * 2**20
-"""Of recipients that lie in one block: what is large goes back to the system when it is freed."""
+"""Bytes of the recipients in one block: large blocks go back to the system when they are freed."""
 
 
 class Mail:
     """Ciphertexts of one sum, each at its recipient's place for its sender.
 
-    It lies in blocks of recipients, so that a block can be let go once it is delivered: while tasks
-    are written, what they hold and what is still here is one copy and not two.
+    They lie in blocks of recipients, so that a block can be freed once it is delivered: while tasks
+    are written, the ciphertexts in them and those still here make one copy, not two.
 
     Args:
-        neighbourhoods: of the sum.
-        blocks: of mail that was saved.
+        neighbourhoods: Neighbourhoods of the sum.
+        blocks: Blocks of mail that was saved.
     """
 
     def __init__(self, neighbourhoods: Neighbourhoods, blocks: Iterable[memoryview] = ()) -> None:
@@ -41,11 +41,11 @@ class Mail:
         )
 
     def save(self) -> list[memoryview]:
-        """The blocks, as they lie here."""
+        """Return the blocks without copying them."""
         return [block.data.cast("B") for block in self._blocks]
 
     def put(self, senders: Sequence[int], sealed: Iterable[bytes], members: Members) -> None:
-        """Take what these phones sealed: one for each neighbour that is a member, each."""
+        """Store what these phones sealed: from each, one ciphertext per member neighbour."""
         phones = np.array(senders)
         table = self._neighbourhoods.table[phones]
         around = members[table]
@@ -57,7 +57,7 @@ class Mail:
             self._blocks[block][rows[own], places[own]] = texts[own]
 
     def to(self, phones: Phones, members: Members) -> Iterator[tuple[bytes, ...]]:
-        """What those neighbours that are members sealed for each of these phones, of one block."""
+        """Yield what member neighbours sealed for each of these phones, all of one block."""
         if not len(phones):
             return
         around = members[self._neighbourhoods.table[phones]]
@@ -71,7 +71,7 @@ class Mail:
             at += count
 
     def leaving(self) -> Iterator[range]:
-        """The recipients, block by block; a block is gone when the next one is asked for."""
+        """Yield the recipients, block by block; a block is freed when the next one is asked for."""
         first = 0
         for number in range(len(self._blocks)):
             last = first + len(self._blocks[number])

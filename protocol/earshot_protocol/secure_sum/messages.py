@@ -1,4 +1,4 @@
-"""The messages of one secure sum: four tasks to a phone and what answers each of them."""
+"""The messages of one secure sum: four tasks to a phone and the answer to each."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from earshot_protocol.wire import (
 )
 
 TAG_BYTES = 16
-"""Of a message that is sealed."""
+"""Bytes of the authentication tag of a sealed message."""
 SEALED_SHARES_BYTES = 12 + 1 + 32 + 32 + TAG_BYTES
-"""Nonce, share index, two shares, authentication tag."""
+"""Bytes of sealed shares: nonce, share index, two shares, authentication tag."""
 REVEALED_SHARE_BYTES = 1 + 32
-"""Share index (0: this phone holds no share of that neighbour) and share."""
+"""Bytes of a share index (0: this phone holds no share of that neighbour) and a share."""
 TRACE_BYTES = 8
-"""Hash of the mask in common with a neighbour that dropped."""
+"""Bytes of the hash of the mask shared with a neighbour that dropped."""
 
 Neighbours = Annotated[tuple[PhoneIndex, ...], Meta(max_length=LARGEST_DEGREE)]
 KeyList = Annotated[bytes, Meta(max_length=32 * LARGEST_DEGREE)]
@@ -33,13 +33,13 @@ Ciphertexts = Annotated[tuple[Ciphertext, ...], Meta(max_length=LARGEST_DEGREE)]
 
 
 class SumTask(Task, frozen=True, kw_only=True):
-    """A round of one sum, as a phone is told of it."""
+    """Task of one round of one sum."""
 
     sum_id: Identifier
 
 
 class SumAnswer(Answer, frozen=True, kw_only=True):
-    """A phone's part in one round of one sum."""
+    """Answer of one phone in one round of one sum."""
 
     sum_id: Identifier
     sender: PhoneIndex
@@ -114,5 +114,5 @@ class Unmasked(SumAnswer, frozen=True, kw_only=True, tag="unmasked"):
 
 
 LATER_TASKS = (ShareKeys, MaskInput, Unmask)
-"""Those that travel alone; `AdvertiseKeys` travels in the task that begins a part of a phase."""
+"""Tasks that travel alone; `AdvertiseKeys` travels in the task that begins a part of a phase."""
 ANSWERS = (AdvertisedKeys, SharedKeys, MaskedInput, Unmasked)

@@ -1,7 +1,7 @@
-"""How many neighbours a phone needs, and how many of them must answer.
+"""Number of neighbours that a phone needs, and of those that must answer.
 
-Bell et al. (CCS 2020, section 3) ask three things of a graph of n phones with k neighbours each
-and a secret-sharing threshold t, where a fraction γ may be corrupted and a fraction ρ may drop out:
+Bell et al. (CCS 2020, section 3) ask three things of a graph of n phones with k neighbours each and
+a secret-sharing threshold t, where a fraction γ may be corrupted and a fraction ρ may drop out:
 
 1. *secrecy*: n · Pr[HG(n−1, ⌈γn⌉, k) ≥ t] ≤ 2^-σ, or corrupted neighbours rebuild a secret;
 2. *recovery*: n · Pr[k − HG(n−1, ⌈ρn⌉, k) < t] ≤ 2^-η, or too few neighbours stay to rebuild one;
@@ -14,9 +14,9 @@ We ask for one thing more, against a server that tells neighbours different stor
    seed, and the other half, told that it is gone, the seeds of its masks.
 
 HG is the hypergeometric law, whose tails are computed exactly: a Chernoff bound would cost phones
-about twice the neighbours. Conditions 1 and 4 bound t from below and condition 2 from above. Of the
-thresholds between, the largest is taken, and no other accepted: what room there is goes to secrecy,
-for a failed recovery costs a repetition and a lost secret is lost.
+about twice the neighbours. Conditions 1 and 4 bound t from below and condition 2 from above. The
+largest threshold between is taken, and no other accepted: the room that is left goes to secrecy,
+because a failed recovery costs a repetition and a lost secret is lost.
 
 On the complete graph (n ≤ k+1) nothing is left to chance: all corrupted phones are neighbours of
 everybody, conditions 1 and 2 turn into ⌈γn⌉ < t ≤ n−1−⌈ρn⌉ by themselves, and condition 3 holds.
@@ -36,7 +36,7 @@ from earshot_protocol.checks import fraction, whole
 from earshot_protocol.errors import InvalidParametersError
 
 LARGEST_DEGREE = 254
-"""A share's index within a neighbourhood is one byte, and zero is the secret's own place."""
+"""Most neighbours of a phone: a share's index is one byte, and zero is the secret's own place."""
 
 LARGEST_LENGTH = 2**24
 """Entries of the longest vector that one sum adds."""
@@ -85,10 +85,10 @@ class SumParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def modulus_bits(self) -> int:
-        """The smallest b whose signed b-bit numbers hold `phones · bound`; at most 64.
+        """Smallest b whose signed b-bit numbers hold `phones · bound`; at most 64.
 
         Raises:
-            InvalidParametersError: if no signed 64-bit number holds it.
+            InvalidParametersError: No signed 64-bit number holds it.
         """
         largest_sum = self.phones * self.bound
         if largest_sum.bit_length() > 63:
@@ -100,29 +100,30 @@ class SumParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def largest_dropout_count(self) -> int:
-        """⌊ρn⌋, the phones that may vanish before the sum is given up."""
+        """Most phones that may vanish before the sum is given up, ⌊ρn⌋."""
         return math.floor(_share_of(self.phones, self.dropout))
 
     @property
     def least_survivors(self) -> int:
-        """The phones that must stay after every round."""
+        """Phones that must stay after every round."""
         return self.phones - self.largest_dropout_count
 
     @property
     def complete(self) -> bool:
-        """Whether every phone is a neighbour of every other one."""
+        """Return whether every phone is a neighbour of every other one."""
         return self.phones <= self.neighbours + 1
 
     @property
     def degree(self) -> int:
-        """How many neighbours a phone really has."""
+        """Number of neighbours that a phone really has."""
         return min(self.neighbours, self.phones - 1)
 
     def check(self) -> None:
         """Recompute every condition, as a phone does with parameters that a server sent.
 
         Raises:
-            InvalidParametersError: naming the first thing that is wrong and what is accepted.
+            InvalidParametersError: A value is wrong; the message names the first such value and
+                what is accepted.
         """
         for name in _LIMITS:
             _limited(name, getattr(self, name))
@@ -158,19 +159,20 @@ def choose(
     statistical_security: int = 40,
     correctness: int = 30,
 ) -> SumParameters:
-    """The cheapest safe parameters of one sum (Bell et al., section 3; see the module's text).
+    """Return the cheapest safe parameters of one sum (Bell et al., section 3; see above).
 
-    The smallest even number of neighbours for which some threshold is safe, and the largest such
-    threshold. Where no sparse graph is safe, the complete one is tried, whose degree may be odd.
+    They have the smallest even number of neighbours for which some threshold is safe, and the
+    largest such threshold. Where no sparse graph is safe, the complete one is tried, whose degree
+    may be odd.
 
     Args:
         phones: n, from 3 to 10^8.
-        shape: shape of the array to sum, at most 2^24 entries; () is a single number.
-        bound: largest absolute value of one encoded entry, noise included.
+        shape: Shape of the array to sum, at most 2^24 entries; () is a single number.
+        bound: Largest absolute value of one encoded entry, noise included.
         dropout: ρ, in [0, 1).
         corrupted: γ, in [0, 1).
-        precision: decimal digits of a fixed-point input.
-        neighbours: forces k (n−1 if that is less); the threshold is chosen for it.
+        precision: Decimal digits of a fixed-point input.
+        neighbours: Forced value of k (n−1 if that is less); the threshold is chosen for it.
         statistical_security: σ in bits.
         correctness: η in bits.
 
@@ -178,8 +180,8 @@ def choose(
         Parameters that pass `SumParameters.check`.
 
     Raises:
-        InvalidParametersError: if a number is out of range, if no graph of at most 254 neighbours
-            is safe, or if the forced one is not; the message says what would be accepted.
+        InvalidParametersError: A number is out of range, no graph of at most 254 neighbours is
+            safe, or the forced one is not; the message says what would be accepted.
     """
     setting = _Setting(
         _limited("phones", phones),
@@ -214,7 +216,7 @@ def choose(
 
 
 class _Setting(msgspec.Struct, frozen=True):
-    """What the safety of a graph depends on, apart from the graph."""
+    """Values on which the safety of a graph depends, apart from the graph."""
 
     phones: int
     dropout: float
@@ -225,7 +227,7 @@ class _Setting(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=4096)
 def _thresholds(setting: _Setting, degree: int) -> range:
-    """The thresholds that the conditions admit for this degree, perhaps none."""
+    """Return the thresholds that the conditions admit for this degree, perhaps none."""
     allowance = -math.log2(setting.phones)
     if degree < setting.phones - 1:
         bad = setting.dropout + setting.corrupted
@@ -243,7 +245,7 @@ def _thresholds(setting: _Setting, degree: int) -> range:
 
 
 def _log2_tails(phones: int, marked: int, degree: int) -> NDArray[np.float64]:
-    """log2 Pr[HG(phones − 1, marked, degree) ≥ j] for j = 0 … degree + 1."""
+    """Return log2 Pr[HG(phones − 1, marked, degree) ≥ j] for j = 0 … degree + 1."""
     marked = min(marked, phones - 1)
     inside = _log2_binomials(marked)[: degree + 1]
     outside = _log2_binomials(phones - 1 - marked)[: degree + 1]
@@ -254,7 +256,7 @@ def _log2_tails(phones: int, marked: int, degree: int) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=64)
 def _log2_binomials(size: int) -> NDArray[np.float64]:
-    """log2 of `size` over i, for i = 0 … `LARGEST_DEGREE`; −∞ where i > size."""
+    """Return log2 of `size` over i, for i = 0 … `LARGEST_DEGREE`; −∞ where i > size."""
     i = np.arange(LARGEST_DEGREE)
     with np.errstate(divide="ignore"):
         factors = np.log2(np.maximum(size - i, 0)) - np.log2(i + 1)
@@ -265,7 +267,7 @@ def _log2_binomials(size: int) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=4096)
 def _least_degree(setting: _Setting) -> int | None:
-    """The smallest safe degree: sparse graphs first, then the complete one; None if none is."""
+    """Return the smallest safe degree, that of the complete graph last; None if none is safe."""
     complete = setting.phones - 1
     degrees = list(range(2, min(LARGEST_DEGREE, complete - 1) + 1, 2))
     if complete <= LARGEST_DEGREE:
@@ -274,7 +276,7 @@ def _least_degree(setting: _Setting) -> int | None:
 
 
 def _check_graph(setting: _Setting, neighbours: int, threshold: int) -> None:
-    """Refuse a number of neighbours that breaks one of the conditions, or another threshold."""
+    """Refuse a number of neighbours that breaks one of the conditions, or a wrong threshold."""
     degree = min(neighbours, setting.phones - 1)
     largest = _largest_threshold(setting, degree)
     if threshold == largest:
@@ -290,7 +292,7 @@ def _check_graph(setting: _Setting, neighbours: int, threshold: int) -> None:
 
 
 def _largest_threshold(setting: _Setting, degree: int) -> int:
-    """The threshold of a degree; refuses one that no threshold makes safe, naming the smallest."""
+    """Return the threshold of a degree, or refuse the degree and name the smallest with one."""
     if degree % 2 and degree < setting.phones - 1:
         raise InvalidParametersError(
             f"neighbours must be even, not {degree}: half of them lie on each side of the ring"
@@ -308,7 +310,7 @@ def _largest_threshold(setting: _Setting, degree: int) -> int:
 
 
 def _no_safe_graph(setting: _Setting) -> InvalidParametersError:
-    """The error that no degree will do, with the largest fractions that would."""
+    """Return the error for a setting without a safe degree; it names accepted fractions."""
     dropout, corrupted = _largest_fractions(setting)
     return InvalidParametersError(
         f"dropout={setting.dropout} with corrupted={setting.corrupted} leaves {setting.phones} "
@@ -318,7 +320,7 @@ def _no_safe_graph(setting: _Setting) -> InvalidParametersError:
 
 
 def _largest_fractions(setting: _Setting) -> tuple[float, float]:
-    """The largest accepted dropout and corrupted in the setting's proportion, in thousandths."""
+    """Return the largest dropout and corrupted accepted in this proportion, in thousandths."""
     accepted, refused = 0.0, 1.0
     fractions = (0.0, 0.0)
     for _ in range(12):
@@ -337,7 +339,7 @@ def _largest_fractions(setting: _Setting) -> tuple[float, float]:
 
 
 def _share_of(phones: int, fraction: float) -> float:
-    """`fraction · phones`, where 0.07 · 100 is 7 and not the next float above it."""
+    """Return `fraction · phones`, where 0.07 · 100 is 7 and not the next float above it."""
     return round(fraction * phones, 6)
 
 

@@ -1,9 +1,8 @@
 """A phone's side of one secure sum: four tasks in, four answers out, no I/O.
 
 `_ROUNDS` says which task is answered in which round, and how; each answer moves one round on. A
-task that does not fit the round, the sum or the neighbourhood raises a `RemoteError` and leaves
-everything as it was. Between tasks the state can be saved to bytes, which hold secrets, and
-restored.
+task that does not fit the round, the sum or the neighbourhood raises a `RemoteError` and changes
+nothing. Between tasks the state can be saved to bytes, which hold secrets, and restored.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ _NONCE_BYTES = 12
 _SHARES_BYTES = 1 + 2 * shamir.SECRET_BYTES
 _ROUTE = struct.Struct(">BII")  # round, sender, recipient
 _WAITS_FOR = dict(zip(("created", "advertised", "shared", "masked", "done"), Round, strict=False))
-"""What a saved participant has done → the round whose task it answers next."""
+"""Stage of a saved participant → the round whose task it answers next."""
 _DONE = {current: done for done, current in _WAITS_FOR.items()}
 
 
 class _State(msgspec.Struct):
-    """All that a participant remembers between tasks."""
+    """Everything that a participant remembers between tasks."""
 
     stage: str
     index: int
@@ -62,19 +61,19 @@ class _State(msgspec.Struct):
     words: bytes
     salt: bytes = b""
     version: int = 0
-    """Of the protocol; none where a former one began the sum."""
+    """Version of the protocol; 0 where a former one began the sum."""
     public_key: bytes = b""
     private: bytes = b""
     seed: bytes = b""
     neighbours: tuple[int, ...] = ()
     seals: tuple[bytes, ...] = ()
-    """Of each neighbour, the key under which shares travel."""
+    """Key under which shares travel, for each neighbour."""
     masks: tuple[bytes, ...] = ()
-    """Of each neighbour, the seed of the mask in common."""
+    """Seed of the shared mask, for each neighbour."""
     alive: tuple[int, ...] = ()
     """A1 ∩ neighbours, as told in round 2."""
     traces: tuple[bytes, ...] = ()
-    """Of the mask in common with each of these, its trace: all that is kept of it."""
+    """Trace of the mask shared with each phone in `alive`: all that is kept of the mask."""
     shares: dict[int, bytes] = msgspec.field(default_factory=dict, name="held")
     """Neighbour → share index, share of its seed, share of its lock."""
 
@@ -83,15 +82,15 @@ class Participant:
     """One phone in one secure sum (Bell et al. 2020, Algorithm 2, semi-honest server).
 
     Args:
-        task: the opening task of the sum, which the phone has agreed to.
-        values: the private input, an array of the sum's shape.
-        told: what the sum is about, in the same bytes to every phone. All keys are bound to it, so
+        task: Opening task of the sum, which the phone has agreed to.
+        values: Private input, an array of the sum's shape.
+        told: Description of the sum, in the same bytes to every phone. All keys are bound to it, so
             that phones that were told different things open nothing of each other.
 
     Raises:
-        InvalidParametersError: parameters that no sum should run under.
-        RefusedError: an index outside the sum.
-        InvalidInputError: values of the wrong shape, type or range.
+        InvalidParametersError: No sum should run under the parameters.
+        RefusedError: The index lies outside the sum.
+        InvalidInputError: The values have the wrong shape, type or range.
     """
 
     def __init__(self, task: AdvertiseKeys, values: npt.ArrayLike, told: bytes = b"") -> None:
@@ -112,29 +111,29 @@ class Participant:
 
     @property
     def round(self) -> Round:
-        """The round whose task this phone answers next."""
+        """Round whose task this phone answers next."""
         return _WAITS_FOR[self._state.stage]
 
     @property
     def sum_id(self) -> bytes:
-        """Of the sum that this participant is in."""
+        """Identifier of the sum that this participant is in."""
         return self._state.sum_id
 
     @property
     def done(self) -> bool:
-        """Whether it has answered its last task."""
+        """Return whether the participant has answered its last task."""
         return self.round is Round.DONE
 
     def save(self) -> bytes:
-        """The state, secrets included: seal it before it touches a disk."""
+        """Return the state, secrets included: seal it before it touches a disk."""
         return msgspec.msgpack.encode(self._state)
 
     @classmethod
     def restore(cls, saved: bytes) -> Self:
-        """The participant that `save` wrote.
+        """Return the participant that `save` wrote.
 
         Raises:
-            InvalidInputError: the bytes are not a saved participant.
+            InvalidInputError: The bytes are not a saved participant.
         """
         participant = cls.__new__(cls)
         try:
@@ -147,10 +146,10 @@ class Participant:
         """Do what the task asks.
 
         Raises:
-            UnexpectedMessageError: the task belongs to another sum or round, or to a sum that
-                this phone began under a former version of the protocol.
-            RefusedError: the task contradicts what this phone knows, or asks too much.
-            TooManyDropoutsError: fewer neighbours remain than the threshold.
+            UnexpectedMessageError: The task belongs to another sum or round, or to a sum that this
+                phone began under a former version of the protocol.
+            RefusedError: The task contradicts what this phone knows, or asks too much.
+            TooManyDropoutsError: Fewer neighbours remain than the threshold.
         """
         state = self._state
         if task.sum_id != state.sum_id:
@@ -220,8 +219,8 @@ def _mask_input(state: _State, task: MaskInput) -> MaskedInput:
     shares = {}
     for them, ciphertext in zip(task.senders, task.ciphertexts, strict=True):
         plaintext = _open(state.seals[places[them]], ciphertext, sum_id, them, us)
-        # One that does not open counts as a neighbour that is gone, for its shares. Its mask is
-        # still added: the neighbour adds the other half, and the sum would be spoilt without ours.
+        # If a ciphertext does not open, its sender's shares count as gone. The mask is still added:
+        # the neighbour adds the other half, and the sum would be spoilt without ours.
         if plaintext is not None:
             shares[them] = plaintext
     if len(shares) < parameters.threshold:
@@ -282,7 +281,7 @@ _ROUNDS: dict[type, tuple[Round, Callable[[_State, Any], SumAnswer]]] = {
     MaskInput: (Round.MASKED_INPUT, _mask_input),
     Unmask: (Round.UNMASK, _unmask),
 }
-"""Task → the round in which it is answered, and what answers it."""
+"""Task → the round in which it is answered, and the function that answers it."""
 
 
 def _split_keys(keys: bytes) -> tuple[bytes, ...]:
@@ -290,7 +289,7 @@ def _split_keys(keys: bytes) -> tuple[bytes, ...]:
 
 
 def _fresh_secret() -> bytes:
-    """32 bytes from the operating system, below the sharing's prime (all but 2^-248 are)."""
+    """Return 32 bytes from the operating system, below the sharing's prime (all but 2^-248 are)."""
     while int.from_bytes(secret := os.urandom(shamir.SECRET_BYTES)) >= shamir.PRIME:
         pass
     return secret
@@ -304,7 +303,7 @@ def _check_listed(phones: tuple[int, ...], known: tuple[int, ...]) -> None:
 
 
 def _open(key: bytes, ciphertext: bytes, sum_id: bytes, sender: int, us: int) -> bytes | None:
-    """Share index and two shares, or None where the ciphertext is not what its sender sealed."""
+    """Return share index and two shares, or None if this is not what the sender sealed."""
     nonce, sealed = ciphertext[:_NONCE_BYTES], ciphertext[_NONCE_BYTES:]
     try:
         plaintext = AESGCM(key).decrypt(nonce, sealed, sum_id + _ROUTE.pack(1, sender, us))

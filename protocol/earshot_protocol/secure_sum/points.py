@@ -1,4 +1,4 @@
-"""Public keys as the points that they are: X25519 reads several strings of bytes as one."""
+"""Public keys as the points that they encode: X25519 reads several byte strings as one point."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LOW_ORDER = frozenset(
         0x57119FD0DD4E22D8868E1C58C45C44045BEF839C55B1D0B1248C50A3BC959C5F,
     }
 )
-"""The points of order 1, 2, 4 and 8, on the curve or its twist: all agree with them on zero."""
+"""Points of order 1, 2, 4 and 8, on the curve or its twist: every key agrees with them on zero."""
 
 
 def points(keys: Iterable[bytes]) -> set[int]:
-    """The u-coordinates that X25519 computes with: little-endian, without the top bit, modulo p."""
+    """Return the u-coordinates that X25519 uses: little-endian, without the top bit, modulo p."""
     read = int.from_bytes
     return {(read(key, "little") & _USED_BITS) % _PRIME for key in keys}

@@ -6,7 +6,7 @@ import enum
 
 
 class Round(enum.StrEnum):
-    """Where one side of a sum stands: the round whose tasks it gives, or answers, next."""
+    """State of one side of a sum: the round whose tasks it gives, or answers, next."""
 
     ADVERTISE_KEYS = "advertise keys"
     SHARE_KEYS = "share keys"
@@ -20,6 +20,6 @@ NEXT: dict[Round, Round] = dict(zip(tuple(Round)[:4], tuple(Round)[1:5], strict=
 """The only way forward; a sum that cannot go on moves to `FAILED` instead."""
 
 VERSION = 4
-"""Of the protocol; phones and servers of different ones cannot sum together."""
+"""Version of the protocol; phones and servers of different versions cannot sum together."""
 FORMER_SUM = "this secure sum began under a former version of the protocol and cannot go on"
-"""Why a sum ends that a phone or server saved before it was upgraded."""
+"""Reason for ending a sum that a phone or server saved before it was upgraded."""

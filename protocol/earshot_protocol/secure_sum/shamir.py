@@ -3,9 +3,9 @@
 Secrets and shares are 32 bytes, big-endian, and the points are 1, 2, …, n ≤ 254. Shamir, "How to
 share a secret", CACM 1979.
 
-Splitting is one matrix product: powers of the points times random coefficients, both cut into
-limbs of 20 bits so that every partial sum is an integer below 2^53 and float64 is exact. Rebuilding
-many secrets at once is one such product for each: coefficients times shares.
+Splitting is one matrix product: powers of the points times random coefficients, both cut into limbs
+of 20 bits so that every partial sum is an integer below 2^53 and float64 is exact. Rebuilding many
+secrets at once takes one such product for each: coefficients times shares.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PAIR_BYTES = 5  # two limbs of 20 bits fill five bytes
 _PAIRS = 7  # 7 · 5 bytes hold a number below 2^256
 _LIMBS = 2 * _PAIRS
 _FACTOR_BITS = 62
-"""By which leaving points out may multiply a coefficient, where many secrets are rebuilt."""
+"""Bits of the factor by which leaving points out may multiply a coefficient in `recover_many`."""
 _SMALL_PRODUCT = 2**17  # multiplications; OpenBLAS starts to share out its work at twice as many
 # The largest partial sum: 14 limb products of 40 bits for each of at most 254 coefficients.
 assert _LIMBS * LARGEST_COUNT * 2 ** (2 * _LIMB_BITS) < 2**53  # noqa: S101
@@ -40,14 +40,15 @@ def split(secrets: Sequence[bytes], threshold: int, count: int) -> npt.NDArray[n
 
     Args:
         secrets: s secrets of 32 bytes, each below `PRIME` as a big-endian number.
-        threshold: least number of shares that determine the secret.
-        count: number of shares, at most 254.
+        threshold: Least number of shares that determine the secret.
+        count: Number of shares, at most 254.
 
     Returns:
         uint8 of shape (s, count, 32): the share of secret i at point j + 1.
 
     Raises:
-        InvalidInputError: a secret of the wrong size or range, or not 1 ≤ threshold ≤ count ≤ 254.
+        InvalidInputError: A secret has the wrong size or range, or 1 ≤ threshold ≤ count ≤ 254 does
+            not hold.
     """
     if not 1 <= threshold <= count <= LARGEST_COUNT:
         raise InvalidInputError(
@@ -57,7 +58,7 @@ def split(secrets: Sequence[bytes], threshold: int, count: int) -> npt.NDArray[n
     for secret in secrets:
         if len(secret) != SECRET_BYTES or int.from_bytes(secret) >= PRIME:
             raise InvalidInputError("a secret must be 32 bytes and a number below 2^256 − 189")
-    # 256 random bits are uniform modulo PRIME but for a distance of 189/2^256.
+    # 256 random bits are uniform modulo PRIME up to a distance of 189/2^256.
     coefficients = np.frombuffer(
         os.urandom(SECRET_BYTES * (threshold - 1) * len(secrets)), dtype=np.uint8
     ).reshape(threshold - 1, len(secrets), SECRET_BYTES)
@@ -76,20 +77,21 @@ def split(secrets: Sequence[bytes], threshold: int, count: int) -> npt.NDArray[n
 
 
 def recover(shares: Mapping[int, int], count: int) -> int:
-    """The secret from shares of one sharing among 1 … count; all that are given are used.
+    """Return the secret from shares of one sharing among 1 … count, using all shares given.
 
     Lagrange's coefficient at zero for the points 1 … n is (−1)^(i−1)·C(n, i); leaving out the
     points D multiplies it by ∏_{d ∈ D} (d − i)/d. So one modular inverse serves all shares.
 
     Args:
-        shares: point → value; at least the sharing's threshold of them, or the result is noise.
-        count: number of shares that were made.
+        shares: Shares, point → value; at least the sharing's threshold of them, or the result is
+            noise.
+        count: Number of shares that were made.
 
     Returns:
         The secret as a number below `PRIME`.
 
     Raises:
-        InvalidInputError: a point outside 1 … count.
+        InvalidInputError: A point lies outside 1 … count.
     """
     signed_binomials = _signed_binomials(count)
     if not all(1 <= point <= count for point in shares):
@@ -102,11 +104,11 @@ def recover(shares: Mapping[int, int], count: int) -> int:
 
 
 def recover_many(shares: npt.NDArray[np.uint8], present: npt.NDArray[np.bool_]) -> Iterator[bytes]:
-    """What `recover` finds in each of many sharings among the same number of points.
+    """Yield what `recover` finds in each of many sharings among the same number of points.
 
     Args:
         shares: uint8 of shape (s, count, 32), big-endian: the share of secret i at point j + 1.
-        present: bool of shape (s, count): which of them are there.
+        present: bool of shape (s, count): whether each share is there.
 
     Yields:
         The secrets, 32 bytes each.
@@ -115,7 +117,7 @@ def recover_many(shares: npt.NDArray[np.uint8], present: npt.NDArray[np.bool_]) 
     places = np.arange(1, count + 1)
     absences = count - np.count_nonzero(present, axis=1)
     most = int(absences.max(initial=0))
-    if most * math.log2(count) > _FACTOR_BITS:  # so many are away from few sharings at most
+    if most * math.log2(count) > _FACTOR_BITS:  # at most a few sharings lack this many points
         for own, there in zip(shares, present, strict=True):
             given = {at: int.from_bytes(own[at - 1].tobytes()) for at in places[there].tolist()}
             yield recover(given, count).to_bytes(SECRET_BYTES)
@@ -137,7 +139,7 @@ def recover_many(shares: npt.NDArray[np.uint8], present: npt.NDArray[np.bool_]) 
 
 
 def _coefficients(factors: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.float64]:
-    """Signed binomials times factors (s, count), in limbs of 20 bits: (s, count, l)."""
+    """Return signed binomials times factors (s, count), in limbs of 20 bits: (s, count, l)."""
     binomials = _binomial_limbs(count)
     sizes, signs = np.abs(factors), np.sign(factors)
     signs[:, 1::2] *= -1
@@ -153,7 +155,7 @@ def _coefficients(factors: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.
 
 
 def _whole(limbs: npt.NDArray[np.int64]) -> Iterator[int]:
-    """Numbers from limbs (s, l), which need not be below 2^20 nor above 0 and are changed."""
+    """Yield numbers from limbs (s, l), which may lie outside 0 … 2^20 and are changed."""
     for low in range(limbs.shape[1] - 1):
         limbs[:, low + 1] += limbs[:, low] >> _LIMB_BITS
         limbs[:, low] &= 2**_LIMB_BITS - 1
@@ -169,7 +171,7 @@ def _whole(limbs: npt.NDArray[np.int64]) -> Iterator[int]:
 
 @functools.lru_cache(maxsize=64)
 def _binomial_limbs(count: int) -> npt.NDArray[np.int64]:
-    """The binomial coefficients C(count, 1 … count) in limbs of 20 bits, shape (count, l)."""
+    """Return the binomials C(count, 1 … count) in limbs of 20 bits, shape (count, l)."""
     binomials = [math.comb(count, point) for point in range(1, count + 1)]
     limbs = -(-max(binomials).bit_length() // _LIMB_BITS)
     mask = 2**_LIMB_BITS - 1
@@ -188,7 +190,7 @@ def _signed_binomials(count: int) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=64)
 def _powers(count: int, threshold: int) -> npt.NDArray[np.float64]:
-    """x^i mod PRIME in limbs, shape (threshold, limbs · count), for x = 1 … count."""
+    """Return x^i mod PRIME in limbs, shape (threshold, limbs · count), for x = 1 … count."""
     powers = bytearray()
     for x in range(1, count + 1):
         power = 1
@@ -200,7 +202,7 @@ def _powers(count: int, threshold: int) -> npt.NDArray[np.float64]:
 
 
 def _multiply(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The matrix product a b, in pieces for which a BLAS wakes no second thread.
+    """Return the matrix product a b, in pieces so small that a BLAS wakes no second thread.
 
     Its threads would spin for longer than they calculate, at the cost of a phone's battery.
     """
@@ -210,7 +212,7 @@ def _multiply(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDA
 
 
 def _to_limbs(little: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-    """Little-endian numbers (…, 32) to limbs of 20 bits (…, 14), low limb first."""
+    """Split little-endian numbers (…, 32) into limbs of 20 bits (…, 14), low limb first."""
     padded = np.zeros((*little.shape[:-1], _PAIRS * _PAIR_BYTES), dtype=np.uint8)
     padded[..., :SECRET_BYTES] = little
     words = np.zeros((*little.shape[:-1], _PAIRS, 8), dtype=np.uint8)
@@ -223,7 +225,7 @@ def _to_limbs(little: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
 
 
 def _reduce(limbs: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-    """Sums of limb products (28, …), below 2^53 each, to big-endian numbers mod PRIME (…, 32)."""
+    """Reduce sums of limb products (28, …), each below 2^53, to big-endian numbers (…, 32)."""
     for low in range(2 * _LIMBS - 1):
         limbs[low + 1] += limbs[low] >> _LIMB_BITS
     limbs &= 2**_LIMB_BITS - 1

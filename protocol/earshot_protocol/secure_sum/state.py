@@ -1,4 +1,4 @@
-"""All that the server's side of a sum remembers between rounds, and who is in it by then."""
+"""State of the server's side of a sum between rounds, and the phones that are in it by then."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from earshot_protocol.secure_sum.rounds import Round
 
 
 class Sealed(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What stays of a phone's answer in round 1, see `messages.SharedKeys`."""
+    """Kept parts of a phone's answer in round 1, see `messages.SharedKeys`."""
 
     masks: bytes
     commitment: bytes
 
 
 class Revealed(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What stays of a phone's answer in round 3, see `messages.Unmasked`."""
+    """Kept parts of a phone's answer in round 3, see `messages.Unmasked`."""
 
     shares: bytes
     traces: bytes
 
 
 class State(msgspec.Struct):
-    """What an aggregator saves."""
+    """State that an aggregator saves."""
 
     round: Round
     sum_id: bytes
@@ -36,35 +36,35 @@ class State(msgspec.Struct):
     graph: bytes
     total: bytes
     public_keys: dict[int, bytes] = msgspec.field(default_factory=dict)
-    """Phone → its key: who advertised."""
+    """Phone that advertised → its public key."""
     sealed: dict[int, Sealed] = msgspec.field(default_factory=dict)
-    """Phone → the list that it sealed, and its commitment: A1."""
+    """Phone of A1 → the list that it sealed, and its commitment."""
     mail: list[memoryview] = msgspec.field(default_factory=list)
     """Ciphertexts that are not handed over yet, see `Mail`."""
     masked: set[int] = msgspec.field(default_factory=set)
     """Phones whose input arrived: A2."""
     revealed: dict[int, Revealed] = msgspec.field(default_factory=dict)
-    """Phone → what it revealed."""
+    """Phone → the shares and traces that it revealed."""
     salt: bytes = b""
-    """Of the sum's keys."""
+    """Salt of the sum's keys."""
     version: int = 0
-    """Of the protocol; none where a former one began the sum."""
+    """Version of the protocol; 0 where a former one began the sum."""
 
 
 class Crowd:
-    """Who is in a sum in the present round, as tables over all of its phones.
+    """Phones that are in a sum in the present round, as tables over all of its phones.
 
     Attributes:
-        sum_id: of the sum.
-        parameters: of the sum.
-        neighbourhoods: of the graph.
-        advertised: who advertised keys.
-        sealed: A1, who shared them.
-        masked: A2, whose input is in.
-        dropped: A1 without A2.
-        counts: how many neighbours of each phone are in by the round before.
-        gone: how many of these have dropped, once that is known.
-        keys: of each phone, while they are told; uint8 of shape (phones, 32).
+        sum_id: Identifier of the sum.
+        parameters: Parameters of the sum.
+        neighbourhoods: Neighbourhoods of the graph.
+        advertised: Phones that advertised keys.
+        sealed: A1, the phones that shared keys.
+        masked: A2, the phones whose input is in.
+        dropped: Phones of A1 that are not in A2.
+        counts: Number of neighbours of each phone that are in by the round before.
+        gone: Number of these neighbours that have dropped, once that is known.
+        keys: Public key of each phone, while keys are told; uint8 of shape (phones, 32).
     """
 
     def __init__(self, state: State, neighbourhoods: Neighbourhoods) -> None:
@@ -90,7 +90,7 @@ class Crowd:
 
 
 def marked(phones: Collection[int], parameters: SumParameters) -> Members:
-    """Some phones, as marks among all."""
+    """Mark some phones among all."""
     marks = np.zeros(parameters.phones, dtype=np.bool_)
     marks[list(phones)] = True
     return marks

@@ -1,7 +1,7 @@
-"""What the server asks of phones in each round: tasks for many of them at a time.
+"""The server's tasks for phones in each round, made for many phones at a time.
 
 Each function makes the tasks of some phones, ascending, from a sum's crowd; those of the third
-round from its mail, of whose blocks one holds all of these phones.
+round also from its mail, of which one block holds all of these phones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MADE_TOGETHER = 1024
 
 
 def in_blocks(make: Maker, crowd: Crowd, asked: Members, mail: Mail | None) -> NumberedTasks:
-    """The tasks of all phones that are asked, by their numbers; mail that is in them is let go."""
+    """Yield the tasks of all phones asked, with their numbers, and free the mail in them."""
     for block in mail.leaving() if mail else (range(len(asked)),):
         for first in range(block.start, block.stop, _MADE_TOGETHER):
             last = min(first + _MADE_TOGETHER, block.stop)
@@ -33,13 +33,13 @@ def in_blocks(make: Maker, crowd: Crowd, asked: Members, mail: Mail | None) -> N
 
 
 def advertise_keys(crowd: Crowd, phones: Phones, mail: Mail | None) -> Tasks:
-    """Round 0."""
+    """Yield the tasks of round 0."""
     for phone in phones.tolist():
         yield messages.AdvertiseKeys(sum_id=crowd.sum_id, index=phone, parameters=crowd.parameters)
 
 
 def share_keys(crowd: Crowd, phones: Phones, mail: Mail | None) -> Tasks:
-    """Round 1: the neighbours that advertised, and their keys."""
+    """Yield the tasks of round 1: the neighbours that advertised, and their keys."""
     for others in crowd.neighbourhoods.rows(phones, crowd.advertised):
         yield messages.ShareKeys(
             sum_id=crowd.sum_id,
@@ -49,10 +49,10 @@ def share_keys(crowd: Crowd, phones: Phones, mail: Mail | None) -> Tasks:
 
 
 def mask_input(crowd: Crowd, phones: Phones, mail: Mail | None) -> Tasks:
-    """Round 2: the neighbours that shared their keys, and what they sealed.
+    """Yield the tasks of round 2: the neighbours that shared their keys, and what they sealed.
 
     Raises:
-        WrongStateError: the mail is gone.
+        WrongStateError: The mail has been handed over.
     """
     if mail is None:
         raise WrongStateError("the ciphertexts of this sum were handed over with its tasks")
@@ -64,7 +64,7 @@ def mask_input(crowd: Crowd, phones: Phones, mail: Mail | None) -> Tasks:
 
 
 def unmask(crowd: Crowd, phones: Phones, mail: Mail | None) -> Tasks:
-    """Round 3: of the neighbours that shared their keys, those that stayed and the others."""
+    """Yield the tasks of round 3: the neighbours that shared their keys, split by who stayed."""
     for others in crowd.neighbourhoods.rows(phones, crowd.sealed):
         stayed = crowd.masked[others]
         yield messages.Unmask(

@@ -1,11 +1,11 @@
 """The last step of a sum: the masks that the total still carries, rebuilt from revealed shares.
 
 Every secret is rebuilt before any is used, so that a sum whose secrets cannot all be found opens
-nothing. All are tried at once as if nobody had lied; the few that are wrong then, one by one.
+nothing. All are tried at once as if nobody had lied; the few that then turn out wrong, one by one.
 
 The masks of a phone that dropped are on the list that it sealed itself. Neighbours that reveal
-their shares of its lock also say what they have in common with it: a list that contradicts them
-would leave a total that is no sum, and ends it by name instead (docs/decisions/0044).
+their shares of its lock also say which masks they share with it: a list that contradicts them would
+leave a total that is not a sum, so it ends the sum by name instead (docs/decisions/0044).
 """
 
 from __future__ import annotations
@@ -26,28 +26,29 @@ from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.secure_sum.state import Crowd, Revealed
 
 _TOGETHER = 1024
-"""Phones whose shares are looked at at a time."""
+"""Phones whose shares are handled at a time."""
 _MOST_NAMED = 8
 
 
 class FalseMasksError(RemoteError):
-    """The masks that a phone sealed are not those that its neighbours have in common with it."""
+    """A list of masks that contradicts what its sealer's neighbours have in common with it."""
 
 
 @dataclass(frozen=True)
 class Unmasking:
-    """What is known of a sum when its last round closes.
+    """Knowledge of a sum when its last round closes.
 
     Attributes:
-        salt: of the sum's keys.
-        parameters: of the sum.
-        crowd: who advertised keys, who shared them (A1), whose input is in the total (A2).
-        lists: phone of A1 that is not in A2 → the seeds of its pairwise masks, sealed.
-        commitments: phone of A1 → the commitment to its seed.
-        revealed: phone → what it revealed: shares of its surviving, then of its dropped neighbours,
-            and traces of the masks in common with the latter.
-        liars: phones of which a wrong share was found; what else they revealed is left aside where
-            there is enough without it, so that each costs one decoding and not one for every
+        salt: Salt of the sum's keys.
+        parameters: Parameters of the sum.
+        crowd: Phones that advertised keys, that shared them (A1), and whose input is in the total
+            (A2).
+        lists: Phone of A1 that is not in A2 → the seeds of its pairwise masks, sealed.
+        commitments: Phone of A1 → the commitment to its seed.
+        revealed: Phone → what it revealed: shares of its surviving, then of its dropped neighbours,
+            and traces of the masks shared with the latter.
+        liars: Phones of which a wrong share was found; their other shares are ignored where there
+            are enough without them, so that each costs one decoding and not one for every
             neighbour.
     """
 
@@ -60,11 +61,11 @@ class Unmasking:
     liars: set[int] = field(default_factory=set)
 
     def masks(self) -> masks.Words:
-        """The sum of all masks that are left in the total, `length` words.
+        """Return the sum of all masks that are left in the total, `length` words.
 
         Raises:
-            UnrecoverableSecretError: the shares do not determine a mask that must be removed.
-            FalseMasksError: a list contradicts what its sealer's neighbours say.
+            UnrecoverableSecretError: The shares do not determine a mask that must be removed.
+            FalseMasksError: A list contradicts what its sealer's neighbours say.
         """
         parameters = self.parameters
         word = masks.word_type(parameters.modulus_bits)
@@ -88,12 +89,12 @@ class Unmasking:
 
     @cached_property
     def _places(self) -> Places:
-        """Of each neighbour its place among those that advertised, by which shares are dealt."""
+        """Place of each neighbour among those that advertised, by which shares are dealt."""
         return self.crowd.neighbourhoods.places(self.crowd.advertised)
 
     @cached_property
     def _collected(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
-        """The shares of each owner by index, (phones, degree, 32), and which of them are there.
+        """Shares of each owner by index, (phones, degree, 32), and a mask of those that are there.
 
         A share whose index is not its holder's place among the owner's neighbours is left out.
         """
@@ -115,7 +116,7 @@ class Unmasking:
         return shares, present
 
     def _revealed_of(self, holders: Phones) -> tuple[Phones, Places]:
-        """Whose shares these phones reveal, in their order, and at which place each has its own."""
+        """Return the owners of the shares that these phones reveal, and the holders' places."""
         around, crowd = self.crowd.neighbourhoods, self.crowd
         owners = around.table[holders]
         theirs = self._places[owners, around.back[holders]]
@@ -128,28 +129,28 @@ class Unmasking:
     # ------------------------------------------------------------------------------ lists
 
     def _check_list(self, phone: int, common: Mapping[int, bytes]) -> None:
-        """Compare the masks that a phone sealed, by neighbour, with what these say.
+        """Compare the masks that a phone sealed, by neighbour, with what the neighbours say.
 
-        With probability 1 − 2^-40 fewer than t neighbours of any phone are corrupted: where so many
-        contradict, it is the sealer that lies. Of fewer nobody can tell, and both sides are named.
+        With probability 1 − 2^-40 fewer than t neighbours of any phone are corrupted: if t or more
+        contradict the list, the sealer lies. With fewer nobody can tell, and both sides are named.
         """
         told = self._told_of(phone)
         against = [other for other, trace in told.items() if masks.trace(common[other]) != trace]
         if len(against) >= self.parameters.threshold:
             raise FalseMasksError(
                 f"phone {phone} sealed a false list of masks: {len(against)} of its "
-                f"{len(told)} neighbours that answered have others in common with it"
+                f"{len(told)} neighbours that answered share other masks with it"
             )
         if against:
             named = ", ".join(map(str, against[:_MOST_NAMED]))
             more = f" and {len(against) - _MOST_NAMED} more" if against[_MOST_NAMED:] else ""
             raise FalseMasksError(
-                f"phone {phone} sealed other masks than its neighbours {named}{more} say that they "
-                "have in common with it: one side lies"
+                f"phone {phone} sealed other masks than those that its neighbours {named}{more} "
+                "say they share with it: one side lies"
             )
 
     def _told_of(self, phone: int) -> dict[int, bytes]:
-        """What the neighbours of a phone that dropped say: traces of the masks in common."""
+        """Return each neighbour's trace of the mask that it shares with a dropped phone."""
         around, told = self.crowd.neighbourhoods, {}
         for other, place in zip(around.table[phone].tolist(), around.back[phone], strict=True):
             if other in self.revealed:
@@ -159,7 +160,7 @@ class Unmasking:
 
     @cached_property
     def _places_gone(self) -> Places:
-        """Place of each neighbour that dropped among those that did, by which traces are told."""
+        """Place of each dropped neighbour among those that dropped, by which traces are told."""
         return self.crowd.neighbourhoods.places(self.crowd.dropped)
 
     # ---------------------------------------------------------------------------- secrets
@@ -167,7 +168,7 @@ class Unmasking:
     def _secrets(
         self, what: str, phones: Phones, matches: Callable[[int, bytes], bool]
     ) -> Iterator[bytes]:
-        """What each of these phones has shared, in their order; all are known before the first."""
+        """Return the secrets of these phones, in order; all are found before the first."""
         found = dict.fromkeys(phones.tolist(), b"")
         shares, present = self._collected
         dealt = self.crowd.neighbourhoods.counts(self.crowd.advertised)[phones]
@@ -186,7 +187,7 @@ class Unmasking:
         return iter(found.values())
 
     def _rebuilt(self, what: str, phone: int, matches: Callable[[int, bytes], bool]) -> bytes:
-        """One secret, of whose shares some are wrong."""
+        """Rebuild one secret, some of whose shares are wrong."""
         holders, threshold = self._neighbours(phone), self.parameters.threshold
         values, present = (table[phone] for table in self._collected)
         shares = {
@@ -207,7 +208,7 @@ class Unmasking:
         raise UnrecoverableSecretError(f"{what} of phone {phone}: {failure}") from failure
 
     def _neighbours(self, phone: int) -> list[int]:
-        """Those that advertised, to whom the phone's shares were dealt."""
+        """Return the neighbours that advertised, to whom the phone's shares were dealt."""
         row = self.crowd.neighbourhoods.table[phone]
         return list(map(int, row[self.crowd.advertised[row]]))
 

@@ -1,6 +1,6 @@
-"""The phones' ballots before noise, and how the server reads their sum (thesis, Algorithm 1).
+"""The phones' ballots before noise, and the server's reading of their sum (thesis, Algorithm 1).
 
-A ballot holds at most `votes` ones. For published candidates, one recording more raises one count
+A ballot holds at most `votes` ones. For published candidates, one more recording raises one count
 by one, which moves at most one winner: it changes a ballot by at most 2 in L1 however many votes
 there are, and a whole phone changes the sum of ballots by at most `votes`.
 """
@@ -14,19 +14,19 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 
 def top_votes(counts: NDArray[np.integer], votes: int) -> NDArray[np.int64]:
-    """A ballot for the candidates with the most recordings (Algorithm 1, step 8).
+    """Return a ballot for the candidates with the most recordings (Algorithm 1, step 8).
 
     Args:
-        counts: integers (candidates,), recordings closest to each candidate; none negative.
-        votes: ones allowed, from 1 to the number of candidates.
+        counts: Integers (candidates,), recordings closest to each candidate; none negative.
+        votes: Ones allowed, from 1 to the number of candidates.
 
     Returns:
         int64 (candidates,), one at the `votes` largest positive counts, zero elsewhere; of equal
         counts the lower index wins.
 
     Raises:
-        InvalidInputError: if `counts` has another shape or type, or a negative entry.
-        InvalidParametersError: if there are fewer candidates than votes, or no votes.
+        InvalidInputError: `counts` has another shape or type, or a negative entry.
+        InvalidParametersError: There are fewer candidates than votes, or no votes.
     """
     counts = _counts("counts", counts, dimensions=1)
     _check_places("votes", votes, len(counts))
@@ -37,21 +37,21 @@ def top_votes(counts: NDArray[np.integer], votes: int) -> NDArray[np.int64]:
 
 
 def label_votes(counts: NDArray[np.integer], votes: int) -> NDArray[np.int64]:
-    """A ballot that names the majority label of the best known centroids (thesis 7.1; step 12).
+    """Return a ballot with the majority label of the best known centroids (thesis 7.1; step 12).
 
     Args:
-        counts: integers (centroids, labels), labelled recordings closest to each centroid; none
+        counts: Integers (centroids, labels), labelled recordings closest to each centroid; none
             negative.
-        votes: ones allowed, from 1 to the number of centroids.
+        votes: Ones allowed, from 1 to the number of centroids.
 
     Returns:
-        int64 (centroids, labels): each centroid proposes the label with its largest positive
-        count, and the `votes` proposals with the largest counts get a one. So a centroid gets at
-        most one label. Of equal counts the lower index wins.
+        int64 (centroids, labels): each centroid proposes the label with its largest positive count,
+        and the `votes` proposals with the largest counts get a one. So a centroid gets at most one
+        label. Among equal counts the lower index wins.
 
     Raises:
-        InvalidInputError: if `counts` has another shape or type, or a negative entry.
-        InvalidParametersError: if there are fewer centroids than votes, or no votes.
+        InvalidInputError: `counts` has another shape or type, or a negative entry.
+        InvalidParametersError: There are fewer centroids than votes, or no votes.
     """
     counts = _counts("counts", counts, dimensions=2)
     chosen = np.flatnonzero(top_votes(counts.max(axis=1), votes))
@@ -61,18 +61,18 @@ def label_votes(counts: NDArray[np.integer], votes: int) -> NDArray[np.int64]:
 
 
 def top_candidates(totals: NDArray[np.integer], top: int) -> NDArray[np.int64]:
-    """The candidates that the vote keeps (Algorithm 1, step 10).
+    """Return the candidates that the vote keeps (Algorithm 1, step 10).
 
     Args:
-        totals: integers (candidates,), the noisy sum of the ballots.
-        top: candidates to keep, from 1 to all.
+        totals: Integers (candidates,), the noisy sum of the ballots.
+        top: Number of candidates to keep, from 1 to all.
 
     Returns:
         int64 (top,), their indices by descending total; of equal totals the lower index first.
 
     Raises:
-        InvalidInputError: if `totals` has another shape or type.
-        InvalidParametersError: if there are fewer candidates than `top`, or `top` < 1.
+        InvalidInputError: `totals` has another shape or type.
+        InvalidParametersError: There are fewer candidates than `top`, or `top` < 1.
     """
     totals = _integers("totals", totals, dimensions=1)
     _check_places("top", top, len(totals))
@@ -80,16 +80,16 @@ def top_candidates(totals: NDArray[np.integer], top: int) -> NDArray[np.int64]:
 
 
 def winning_labels(totals: NDArray[np.integer]) -> NDArray[np.int64]:
-    """The label that each centroid gets (Algorithm 1, step 14).
+    """Return the label that each centroid gets (Algorithm 1, step 14).
 
     Args:
-        totals: integers (centroids, labels), the noisy sum of the ballots.
+        totals: Integers (centroids, labels), the noisy sum of the ballots.
 
     Returns:
         int64 (centroids,), the label with the largest total; of equal totals the lower index.
 
     Raises:
-        InvalidInputError: if `totals` has another shape or type.
+        InvalidInputError: `totals` has another shape or type.
     """
     totals = _integers("totals", totals, dimensions=2)
     winners: NDArray[np.int64] = totals.argmax(axis=1).astype(np.int64, copy=False)

@@ -1,4 +1,4 @@
-"""The check before an answer: do so many teachers agree, but for noise?"""
+"""The check before an answer: whether enough teachers agree, noise included."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from earshot_protocol.randomness import RandomBytes
 
 @dataclass(frozen=True)
 class Check:
-    """Agreement + N(0, σ_T²) ≥ T, else there is no answer (Papernot et al., ICLR 2018).
+    """Test that agreement + N(0, σ_T²) ≥ T, else there is no answer (Papernot et al., ICLR 2018).
 
     Its noise is fresh: none of it is in the answer. Check and answer are both paid for.
 
     Attributes:
-        threshold: T, in votes.
-        deviation: σ_T, in votes.
+        threshold: Threshold of the agreement, T, in votes.
+        deviation: Standard deviation of the noise, σ_T, in votes.
 
     Raises:
-        InvalidParametersError: T is not finite, or σ_T not positive and finite.
+        InvalidParametersError: T is not finite, or σ_T is not positive and finite.
     """
 
     threshold: float
@@ -42,11 +42,11 @@ class Check:
     def passing(
         self, agreement: npt.NDArray[np.number], random: RandomBytes = os.urandom
     ) -> npt.NDArray[np.bool_]:
-        """What passes.
+        """Return which agreements pass the check.
 
         Args:
-            agreement: votes of any shape; one vote changes each by one at most.
-            random: source of bytes; a seeded one belongs in simulations only.
+            agreement: Votes of any shape; one vote changes each by one at most.
+            random: Source of bytes; a seeded one belongs in simulations only.
 
         Returns:
             bool of the same shape.

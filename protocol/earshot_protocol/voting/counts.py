@@ -1,4 +1,4 @@
-"""How many teachers voted for what: tables that a curator holds, checked before they are used."""
+"""Tables of teachers' votes that a curator holds, checked before they are used."""
 
 from __future__ import annotations
 
@@ -9,44 +9,38 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
 
 _ROUNDING = 1e-3
-"""By which a student's scores may miss a sum of one: float32 over some thousand classes."""
+"""Largest error of the sum of a student's scores: float32 over some thousand classes."""
 
 
 def checked_votes(votes: npt.NDArray[np.number]) -> npt.NDArray[np.float64]:
-    """Votes of teachers, weighted or not.
+    """Return teachers' votes, weighted or not, as float64.
 
     Args:
-        votes: (queries, classes), how many each class has.
-
-    Returns:
-        The same as float64.
+        votes: Votes of each class, (queries, classes).
 
     Raises:
-        InvalidInputError: no table of two classes or more, or a count that is not a number, not
-            finite, or negative.
+        InvalidInputError: The array is not a table of two classes or more, or a count is not a
+            number, not finite, or negative.
     """
     table = np.asarray(votes)
     if table.ndim != 2 or table.shape[1] < 2:
         raise InvalidInputError(
-            f"votes of shape {table.shape}: must be queries × classes, of two classes at least"
+            f"votes of shape {table.shape}: must be queries × classes, with at least two classes"
         )
     return _numbers("votes", table)
 
 
 def checked_counts(votes: npt.NDArray[np.number], teachers: int) -> npt.NDArray[np.int64]:
-    """Votes of an ensemble each of whose teachers votes once on every query.
+    """Return votes of an ensemble whose teachers vote once each on every query, as int64.
 
     Args:
-        votes: (queries, classes), how many each class has.
-        teachers: how many there are.
-
-    Returns:
-        The same as int64.
+        votes: Votes of each class, (queries, classes).
+        teachers: Number of teachers.
 
     Raises:
-        InvalidInputError: as `checked_votes`, or a count that is not whole, or counts of a query
-            that do not add up to the number of teachers.
-        InvalidParametersError: no whole number of teachers.
+        InvalidInputError: As in `checked_votes`, or a count is not whole, or a query's counts do
+            not add up to the number of teachers.
+        InvalidParametersError: The number of teachers is not whole and positive.
     """
     teachers = checks.whole("teachers", teachers)
     table = checked_votes(votes)
@@ -56,7 +50,7 @@ def checked_counts(votes: npt.NDArray[np.number], teachers: int) -> npt.NDArray[
     wrong = np.flatnonzero(counts.sum(axis=1) != teachers)
     if len(wrong):
         raise InvalidInputError(
-            f"votes: {len(wrong)} of {len(counts)} queries do not have one vote of each of the "
+            f"votes: {len(wrong)} of {len(counts)} queries do not have one vote from each of the "
             f"{teachers} teachers; query {wrong[0]} has {counts[wrong[0]].sum()}"
         )
     return counts
@@ -65,17 +59,14 @@ def checked_counts(votes: npt.NDArray[np.number], teachers: int) -> npt.NDArray[
 def checked_scores(
     scores: npt.NDArray[np.number], shape: tuple[int, int]
 ) -> npt.NDArray[np.float64]:
-    """How probable a student finds each class.
+    """Return how probable a student finds each class, as float64.
 
     Args:
-        scores: (queries, classes), each from 0 to 1, of a query adding up to 1.
-        shape: which is expected.
-
-    Returns:
-        The same as float64.
+        scores: Scores (queries, classes), each from 0 to 1, adding up to 1 for each query.
+        shape: Shape that is expected.
 
     Raises:
-        InvalidInputError: another shape, or scores that are no probabilities of classes.
+        InvalidInputError: The shape is another, or scores are not probabilities of classes.
     """
     table = np.asarray(scores)
     if table.shape != shape:

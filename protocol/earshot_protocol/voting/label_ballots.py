@@ -1,6 +1,6 @@
-"""Ballots on labels of which several may win: for each one, or for a set of them.
+"""Ballots on labels of which several may win: for each label, or for a set of labels.
 
-Zeros and ones of a teacher, (…, labels), become whole numbers that a secure sum adds up.
+A teacher's zeros and ones, (…, labels), become whole numbers that a secure sum adds up.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from earshot_protocol.voting.teacher_ballots import (
 CLIPPED_VOTE = 2**10
 """Steps of a whole vote where ballots are clipped to fractions of one."""
 MOST_LABELS = 2**10
-"""Of one query that may have several winners."""
+"""Most labels in a query that may have several winners."""
 
 
 @dataclass(frozen=True)
 class Approval:
-    """A vote for each of the labels that a teacher finds, as many as there are.
+    """A vote for each of the labels that a teacher finds, however many there are.
 
     Attributes:
-        labels: k.
+        labels: Number of labels, k.
 
     Raises:
-        InvalidParametersError: no labels, or too many.
+        InvalidParametersError: There are no labels, or too many.
     """
 
     labels: int
@@ -53,33 +53,33 @@ class Approval:
 
     @property
     def length(self) -> int:
-        """See `Ballot.length`."""
+        """Entries of a ballot."""
         return self.labels
 
     def l1(self, unit: Unit) -> float:
-        """See `Ballot.l1`."""
+        """Return the L1 distance between sums of neighbours, in entries."""
         return float(self.labels)
 
     def l2(self, unit: Unit) -> float:
-        """See `Ballot.l2`: no label changes by more than one vote, whatever neighbours are."""
+        """Return the L2 distance: no label changes by more than one vote between any neighbours."""
         return math.sqrt(self.labels)
 
     def cast(self, answers: npt.NDArray[np.integer]) -> Whole:
-        """See `Ballot.cast`."""
+        """Return the ballots of answers, int64 (…, labels)."""
         return _labels(answers, self.labels)
 
 
 @dataclass(frozen=True)
 class SignedApproval:
-    """For each label a vote that it is there, 1, or that it is not, −1; zeros abstain.
+    """A vote for each label that it is there, 1, or that it is not, −1; zeros abstain.
 
     A label wins above zero, so nobody needs to know how many teachers there are.
 
     Attributes:
-        labels: k.
+        labels: Number of labels, k.
 
     Raises:
-        InvalidParametersError: no labels, or too many.
+        InvalidParametersError: There are no labels, or too many.
     """
 
     labels: int
@@ -92,19 +92,19 @@ class SignedApproval:
 
     @property
     def length(self) -> int:
-        """See `Ballot.length`."""
+        """Entries of a ballot."""
         return self.labels
 
     def l1(self, unit: Unit) -> float:
-        """See `Ballot.l1`."""
+        """Return the L1 distance between sums of neighbours, in entries."""
         return float(self.labels if unit is Unit.PHONE else 2 * self.labels)
 
     def l2(self, unit: Unit) -> float:
-        """See `Ballot.l2`."""
+        """Return the L2 distance between sums of neighbours, in entries."""
         return math.sqrt(self.labels) * (1.0 if unit is Unit.PHONE else 2.0)
 
     def cast(self, answers: npt.NDArray[np.integer]) -> Whole:
-        """See `Ballot.cast`; a row of `NONE` abstains."""
+        """Return the ballots of answers, int64 (…, labels); a row of `NONE` abstains."""
         rows = integers("answers", answers)
         absent = (rows == NONE).all(axis=-1, keepdims=True)
         found = _labels(np.where(absent, 0, rows), self.labels)
@@ -113,18 +113,20 @@ class SignedApproval:
 
 @dataclass(frozen=True)
 class Clipped:
-    """Votes for labels, all of them made smaller where there are many: τ voting.
+    """Votes for labels, all made smaller where there are many: τ voting.
 
-    v = b · min(1, τ / ‖b‖) in whole steps, rounded down; its length is worked out from these steps
+    v = b · min(1, τ / ‖b‖) in whole steps, rounded down; its length is computed from these steps
     (in L2 by Dziedzic et al., PoPETs 2023, Definition 7; in L1 by Zhu et al., CVPR 2020).
 
     Attributes:
-        labels: k.
-        tau: τ, below what clips nothing, √k in L2 and k in L1.
-        norm: 2 or 1.
+        labels: Number of labels, k.
+        tau: Length to which ballots are clipped, τ; below √k in L2 and k in L1, from which on
+            nothing is clipped.
+        norm: Norm used to clip ballots: 1 or 2.
 
     Raises:
-        InvalidParametersError: no labels, another norm, or a τ that clips all or nothing.
+        InvalidParametersError: There are no labels, another norm, or a τ that clips everything or
+            nothing.
     """
 
     labels: int
@@ -136,42 +138,42 @@ class Clipped:
     def __post_init__(self) -> None:
         checks.whole("labels", self.labels, 1, MOST_LABELS)
         if self.norm not in (1, 2):
-            raise InvalidParametersError(f"norm={self.norm}: must be 2 or 1")
+            raise InvalidParametersError(f"norm={self.norm}: must be 1 or 2")
         free = self.labels if self.norm == 1 else math.sqrt(self.labels)
         if not 1 / CLIPPED_VOTE <= self.tau < free:
             raise InvalidParametersError(
                 f"tau={self.tau}: must be from 1/{CLIPPED_VOTE} to below {free:.6g}, from which on "
-                "nothing is clipped and the ballot is Approval"
+                "nothing is clipped and the ballot is an Approval"
             )
 
     @property
     def length(self) -> int:
-        """See `Ballot.length`."""
+        """Entries of a ballot."""
         return self.labels
 
     @property
     def largest_entry(self) -> int:
-        """See `Ballot.largest_entry`."""
+        """Most that a ballot adds to an entry, in steps."""
         return int(self.steps[1])
 
     @property
     def steps(self) -> Whole:
-        """What each vote of a ballot with so many is, int64 (labels + 1,)."""
+        """Steps of each vote by the number of votes on the ballot, int64 (labels + 1,)."""
         ones = np.arange(1, self.labels + 1)
         norms = ones if self.norm == 1 else np.sqrt(ones)
         steps = np.floor(CLIPPED_VOTE * np.minimum(1.0, self.tau / norms)).astype(np.int64)
         return np.concatenate([[0], steps])
 
     def l1(self, unit: Unit) -> float:
-        """See `Ballot.l1`."""
+        """Return the L1 distance between sums of neighbours, in steps."""
         return self._farthest(unit, 1)
 
     def l2(self, unit: Unit) -> float:
-        """See `Ballot.l2`: √2 τ at most, and less where there is no room for two such ballots."""
+        """Return the L2 distance: at most √2 τ, less if there is no room for two such ballots."""
         return math.sqrt(self._farthest(unit, 2))
 
     def _farthest(self, unit: Unit, power: int) -> float:
-        """The largest Σ |v − v'|^power of two ballots, of which one is zeros in the phone unit.
+        """Return the largest Σ |v − v'|^power of two ballots, one of them zeros in the phone unit.
 
         Two ballots are the farther apart the fewer labels they share: one more shared takes e + e'
         away and adds |e − e'|, or their squares.
@@ -185,7 +187,7 @@ class Clipped:
         return float((apart + shared * np.abs(each[:, None] - each) ** power).max())
 
     def cast(self, answers: npt.NDArray[np.integer]) -> Whole:
-        """See `Ballot.cast`."""
+        """Return the ballots of answers, int64 (…, labels), in steps."""
         found = _labels(answers, self.labels)
         each: Whole = self.steps[found.sum(axis=-1)][..., None]
         return found * each
@@ -199,11 +201,11 @@ class Subset:
     and its teacher abstains (Dziedzic et al., PoPETs 2023, Definition 8).
 
     Attributes:
-        labels: k.
-        most: v, labels of a set; all by default.
+        labels: Number of labels, k.
+        most: Most labels of a set, v; all by default.
 
     Raises:
-        InvalidParametersError: no labels, more in a set than there are, or too many sets.
+        InvalidParametersError: There are no labels, more in a set than there are, or too many sets.
     """
 
     labels: int
@@ -219,7 +221,7 @@ class Subset:
         if self.length > MOST_CLASSES:
             raise InvalidParametersError(
                 f"{self.length} sets of at most {self._most} of {self.labels} labels: at most "
-                f"{MOST_CLASSES} can be voted on; let sets be smaller"
+                f"{MOST_CLASSES} can be voted on; make the sets smaller"
             )
 
     @property
@@ -228,23 +230,23 @@ class Subset:
 
     @property
     def length(self) -> int:
-        """See `Ballot.length`: Σ C(k, i) for i ≤ v."""
+        """Entries of a ballot: Σ C(k, i) for i ≤ v."""
         return sum(math.comb(self.labels, size) for size in range(self._most + 1))
 
     def l1(self, unit: Unit) -> float:
-        """See `Ballot.l1`."""
+        """Return the L1 distance between sums of neighbours, in entries."""
         return 1.0 if unit is Unit.PHONE else 2.0
 
     def l2(self, unit: Unit) -> float:
-        """See `Ballot.l2`."""
+        """Return the L2 distance between sums of neighbours, in entries."""
         return 1.0 if unit is Unit.PHONE else math.sqrt(2.0)
 
     def cast(self, answers: npt.NDArray[np.integer]) -> Whole:
-        """See `Ballot.cast`."""
+        """Return the ballots of answers, int64 (…, length)."""
         return one_hot(self.number(answers), self.length)
 
     def number(self, answers: npt.NDArray[np.integer]) -> Whole:
-        """Which set each answer is, int64 (…); `NONE` for one of too many labels."""
+        """Return the number of each answer's set, int64 (…); `NONE` for one of too many labels."""
         found = _labels(answers, self.labels)
         before, places = _ranks(self.labels, self._most)
         sizes = found.sum(axis=-1)
@@ -254,7 +256,7 @@ class Subset:
         return np.where(fits, before[np.where(fits, sizes, 0)] + within, NONE)
 
     def sets(self) -> Whole:
-        """The sets in the order of their numbers, zeros and ones, int64 (length, labels)."""
+        """Return the sets in the order of their numbers, zeros and ones, int64 (length, labels)."""
         rows = np.zeros((self.length, self.labels), dtype=np.int64)
         for size in range(self._most + 1):
             for members in itertools.combinations(range(self.labels), size):
@@ -266,7 +268,7 @@ class Subset:
 
 @functools.lru_cache(maxsize=16)
 def _ranks(labels: int, most: int) -> tuple[Whole, Whole]:
-    """How many sets are smaller than each size; and C(place, j), which number sets of a size.
+    """Return how many sets are smaller than each size, and C(place, j), which number its sets.
 
     A set of places c₁ < … < c_s is number Σ C(c_j, j) among those of its size: the combinatorial
     number system.
@@ -279,5 +281,7 @@ def _ranks(labels: int, most: int) -> tuple[Whole, Whole]:
 def _labels(answers: npt.NDArray[np.integer], labels: int) -> Whole:
     array = bits("answers", answers)
     if array.ndim == 0 or array.shape[-1] != labels:
-        raise InvalidInputError(f"answers of shape {array.shape}: the last must be {labels} labels")
+        raise InvalidInputError(
+            f"answers of shape {array.shape}: the last axis must be {labels} labels"
+        )
     return array

@@ -1,11 +1,11 @@
-"""Which labels win a vote of teachers that has several winners, by noise that a curator adds.
+"""Labels that win a vote of teachers with several winners, by noise that a curator adds.
 
 The curator holds the votes, and nothing but winners is published. Every rule has the noise on the
-votes that a label gets and holds them against half of the teachers, whose number is public. The
-published rule (Dziedzic et al., PoPETs 2023, Definitions 4 and 7 and Algorithm 1) holds noisy votes
-for a label against the votes that are not for it, which are exactly as many as there are teachers
-less: that doubles the distance and halves the noise. What these here cost is worked out in
-`earshot_server.accounting.votes.multi_winner`.
+votes that a label gets and compares them with half of the teachers, whose number is public. The
+published rule (Dziedzic et al., PoPETs 2023, Definitions 4 and 7 and Algorithm 1) compares noisy
+votes for a label with the votes that are not for it, which are exactly the number of teachers less
+the former: that doubles the distance and halves the noise. The cost of the rules here is computed
+in `earshot_server.accounting.votes.multi_winner`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from earshot_protocol.voting.teacher_ballots import NONE
 
 _CERTAIN = math.log(89.0)
 MOST_SET_LABELS = 512
-"""Of sets of which one is drawn: there are 2^512 then."""
+"""Most labels of sets of which one is drawn: there are 2^512 sets then."""
 
 Votes = npt.NDArray[np.float64]
 Outcomes = npt.NDArray[np.int64]
@@ -36,17 +36,18 @@ Outcomes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class BinaryVoting:
-    """Every label by itself wins if more than half of the teachers find it: V + N(0, s²) > n/2.
+    """Voting in which every label found by more than half of the teachers wins: V + N(0, s²) > n/2.
 
-    Dziedzic et al., PoPETs 2023, Definition 4, with the noise on the positive votes.
+    Each label is decided by itself (Dziedzic et al., PoPETs 2023, Definition 4), with the noise on
+    the positive votes.
 
     Attributes:
-        teachers: n, public.
-        deviation: s, in votes.
-        check: of every label by itself, on max{V, n − V} (their Algorithm 1); None without.
+        teachers: Number of teachers, n, public.
+        deviation: Standard deviation of the noise, s, in votes.
+        check: Check of every label by itself, on max{V, n − V} (their Algorithm 1); None for none.
 
     Raises:
-        InvalidParametersError: no teachers, or s that is not positive and finite.
+        InvalidParametersError: There are no teachers, or s is not positive and finite.
     """
 
     teachers: int
@@ -58,58 +59,59 @@ class BinaryVoting:
         checks.positive("deviation", self.deviation)
 
     def ballot(self, labels: int) -> Approval:
-        """What one teacher casts on one query."""
+        """Return the ballot that one teacher casts on one query."""
         return Approval(labels)
 
     def votes(self, predictions: npt.NDArray[np.integer]) -> Votes:
-        """The votes that each label gets.
+        """Return the votes that each label gets.
 
         Args:
-            predictions: zeros and ones, (teachers, queries, labels).
+            predictions: Zeros and ones, (teachers, queries, labels).
 
         Returns:
             float64 (queries, labels).
 
         Raises:
-            InvalidInputError: other numbers, another shape, or not all teachers.
+            InvalidInputError: There are other numbers, another shape, or not all teachers.
         """
         table = _of_all(predictions, self.teachers)
         return np.asarray(table.sum(axis=0), dtype=np.float64)
 
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Outcomes:
-        """Which labels win.
+        """Return which labels win.
 
         Args:
-            votes: of the labels, (queries, labels), each from 0 to the number of teachers.
-            random: source of bytes; a seeded one belongs in simulations only.
+            votes: Votes of the labels, (queries, labels), each from 0 to the number of teachers.
+            random: Source of bytes; a seeded one belongs in simulations only.
 
         Returns:
             int64 (queries, labels): 1 or 0, or `NONE` for a label that did not pass the check.
 
         Raises:
-            InvalidInputError: votes out of range, no numbers, or no table.
+            InvalidInputError: Votes are out of range or not numbers, or not a table.
         """
         return _majorities(self, votes, random)
 
 
 @dataclass(frozen=True)
 class ClippedVoting:
-    """Ballots are clipped to length τ before they count; then as `BinaryVoting` (τ voting).
+    """Voting with ballots clipped to length τ before they count, else as `BinaryVoting` (τ voting).
 
     v = b · min(1, τ/‖b‖), in L2 (Dziedzic et al., PoPETs 2023, Definition 7) or, for comparison, in
-    L1 (Zhu et al., CVPR 2020). Votes are multiples of 2^-10, see `teacher_ballots.Clipped`. A label
+    L1 (Zhu et al., CVPR 2020). Votes are multiples of 2^-10, see `label_ballots.Clipped`. A label
     must still have half of all teachers: of unanimous ballots of 4τ² ones none wins.
 
     Attributes:
-        teachers: n, public.
-        tau: τ; from √k on in L2, k in L1, nothing is clipped, which is `BinaryVoting`.
-        norm: 2 or 1.
-        deviation: s, in votes.
-        check: of every label by itself, on max{V, n − V}; None without.
+        teachers: Number of teachers, n, public.
+        tau: Length to which ballots are clipped, τ; from √k on in L2, k in L1, nothing is clipped,
+            which is `BinaryVoting`.
+        norm: Norm used to clip ballots: 1 or 2.
+        deviation: Standard deviation of the noise, s, in votes.
+        check: Check of every label by itself, on max{V, n − V}; None for none.
 
     Raises:
-        InvalidParametersError: no teachers, a τ that is not positive, another norm, or s that is
-            not positive and finite.
+        InvalidParametersError: There are no teachers, τ is not positive, the norm is another, or s
+            is not positive and finite.
     """
 
     teachers: int
@@ -123,24 +125,25 @@ class ClippedVoting:
         checks.positive("tau", self.tau)
         checks.positive("deviation", self.deviation)
         if self.norm not in (1, 2):
-            raise InvalidParametersError(f"norm={self.norm}: must be 2 or 1")
+            raise InvalidParametersError(f"norm={self.norm}: must be 1 or 2")
 
     def ballot(self, labels: int) -> Clipped:
-        """What one teacher casts on one query.
+        """Return the ballot that one teacher casts on one query.
 
         Raises:
-            InvalidParametersError: τ clips nothing of so many labels; says what does.
+            InvalidParametersError: τ clips nothing with this many labels; the message says what
+                does.
         """
         free = labels if self.norm == 1 else math.sqrt(labels)
         if self.tau >= free:
             raise InvalidParametersError(
-                f"tau={self.tau}: of {labels} labels this clips nothing, which is BinaryVoting; "
+                f"tau={self.tau}: with {labels} labels this clips nothing, which is BinaryVoting; "
                 f"must be below {free:.6g}"
             )
         return Clipped(labels, self.tau, self.norm)
 
     def votes(self, predictions: npt.NDArray[np.integer]) -> Votes:
-        """The clipped votes that each label gets, as `BinaryVoting.votes`."""
+        """Return the clipped votes that each label gets, as `BinaryVoting.votes` does."""
         table = _of_all(predictions, self.teachers)
         ballot = self.ballot(table.shape[2])
         # Teacher by teacher, so that ballots of 64 bits are never held all at once.
@@ -148,27 +151,27 @@ class ClippedVoting:
         return np.asarray(total / ballot.vote)
 
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Outcomes:
-        """Which labels win, as `BinaryVoting.winners`; votes are `votes`."""
+        """Return which labels win, as `BinaryVoting.winners` does; `votes` are those of `votes`."""
         return _majorities(self, votes, random)
 
 
 @dataclass(frozen=True)
 class PowersetVoting:
-    """The one set of labels with the largest noisy count of teachers that find exactly it.
+    """Voting for the set of labels with the largest noisy count of teachers that find exactly it.
 
     argmax over all 2^k sets of count + N(0, σ²) (Dziedzic et al., PoPETs 2023, Definition 8). Their
-    remark that only a set that was cast can win is no part of it: that would publish who cast what.
+    remark that only a set that was cast can win is not followed: that would publish who cast what.
     Noise of the sets that nobody casts is not drawn one by one: a coin says whether the largest of
-    M draws is beyond all others, and all of these sets are as likely to have it. The coin's odds
-    are worked out to a tenth of `noisy_counts.ODDS`.
+    M draws is beyond all others, and all of these sets are equally likely to have it. The coin's
+    odds are computed to a tenth of `noisy_counts.ODDS`.
 
     Attributes:
-        labels: k.
-        deviation: σ of the noise on each count.
-        check: of the query, on the largest count; None without.
+        labels: Number of labels, k.
+        deviation: Standard deviation of the noise on each count, σ.
+        check: Check of the query, on the largest count; None for none.
 
     Raises:
-        InvalidParametersError: no labels or too many, or σ that is not positive and finite.
+        InvalidParametersError: There are no labels or too many, or σ is not positive and finite.
     """
 
     labels: int
@@ -180,34 +183,34 @@ class PowersetVoting:
         checks.positive("deviation", self.deviation)
 
     def votes(self, predictions: npt.NDArray[np.integer]) -> SubsetVotes:
-        """How many teachers find exactly which labels.
+        """Count the teachers that find exactly the same labels.
 
         Args:
-            predictions: zeros and ones, (teachers, queries, labels).
+            predictions: Zeros and ones, (teachers, queries, labels).
 
         Raises:
-            InvalidInputError: other numbers, another shape, or another number of labels.
+            InvalidInputError: There are other numbers, another shape, or another number of labels.
         """
         return self._checked(subset_votes(predictions))
 
     def winners(self, votes: SubsetVotes, random: RandomBytes = os.urandom) -> Outcomes:
-        """The labels of the sets that win.
+        """Return the labels of the sets that win.
 
         Args:
-            votes: of sets.
-            random: source of bytes; a seeded one belongs in simulations only.
+            votes: Votes for sets.
+            random: Source of bytes; a seeded one belongs in simulations only.
 
         Returns:
             int64 (queries, labels): 1 or 0, or `NONE` for all labels of a query that did not pass
             the check.
 
         Raises:
-            InvalidInputError: sets of another number of labels.
+            InvalidInputError: The sets have another number of labels.
         """
         table = self._checked(votes)
         noisy = noisy_counts.with_normal(table.counts, self.deviation, random)
         best = np.maximum.reduceat(noisy, table.starts)
-        # Of each query the first set that has the largest noisy count.
+        # The first set of each query that has the largest noisy count.
         leading = np.flatnonzero(noisy == best[table.query])
         first = leading[np.unique(table.query[leading], return_index=True)[1]]
         found = table.sets[first].astype(np.int64)
@@ -220,7 +223,7 @@ class PowersetVoting:
         return found
 
     def _uncast(self, table: SubsetVotes, query: int, random: RandomBytes) -> Outcomes:
-        """A set that nobody casts, each as likely as the other: there is one at least."""
+        """Draw a set that nobody casts, each equally likely: there is at least one."""
         start = int(table.starts[query])
         cast = {each.tobytes() for each in table.sets[start : start + int(table.cast[query])]}
         size = -(-self.labels // 8)
@@ -239,17 +242,14 @@ class PowersetVoting:
 
 
 def checked_label_votes(votes: npt.NDArray[np.number], teachers: int) -> Votes:
-    """Votes that labels get from an ensemble.
+    """Return votes that labels get from an ensemble, as float64.
 
     Args:
-        votes: (queries, labels), each from 0 to the number of teachers.
-        teachers: n.
-
-    Returns:
-        The same as float64.
+        votes: Votes (queries, labels), each from 0 to the number of teachers.
+        teachers: Number of teachers, n.
 
     Raises:
-        InvalidInputError: votes out of range, no numbers, or no table.
+        InvalidInputError: Votes are out of range or not numbers, or not a table.
     """
     table = np.asarray(votes)
     if table.ndim != 2 or table.shape[1] < 1 or not np.can_cast(table.dtype, np.float64):
@@ -259,18 +259,18 @@ def checked_label_votes(votes: npt.NDArray[np.number], teachers: int) -> Votes:
     found = table.astype(np.float64)
     if not ((found >= 0) & (found <= teachers)).all():
         raise InvalidInputError(
-            f"votes: must be numbers from 0 to {teachers}, as many as there are teachers"
+            f"votes: must be numbers from 0 to {teachers}, the number of teachers"
         )
     return found
 
 
 def label_agreement(votes: Votes, teachers: int) -> Votes:
-    """What a check of single labels looks at, max{V, n − V}: one vote changes it by one at most."""
+    """Return max{V, n − V}, for a check of labels: one vote changes it by one at most."""
     return np.maximum(votes, teachers - votes)
 
 
 def _any_beyond(bar: float, log_count: float) -> tuple[float, float]:
-    """How likely the largest of many normal draws, ln M given, is beyond a bar, and how likely not.
+    """Return how likely the largest of M normal draws, ln M given, is beyond a bar, and not.
 
     1 − Φ(bar)^M and Φ(bar)^M, the bar in deviations. An error function is right to some units in
     the last place, ln M reaches to 355, and M·ln Φ to 89 before a coin cannot tell: so chance and
@@ -300,7 +300,7 @@ def _of_all(predictions: npt.NDArray[np.integer], teachers: int) -> npt.NDArray[
     table = checked_predictions(predictions)
     if len(table) != teachers:
         raise InvalidInputError(
-            f"predictions of {len(table)} teachers: must be of all {teachers}, zeros of one that "
-            "abstains"
+            f"predictions of {len(table)} teachers: must be those of all {teachers}, with zeros "
+            "from one that abstains"
         )
     return table

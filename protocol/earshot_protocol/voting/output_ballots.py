@@ -1,8 +1,8 @@
-"""What a teacher finds of every label, in whole steps, of which only its largest outputs count.
+"""Ballots of a teacher's outputs on every label, in whole steps; only the largest outputs count.
 
 Against a threshold a teacher need not say yes or no: its probabilities add up as well as votes do
 (Muschiol 2021, Definition 10). A sum of whole numbers takes them in steps; and so that one teacher
-moves few labels, all of its outputs but the v largest are zeros.
+moves few labels, all of its outputs except the v largest are zeros.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from earshot_protocol.voting.label_ballots import MOST_LABELS
 from earshot_protocol.voting.teacher_ballots import Whole, integers
 
 STEPS = 2**8
-"""Of a whole vote, where outputs are probabilities."""
+"""Steps of a whole vote where outputs are probabilities."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class Outputs:
     """A vote, or a part of one, for each of the v labels that a teacher finds likeliest.
 
     Attributes:
-        labels: k.
-        most: v, outputs that count; all by default.
-        vote: steps of a whole vote; with 1, outputs are zeros and ones.
+        labels: Number of labels, k.
+        most: Number of outputs that count, v; all by default.
+        vote: Steps of a whole vote; with 1, outputs are zeros and ones.
 
     Raises:
-        InvalidParametersError: no labels, more outputs than labels, or no steps.
+        InvalidParametersError: There are no labels, more outputs than labels, or no steps.
     """
 
     labels: int
@@ -50,20 +50,20 @@ class Outputs:
 
     @property
     def length(self) -> int:
-        """See `Ballot.length`."""
+        """Entries of a ballot."""
         return self.labels
 
     @property
     def largest_entry(self) -> int:
-        """See `Ballot.largest_entry`."""
+        """Most that a ballot adds to an entry, in steps."""
         return self.vote
 
     def l1(self, unit: Unit) -> float:
-        """See `Ballot.l1`."""
+        """Return the L1 distance between sums of neighbours, in steps."""
         return float(self._changed(unit) * self.vote)
 
     def l2(self, unit: Unit) -> float:
-        """See `Ballot.l2`: as many labels change as two ballots have outputs, by a vote each."""
+        """Return the L2 distance: all outputs of two ballots change, by a vote each."""
         return math.sqrt(self._changed(unit)) * self.vote
 
     def _changed(self, unit: Unit) -> int:
@@ -71,18 +71,18 @@ class Outputs:
         return most if unit is Unit.PHONE else min(self.labels, 2 * most)
 
     def cast(self, answers: npt.NDArray[np.integer]) -> Whole:
-        """See `Ballot.cast`; of equal outputs the first labels count.
+        """Return the ballots of outputs; of equal outputs the first labels count.
 
         Args:
-            answers: outputs in steps, 0 to `vote`, integers (…, labels).
+            answers: Outputs in steps, 0 to `vote`, integers (…, labels).
 
         Raises:
-            InvalidInputError: other numbers, or a ballot longer than is accounted for.
+            InvalidInputError: There are other numbers, or a ballot is longer than is paid for.
         """
         steps = integers("answers", answers)
         if steps.ndim == 0 or steps.shape[-1] != self.labels:
             raise InvalidInputError(
-                f"answers of shape {steps.shape}: the last must be {self.labels} labels"
+                f"answers of shape {steps.shape}: the last axis must be {self.labels} labels"
             )
         if steps.size and not 0 <= steps.min() <= steps.max() <= self.vote:
             raise InvalidInputError(
@@ -96,28 +96,28 @@ class Outputs:
         return steps
 
     def check(self, ballots: Whole) -> None:
-        """Whether what leaves a teacher is no longer than its cost says: Σ entry² ≤ v · vote².
+        """Check that ballots are no longer than their cost says: Σ entry² ≤ v · vote².
 
         Raises:
-            InvalidInputError: it is longer.
+            InvalidInputError: A ballot is longer.
         """
         room = int(self.l2(Unit.PHONE) ** 2 + 0.5)
         longest = int((ballots * ballots).sum(axis=-1).max(initial=0))
         if longest > room:
             raise InvalidInputError(
-                f"ballot of squared length {longest}: must be at most {room}, which is paid for"
+                f"ballot of squared length {longest}: must be at most {room}, the length paid for"
             )
 
 
 def in_steps(outputs: npt.NDArray[np.floating], vote: int = STEPS) -> npt.NDArray[np.int32]:
-    """Probabilities as whole numbers of steps, to the nearest.
+    """Return probabilities as whole numbers of steps, to the nearest.
 
     Args:
-        outputs: from 0 to 1, of any shape.
-        vote: steps of 1.
+        outputs: Probabilities from 0 to 1, of any shape.
+        vote: Steps of 1.
 
     Raises:
-        InvalidInputError: numbers out of range, or none.
+        InvalidInputError: Numbers are out of range, or not numbers.
     """
     if not ((outputs >= 0) & (outputs <= 1)).all():
         raise InvalidInputError("outputs: must be probabilities from 0 to 1")

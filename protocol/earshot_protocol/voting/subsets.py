@@ -13,16 +13,16 @@ from earshot_protocol.voting.label_ballots import Approval
 
 @dataclass(frozen=True)
 class SubsetVotes:
-    """How many teachers find exactly which labels, query by query.
+    """Numbers of teachers that find exactly the same labels, query by query.
 
     Attributes:
-        sets: the sets that are cast, zeros and ones, int8 (cast, labels); of a query each once,
-            queries one after the other.
-        counts: teachers that cast each, int64 (cast,).
-        starts: of each query, where its sets begin, int64 (queries,).
+        sets: Sets that are cast, zeros and ones, int8 (cast, labels); each once per query, queries
+            one after the other.
+        counts: Teachers that cast each set, int64 (cast,).
+        starts: Index of each query's first set, int64 (queries,).
 
     Raises:
-        InvalidInputError: arrays that do not fit each other, or a query without a vote.
+        InvalidInputError: The arrays do not fit each other, or a query has no vote.
     """
 
     sets: npt.NDArray[np.int8]
@@ -33,26 +33,26 @@ class SubsetVotes:
         cast = len(self.counts)
         if self.sets.ndim != 2 or len(self.sets) != cast or (self.counts < 1).any():
             raise InvalidInputError(
-                f"{cast} counts of sets of shape {self.sets.shape}: must be one for each set, all "
-                "at least 1"
+                f"{cast} counts of sets of shape {self.sets.shape}: must be one per set, each at "
+                "least 1"
             )
         ends = np.append(self.starts, cast)
         if ends[0] != 0 or (np.diff(ends) < 1).any():
-            raise InvalidInputError("starts: must begin at 0 and rise, a set at least for each")
+            raise InvalidInputError("starts: must begin at 0 and rise, with at least one set each")
 
     @property
     def labels(self) -> int:
-        """How many labels there are, k."""
+        """Number of labels, k."""
         return int(self.sets.shape[1])
 
     @property
     def query(self) -> npt.NDArray[np.int64]:
-        """Which query each set belongs to, int64 (cast,)."""
+        """Query to which each set belongs, int64 (cast,)."""
         return np.repeat(np.arange(len(self.starts)), self.cast)
 
     @property
     def cast(self) -> npt.NDArray[np.int64]:
-        """How many sets each query has, int64 (queries,)."""
+        """Number of sets that each query has, int64 (queries,)."""
         return np.diff(np.append(self.starts, len(self.counts)))
 
     @property
@@ -63,10 +63,10 @@ class SubsetVotes:
 
     @property
     def log_uncast(self) -> npt.NDArray[np.float64]:
-        """How many of all 2^k sets nobody casts: their logarithms, (queries,); −∞ of none."""
+        """Logarithm of the number of the 2^k sets that nobody casts, (queries,); −∞ for none."""
         log_all = self.labels * np.log(2.0)
         with np.errstate(divide="ignore"):
-            # As 2^k is a power of two and so many sets few, this is exact where it matters.
+            # As 2^k is a power of two and few sets are cast, this is exact where it matters.
             logs: npt.NDArray[np.float64] = log_all + np.log1p(
                 -np.ldexp(self.cast.astype(np.float64), -self.labels)
             )
@@ -74,13 +74,13 @@ class SubsetVotes:
 
 
 def subset_votes(predictions: npt.NDArray[np.integer]) -> SubsetVotes:
-    """How many teachers find exactly which labels.
+    """Count the teachers that find exactly the same labels.
 
     Args:
-        predictions: zeros and ones, (teachers, queries, labels).
+        predictions: Zeros and ones, (teachers, queries, labels).
 
     Raises:
-        InvalidInputError: other numbers, another shape, or nobody who predicts.
+        InvalidInputError: There are other numbers, another shape, or no predictions.
     """
     table = checked_predictions(predictions)
     teachers, queries, labels = table.shape
@@ -96,21 +96,18 @@ def subset_votes(predictions: npt.NDArray[np.integer]) -> SubsetVotes:
 
 
 def checked_predictions(predictions: npt.NDArray[np.integer]) -> npt.NDArray[np.int8]:
-    """What teachers find, each label by itself.
+    """Return teachers' predictions, each label by itself, as int8.
 
     Args:
-        predictions: zeros and ones, (teachers, queries, labels).
-
-    Returns:
-        The same as int8.
+        predictions: Zeros and ones, (teachers, queries, labels).
 
     Raises:
-        InvalidInputError: other numbers, another shape, or nobody who predicts.
+        InvalidInputError: There are other numbers, another shape, or no predictions.
     """
     table = np.asarray(predictions)
     if table.ndim != 3 or 0 in table.shape:
         raise InvalidInputError(
-            f"predictions of shape {table.shape}: must be teachers × queries × labels, one of each "
-            "at least"
+            f"predictions of shape {table.shape}: must be teachers × queries × labels, at least "
+            "one of each"
         )
     return Approval(table.shape[2]).cast(table).astype(np.int8)

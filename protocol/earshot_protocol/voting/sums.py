@@ -1,4 +1,4 @@
-"""The secure sum behind each vote or histogram, which phone and server derive on their own."""
+"""The secure sum behind each vote or histogram, which phone and server derive independently."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from earshot_protocol.secure_sum.parameters import SumParameters, choose
 def sum_parameters(
     mechanism: SumMechanism, shape: tuple[int, ...], phones: int, dropout: float, corrupted: float
 ) -> SumParameters:
-    """Parameters of the sum that adds up ballots, or counts, with their noise shares.
+    """Return parameters of the sum that adds up ballots, or counts, with their noise shares.
 
-    The bound leaves room for a noise share in every entry: no entry of any phone exceeds it but
-    with probability 2^-80. Clipping to the bound changes nothing else, so what it adds to δ
+    The bound leaves room for a noise share in every entry: an entry of any phone exceeds it only
+    with probability 2^-80. Clipping to the bound changes nothing else, so its contribution to δ
     vanishes beside the 2^-40 of the secure sum.
 
     Args:
-        mechanism: of the sum.
-        shape: of a ballot: (candidates,), (centroids, labels), or (labels,) for a histogram.
-        phones: n.
-        dropout: ρ.
-        corrupted: γ.
+        mechanism: Mechanism of the sum.
+        shape: Shape of a ballot: (candidates,), (centroids, labels), or (labels,) for a histogram.
+        phones: n, the phones that are enrolled.
+        dropout: ρ, the largest fraction of phones that may vanish.
+        corrupted: γ, the largest fraction of phones that an adversary may control.
 
     Raises:
-        InvalidParametersError: no safe graph exists for these fractions and this many phones.
+        InvalidParametersError: No safe graph exists for these fractions and this many phones.
     """
     bound = mechanism.share_bound(2.0**-80 / (phones * math.prod(shape)))
     return choose(phones, shape, bound, dropout, corrupted)
@@ -41,8 +41,8 @@ def sum_parameters(
 def with_noise(
     ballot: npt.NDArray[np.int64], mechanism: SumMechanism, bound: int, random: RandomBytes
 ) -> npt.NDArray[np.int64]:
-    """The ballot plus this phone's share of the noise, clipped to the bound of the sum."""
+    """Return the ballot plus this phone's share of the noise, clipped to the bound of the sum."""
     share = mechanism.noise_share(ballot.shape, random)
-    # As `numpy.clip`, which first looks up what the type holds.
+    # Like `numpy.clip`, which first looks up the range of the type.
     noisy: npt.NDArray[np.int64] = np.maximum(np.minimum(ballot + share, bound), -bound)
     return noisy

@@ -1,9 +1,9 @@
-"""What a teacher may cast on one query, as whole numbers that a secure sum adds up.
+"""Ballots that a teacher may cast on one query, as whole numbers that a secure sum adds up.
 
-A teacher is whoever keeps labelled data of its own: a phone, a group of phones, a hospital. Every
-ballot says how far it can move a sum: against zeros, where a teacher is left out, and against any
-other ballot, where its data, or one record of them, are exchanged for others: a model that is
-trained anew may answer anything (Papernot et al., ICLR 2017 and 2018).
+A teacher keeps labelled data of its own: a phone, a group of phones, a hospital. Every ballot says
+how far it can move a sum: against zeros, where a teacher is left out, and against any other ballot,
+where its data, or one record of them, are exchanged for others: a model that is trained anew may
+answer anything (Papernot et al., ICLR 2017 and 2018).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
 
 NONE = -1
-"""The answer of a teacher that abstains, and of a tally that has none."""
+"""Answer of a teacher that abstains, and of a tally that has none."""
 MOST_CLASSES = 2**16
-"""Of one query: entries of one ballot."""
+"""Most classes of one query: entries of one ballot."""
 MOST_WEIGHT = 2**10
 
 Whole = npt.NDArray[np.int64]
 
 
 class Ballot(Protocol):
-    """What one teacher may cast on one query."""
+    """Kind of ballot that one teacher may cast on one query."""
 
     @property
     def length(self) -> int:
@@ -37,34 +37,34 @@ class Ballot(Protocol):
 
     @property
     def vote(self) -> int:
-        """What one whole vote of weight 1 is in an entry."""
+        """Value of one whole vote of weight 1 in an entry."""
 
     @property
     def least_entry(self) -> int:
-        """The least that a ballot adds to an entry."""
+        """Least that a ballot adds to an entry."""
 
     @property
     def largest_entry(self) -> int:
-        """The most that a ballot adds to an entry."""
+        """Most that a ballot adds to an entry."""
 
     def l1(self, unit: Unit) -> float:
-        """L1 distance between sums of neighbours, in entries."""
+        """Return the L1 distance between sums of neighbours, in entries."""
 
     def l2(self, unit: Unit) -> float:
-        """L2 distance between sums of neighbours, in entries."""
+        """Return the L2 distance between sums of neighbours, in entries."""
 
     def cast(self, answers: npt.NDArray[np.integer]) -> Whole:
-        """The ballots for what teachers answer.
+        """Return the ballots of teachers' answers.
 
         Args:
-            answers: of a single winner, integers of any shape (…), classes or `NONE`; of several,
-                zeros and ones (…, labels).
+            answers: Integers of any shape (…), classes or `NONE`, for a single winner; zeros and
+                ones (…, labels) for several.
 
         Returns:
             int64 (…, length).
 
         Raises:
-            InvalidInputError: answers that are none.
+            InvalidInputError: The values are not such answers.
         """
 
 
@@ -73,10 +73,10 @@ class OneHot:
     """One vote for one class, or none.
 
     Attributes:
-        classes: m, from 2.
+        classes: Number of classes, m, from 2.
 
     Raises:
-        InvalidParametersError: too few classes, or too many.
+        InvalidParametersError: There are too few classes, or too many.
     """
 
     classes: int
@@ -89,19 +89,19 @@ class OneHot:
 
     @property
     def length(self) -> int:
-        """See `Ballot.length`."""
+        """Entries of a ballot."""
         return self.classes
 
     def l1(self, unit: Unit) -> float:
-        """See `Ballot.l1`."""
+        """Return the L1 distance between sums of neighbours, in entries."""
         return 1.0 if unit is Unit.PHONE else 2.0
 
     def l2(self, unit: Unit) -> float:
-        """See `Ballot.l2`: a moved vote leaves one class for another."""
+        """Return the L2 distance: a moved vote leaves one class for another."""
         return 1.0 if unit is Unit.PHONE else math.sqrt(2.0)
 
     def cast(self, answers: npt.NDArray[np.integer]) -> Whole:
-        """See `Ballot.cast`."""
+        """Return the ballots of answers, int64 (…, classes)."""
         chosen = integers("answers", answers)
         if chosen.size and not NONE <= chosen.min() <= chosen.max() < self.classes:
             raise InvalidInputError(
@@ -121,15 +121,15 @@ class Agreement:
     largest_entry: ClassVar[int] = 1
 
     def l1(self, unit: Unit) -> float:
-        """See `Ballot.l1`."""
+        """Return the L1 distance between sums of neighbours, in entries."""
         return 1.0
 
     def l2(self, unit: Unit) -> float:
-        """See `Ballot.l2`."""
+        """Return the L2 distance between sums of neighbours, in entries."""
         return 1.0
 
     def cast(self, answers: npt.NDArray[np.integer]) -> Whole:
-        """Of zeros and ones (…): whether a teacher agrees."""
+        """Return the ballots of zeros and ones (…) that say whether a teacher agrees."""
         return bits("answers", answers)[..., None]
 
 
@@ -137,14 +137,14 @@ class Agreement:
 class Weighted:
     """Any ballot, times a teacher's weight (Mühl, 2021, Definition 5.4).
 
-    A weight of 0 is a teacher that vanishes: nobody who sees the sum can tell.
+    A weight of 0 makes a teacher vanish: nobody who sees the sum can tell.
 
     Attributes:
-        ballot: of weight 1.
-        weight: ψ, whole.
+        ballot: Ballot of weight 1.
+        weight: Weight of the teacher, ψ, whole.
 
     Raises:
-        InvalidParametersError: a weight that is negative, too large or not whole.
+        InvalidParametersError: The weight is negative, too large or not whole.
     """
 
     ballot: Ballot
@@ -155,48 +155,48 @@ class Weighted:
 
     @property
     def length(self) -> int:
-        """See `Ballot.length`."""
+        """Entries of a ballot."""
         return self.ballot.length
 
     @property
     def vote(self) -> int:
-        """See `Ballot.vote`: of weight 1."""
+        """Value of one whole vote of weight 1 in an entry."""
         return self.ballot.vote
 
     @property
     def least_entry(self) -> int:
-        """See `Ballot.least_entry`."""
+        """Least that a ballot adds to an entry."""
         return self.weight * self.ballot.least_entry
 
     @property
     def largest_entry(self) -> int:
-        """See `Ballot.largest_entry`."""
+        """Most that a ballot adds to an entry."""
         return self.weight * self.ballot.largest_entry
 
     def l1(self, unit: Unit) -> float:
-        """See `Ballot.l1`."""
+        """Return the L1 distance between sums of neighbours, in entries."""
         return self.weight * self.ballot.l1(unit)
 
     def l2(self, unit: Unit) -> float:
-        """See `Ballot.l2`."""
+        """Return the L2 distance between sums of neighbours, in entries."""
         return self.weight * self.ballot.l2(unit)
 
     def cast(self, answers: npt.NDArray[np.integer]) -> Whole:
-        """See `Ballot.cast`."""
+        """Return the weighted ballots of answers, int64 (…, length)."""
         return self.weight * self.ballot.cast(answers)
 
 
 def one_hot(chosen: Whole, length: int) -> Whole:
-    """A one in the entry of each number, int64 (…, length); zeros where there is none."""
+    """Return a one in the entry of each number, int64 (…, length); zeros where there is none."""
     ones: Whole = (chosen[..., None] == np.arange(length)).astype(np.int64)
     return ones
 
 
 def integers(name: str, values: npt.NDArray[np.integer]) -> Whole:
-    """As int64.
+    """Return values as int64.
 
     Raises:
-        InvalidInputError: other values.
+        InvalidInputError: The values are not integers.
     """
     array = np.asarray(values)
     if not (array.dtype == np.bool_ or np.can_cast(array.dtype, np.int64)):
@@ -205,10 +205,10 @@ def integers(name: str, values: npt.NDArray[np.integer]) -> Whole:
 
 
 def bits(name: str, values: npt.NDArray[np.integer]) -> Whole:
-    """Zeros and ones, as int64.
+    """Return zeros and ones as int64.
 
     Raises:
-        InvalidInputError: other values.
+        InvalidInputError: There are other values.
     """
     array = integers(name, values)
     if array.size and not 0 <= array.min() <= array.max() <= 1:

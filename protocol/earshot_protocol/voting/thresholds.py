@@ -1,9 +1,8 @@
-"""Which labels have more votes than a threshold, by noise that a curator adds.
+"""Labels with more votes than a threshold, by noise that a curator adds.
 
 After Muschiol (2021), whose adaptive threshold is computed from votes without noise, so that one
-vote more can move it by half of the teachers. Two ways that hold stand here instead. Nothing but
-outcomes is published; what they cost is worked out in
-`earshot_server.accounting.votes.thresholds`.
+more vote can move it by half of the teachers. Two private ways replace it here. Nothing but
+outcomes is published; their cost is computed in `earshot_server.accounting.votes.thresholds`.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ from earshot_protocol.voting.teacher_ballots import NONE
 
 @dataclass(frozen=True)
 class GNThreshold:
-    """A label wins above a public threshold: s + N(0, σ²) > th (Muschiol 2021, Definition 10).
+    """A public threshold above which labels win: s + N(0, σ²) > th (Muschiol 2021, Definition 10).
 
     Attributes:
-        threshold: th, in votes.
-        deviation: σ, in votes.
-        teachers: M.
-        most: v: of a teacher's outputs only so many largest count; None for all.
-        check: of the query, on the largest s; None without.
+        threshold: Threshold of the noisy votes, th, in votes.
+        deviation: Standard deviation of the noise, σ, in votes.
+        teachers: Number of teachers, M.
+        most: Number of a teacher's largest outputs that count, v; None for all.
+        check: Check of the query, on the largest s; None for none.
 
     Raises:
-        InvalidParametersError: th is not finite, σ not positive, or teachers or v no whole number.
+        InvalidParametersError: th is not finite, σ is not positive, or teachers or v is not whole.
     """
 
     threshold: float
@@ -53,32 +52,32 @@ class GNThreshold:
             )
 
     def votes(self, scores: npt.NDArray[np.number]) -> Votes:
-        """The votes of each label, or parts of votes.
+        """Return the votes of each label, or parts of votes.
 
         Args:
-            scores: outputs of the teachers, from 0 to 1, (teachers, queries, labels).
+            scores: Outputs of the teachers, from 0 to 1, (teachers, queries, labels).
 
         Returns:
             s, float64 (queries, labels).
 
         Raises:
-            InvalidInputError: outputs that are no numbers or out of range, or not of all teachers.
-            InvalidParametersError: a teacher may name more labels than there are.
+            InvalidInputError: Outputs are not numbers, out of range, or not of all teachers.
+            InvalidParametersError: A teacher may name more labels than there are.
         """
         return _added(scores, self.teachers, self.most)
 
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Outcomes:
-        """Which labels win.
+        """Return which labels win.
 
         Args:
             votes: s, (queries, labels), each from 0 to the number of teachers.
-            random: source of bytes; a seeded one belongs in simulations only.
+            random: Source of bytes; a seeded one belongs in simulations only.
 
         Returns:
             int64 (queries, labels): 1 or 0, or `NONE` for a query that did not pass the check.
 
         Raises:
-            InvalidInputError: votes out of range, no numbers, or no table.
+            InvalidInputError: Votes are out of range or not numbers, or not a table.
         """
         table = checked_label_votes(votes, self.teachers)
         noisy = _noisy(table, self.deviation, random)
@@ -87,19 +86,19 @@ class GNThreshold:
 
 @dataclass(frozen=True)
 class AdaptiveThreshold:
-    """The threshold is the middle of the widest gap between sorted noisy votes.
+    """A threshold in the middle of the widest gap between sorted noisy votes.
 
-    Noise comes first, so whatever is done with noisy votes is free. One label at least wins and one
-    at least does not. Of gaps of equal width the upper one counts.
+    Noise comes first, so anything done with noisy votes is free. At least one label wins and at
+    least one does not. Among gaps of equal width the upper one counts.
 
     Attributes:
-        deviation: σ, in votes.
-        teachers: M.
-        most: v: of a teacher's outputs only so many largest count; None for all.
-        check: of the query, on the largest s; None without.
+        deviation: Standard deviation of the noise, σ, in votes.
+        teachers: Number of teachers, M.
+        most: Number of a teacher's largest outputs that count, v; None for all.
+        check: Check of the query, on the largest s; None for none.
 
     Raises:
-        InvalidParametersError: σ is not positive, or teachers or v no whole number.
+        InvalidParametersError: σ is not positive, or teachers or v is not whole.
     """
 
     deviation: float
@@ -111,25 +110,25 @@ class AdaptiveThreshold:
         _check_numbers(self.deviation, self.teachers, self.most)
 
     def votes(self, scores: npt.NDArray[np.number]) -> Votes:
-        """The votes of each label, as `GNThreshold.votes`."""
+        """Return the votes of each label, as `GNThreshold.votes` does."""
         return _added(scores, self.teachers, self.most)
 
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Outcomes:
-        """Which labels win, as `GNThreshold.winners`; of two labels at least.
+        """Return which of at least two labels win, as `GNThreshold.winners` does.
 
         Raises:
-            InvalidInputError: votes on one label, out of range, no numbers, or no table.
+            InvalidInputError: Votes are on one label, out of range or not numbers, or not a table.
         """
         table = checked_label_votes(votes, self.teachers)
         if table.shape[1] < 2:
-            raise InvalidInputError("votes on one label have no gap: must be on two at least")
+            raise InvalidInputError("votes on one label have no gap: must be on at least two")
         noisy = _noisy(table, self.deviation, random)
         return _passed(self.check, table, above_widest_gap(noisy), random)
 
 
 @dataclass(frozen=True)
 class GridThreshold:
-    """The threshold is a public number that is far from all votes, chosen by Gumbel noise.
+    """A public threshold that is far from all votes, chosen by Gumbel noise.
 
     argmax_t u(t) + Gumbel(g), u(t) = min_i |s_i − t|, over a public grid; votes of 0 and M are
     always counted in, so that no threshold lies beyond them and labels without votes do not win.
@@ -137,16 +136,16 @@ class GridThreshold:
     mechanism of 2/g, and is drawn as that.
 
     Attributes:
-        grid: the thresholds, each between 0 and M.
-        scale: g, of the noise on u, in votes.
-        deviation: σ of the noise on s, in votes.
-        teachers: M.
-        most: v: of a teacher's outputs only so many largest count; None for all.
-        check: of the query, on the largest s; None without.
+        grid: Possible thresholds, each between 0 and M.
+        scale: Scale of the noise on u, g, in votes.
+        deviation: Standard deviation of the noise on s, σ, in votes.
+        teachers: Number of teachers, M.
+        most: Number of a teacher's largest outputs that count, v; None for all.
+        check: Check of the query, on the largest s; None for none.
 
     Raises:
-        InvalidParametersError: an empty grid or one beyond all votes, g or σ is not positive, or
-            teachers or v no whole number.
+        InvalidParametersError: The grid is empty or beyond all votes, g or σ is not positive, or
+            teachers or v is not whole.
     """
 
     grid: tuple[float, ...]
@@ -166,11 +165,11 @@ class GridThreshold:
             )
 
     def votes(self, scores: npt.NDArray[np.number]) -> Votes:
-        """The votes of each label, as `GNThreshold.votes`."""
+        """Return the votes of each label, as `GNThreshold.votes` does."""
         return _added(scores, self.teachers, self.most)
 
     def room(self, votes: Votes) -> Votes:
-        """u: how far each threshold is from the nearest votes, (queries, thresholds)."""
+        """Return u, each threshold's distance from the nearest votes, (queries, thresholds)."""
         edges = np.broadcast_to([0.0, self.teachers], (len(votes), 2))
         counted = np.concatenate([votes, edges], axis=1)
         return np.stack([abs(counted - each).min(axis=1) for each in self.grid], axis=1)
@@ -178,13 +177,13 @@ class GridThreshold:
     def thresholds(
         self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom
     ) -> npt.NDArray[np.float64]:
-        """A threshold for every query, (queries,); it may be published."""
+        """Return a threshold for every query, (queries,); it may be published."""
         room = self.room(checked_label_votes(votes, self.teachers))
         chosen: Votes = np.array(self.grid)[noisy_counts.likeliest(room, self.scale, random)]
         return chosen
 
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Outcomes:
-        """Which labels win, as `GNThreshold.winners`."""
+        """Return which labels win, as `GNThreshold.winners` does."""
         table = checked_label_votes(votes, self.teachers)
         limits = self.thresholds(table, random)[:, None]
         noisy = _noisy(table, self.deviation, random)
@@ -195,10 +194,10 @@ ThresholdVoting = GNThreshold | AdaptiveThreshold | GridThreshold
 
 
 def above_widest_gap(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Which values are above the widest gap between the sorted ones; of equal gaps the upper.
+    """Return which values are above the widest gap of the sorted ones; of equal gaps the upper.
 
     Args:
-        values: (queries, labels), two labels at least.
+        values: Values (queries, labels), at least two labels.
 
     Returns:
         bool (queries, labels).
@@ -211,20 +210,18 @@ def above_widest_gap(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
 
 
 def largest_outputs(scores: npt.NDArray[np.float64], most: int) -> npt.NDArray[np.float64]:
-    """Of each row only its largest numbers, zeros elsewhere; of equal ones the first.
+    """Keep only the largest numbers of each row, zeros elsewhere; of equal ones the first.
 
     Args:
-        scores: (…, labels).
-        most: how many stay.
+        scores: Scores (…, labels).
+        most: Number of scores that stay.
 
     Raises:
-        InvalidParametersError: more than there are labels.
+        InvalidParametersError: More are to stay than there are labels.
     """
     labels = scores.shape[-1]
     if most > labels:
-        raise InvalidParametersError(
-            f"most={most}: no vote has more winners than its {labels} labels; must be at most that"
-        )
+        raise InvalidParametersError(f"most={most}: must be at most {labels}, the number of labels")
     if most == labels:
         return scores
     order = np.argsort(-scores, axis=-1, kind="stable")
@@ -244,7 +241,7 @@ def _added(scores: npt.NDArray[np.number], teachers: int, most: int | None) -> V
     table = np.asarray(scores)
     if table.ndim != 3 or table.shape[0] != teachers or table.shape[2] < 1:
         raise InvalidInputError(
-            f"scores of shape {table.shape}: must be teachers × queries × labels, of {teachers} "
+            f"scores of shape {table.shape}: must be teachers × queries × labels, with {teachers} "
             "teachers"
         )
     if not np.can_cast(table.dtype, np.float64) or not ((table >= 0) & (table <= 1)).all():
@@ -253,7 +250,7 @@ def _added(scores: npt.NDArray[np.number], teachers: int, most: int | None) -> V
     for each in table:
         outputs = each.astype(np.float64)
         total += outputs if most is None else largest_outputs(outputs, most)
-    # What rounding adds to ones must not be more than there are teachers.
+    # Rounding must not lift votes above the number of teachers.
     return np.minimum(total, teachers)
 
 

@@ -1,7 +1,7 @@
-"""Totals that no crowd of honest phones can have.
+"""Refusal of totals that no crowd of honest phones can have.
 
-One phone may send any masked vector, and a broken or forged one makes any total. What lies beyond
-what honest inputs and their noise can add up to is not published.
+A phone may send any masked vector, and a broken or forged one makes any total. A total beyond what
+honest inputs and their noise can add up to is not published.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from earshot_protocol.errors import RemoteError
 from earshot_protocol.privacy.mechanisms import SumMechanism
 
 IMPROBABLE = 2.0**-40
-"""With which probability, at most, an honest total is taken for an impossible one."""
+"""Largest probability with which an honest total is taken for an impossible one."""
 
 
 class ImpossibleTotalError(RemoteError):
-    """A total beyond all that honest phones can add up to: at least one was not."""
+    """A total beyond all that honest phones can add up to: at least one phone was not honest."""
 
 
 def check_total(total: npt.NDArray[np.int64], mechanism: SumMechanism, phones: int) -> None:
-    """Refuse a total that no crowd of honest phones can have, but with probability 2^-40.
+    """Refuse a total that honest phones have with probability at most 2^-40.
 
     Args:
-        total: what a secure sum gave.
-        mechanism: whose inputs and noise were added up.
-        phones: n, each of which adds one input and one share of noise, at most.
+        total: Total that a secure sum gave.
+        mechanism: Mechanism whose inputs and noise were added up.
+        phones: n, the phones, each of which adds at most one input and one share of noise.
 
     Raises:
-        ImpossibleTotalError: an entry is below n · (least entry) − T or above n · (largest entry) +
-            T, or all entries together are beyond what n inputs add up to by T', T and T' being what
-            the noise exceeds with probability 2^-40.
+        ImpossibleTotalError: An entry is below n · (least entry) − T or above n · (largest entry) +
+            T, or all entries together exceed the total of n inputs by T', T and T' being bounds
+            that the noise exceeds with probability 2^-40.
     """
     probability = IMPROBABLE / (2 * (total.size + 1))
     noise = mechanism.noise(phones)
@@ -49,5 +49,5 @@ def _check(what: str, least: int, most: int, smallest: int, largest: int) -> Non
         value = least if least < smallest else most
         raise ImpossibleTotalError(
             f"{what} of the sum came to {value}; honest phones and their noise stay between "
-            f"{smallest} and {largest}: at least one phone sent what is no input"
+            f"{smallest} and {largest}: at least one phone sent something that is not an input"
         )

@@ -1,4 +1,4 @@
-"""Vectors of bounded length: what phones put into a sum of vectors, and how the server reads it.
+"""Vectors of bounded length, which phones put into a sum, and their reading by the server.
 
 A phone that has summed up its recordings in each of k cells, S of shape (k, d), divides by the L2
 norm of its counts: row j of S has a norm of at most c_j, so the result has one of at most 1. One
@@ -23,32 +23,32 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import GRID
 
 _ROUNDOFF = 2.0**-20
-"""Steps; far more than the errors of doubles between a point and its step."""
+"""Steps far above the errors of doubles between a point and its step."""
 
 
 def bounded(
     values: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Values divided by the L2 norm of counts; zeros where all counts are zero."""
+    """Return values divided by the L2 norm of counts; zeros where all counts are zero."""
     norm = math.sqrt(float(np.square(counts, dtype=np.float64).sum()))
     return values / norm if norm else np.zeros(values.shape)
 
 
 def quantized(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """A vector of norm 1 at most as whole numbers of norm `GRID` at most, in the same shape.
+    """Return a vector of norm at most 1 as whole numbers of norm at most `GRID`, in the same shape.
 
     Raises:
-        InvalidInputError: the vector is longer, or not finite; nothing of it may be released.
+        InvalidInputError: The vector is longer or not finite; nothing of it may be released.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is longer than 1
+    with np.errstate(over="ignore", invalid="ignore"):  # an overflowing vector is longer than 1
         steps = np.rint(vector * unit_steps(vector.size))
         # Sums of squares of whole numbers below 2^53 are exact, so this comparison is, too.
         fits = float(np.square(steps).sum()) <= GRID**2
     if not fits:
-        raise InvalidInputError("a vector that is longer than 1, or not finite, is not summed")
+        raise InvalidInputError("a vector must be finite and at most 1 long to be summed")
     return steps.astype(np.int64)
 
 
 def unit_steps(length: int) -> float:
-    """How many steps of the grid a length of 1 is, in a vector of so many entries."""
+    """Return the steps of the grid in a length of 1, for a vector of `length` entries."""
     return GRID - math.sqrt(length) / 2 - _ROUNDOFF

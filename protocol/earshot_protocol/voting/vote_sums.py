@@ -1,8 +1,8 @@
 """The secure sum of teachers' ballots on queries, with Skellam noise shares on every entry.
 
-What comes out is a noisy histogram for each query, which the server sees as it is: whatever is made
-of it, winners, thresholds, a stop, costs nothing more, and what it costs does not depend on the
-votes. Bounds that look at votes hold for curators who publish winners alone.
+The result is a noisy histogram for each query, which the server sees in full: anything made of it,
+winners, thresholds, a stop, costs nothing more, and its cost does not depend on the votes. Bounds
+that look at votes hold for curators who publish winners alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.teacher_ballots import Ballot
 
 MOST_QUERIES = 2**16
-"""Of one sum."""
+"""Most queries of one sum."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class VoteSum:
     """Ballots of one kind on several queries, added up in one secure sum.
 
     Attributes:
-        ballot: of one query; weighted by the most that any teacher weighs.
-        queries: B.
-        deviation: σ of the noise on every entry, in votes of weight 1.
+        ballot: Ballot of one query; weighted by the largest weight of any teacher.
+        queries: Number of queries, B.
+        deviation: Standard deviation of the noise on every entry, σ, in votes of weight 1.
         delta: δ for which costs are stated.
-        honest_survivors: n', how many teachers at least stay and add their share honestly.
+        honest_survivors: n', the least number of teachers that stay and add their share honestly.
 
     Raises:
-        InvalidParametersError: a value out of range, or a count that is not whole.
+        InvalidParametersError: A value is out of range, or a count is not whole.
     """
 
     ballot: Ballot
@@ -58,44 +58,44 @@ class VoteSum:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of an input: (queries, entries of a ballot)."""
+        """Shape of an input: (queries, entries of a ballot)."""
         return self.queries, self.ballot.length
 
     @property
     def variance(self) -> float:
-        """Of the noise on every entry, in entries², when n' teachers add their share."""
+        """Variance of the noise on every entry, in entries², when n' teachers add their share."""
         return (self.deviation * self.ballot.vote) ** 2
 
     @property
     def least_entry(self) -> int:
-        """See `SumMechanism.least_entry`."""
+        """Least that one teacher's input adds to an entry of the sum."""
         return self.ballot.least_entry
 
     @property
     def largest_entry(self) -> int:
-        """See `SumMechanism.largest_entry`."""
+        """Most that one teacher's input adds to an entry of the sum."""
         return self.ballot.largest_entry
 
     @property
     def largest_sum(self) -> int:
-        """See `SumMechanism.largest_sum`: what zeros are away from a ballot."""
+        """Most that one teacher's input adds to all entries together: its distance from zeros."""
         return math.ceil(self.queries * self.ballot.l1(Unit.PHONE))
 
     def noise(self, inputs: float) -> SkellamNoise:
-        """See `SumMechanism.noise`."""
+        """Return the law of the noise on an entry of a sum over this many inputs."""
         return SkellamNoise(self.variance * inputs / self.honest_survivors)
 
     def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
-        """See `SumMechanism.noise_share`."""
+        """Draw one teacher's share of the noise, int64."""
         return skellam_share(self.variance, self.honest_survivors, size, random)
 
     def share_bound(self, probability: float) -> int:
-        """See `SumMechanism.share_bound`."""
+        """Return what a noisy input's entry exceeds in magnitude with at most this probability."""
         entry = max(-self.least_entry, self.largest_entry)
         return entry + skellam_share_bound(self.variance, self.honest_survivors, probability)
 
     def event(self, unit: Unit) -> SkellamSum:
-        """Skellam noise through the secure sum: a teacher may answer every query otherwise."""
+        """Return the event of a teacher's answers to all queries: Skellam noise through the sum."""
         return SkellamSum(
             self.variance,
             self.queries * self.ballot.l1(unit),
@@ -103,5 +103,5 @@ class VoteSum:
         )
 
     def cost(self, unit: Unit) -> Cost:
-        """The ε of its event at `delta`, which the secure sum's share is part of."""
+        """Return the ε of the event at `delta`, which includes the secure sum's share of δ."""
         return Cost(composed_epsilon((self.event(unit),), self.delta), self.delta)

@@ -1,7 +1,7 @@
-"""Who wins a vote of teachers, by noise that a curator adds: one class for every query, or none.
+"""Winners of a vote of teachers, by noise that a curator adds: one class for every query, or none.
 
-The curator holds the votes; nothing but winners is published, not a noisy count and not how close
-a vote was. What that costs is worked out in `earshot_server.accounting.votes`. Noise is fresh for
+The curator holds the votes; nothing but winners is published, not a noisy count and not how close a
+vote was. The cost of that is computed in `earshot_server.accounting.votes`. Noise is fresh for
 every query, for every class, and for a check and the answer behind it.
 """
 
@@ -22,7 +22,7 @@ from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.counts import checked_scores, checked_votes
 
 NONE = -1
-"""In the place of a class: no answer."""
+"""Value in the place of a class: no answer."""
 
 Numbers = npt.NDArray[np.float64]
 Winners = npt.NDArray[np.int64]
@@ -36,7 +36,7 @@ class LNMax:
     argmax_j n_j + Lap(1/γ).
 
     Attributes:
-        gamma: γ, the inverse of the noise's scale.
+        gamma: Inverse of the noise's scale, γ.
 
     Raises:
         InvalidParametersError: γ is not positive and finite.
@@ -48,17 +48,17 @@ class LNMax:
         checks.positive("gamma", self.gamma)
 
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Winners:
-        """One class for every query.
+        """Return one class for every query.
 
         Args:
-            votes: (queries, classes), how many each class has; weighted votes need not be whole.
-            random: source of bytes; a seeded one belongs in simulations only.
+            votes: Votes of each class, (queries, classes); weighted votes need not be whole.
+            random: Source of bytes; a seeded one belongs in simulations only.
 
         Returns:
             int64 (queries,).
 
         Raises:
-            InvalidInputError: votes that are none, see `counts.checked_votes`.
+            InvalidInputError: The votes are invalid, see `counts.checked_votes`.
         """
         table = checked_votes(votes)
         return _largest(noisy_counts.with_laplace(table, 1 / self.gamma, random))
@@ -71,7 +71,7 @@ class GNMax:
     argmax_j n_j + N(0, σ²).
 
     Attributes:
-        deviation: σ, in votes.
+        deviation: Standard deviation of the noise, σ, in votes.
 
     Raises:
         InvalidParametersError: σ is not positive and finite.
@@ -83,24 +83,25 @@ class GNMax:
         checks.positive("deviation", self.deviation)
 
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Winners:
-        """One class for every query, as `LNMax.winners`."""
+        """Return one class for every query, as `LNMax.winners` does."""
         table = checked_votes(votes)
         return _largest(noisy_counts.with_normal(table, self.deviation, random))
 
 
 @dataclass(frozen=True)
 class ConfidentGNMax:
-    """A winner where teachers agree, by a noisy check (Papernot et al. 2018, Algorithm 1).
+    """The winner where teachers agree, by a noisy check (Papernot et al. 2018, Algorithm 1).
 
     Where max_j n_j + N(0, σ₁²) ≥ T, argmax_j n_j + N(0, σ₂²); else no answer.
 
     Attributes:
-        threshold: T, in votes; above the number of teachers only noise passes it.
-        check_deviation: σ₁ of the check.
-        deviation: σ₂ of the answer.
+        threshold: Threshold of the check, T, in votes; above the number of teachers only noise
+            passes it.
+        check_deviation: Standard deviation of the check's noise, σ₁, in votes.
+        deviation: Standard deviation of the answer's noise, σ₂, in votes.
 
     Raises:
-        InvalidParametersError: a deviation is not positive, or a number not finite.
+        InvalidParametersError: A deviation is not positive, or a number is not finite.
     """
 
     threshold: float
@@ -111,26 +112,26 @@ class ConfidentGNMax:
         _checked(self.threshold, self.check_deviation, self.deviation)
 
     def agreement(self, votes: npt.NDArray[np.number]) -> Numbers:
-        """What the check looks at, (queries,): the votes of the class with most."""
+        """Return the votes of the class with most, which the check looks at, (queries,)."""
         most: Numbers = checked_votes(votes).max(axis=1)
         return most
 
     def passing(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Passing:
-        """Which queries pass the check, bool (queries,)."""
+        """Return which queries pass the check, bool (queries,)."""
         return _passing(self.agreement(votes), self.threshold, self.check_deviation, random)
 
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Winners:
-        """One class for every query, or `NONE` where teachers do not agree.
+        """Return one class for every query, or `NONE` where teachers do not agree.
 
         Args:
-            votes: (queries, classes), how many each class has; weighted votes need not be whole.
-            random: source of bytes; a seeded one belongs in simulations only.
+            votes: Votes of each class, (queries, classes); weighted votes need not be whole.
+            random: Source of bytes; a seeded one belongs in simulations only.
 
         Returns:
             int64 (queries,).
 
         Raises:
-            InvalidInputError: votes that are none, see `counts.checked_votes`.
+            InvalidInputError: The votes are invalid, see `counts.checked_votes`.
         """
         table = checked_votes(votes)
         found = np.full(len(table), NONE, dtype=np.int64)
@@ -140,12 +141,12 @@ class ConfidentGNMax:
 
 
 class Answers(NamedTuple):
-    """What a student gets for some queries.
+    """Answers that a student gets to some queries.
 
     Attributes:
-        winners: a class, or `NONE`, int64 (queries,).
-        voted: whether the teachers said so, which costs; else it is what the student thought,
-            bool (queries,).
+        winners: Class of each query, or `NONE`, int64 (queries,).
+        voted: Whether the answer is the teachers', which costs, or else the student's own, bool
+            (queries,).
     """
 
     winners: Winners
@@ -154,22 +155,22 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True)
 class InteractiveGNMax:
-    """A winner where teachers correct the student (Papernot et al. 2018, Algorithm 2).
+    """The winner where teachers correct the student (Papernot et al. 2018, Algorithm 2).
 
-    Where max_j (n_j − n·p_j) + N(0, σ₁²) ≥ T, argmax_j n_j + N(0, σ₂²); else the class of which
-    the student is sure, p_j > γ, which costs nothing more; else no answer. The student's scores p
-    must be known to all: what it learned was published before. One vote that moves, or that a
-    teacher withholds, changes what is checked by one at most, n the votes that are cast.
+    Where max_j (n_j − n·p_j) + N(0, σ₁²) ≥ T, argmax_j n_j + N(0, σ₂²); else the class of which the
+    student is sure, p_j > γ, which costs nothing more; else no answer. The student's scores p must
+    be known to all: what it learned was published before. One vote that moves, or that a teacher
+    withholds, changes what is checked by one at most, n the votes that are cast.
 
     Attributes:
-        threshold: T, in votes.
-        check_deviation: σ₁ of the check.
-        deviation: σ₂ of the answer.
-        confidence: γ, above which a student's score reinforces its class.
+        threshold: Threshold of the check, T, in votes.
+        check_deviation: Standard deviation of the check's noise, σ₁, in votes.
+        deviation: Standard deviation of the answer's noise, σ₂, in votes.
+        confidence: Score above which the student's own class is the answer, γ.
 
     Raises:
-        InvalidParametersError: a deviation is not positive, a number not finite, or γ not from 0
-            to 1.
+        InvalidParametersError: A deviation is not positive, a number is not finite, or γ is not
+            from 0 to 1.
     """
 
     threshold: float
@@ -182,7 +183,7 @@ class InteractiveGNMax:
         checks.share("confidence", self.confidence)
 
     def agreement(self, votes: npt.NDArray[np.number], scores: npt.NDArray[np.number]) -> Numbers:
-        """What the check looks at, (queries,): the most votes that the student did not expect."""
+        """Return the most votes unexpected by the student, for the check, (queries,)."""
         table, expected = _votes_and_scores(votes, scores)
         most: Numbers = (table - table.sum(axis=1, keepdims=True) * expected).max(axis=1)
         return most
@@ -193,7 +194,7 @@ class InteractiveGNMax:
         scores: npt.NDArray[np.number],
         random: RandomBytes = os.urandom,
     ) -> Passing:
-        """Which queries pass the check, bool (queries,)."""
+        """Return which queries pass the check, bool (queries,)."""
         agreement = self.agreement(votes, scores)
         return _passing(agreement, self.threshold, self.check_deviation, random)
 
@@ -203,7 +204,7 @@ class InteractiveGNMax:
         scores: npt.NDArray[np.number],
         random: RandomBytes = os.urandom,
     ) -> Winners:
-        """The winners of `answers`."""
+        """Return the winners of `answers`."""
         return self.answers(votes, scores, random).winners
 
     def answers(
@@ -212,15 +213,15 @@ class InteractiveGNMax:
         scores: npt.NDArray[np.number],
         random: RandomBytes = os.urandom,
     ) -> Answers:
-        """One class for every query, or `NONE`, and who said so.
+        """Return one class for every query, or `NONE`, and whose answer it is.
 
         Args:
-            votes: (queries, classes), how many each class has; weighted votes need not be whole.
-            scores: (queries, classes), how probable the student finds each class.
-            random: source of bytes; a seeded one belongs in simulations only.
+            votes: Votes of each class, (queries, classes); weighted votes need not be whole.
+            scores: Probability of each class by the student, (queries, classes).
+            random: Source of bytes; a seeded one belongs in simulations only.
 
         Raises:
-            InvalidInputError: votes or scores that are none, see `counts`.
+            InvalidInputError: The votes or scores are invalid, see `counts`.
         """
         table, expected = _votes_and_scores(votes, scores)
         passing = self.passing(table, expected, random)

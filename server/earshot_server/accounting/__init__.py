@@ -1,1 +1,1 @@
-"""What releases cost together: as phones count it, and by the library dp-accounting."""
+"""Joint cost of releases: as phones count it, and by the library dp-accounting."""

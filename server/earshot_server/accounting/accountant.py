@@ -1,10 +1,10 @@
-"""Our events, composed by Google's dp-accounting.
+"""Composition of our events by Google's dp-accounting.
 
 The library adds up Rényi divergences, which every event of ours has, and convolves privacy loss
-distributions, which are known for what is purely private. The better of both is taken. What real
-secure summations add to δ is counted as a phone counts it (`privacy.composition`). Of ideal sums,
-the library knows nothing that a phone does not; it is another's code, and its figure the tighter.
-It stands beside ours in the audit; what people read of phases is what phones count.
+distributions, which are known for purely private events. The better of both is taken. What real
+secure summations add to δ is counted as a phone counts it (`privacy.composition`). The library
+knows nothing of ideal sums that a phone does not; but it is independent code, and its figure is the
+tighter one. It stands beside ours in the audit; people read of phases what phones count.
 
 Importing the library takes a second, so it happens where it is used.
 """
@@ -37,22 +37,22 @@ _LARGEST_GRID = 1_000_000
 
 @dataclass(frozen=True)
 class Composed(Cost):
-    """What some releases cost together.
+    """Joint cost of some releases.
 
     Attributes:
-        epsilon: ε; infinite where nothing is known to hold.
-        delta: δ.
-        method: which of the methods found it.
+        epsilon: ε of the releases together; infinite where nothing is known to hold.
+        delta: δ at which ε holds.
+        method: Method that found ε.
     """
 
     method: str
 
 
 def composed(events: Iterable[Event], delta: float = TOLD_DELTA) -> Composed:
-    """The smallest ε that is known at this δ.
+    """Return the smallest ε that is known at this δ.
 
     Args:
-        events: every release to be counted, against neighbours of the same unit.
+        events: All releases to be counted, against neighbours of the same unit.
         delta: δ, from 0 to 1.
 
     Raises:
@@ -65,9 +65,9 @@ def composed(events: Iterable[Event], delta: float = TOLD_DELTA) -> Composed:
 def composed_total(
     spent: Iterable[Expense], units: Iterable[Unit] = LEDGER_UNITS
 ) -> dict[Unit, Composed]:
-    """What all expenses cost together, per unit, as phones count it (`composed_cost`).
+    """Return the joint cost of all expenses, per unit, as phones count it (`composed_cost`).
 
-    The library's figure is up to 2 % below, and would be a second one for the same thing.
+    The library's figure is up to 2 % lower, and would be a second figure for the same thing.
     """
     spent = tuple(spent)
     return {unit: _told([each for each in spent if each.release.unit is unit]) for unit in units}
@@ -100,7 +100,7 @@ _Counts = frozenset[tuple[Event, int]]
 
 
 def _by_renyi_divergences(counts: _Counts, delta: float) -> float:
-    """ε of ideal sums by the library's composition of Rényi divergences."""
+    """Return ε of ideal sums by the library's composition of Rényi divergences."""
     from earshot_server.accounting.library import EventAccountant, ProtocolEvent
 
     accountant = EventAccountant(ORDERS.tolist())
@@ -111,14 +111,14 @@ def _by_renyi_divergences(counts: _Counts, delta: float) -> float:
 
 @functools.lru_cache(maxsize=64)
 def _loss_distribution(counts: _Counts) -> PrivacyLossDistribution:
-    """The privacy loss of ideal sums that are all purely private, see `privacy.losses`."""
+    """Return the privacy loss of ideal sums that are all purely private (see `privacy.losses`)."""
     from dp_accounting.pld import privacy_loss_distribution as library
 
     each = [(dominating(event), count) for event, count in counts]
     noises = [one._replace(times=one.times * count) for one, count in each if one.largest_loss > 0]
     largest = math.fsum(noise.largest_loss for noise in noises) or 1.0
     finest = min((noise.decay for noise in noises), default=1.0)
-    # Of which the smallest loss is a multiple to the last bit, so that none of it is rounded.
+    # The smallest loss is a multiple of this to the last bit, so that it is not rounded.
     interval = finest / 2 ** max(0, math.floor(math.log2(finest * _LARGEST_GRID / largest)))
     together = library.identity(value_discretization_interval=interval)
     for noise in noises:

@@ -1,4 +1,4 @@
-"""What private training by noisy gradients costs: DP-SGD (Abadi et al., CCS 2016)."""
+"""Cost of private training by noisy gradients: DP-SGD (Abadi et al., CCS 2016)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from dp_accounting.pld import PLDAccountant
 from earshot_protocol import checks
 
 _STEP = 1e-3
-"""Of privacy losses; they are rounded up to whole steps, so that ε is never too small."""
+"""Step of privacy losses; they are rounded up to whole steps, so that ε is never too small."""
 
 
 def training_epsilon(noise: float, rate: float, steps: int, delta: float) -> float:
-    """The ε of training, for neighbours of which one has one example more.
+    """Return the ε of training, for neighbours of which one has one example more.
 
     Args:
-        noise: deviation of the noise on a sum of gradients, over the norm they are clipped to.
-        rate: how likely each example is in a batch, on its own (Poisson sampling).
-        steps: how many batches.
-        delta: δ.
+        noise: Deviation of the noise on a sum of gradients, over the norm they are clipped to.
+        rate: Probability that an example is in a batch, independently (Poisson sampling).
+        steps: Number of batches.
+        delta: δ at which ε is stated.
 
     Raises:
-        InvalidParametersError: a number is out of range.
+            InvalidParametersError: A number is out of range.
     """
     accountant = PLDAccountant(value_discretization_interval=_STEP)
     accountant.compose(_training(checks.positive("noise", noise), rate, steps))
@@ -35,10 +35,10 @@ def training_epsilon(noise: float, rate: float, steps: int, delta: float) -> flo
 
 
 def training_noise(epsilon: float, rate: float, steps: int, delta: float) -> float:
-    """The least noise, as `training_epsilon` counts it, with which training costs ε at most.
+    """Return the least noise, as in `training_epsilon`, with which training costs at most ε.
 
     Raises:
-        InvalidParametersError: a number is out of range.
+            InvalidParametersError: A number is out of range.
     """
     target = checks.positive("epsilon", epsilon)
     checks.probability("delta", delta)
@@ -49,7 +49,7 @@ def training_noise(epsilon: float, rate: float, steps: int, delta: float) -> flo
         delta,
         tol=1e-3,
     )
-    # The search may end a step on either side.
+    # The search may end within its tolerance on either side of the least noise.
     return float(found + 1e-3)
 
 

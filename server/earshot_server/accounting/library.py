@@ -1,4 +1,4 @@
-"""Our events as events of dp-accounting, and its accountant that knows them."""
+"""Our events as events of dp-accounting, and an accountant of its own that knows them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from earshot_protocol.privacy.events import Event
 
 @dataclass(frozen=True)
 class ProtocolEvent(DpEvent):  # type: ignore[misc]  # the library has no types
-    """One release, as ledgers keep it; of a sum, as if its summation were ideal."""
+    """One release, as ledgers keep it; a sum counts as if its summation were ideal."""
 
     event: Event
 
 
 class EventAccountant(RdpAccountant):  # type: ignore[misc]
-    """The library's Rényi accountant, which knows our events besides its own."""
+    """Rényi accountant of the library that knows our events besides its own."""
 
     def __init__(self, orders: Sequence[float]) -> None:
         super().__init__(orders)

@@ -1,1 +1,1 @@
-"""The HTTP API: phones, the public and operators, over a store that others advance."""
+"""HTTP API for phones, the public and operators, over a store that other processes advance."""

@@ -1,4 +1,4 @@
-"""What administrators call: manage operators, read the audit log, erase phones."""
+"""Endpoints for administrators: manage operators, read the audit log, erase phones."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from earshot_server.store.operators import Accounts, Role
 
 
 class Administration:
-    """The administrators' endpoints. What changes something is in the audit log, or not done.
+    """Endpoints for administrators. A change is made only together with its audit log entry.
 
     Args:
-        database: keeps everything.
+        database: Database that keeps everything.
     """
 
     def __init__(self, database: Database) -> None:
@@ -37,7 +37,7 @@ class Administration:
         self._erasure = Erasure(database)
 
     def blueprint(self, authenticate: Callable[[], None]) -> Blueprint:
-        """The endpoints, to be mounted behind what finds out who calls them."""
+        """Return the endpoints, to be mounted behind the authentication of callers."""
         blueprint = Blueprint("administration", __name__)
         blueprint.before_request(authenticate)
         blueprint.before_request(bodies.negotiate)
@@ -55,7 +55,7 @@ class Administration:
         return blueprint
 
     def operators(self) -> Response:
-        """All operators."""
+        """List all operators."""
         views = (OperatorView(name=one.name, role=one.role) for one in self._accounts.all())
         return bodies.respond(Operators(operators=tuple(views)))
 
@@ -82,7 +82,7 @@ class Administration:
         return bodies.respond(OperatorToken(name=name, token=token))
 
     def audit(self) -> Response:
-        """The newest entries of the audit log, or those before a given one."""
+        """List the newest entries of the audit log, or those before a given one."""
         before = request.args.get("before")
         if before is not None and not (before.isascii() and before.isdigit() and len(before) < 19):
             raise MalformedMessageError("before: give the number of an entry")
@@ -90,7 +90,7 @@ class Administration:
         return bodies.respond(Audit(entries=entries))
 
     def phones(self) -> Response:
-        """How many phones there are; for every operator."""
+        """Return how many phones there are; for every operator."""
         enrolled, in_phases = self._erasure.counts()
         return bodies.respond(PhoneCounts(enrolled=enrolled, in_phases=in_phases))
 

@@ -40,28 +40,28 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""Of every response that does not say otherwise."""
+"""Header fields of every response that does not set its own."""
 
 _log = logging.getLogger("earshot.api")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the application is made of.
+    """Settings and parts of the application.
 
     Attributes:
-        database: migrated; keeps everything.
-        credentials: of the server.
-        attestation: who may enrol; by default, who has an invitation code.
-        idle_seconds: after which a phone without a task asks again.
-        phone_requests_per_minute: of one phone, to each process.
-        address_requests_per_minute: of one address, to each process; thousands of phones share one
-            address of a mobile network.
-        address_failures_per_minute: wrong tokens of one address, to each process.
-        proxies: how many reverse proxies, each adding to X-Forwarded-For, stand before the server.
-        metrics_folder: of the figures of several workers, empty when the server starts; None for a
-            single process.
-        data_folder: on whose disk there must be room; None if nothing is kept there.
+        database: Migrated database that keeps everything.
+        credentials: Credentials of the server.
+        attestation: Check that decides who may enrol; by default, anybody with an invitation code.
+        idle_seconds: Seconds after which a phone without a task asks again.
+        phone_requests_per_minute: Requests per minute from one phone, to each process.
+        address_requests_per_minute: Requests per minute from one address, to each process;
+            thousands of phones share one address of a mobile network.
+        address_failures_per_minute: Wrong tokens per minute from one address, to each process.
+        proxies: Number of reverse proxies before the server, each adding to X-Forwarded-For.
+        metrics_folder: Folder of the figures of several workers, empty when the server starts; None
+            for a single process.
+        data_folder: Folder on whose disk there must be room; None if nothing is kept there.
     """
 
     database: Database
@@ -77,13 +77,13 @@ class Settings:
 
 
 class _NameConverter(BaseConverter):
-    """An operator in a path."""
+    """Converter of an operator's name in a path."""
 
     regex = "[a-z][a-z0-9._-]{0,31}"
 
 
 class _PhoneConverter(BaseConverter):
-    """A phone in a path: the number that it was given."""
+    """Converter of a phone's number in a path."""
 
     regex = "[1-9][0-9]{0,17}"
 
@@ -92,7 +92,7 @@ class _PhoneConverter(BaseConverter):
 
 
 class _PhaseConverter(BaseConverter):
-    """A phase in a path: 32 hexadecimal digits."""
+    """Converter of a phase in a path: 32 hexadecimal digits."""
 
     regex = "[0-9a-f]{32}"
 
@@ -104,10 +104,10 @@ class _PhaseConverter(BaseConverter):
 
 
 def create_app(settings: Settings) -> Flask:
-    """The application; it keeps nothing that the database does not, but rates and figures.
+    """Make the application; it keeps only rates and figures that the database does not.
 
     Raises:
-        WrongStateError: Prometheus' client was loaded for a single process already.
+        WrongStateError: Prometheus' client has already been loaded for a single process.
     """
     database, credentials = settings.database, settings.credentials
     archive = Archive(database)
@@ -121,7 +121,7 @@ def create_app(settings: Settings) -> Flask:
 
     app = Flask(__name__, static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    app.url_map.merge_slashes = False  # what is not there is not redirected
+    app.url_map.merge_slashes = False  # a path that does not exist is not redirected
     app.url_map.converters |= {"phase": _PhaseConverter, "operator": _NameConverter}
     app.url_map.converters["phone"] = _PhoneConverter
     app.before_request(partial(_begin, limits))
@@ -153,7 +153,7 @@ def create_app(settings: Settings) -> Flask:
 def _begin(limits: RateLimits) -> None:
     g.request_id = secrets.token_hex(8)
     g.began = time.perf_counter()
-    # A load balancer that is refused would take a busy server for a dead one.
+    # A load balancer that was refused would take a busy server for a dead one.
     if request.blueprint != "health" and not bodies.is_second_look():
         limits.count_address(request.remote_addr)
 

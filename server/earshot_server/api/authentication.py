@@ -1,4 +1,4 @@
-"""Who sends a request: a phone, by its signature, or an operator, by a token; who may do what."""
+"""Authentication of phones by signature and of operators by token; authorization by role."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from earshot_server.store.operators import FIRST, Accounts, Operator, Role
 _View = Callable[..., Response]
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 _NOBODY = 0
-"""No phone has this number."""
+"""Number that no phone has."""
 _NOBODYS_KEY = Ed25519PrivateKey.generate().public_key().public_bytes_raw()
-"""Signatures in the name of phones that do not exist are checked against this key."""
+"""Key against which signatures in the name of phones that do not exist are checked."""
 
 
 def authenticate_phone(public_key: Callable[[int], bytes | None]) -> int:
-    """The number of the phone that signed the present request, whose body is not read yet.
+    """Return the number of the phone that signed the present request; its body is not read yet.
 
-    A phone that does not exist and a signature that is wrong get the same answer for the same work.
+    A missing phone and a wrong signature get the same answer, after the same amount of work.
 
     Args:
-        public_key: of a phone; None if there is no such phone.
+        public_key: Function from a phone's number to its key; None if there is no such phone.
 
     Raises:
-        StaleSignatureError: the phone's clock is wrong, or the request is old.
-        SignatureError: the signature is missing or wrong, or there is no such phone.
+        StaleSignatureError: The phone's clock is wrong, or the request is old.
+        SignatureError: The signature is missing or wrong, or there is no such phone.
     """
     name = key_id_of(_fields())
     phone = int(name) if _NUMBER.fullmatch(name) else _NOBODY
@@ -47,11 +47,11 @@ def authenticate_phone(public_key: Callable[[int], bytes | None]) -> int:
 
 
 def read_signed(limit: int) -> bytes:
-    """The body of the present request, whose signature is verified.
+    """Return the body of the present request, whose signature is verified.
 
     Raises:
-        SignatureError: it is not the body that was signed.
-        RemoteError: see `bodies.read`.
+        SignatureError: It is not the body that was signed.
+        RemoteError: See `bodies.read`.
     """
     body = bodies.read(limit)
     verify_body(_fields(), body)
@@ -62,7 +62,7 @@ def authenticate_new_phone(public_key: bytes, body: bytes) -> None:
     """Check that the present request is signed with the key that it names.
 
     Raises:
-        SignatureError: it is not.
+        SignatureError: It is not.
     """
     if key_id_of(_fields()) != NEW_PHONE:
         raise SignatureError(f'a phone that enrols signs with keyid="{NEW_PHONE}"')
@@ -83,20 +83,20 @@ def _fields() -> dict[str, str]:
 def authenticate_operator(
     credentials: Credentials, operators: Accounts, limits: RateLimits, challenge: str = "Bearer"
 ) -> None:
-    """Find out which operator sends the present request, by the token.
+    """Find out by the token which operator sends the present request.
 
-    Browsers send the password of HTTP Basic of their own accord, even when another site makes
-    them; so it opens what can be read, and never what changes something.
+    Browsers send the password of HTTP Basic by themselves, even when another site makes them do so;
+    therefore it permits reading, and never a change.
 
     Args:
-        credentials: of the server; hold the first operator's token.
-        operators: all others.
-        limits: of wrong tokens per address.
-        challenge: the scheme that a request without the token is asked for.
+        credentials: Credentials of the server, with the first operator's token.
+        operators: Accounts of all other operators.
+        limits: Limits of wrong tokens per address.
+        challenge: Authentication scheme that a request without a token is asked for.
 
     Raises:
-        OperatorError: nobody's token, or another's than the name says.
-        RateLimitError: too many wrong tokens came from its address; this one was not looked at.
+        OperatorError: The token is nobody's, or not that of the operator named.
+        RateLimitError: Too many wrong tokens came from the address; this one was not looked at.
     """
     given = request.authorization
     name, token = None, ""
@@ -104,7 +104,7 @@ def authenticate_operator(
         token = given.token or ""
     elif given is not None and given.type == "basic" and request.method in ("GET", "HEAD"):
         name, token = given.username, given.password or ""
-    if not token:  # browsers ask without one first
+    if not token:  # browsers first send a request without one
         raise OperatorError(challenge)
     limits.check_failures(request.remote_addr)
     first = credentials.is_operator(token)
@@ -116,15 +116,15 @@ def authenticate_operator(
 
 
 def present_operator() -> Operator:
-    """Who sent the present request; it was authenticated."""
+    """Return the authenticated operator who sent the present request."""
     operator: Operator = g.operator
     return operator
 
 
 def needs(role: Role, view: _View) -> _View:
-    """The view for operators of this role, and of those that include it.
+    """Restrict a view to operators of this role, and of roles that include it.
 
-    Calling it raises `RoleError` for others.
+    Calling it raises `RoleError` for all others.
     """
 
     @wraps(view)

@@ -1,4 +1,4 @@
-"""Bodies of requests and responses: MessagePack or JSON, and not larger than they need to be."""
+"""Bodies of requests and responses: MessagePack or JSON, and no larger than needed."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from earshot_server.api.problems import BusyError, NotAcceptableError, Unsupport
 _T = TypeVar("_T")
 
 ARRIVAL = "earshot.arrival"
-"""Where in a WSGI environment the present request's `Arrival` is, if its body came late."""
+"""Key in the WSGI environment of the present request's `Arrival`, if its body came late."""
 
 
 class Arrival(Enum):
-    """How far a body is that has not come with its fields."""
+    """State of a body that did not arrive with its fields."""
 
     AWAITED = auto()
-    """It is not there; the same request comes again, and is counted then, if it is read."""
+    """The body is not there; the same request comes again, and is counted then, if it is read."""
     COMPLETE = auto()
-    """It is there now."""
+    """The body is there now."""
     LATE = auto()
-    """It did not come in time."""
+    """The body did not arrive in time."""
     CROWDED = auto()
-    """Too many others are being waited for."""
+    """Too many other bodies are being waited for."""
 
 
 class BodyAwaited(BaseException):
-    """The request is good as far as it is known, and its body is wanted.
+    """Signal that the request is good so far, and that its body is wanted.
 
     Attributes:
-        limit: how many bytes it may have.
-        sender: who sends it; empty if that is not known.
+        limit: Most bytes that the body may have.
+        sender: Sender of the body; empty if unknown.
     """
 
     def __init__(self, limit: int, sender: str = "") -> None:
@@ -45,16 +45,16 @@ class BodyAwaited(BaseException):
 
 
 def is_second_look() -> bool:
-    """Whether the present request was looked at before, when its body was not there."""
+    """Return whether the present request was looked at before, when its body was missing."""
     return request.environ.get(ARRIVAL, Arrival.AWAITED) is not Arrival.AWAITED
 
 
 def check_fields(limit: int) -> None:
-    """Check what the present request says of its body, which is not read.
+    """Check the header fields of the present request about its body, which is not read.
 
     Raises:
-        UnsupportedMediaError: neither MessagePack nor JSON, or compressed.
-        RequestEntityTooLarge: more than `limit` bytes.
+        UnsupportedMediaError: The body is neither MessagePack nor JSON, or is compressed.
+        RequestEntityTooLarge: It has more than `limit` bytes.
     """
     if request.mimetype not in (MESSAGEPACK, JSON):
         raise UnsupportedMediaError(f"Content-Type must be {MESSAGEPACK} or {JSON}")
@@ -65,14 +65,14 @@ def check_fields(limit: int) -> None:
 
 
 def read(limit: int = LARGEST_SMALL_BODY) -> bytes:
-    """The body of the present request.
+    """Return the body of the present request.
 
     Raises:
-        UnsupportedMediaError: neither MessagePack nor JSON, or compressed.
-        RequestEntityTooLarge: more than `limit` bytes; one more is read at most.
-        RequestTimeout: it did not come in time.
-        BusyError: too many other bodies are being waited for.
-        BodyAwaited: it is not there yet.
+        UnsupportedMediaError: The body is neither MessagePack nor JSON, or is compressed.
+        RequestEntityTooLarge: It has more than `limit` bytes; at most one more is read.
+        RequestTimeout: It did not arrive in time.
+        BusyError: Too many other bodies are being waited for.
+        BodyAwaited: It is not there yet.
     """
     check_fields(limit)
     arrival = request.environ.get(ARRIVAL)
@@ -82,7 +82,7 @@ def read(limit: int = LARGEST_SMALL_BODY) -> bytes:
         raise RequestTimeout
     if arrival is Arrival.CROWDED:
         raise BusyError
-    # Of a body without a length, the framework takes the beginning; one byte more tells.
+    # The framework cuts off a body without a length; one byte more shows that it is too long.
     request.max_content_length = limit + 1
     body = request.get_data()
     if len(body) > limit:
@@ -91,10 +91,10 @@ def read(limit: int = LARGEST_SMALL_BODY) -> bytes:
 
 
 def decode(body: bytes, kind: type[_T]) -> _T:
-    """What the body of the present request says.
+    """Decode the body of the present request.
 
     Raises:
-        MalformedMessageError: it is not of this kind; says where.
+        MalformedMessageError: The body is not of this kind; the error says where.
     """
     return decode_body(body, request.mimetype, kind)
 
@@ -102,10 +102,10 @@ def decode(body: bytes, kind: type[_T]) -> _T:
 def negotiate() -> None:
     """Choose the format of the response, before anything is changed.
 
-    Without a preference, it is the format of the request's own body, else JSON.
+    Without a preference, it is the format of the request's own body, or JSON if there is none.
 
     Raises:
-        NotAcceptableError: the request accepts neither.
+        NotAcceptableError: The request accepts neither.
     """
     formats = [MESSAGEPACK, JSON] if request.mimetype == MESSAGEPACK else [JSON, MESSAGEPACK]
     g.media_type = request.accept_mimetypes.best_match(formats, formats[0])
@@ -114,5 +114,5 @@ def negotiate() -> None:
 
 
 def respond(body: object, status: int = 200) -> Response:
-    """A response in the format that was negotiated."""
+    """Return a response in the format that was negotiated."""
     return Response(encode_body(body, g.media_type), status, content_type=g.media_type)

@@ -1,7 +1,7 @@
-"""Figures of what the database holds, read when Prometheus asks for them.
+"""Figures on the content of the database, read when Prometheus asks for them.
 
-Labels are kinds, steps, statuses and causes, of which there is a fixed number: never a phase, a
-phone or an operator.
+Labels are kinds, steps, statuses and causes, of which there is a fixed number; never phases, phones
+or operators.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class StoredFigures:
-    """A collector for Prometheus' client.
+    """Collector for Prometheus' client.
 
     Args:
-        database: what is counted.
+        database: Database whose content is counted.
     """
 
     def __init__(self, database: Database) -> None:
@@ -31,11 +31,11 @@ class StoredFigures:
         self._progress = Progress(database)
 
     def describe(self) -> Iterator[Metric]:
-        """Say nothing before the database is asked."""
+        """Describe nothing before the database is asked."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """The figures of this moment."""
+        """Yield the figures of this moment."""
         yield from self._sizes()
         yield from self._phases()
         yield from self._steps()
@@ -63,7 +63,7 @@ class StoredFigures:
         )
         yield _gauge(
             "earshot_overdue_seconds",
-            "Since a step or a gathering should have ended that has not",
+            "Seconds for which a step or a gathering has been overdue to end",
             progress.overdue(),
         )
         gatherings = progress.gatherings()
@@ -86,8 +86,8 @@ class StoredFigures:
             ("earshot_step_phases", "Phases at this step", "phases"),
             ("earshot_step_expected", "Phones that have a task", "expected"),
             ("earshot_step_answered", "Phones that have answered", "answered"),
-            ("earshot_step_age_seconds", "Since the oldest of these steps began", "age"),
-            ("earshot_step_left_seconds", "Until the first of their deadlines", "left"),
+            ("earshot_step_age_seconds", "Seconds since the oldest of these steps began", "age"),
+            ("earshot_step_left_seconds", "Seconds until the first of their deadlines", "left"),
         ):
             yield _gauges(
                 name,
@@ -98,16 +98,18 @@ class StoredFigures:
 
     def _drivers(self) -> Iterator[Metric]:
         drivers = self._driving.drivers()
-        yield _gauge("earshot_drivers", "Drivers that turned in the last minute", drivers.alive)
+        yield _gauge(
+            "earshot_drivers", "Drivers that took a turn in the last minute", drivers.alive
+        )
         if drivers.seconds_since_turn is not None:
             yield _gauge(
                 "earshot_driver_turn_age_seconds",
-                "Since any driver last began to look at everything",
+                "Seconds since a driver last began a turn",
                 drivers.seconds_since_turn,
             )
         yield _counters(
             "earshot_driver_troubles",
-            "What went wrong with one phase, or was done in vain",
+            "Failed tries to move a phase on, and work lost with a lease",
             "what",
             {"failed": drivers.troubles, "lease-lost": drivers.lost_leases},
         )

@@ -1,4 +1,4 @@
-"""Whether this process lives, and whether it can serve; for load balancers."""
+"""Health of this process, whether it lives and whether it can serve; for load balancers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from earshot_server.store.database import Database
 LIVE = "/health/live"
 READY = "/health/ready"
 LEAST_FREE = 128 * 2**20
-"""Bytes that must be free where the data folder is: PostgreSQL stops for good where none are."""
+"""Bytes that must be free on the data folder's disk: PostgreSQL stops for good on a full one."""
 WRITE_EVERY = 3.0
-"""Seconds from one write to the next, however often somebody asks."""
+"""Seconds between two writes, however often somebody asks."""
 
 
 def health(database: Database, folder: Path | None) -> Blueprint:
-    """The two endpoints, to be mounted.
+    """Return the two endpoints, to be mounted.
 
     Args:
-        database: that must be there and take what is written.
-        folder: the data folder, on whose disk there must be room; None: there is none.
+        database: Database that must be there and accept writes.
+        folder: Data folder, on whose disk there must be room; None if there is none.
     """
     blueprint = Blueprint("health", __name__)
     lock = threading.Lock()
@@ -34,12 +34,12 @@ def health(database: Database, folder: Path | None) -> Blueprint:
 
     @blueprint.get(LIVE)
     def live() -> Response:
-        """The process answers."""
+        """Confirm that the process answers."""
         return Response(b'{"status":"live"}', content_type=JSON)
 
     @blueprint.get(READY)
     def ready() -> Response:
-        """The process answers, its database can be written, and there is room on the disk."""
+        """Confirm that the database can be written, and that there is room on the disk."""
         nonlocal written
         if folder is not None:
             _check_room(folder)
@@ -60,6 +60,6 @@ def _check_room(folder: Path) -> None:
         raise DiskError(f"the data folder cannot be read: {error.strerror}") from error
     if free < LEAST_FREE:
         raise DiskError(
-            f"{free >> 20} MiB are free on the disk of the data folder; {LEAST_FREE >> 20} MiB are "
-            "the least"
+            f"{free >> 20} MiB are free on the disk of the data folder; at least "
+            f"{LEAST_FREE >> 20} MiB are needed"
         )

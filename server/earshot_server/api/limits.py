@@ -1,7 +1,7 @@
-"""How many requests one phone and one address may send, counted in memory by each process.
+"""Limits of requests from one phone and one address, counted in memory by each process.
 
-Of wrong operator's tokens, an address may send `FAILURES` a minute; what it sends after them is
-refused without being looked at, so that the refusal says nothing about it.
+An address may send `FAILURES` wrong operator tokens a minute; any that it sends after them are
+refused without being looked at, so that the refusal says nothing about them.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from collections.abc import Callable
 from earshot_server.api.problems import RateLimitError
 
 FAILURES = 10
-"""Wrong tokens of one address in a minute, to each process."""
+"""Wrong tokens that one address may send to each process in a minute."""
 _MINUTE = 60.0
 
 
 class RateLimits:
-    """Counts requests in windows of a minute; refuses one too many by a `RateLimitError`.
+    """Counters of requests in windows of a minute; one too many raises `RateLimitError`.
 
-    A window begins with the first request in it. For any number of threads.
+    A window begins with the first request in it. Any number of threads may use one object.
 
     Args:
-        phone: requests per minute of one phone.
-        address: requests per minute of one address; of IPv6, of one /64, which is one subscriber.
-        failures: wrong tokens per minute of one address.
-        clock: seconds, never back; replaced in tests.
+        phone: Requests per minute from one phone.
+        address: Requests per minute from one address, or from one /64 of IPv6, which is one
+            subscriber.
+        failures: Wrong tokens per minute from one address.
+        clock: Clock in seconds that never goes back; replaced in tests.
     """
 
     def __init__(
@@ -42,19 +43,19 @@ class RateLimits:
         self._clock = clock
         self._lock = threading.Lock()
         self._windows: dict[tuple[str, str], tuple[float, int]] = {}
-        """Whose and name → when the window began, and the requests in it."""
+        """Kind of sender and its name → when the window began, and the requests in it."""
         self._tidied = clock()
 
     def count_phone(self, phone: int) -> None:
-        """Count a request of a phone."""
+        """Count a request from a phone."""
         self._count("phone", str(phone))
 
     def count_address(self, address: str | None) -> None:
-        """Count a request from an address; None: unknown."""
+        """Count a request from an address; None if it is unknown."""
         self._count("address", subscriber(address or ""))
 
     def count_failure(self, address: str | None) -> None:
-        """Count a wrong token from an address; None: unknown."""
+        """Count a wrong token from an address; None if it is unknown."""
         self._hit("failure", subscriber(address or ""))
 
     def check_failures(self, address: str | None) -> None:
@@ -83,7 +84,7 @@ class RateLimits:
         return (began, count) if now < began + _MINUTE else (now, 0)
 
     def _tidy(self) -> None:
-        """Forget windows that are over, once a minute: who came once must not be kept for ever."""
+        """Forget windows that are over, once a minute, so that no sender is kept for ever."""
         now = self._clock()
         if now >= self._tidied + _MINUTE:
             self._tidied = now
@@ -92,12 +93,12 @@ class RateLimits:
             }
 
     def _seconds(self, began: float) -> int:
-        """Until the window is over."""
+        """Return the seconds until the window is over."""
         return max(1, math.ceil(began + _MINUTE - self._clock()))
 
 
 def subscriber(address: str) -> str:
-    """Under what an address is counted: itself, or its /64, which is one subscriber of IPv6."""
+    """Return what an address is counted under: itself, or its /64, one subscriber of IPv6."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

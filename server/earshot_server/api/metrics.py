@@ -1,7 +1,7 @@
-"""Figures for Prometheus: what this server answered, and what its database holds.
+"""Figures for Prometheus: requests that this server answered, and the content of its database.
 
 Several workers answer for one server. Each writes its figures to files in a common folder, and
-whichever is asked adds them up.
+the worker that is asked adds them up.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ PATH = "/metrics"
 
 
 class Metrics:
-    """Counts requests and tells Prometheus.
+    """Counters of requests, and the endpoint for Prometheus.
 
     Args:
-        stored: tells what the database holds.
-        folder: of the workers' figures, empty when the server starts; None for a single process.
+        stored: Collector of figures from the database.
+        folder: Folder of the workers' figures, empty when the server starts; None for a single
+            process.
 
     Raises:
-        WrongStateError: Prometheus' client was loaded for a single process already.
+        WrongStateError: Prometheus' client has already been loaded for a single process.
     """
 
     def __init__(self, stored: Collector, folder: Path | None = None) -> None:
@@ -50,7 +51,7 @@ class Metrics:
         )
         self._seconds = Histogram(
             "earshot_request_seconds",
-            "From a request's arrival to its response",
+            "Seconds from a request's arrival to its response",
             ("endpoint",),
             registry=self._own,
         )
@@ -60,7 +61,7 @@ class Metrics:
 
     def count(self, status: int, seconds: float) -> None:
         """Count the present request."""
-        # A stranger chooses paths and methods; the names of our figures are ours.
+        # Strangers choose paths and methods, but must not name our figures.
         rule = request.url_rule
         endpoint, method = (rule.rule, request.method) if rule else ("none", "none")
         self._requests.labels(method, endpoint, str(status)).inc()
@@ -69,7 +70,7 @@ class Metrics:
             self._problems.labels(g.problem).inc()
 
     def respond(self) -> Response:
-        """All figures, in Prometheus' text format."""
+        """Return all figures, in Prometheus' text format."""
         from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
         from prometheus_client.multiprocess import MultiProcessCollector
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the message types.
+"""OpenAPI document, made from the message types.
 
 `python -m earshot_server.api.openapi` prints it; docs/openapi.json is a copy of what it prints.
 """
@@ -60,16 +60,16 @@ class Operation:
     """One method of one path.
 
     Attributes:
-        method: in lower case.
-        path: with the names of its parameters in braces.
-        summary: one sentence.
-        caller: whose credentials it needs; empty for anybody's.
-        takes: type of the request's body; None if it has none.
-        gives: type of the response's body; None if it has none, `dict` for any JSON object.
-        status: of the response.
-        problem: status of a problem that its kind of request does not bring along.
-        query: the parameters that it takes in its query, and the pattern of each.
-        role: that an operator who calls it must have.
+        method: HTTP method, in lower case.
+        path: Path, with the names of its parameters in braces.
+        summary: Summary, one sentence.
+        caller: Kind of caller whose credentials it needs; empty for anybody.
+        takes: Type of the request's body; None if it has none.
+        gives: Type of the response's body; None if it has none, `dict` for any JSON object.
+        status: HTTP status of the response.
+        problem: Status of a problem beyond those that all operations of its kind have.
+        query: Parameters that it takes in its query, and the pattern of each.
+        role: Role that an operator who calls it must have.
     """
 
     method: str
@@ -85,11 +85,11 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """Unique among the operations."""
+        """Name that is unique among the operations."""
         return self.summary.partition(":")[0].replace(" ", "-").lower()
 
     def problems(self) -> set[int]:
-        """The statuses of the problems that it answers."""
+        """Return the statuses of the problems that it may answer with."""
         statuses = {429, 503}
         if self.path.startswith("/v1/"):  # its response's format is negotiated
             statuses.add(406)
@@ -268,7 +268,7 @@ OPERATIONS = (
     Operation("get", READY, "Ready: whether the database answers", gives=dict),
     Operation("get", METRICS, "Metrics: figures for Prometheus", _OPERATOR, gives=str),
 )
-"""All of the API, and nothing that is not in it."""
+"""All operations of the API, and nothing else."""
 
 _SIGNATURE = (
     "HTTP Message Signatures (RFC 9421) with Ed25519 over `@method`, `@path`, `content-type` and "
@@ -288,7 +288,7 @@ _ABOUT = (
 
 
 def document() -> Schema:
-    """The document (OpenAPI 3.1), as JSON types."""
+    """Return the document (OpenAPI 3.1), as JSON types."""
     known = (*KINDS.values(), *HTTP_KINDS.values(), FIELDS_TOO_LARGE, VERSION)
     kinds = [*dict.fromkeys(PROBLEM_PREFIX + kind.name for kind in known)]
     paths: dict[str, Schema] = {}

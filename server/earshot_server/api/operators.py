@@ -1,4 +1,4 @@
-"""What operators call: invite phones, start, watch, stop and export phases."""
+"""Endpoints for operators: invite phones, start, watch, stop and export phases."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ from earshot_server.store.operators import Accounts, Role
 from earshot_server.store.registry import Registry
 
 _PREFIX = re.compile(r"[0-9a-f]{1,32}")
-"""The first digits of a phase's identifier."""
+"""Pattern of the first digits of a phase's identifier."""
 
 
 class Operators:
-    """The operators' endpoints.
+    """Endpoints for operators.
 
     Args:
-        database: keeps everything.
-        credentials: of the server.
+        database: Database that keeps everything.
+        credentials: Credentials of the server.
     """
 
     def __init__(self, database: Database, credentials: Credentials) -> None:
@@ -63,7 +63,7 @@ class Operators:
         self._credentials = credentials
 
     def blueprint(self, authenticate: Callable[[], None]) -> Blueprint:
-        """The endpoints, to be mounted behind what finds out who calls them."""
+        """Return the endpoints, to be mounted behind the authentication of callers."""
         blueprint = Blueprint("operators", __name__)
         blueprint.before_request(authenticate)
         blueprint.before_request(bodies.negotiate)
@@ -115,11 +115,7 @@ class Operators:
         return bodies.respond(Started(phase=phase.hex()), 201)
 
     def _check_promising(self, wanted: StartPhase) -> None:
-        """Refuse a phase that default phones refuse, or that no phone may join.
-
-        Raises:
-            InvalidParametersError: says why, and that it can be started all the same.
-        """
+        """Refuse a phase that default phones refuse, or that no phone may join."""
         reasons = [refusal.reason for refusal in refusals(wanted)]
         known = {cohort.name for cohort in self._archive.cohorts()}
         reasons += [
@@ -134,7 +130,7 @@ class Operators:
             )
 
     def phases(self) -> Response:
-        """The newest phases: all of them, or those whose identifier begins with `prefix`."""
+        """List the newest phases: all, or those whose identifier begins with `prefix`."""
         prefix = request.args.get("prefix")
         if prefix is None:
             records = self._archive.phases()
@@ -146,24 +142,24 @@ class Operators:
         return bodies.respond(Phases(phases=views))
 
     def cohorts(self) -> Response:
-        """Which cohorts there are, and how many phones each has."""
+        """List the cohorts, and how many phones each has."""
         return bodies.respond(Cohorts(cohorts=self._archive.cohorts()))
 
     def phase(self, phase: bytes) -> Response:
-        """One phase."""
+        """Return one phase."""
         return bodies.respond(PhaseView.of(self._known(phase)))
 
     def privacy(self) -> Response:
-        """What phones have spent in all phases."""
+        """Return what phones have spent in all phases."""
         return bodies.respond(PrivacySpent.of(self._archive.phases(None)))
 
     def export(self, phase: bytes) -> Response:
-        """Everything that is kept of a phase."""
+        """Return everything that is kept of a phase."""
         record = self._known(phase)
         return bodies.respond(PhaseExport(phase=PhaseView.of(record), ending=record.ending))
 
     def stop(self, phase: bytes) -> Response:
-        """End a phase without a result; one that is over stays as it is, and is told of."""
+        """Stop a phase without a result; one that is over is returned as it is."""
         self._known(phase)
         with self._database.transaction():
             stopped = self._registry.stop(phase, STOPPED_REASON)
@@ -175,7 +171,7 @@ class Operators:
     def _known(self, phase: bytes) -> PhaseRecord:
         record = self._archive.phase(phase)
         if record is None:
-            raise UnknownPhaseError("no phase of this name")
+            raise UnknownPhaseError("no phase has this name")
         return record
 
     def _record(self, action: str, subject: str, detail: str = "") -> None:

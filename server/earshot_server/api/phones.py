@@ -1,7 +1,7 @@
-"""What phones call: enrol, ask for a task, send an answer, say why they refuse.
+"""Endpoints for phones: enrol, ask for a task, send an answer, say why they refuse.
 
-A phone is nobody but who its signature says. Its index within a phase comes from the registry,
-never from the request, so that it reads no other phone's tasks and answers for no other phone.
+A phone is identified only by its signature. Its index within a phase comes from the registry, never
+from the request, so that it cannot read another phone's tasks or answer for another phone.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from earshot_server.store.registry import Registry
 
 
 class Phones:
-    """The phones' endpoints.
+    """Endpoints for phones.
 
     Args:
-        database: keeps everything.
-        attestation: who may enrol.
-        limits: of requests per phone.
-        idle_seconds: after which a phone without a task asks again.
+        database: Database that keeps everything.
+        attestation: Check that decides who may enrol.
+        limits: Limits of requests per phone.
+        idle_seconds: Seconds after which a phone without a task asks again.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Phones:
         self._idle = Wait(seconds=idle_seconds)
 
     def blueprint(self) -> Blueprint:
-        """The endpoints, to be mounted."""
+        """Return the endpoints, to be mounted."""
         blueprint = Blueprint("phones", __name__)
         blueprint.before_request(bodies.negotiate)
         blueprint.post(ENROL)(self.enrol)
@@ -80,8 +80,8 @@ class Phones:
         return blueprint
 
     def enrol(self) -> Response:
-        """Let a phone be known by the key with which it signed."""
-        body = bodies.read(LARGEST_ENROLMENT)  # the key that signed it is in it
+        """Enrol a phone under the key with which it signed."""
+        body = bodies.read(LARGEST_ENROLMENT)  # it contains the key that signed it
         enrol = bodies.decode(body, Enrol)
         authenticate_new_phone(enrol.public_key, body)
         admission = self._attestation.check(enrol.attestation, enrol.public_key, time.time())
@@ -110,21 +110,21 @@ class Phones:
         return Response(status=204)
 
     def refuse(self) -> Response:
-        """Count a phone's refusal; once more, it changes nothing."""
+        """Count a phone's refusal; repeating it changes nothing."""
         phone, body = self._signed(LARGEST_REFUSAL)
         refusal = bodies.decode(body, Refuse)
         self._registry.refuse(refusal.phase, phone, refusal.rule)
         return Response(status=204)
 
     def leave(self) -> Response:
-        """Forget a phone; there is nobody afterwards who could ask once more."""
+        """Forget a phone; afterwards, nobody could repeat the request."""
         phone, body = self._signed(LARGEST_SMALL_BODY)
         bodies.decode(body, Leave)
         self._erasure.erase(phone, PHONE, "leave")
         return Response(status=204)
 
     def _signed(self, limit: int) -> tuple[int, bytes]:
-        """Who sent the present request, and then its body: nobody else makes us wait for one."""
+        """Return who sent the present request, and its body, which only a known phone may delay."""
         bodies.check_fields(limit)
         phone = authenticate_phone(self._registry.public_key)
         if not bodies.is_second_look():
@@ -149,7 +149,7 @@ class Phones:
             return self._gathering_task(phase)
 
     def _gathering_task(self, phase: bytes) -> Task:
-        """Ask again as often as during a step, so that the first one is not missed."""
+        """Let the phone ask again as often as during a step, so that it does not miss the first."""
         record = self._record(phase)
         return Wait(seconds=record.parameters.step_seconds / VISITS_PER_STEP)
 

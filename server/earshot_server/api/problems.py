@@ -1,7 +1,7 @@
-"""Every error as problem details (RFC 9457), and which error is which problem.
+"""Errors as problem details (RFC 9457), and the mapping of errors to problems.
 
-A problem's `type` is a fixed name, its `detail` says what was wrong and what would be accepted.
-What nobody foresaw is a 500 that says nothing but the id under which the log has the rest.
+A problem's `type` is a fixed name; its `detail` says what was wrong and what would be accepted. An
+unforeseen error is a 500 that says only the id under which the log has the rest.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SECONDS_UNTIL_LESS_BUSY = 10
 
 
 class OperatorError(RemoteError):
-    """A request without the operator's token."""
+    """A request lacks the operator's token."""
 
     def __init__(self, scheme: str) -> None:
         super().__init__(
@@ -59,30 +59,30 @@ class OperatorError(RemoteError):
 
 
 class RoleError(RemoteError):
-    """An operator whose role does not include what was asked for."""
+    """The operator's role does not include what was asked for."""
 
 
 class UnknownPhoneError(RemoteError):
-    """There is no phone of this number."""
+    """No phone has this number."""
 
 
 class UnknownPhaseError(RemoteError):
-    """A phase that does not exist, or has no result."""
+    """The phase does not exist, or has no result."""
 
 
 class UnsupportedMediaError(RemoteError):
-    """A body in a format that is not accepted."""
+    """A body has a format that is not accepted."""
 
 
 class NotAcceptableError(RemoteError):
-    """A request that accepts none of the formats offered."""
+    """A request accepts none of the formats offered."""
 
 
 class RateLimitError(RemoteError):
-    """More requests, or wrong tokens, than one phone or one address may send."""
+    """One phone or one address has sent more requests, or wrong tokens, than it may."""
 
     def __init__(self, what: str, whose: str, seconds: int) -> None:
-        super().__init__(f"too many {what} of one {whose}: wait {seconds} seconds")
+        super().__init__(f"too many {what} from one {whose}: wait {seconds} seconds")
         self.seconds = seconds
 
 
@@ -91,7 +91,7 @@ class DiskError(LocalError):
 
 
 class BusyError(RemoteError):
-    """A long body while too many others are being sent."""
+    """A long body arrived while too many others were being sent."""
 
     def __init__(self) -> None:
         super().__init__("too many long bodies are being sent: wait a few seconds")
@@ -100,12 +100,12 @@ class BusyError(RemoteError):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of problem.
+    """Kind of problem.
 
     Attributes:
-        name: the last part of its `type`.
-        title: the same for all problems of the kind.
-        status: of the response.
+        name: Last part of the problem's `type`.
+        title: Title, the same for all problems of the kind.
+        status: HTTP status of the response.
     """
 
     name: str
@@ -137,12 +137,12 @@ KINDS: dict[type[Exception], Kind] = {
     DatabaseUnavailableError: _DATABASE,
     NewerSchemaError: _DATABASE,
 }
-"""The problem of each error; of a subclass that is not named, that of its nearest base."""
+"""Problem of each error; a subclass that is not listed has that of its nearest base."""
 
 BAD_REQUEST = Kind("bad-request", "The request is not valid HTTP", 400)
 FIELDS_TOO_LARGE = Kind("fields-too-large", "The header fields are too large", 431)
 VERSION = Kind("version", "This version of HTTP is not spoken", 505)
-"""These three are found before the application sees a request."""
+"""Problem found, like the two above, before the application sees a request."""
 
 HTTP_KINDS: dict[int, Kind] = {
     400: BAD_REQUEST,
@@ -151,7 +151,7 @@ HTTP_KINDS: dict[int, Kind] = {
     408: Kind("too-slow", "The body did not come in time", 408),
     413: Kind("too-large", "The body is too large", 413),
 }
-"""The problems that the framework finds."""
+"""Problems that the framework finds."""
 
 INTERNAL = Kind("internal", "The server made a mistake", 500)
 
@@ -164,7 +164,7 @@ def register(app: Flask) -> None:
 
 
 def encode_problem(kind: Kind, detail: str, now: float | None = None) -> bytes:
-    """The body of a response, of media type `PROBLEM`."""
+    """Return the body of a response, of media type `PROBLEM`."""
     problem = Problem(
         type=PROBLEM_PREFIX + kind.name,
         title=kind.title,

@@ -1,4 +1,4 @@
-"""What anybody may read: results, statistics, and how this API is called."""
+"""Public endpoints: results, statistics, and the description of this API."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from earshot_server.api.views import Histograms, Published, Results
 from earshot_server.store.archive import Archive
 
 CACHED_SECONDS = 60
-"""What is published does not change; there is only more of it."""
+"""Seconds for which responses may be cached: what is published does not change, it only grows."""
 
 
 def public(archive: Archive) -> Blueprint:
-    """The public endpoints, to be mounted.
+    """Return the public endpoints, to be mounted.
 
     Args:
-        archive: the phases that are over.
+        archive: Archive of the phases that are over.
     """
     blueprint = Blueprint("public", __name__)
     blueprint.before_request(bodies.negotiate)
@@ -32,7 +32,7 @@ def public(archive: Archive) -> Blueprint:
 
     @blueprint.get(RESULTS)
     def results() -> Response:
-        """The newest results, in short."""
+        """List the newest results, in short."""
         listed = (
             Published(
                 phase=record.phase.hex(),
@@ -49,7 +49,7 @@ def public(archive: Archive) -> Blueprint:
 
     @blueprint.get(f"{RESULTS}/<phase:phase>")
     def result(phase: bytes) -> Response:
-        """One result."""
+        """Return one result."""
         record = archive.phase(phase)
         if record is None or not isinstance(record.ending, NamedCentroids):
             raise UnknownPhaseError("no phase of this name has found environments")
@@ -57,12 +57,12 @@ def public(archive: Archive) -> Blueprint:
 
     @blueprint.get(STATISTICS)
     def statistics() -> Response:
-        """The newest statistics."""
+        """List the newest statistics."""
         return bodies.respond(Histograms(statistics=archive.statistics()))
 
     @blueprint.get(OPENAPI)
     def openapi() -> Response:
-        """This API, described."""
+        """Return the description of this API."""
         return Response(described, content_type=JSON)
 
     return blueprint
@@ -70,7 +70,7 @@ def public(archive: Archive) -> Blueprint:
 
 @cache
 def _described() -> bytes:
-    """The same in every application of a process, of which it would be most of the making."""
+    """Return the description, made once per process: it takes most of an application's start."""
     return msgspec.json.encode(document())
 
 

@@ -43,21 +43,21 @@ class PhaseView(msgspec.Struct, frozen=True, kw_only=True):
     step: str
     deadline: float | None
     failure: str
-    """Why it failed or was stopped; empty otherwise."""
+    """Reason why the phase failed or was stopped; empty otherwise."""
     parameters: AnyParameters
     steps: tuple[StepRecord, ...]
     trouble: Trouble | None = None
-    """What keeps it from moving on."""
+    """Trouble that keeps the phase from moving on."""
     name: str = ""
-    """What people call it; empty: nothing."""
+    """Name that people give the phase; empty if it has none."""
     cohorts: tuple[str, ...] = ()
-    """Whose phones it gathers; empty: all phones."""
+    """Cohorts whose phones the phase gathers; empty for all phones."""
     refusals: dict[str, int] = {}
-    """By rule, how many phones say that they refuse by it: their word."""
+    """Phones that say that they refuse the phase, counted by rule; this is their word."""
 
     @classmethod
     def of(cls, record: PhaseRecord) -> Self:
-        """The phase without its ending."""
+        """Return the view of a phase, without its ending."""
         fields = msgspec.structs.asdict(record)
         ending = fields.pop("ending")
         failure = ending.reason if isinstance(ending, Failed) else ""
@@ -100,10 +100,10 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since 1970."""
     environments: int
     named: int
-    """Of those, how many have a name that stands clear of the noise."""
+    """Environments whose name stands clear of the noise."""
     label_names: tuple[str, ...]
     name: str = ""
-    """What the operator calls the phase."""
+    """Name that the operator gives the phase."""
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,11 +125,11 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     epsilon: float
     delta: float
     method: str
-    """How releases were counted together: added up, or composed at this δ."""
+    """Method by which releases were counted together: added up, or composed at this δ."""
 
     @classmethod
     def each(cls, costs: Mapping[Unit, Composed]) -> tuple[Self, ...]:
-        """One for each unit."""
+        """Return one entry for each unit."""
         return tuple(
             cls(unit=unit, epsilon=cost.epsilon, delta=cost.delta, method=cost.method)
             for unit, cost in costs.items()
@@ -151,13 +151,13 @@ class PrivacySpent(msgspec.Struct, frozen=True, kw_only=True):
 
     phases: tuple[PhaseSpent, ...]
     total: tuple[Spent, ...]
-    """Of a phone that took part in all of them; no phone has spent more on this server."""
+    """Privacy spent by a phone that took part in all of them; none has spent more here."""
     cohorts: dict[str, tuple[Spent, ...]]
-    """By cohort, of a phone that took part in all phases open to it."""
+    """Privacy spent by a phone that took part in all phases open to it, by cohort."""
 
     @classmethod
     def of(cls, records: Sequence[PhaseRecord]) -> Self:
-        """Of these phases."""
+        """Return the privacy spent in these phases."""
         spent = spending(records)
         return cls(
             phases=tuple(
@@ -180,7 +180,7 @@ class PhoneCounts(msgspec.Struct, frozen=True, kw_only=True):
     enrolled: int
     """Phones that the server knows."""
     in_phases: int
-    """Of these, phones in a phase that gathers or runs."""
+    """Phones among them in a phase that gathers or runs."""
 
 
 class NewOperator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

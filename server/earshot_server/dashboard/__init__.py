@@ -1,1 +1,1 @@
-"""The operators' dashboard: read-only pages, drawn on the server, that load nothing from afar."""
+"""Operators' dashboard: read-only pages, drawn on the server, that load nothing from elsewhere."""

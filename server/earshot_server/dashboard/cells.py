@@ -1,4 +1,4 @@
-"""What a discovery phase found, row by row: its cells, and the environments that they make up."""
+"""Findings of a discovery phase, row by row: its cells, and the environments they make up."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Cell:
     """One cell.
 
     Attributes:
-        number: on the map, from 1.
-        name: its label, or that it is unnamed.
-        hue: of its mark: that of its environment.
-        moved: whether what phones heard in it stood clear of the noise.
-        label_votes: for each label: the sum and the strength of its colour.
-        label: the label with the most votes.
-        p_value: of that label.
-        why_unnamed: the label that noise may have chosen; empty where it has a name.
+        number: Number on the map, from 1.
+        name: Label of the cell, or `wording.UNNAMED`.
+        hue: Hue of its mark, that of its environment.
+        moved: Whether what phones heard in it stood clear of the noise.
+        label_votes: Sum of votes for each label, and the strength of its colour.
+        label: Label with the most votes, an index.
+        p_value: P-value of that label.
+        why_unnamed: Label that noise may have chosen, in words; empty where the cell has a name.
     """
 
     number: int
@@ -38,21 +38,21 @@ class Cell:
 
     @property
     def votes(self) -> float:
-        """For its label."""
+        """Votes for its label."""
         return self.label_votes[self.label][0]
 
 
 @dataclass(frozen=True)
 class Cells:
-    """What a discovery phase found.
+    """Findings of a discovery phase.
 
     Attributes:
-        environments: groups of cells, those with a clear name first.
-        rows: all cells, by number.
-        moved: in how many of them phones' sound stood clear of the noise.
-        map: the picture.
-        explained: the share of the variance that it holds; None where nothing is left out.
-        radius: of the noise in each number of votes.
+        environments: Groups of cells, those with a clear name first.
+        rows: All cells, by number.
+        moved: Number of cells in which phones' sound stood clear of the noise.
+        map: Picture of the cells.
+        explained: Share of the variance that the map shows; None where nothing is left out.
+        radius: Bound on the noise in each number of votes, in 95 of 100 cases.
     """
 
     environments: tuple[Group, ...]
@@ -64,7 +64,7 @@ class Cells:
 
 
 def cells(record: PhaseRecord, found: Discovered) -> Cells:
-    """The cells of a published discovery phase."""
+    """Return the cells of a published discovery phase."""
     largest = max((max(votes) for votes in found.label_votes), default=0.0)
     p_values = found.name_p_values or (1.0,) * len(found.labels)
     rows = tuple(

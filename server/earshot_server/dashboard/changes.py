@@ -1,4 +1,4 @@
-"""What has changed since the phase before, and what of it the noise alone may be."""
+"""Changes since the phase before, and which of them may be noise alone."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from earshot_server.dashboard.histograms import CONFIDENCE, Histogram
 from earshot_server.dashboard.wording import counted, printable
 
 PER_PHONES = 100
-"""Counts are compared per so many phones: another number of them stays in every phase."""
+"""Number of phones that compared counts are for: a different number stays in every phase."""
 
 
 class Change(NamedTuple):
-    """One label in two phases; all numbers are per `PER_PHONES` phones.
+    """Change of one label between two phases; all numbers are per `PER_PHONES` phones.
 
     Attributes:
-        label: its name.
-        before: in the earlier phase.
-        now: in the later one.
-        radius: what noise moves their difference by at most (see `Comparison`).
+        label: Name of the label.
+        before: Count in the earlier phase.
+        now: Count in the later phase.
+        radius: Bound on what noise makes of their difference (see `Comparison`).
     """
 
     label: str
@@ -31,30 +31,30 @@ class Change(NamedTuple):
 
     @property
     def difference(self) -> float:
-        """Positive where there is more now."""
+        """Difference of the two counts, positive if there is more now."""
         return self.now - self.before
 
     @property
     def clear(self) -> bool:
-        """Whether it is more than noise alone would make."""
+        """Whether the difference is more than noise alone would make."""
         return abs(self.difference) > self.radius
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A phase and the one before it that asked the same.
+    """Comparison of a phase with the one before it that asked for the same.
 
-    With probability `CONFIDENCE` no change at all exceeds its radius where nothing but the noise
-    has changed: each of the 2L noises in L labels may exceed its own bound with probability
-    (1 − `CONFIDENCE`) / 2L. Who happened to take part, and what happened to them, is chance of
-    another kind, which is not in it.
+    If only the noise has changed, no change at all exceeds its radius with probability
+    `CONFIDENCE`: each of the 2L noises in L labels may exceed its own bound with probability
+    (1 − `CONFIDENCE`) / 2L. Chance of another kind, as in who took part and what happened to them,
+    is not included.
 
     Attributes:
-        before: the earlier phase.
-        now: the later one.
-        changes: of the labels that both have, the clearest first.
-        appeared: labels that the later one alone has.
-        vanished: labels that the earlier one alone has.
+        before: Histogram of the earlier phase.
+        now: Histogram of the later phase.
+        changes: Changes of the labels that both have, the clearest first.
+        appeared: Labels that only the later one has.
+        vanished: Labels that only the earlier one has.
     """
 
     before: Histogram
@@ -67,7 +67,7 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """The whole of it, in words."""
+        """The whole comparison, in words."""
         clear = [each for each in self.changes if each.clear]
         rose = [each.label for each in clear if each.difference > 0]
         fell = [each.label for each in clear if each.difference < 0]
@@ -92,13 +92,13 @@ class Comparison:
 
 
 def since_before(histograms: Sequence[Histogram]) -> Comparison | None:
-    """The newest phase and the newest one before it that asked phones for the same.
+    """Compare the newest phase with the newest one before it that asked phones for the same.
 
     Args:
-        histograms: oldest first.
+        histograms: Histograms of the phases, oldest first.
 
     Returns:
-        None where there is nothing to compare with.
+        The comparison; None where there is nothing to compare with.
     """
     if not histograms:
         return None
@@ -108,7 +108,7 @@ def since_before(histograms: Sequence[Histogram]) -> Comparison | None:
 
 
 def compare(before: Histogram, now: Histogram) -> Comparison:
-    """Two histograms that asked phones for the same, label by label."""
+    """Compare two histograms that asked phones for the same, label by label."""
     labels = [label for label in now.counts if label in before.counts]
     confidence = 1.0 - (1.0 - CONFIDENCE) / max(1, 2 * len(labels))
     rates = [PER_PHONES / max(1, each.inputs) for each in (before, now)]

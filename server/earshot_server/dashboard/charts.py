@@ -1,7 +1,7 @@
-"""Charts as inline SVG: widths are shares of the page's, colours and fonts are the style sheet's.
+"""Charts as inline SVG; widths are shares of the page's, colours and fonts are in the style sheet.
 
-Each is drawn beside the text or table that says the same, so it is hidden from screen readers,
-unless it has a text of its own.
+Each chart is drawn beside the text or table that says the same, so it is hidden from screen
+readers unless it has a text of its own.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ Floats = npt.NDArray[np.float64]
 HUES = 10
 HEAT_LEVELS = 6
 _HEIGHT = 72
-"""Of a chart over time, in pixels."""
+"""Height of a chart over time, in pixels."""
 _MAP_WIDTH, _MAP_HEIGHT, _MARGIN = 640.0, 440.0, 48.0
 _LEAST_RADIUS, _LARGEST_RADIUS = 14.0, 30.0
 _LETTER, _LINE = 9.4, 18.0
-"""Width of a letter of the map's names, on average, and height of a line."""
+"""Average width of a letter in the map's names, and height of a line."""
 _LONGEST_NAME = 24
 _ROUNDS = 200
 _SPARSE = 20
-"""Marks up to which numbers may be larger on a small screen."""
+"""Number of marks up to which numbers may be larger on a small screen."""
 
 
 class Place(NamedTuple):
@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 
 def track(done: int, total: int) -> Markup:
-    """A row of `total` segments: the first `done` are full, the next one is under way."""
+    """Draw a row of `total` segments: the first `done` are full, the next one is under way."""
     width = 100.0 / total
     return _hidden(
         "track",
@@ -62,9 +62,9 @@ def track(done: int, total: int) -> Markup:
 
 
 def participation(answered: int, expected: int, phones: int, least: int) -> Markup:
-    """A bar of all `phones`: those that answered, those that were asked and have not, the rest.
+    """Draw a bar of all `phones`: those that answered, those asked that have not, the rest.
 
-    A mark shows the fewest without which the phase cannot go on.
+    A mark shows the fewest answers with which the phase can go on.
     """
     unit = 100.0 / max(phones, expected, 1)
     return _bar(
@@ -75,15 +75,15 @@ def participation(answered: int, expected: int, phones: int, least: int) -> Mark
 
 
 def interval_bar(count: Interval, largest: float) -> Markup:
-    """A bar up to the published count, with a whisker over the interval; `largest` is full.
+    """Draw a bar up to the published count, with a whisker over the interval; `largest` is full.
 
-    It is hollow where the count may be noise alone.
+    The bar is hollow where the count may be noise alone.
     """
     unit = 100.0 / largest
     low, high = _share(unit * count.least), _share(unit * count.most)
     return _bar(
         _block("full" if count.clear else "missing", unit * max(0, min(count.published, largest))),
-        # The halo keeps the whisker apart from the bar on which it lies.
+        # The halo sets the whisker apart from the bar on which it lies.
         _element("line", class_="halo", x1=low, x2=high, y1=9, y2=9),
         _element("line", class_="whisker", x1=low, x2=high, y1=9, y2=9),
         _upright(unit * count.least, 4, 14, "whisker"),
@@ -92,15 +92,15 @@ def interval_bar(count: Interval, largest: float) -> Markup:
 
 
 def over_time(counts: Sequence[Interval | None], times: Sequence[float], largest: float) -> Markup:
-    """One mark with a whisker per phase, joined by lines; None leaves a gap.
+    """Draw one mark with a whisker per phase, joined by lines; None leaves a gap.
 
     A mark is hollow where the count may be noise alone. The marks lie as far apart as the times
     do; every phase has a tick on the axis.
 
     Args:
-        counts: oldest first.
-        times: of the phases, in seconds; from the earliest to the latest is the chart's width.
-        largest: the count at the upper edge, positive.
+        counts: Counts of the phases, oldest first.
+        times: Times of the phases, in seconds; the chart is as wide as from earliest to latest.
+        largest: Count at the upper edge, positive.
     """
     drawn: list[Markup] = [
         _element("line", class_="axis", x1=0, x2="100%", y1=_HEIGHT - 1, y2=_HEIGHT - 1)
@@ -127,27 +127,27 @@ def over_time(counts: Sequence[Interval | None], times: Sequence[float], largest
 
 
 def _along(times: Sequence[float]) -> list[float]:
-    """Where the times lie, as percentages of the width, with room for a mark at both ends."""
+    """Return the times' places as percentages of the width, with room for a mark at both ends."""
     first, span = min(times), max(times) - min(times)
     return [3.0 + 94.0 * ((time - first) / span if span > 0 else 0.5) for time in times]
 
 
 def heat(count: float, largest: float) -> int:
-    """How strongly a cell is coloured, from 0 to `HEAT_LEVELS`."""
+    """Return how strongly a cell is coloured, from 0 to `HEAT_LEVELS`."""
     if largest <= 0 or count <= 0:
         return 0
     return max(1, round(HEAT_LEVELS * min(1.0, count / largest)))
 
 
 def principal_plane(points: npt.ArrayLike) -> tuple[Floats, float | None]:
-    """The plane in which points differ most.
+    """Project points on the plane in which they differ most.
 
     Args:
-        points: shape (points, dimensions), at least one.
+        points: Points, (points, dimensions), at least one.
 
     Returns:
-        Their coordinates in it, shape (points, 2), around zero, and the share of their variance
-        that it holds; None where there is nothing to leave out.
+        Their coordinates in the plane around zero, (points, 2), and the share of their variance
+        that it shows; None where there is nothing to leave out.
     """
     points = np.asarray(points, dtype=np.float64)
     centred = points - points.mean(axis=0)
@@ -165,12 +165,12 @@ def principal_plane(points: npt.ArrayLike) -> tuple[Floats, float | None]:
 
 
 def environment_map(places: Sequence[Place], plane: npt.ArrayLike, title: str) -> Markup:
-    """A map of environments: marks as large as their votes, with a number and, where free, a name.
+    """Draw a map of environments: marks as large as their votes, with numbers and, if free, names.
 
     Args:
-        places: the environments.
-        plane: where they are, shape (environments, 2); scaled to fit.
-        title: what screen readers say.
+        places: Environments.
+        plane: Coordinates of the environments, (environments, 2); scaled to fit.
+        title: Text for screen readers.
     """
     most = max((place.votes for place in places), default=0)
     shares = np.array([max(0.0, place.votes / most) if most > 0 else 0.0 for place in places])
@@ -188,7 +188,7 @@ def environment_map(places: Sequence[Place], plane: npt.ArrayLike, title: str) -
 
 
 def _fitted(plane: Floats) -> Floats:
-    """The points in the map's frame, one scale for both axes, the second axis upwards."""
+    """Return the points in the map's frame, with one scale and the second axis upwards."""
     low, high = plane.min(axis=0), plane.max(axis=0)
     room = np.array([_MAP_WIDTH, _MAP_HEIGHT]) - 2 * (_MARGIN + _LARGEST_RADIUS / 2)
     spans = high - low
@@ -199,8 +199,8 @@ def _fitted(plane: Floats) -> Floats:
 
 
 def _apart(centres: Floats, radii: Floats) -> Floats:
-    """The same marks, moved until none covers another's number, as far as the frame allows."""
-    # Marks at one place part along a fixed spiral.
+    """Move marks until none covers another's number, as far as the frame allows."""
+    # Marks at one place are separated along a fixed spiral.
     turns = 2.4 * np.arange(len(centres))
     centres = centres + 1e-3 * np.column_stack([np.cos(turns), np.sin(turns)])
     wanted = (radii[:, None] + radii) * 0.95
@@ -247,7 +247,7 @@ class _Box(NamedTuple):
 def _names(
     places: Sequence[Place], centres: Floats, radii: Floats, order: npt.NDArray[np.int64]
 ) -> list[Markup]:
-    """Names beside their marks, the largest first, where they cover nothing."""
+    """Draw names beside their marks, the largest first, where they cover nothing."""
     taken = [
         _Box(x - radius, y - radius, x + radius, y + radius)
         for (x, y), radius in zip(centres, radii, strict=True)
@@ -268,7 +268,7 @@ def _names(
 
 
 def _spots(centre: Floats, radius: float, width: float) -> list[tuple[_Box, str, float]]:
-    """Where a name of some width may stand (right, left, below, above), and its anchor there."""
+    """Return where a name may stand (right, left, below, above), with its anchor there."""
     x, y = centre
     gap, half = radius + 6, width / 2
     return [
@@ -285,7 +285,7 @@ def _shortened(name: str) -> str:
 
 
 def _height(count: float, largest: float) -> float:
-    """Pixels from the upper edge, with room for a mark at both edges."""
+    """Return the pixels from the upper edge, with room for a mark at both edges."""
     share = min(1.0, max(0.0, count / largest))
     return 5 + (_HEIGHT - 11) * (1 - share)
 
@@ -296,13 +296,13 @@ def _upright(place: float, top: float, bottom: float, kind: str) -> Markup:
 
 
 def _bar(*content: Markup) -> Markup:
-    """A bar's whole width, and what lies on it."""
+    """Draw a bar's whole width, and what lies on it."""
     whole = _element("rect", class_="whole", y=3, width="100%", height=12, rx=3)
     return _hidden("bar", 18, whole, *content)
 
 
 def _block(kind: str, width: float, radius: int = 3, **place: str) -> Markup:
-    """A part of a bar, as a percentage of its width."""
+    """Draw a part of a bar, as a percentage of its width."""
     return _element("rect", class_=kind, **place, y=3, width=_share(width), height=12, rx=radius)
 
 

@@ -1,4 +1,4 @@
-"""The dashboard's tables as files to download."""
+"""Tables of the dashboard as files to download."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def register(pages: Blueprint, archive: Archive, most: int) -> None:
     """Add `/phases.csv`, `/spent.csv`, `/phases/<hex>/….csv` and `/statistics/<which>/….csv`.
 
     Args:
-        pages: the dashboard's.
-        archive: what is shown.
-        most: phases, at most, of which tables over phases tell.
+        pages: Blueprint of the dashboard.
+        archive: Archive whose content is shown.
+        most: Most phases in tables over phases.
     """
 
     @pages.get("/phases.csv")
@@ -50,7 +50,7 @@ def register(pages: Blueprint, archive: Archive, most: int) -> None:
 
 
 def named(archive: Archive, name: str) -> PhaseRecord | None:
-    """The phase with this identifier in hexadecimal digits; None if there is none."""
+    """Return the phase with this identifier in hexadecimal digits; None if there is none."""
     try:
         phase = bytes.fromhex(name) if len(name) == 32 else b""
     except ValueError:

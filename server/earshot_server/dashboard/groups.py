@@ -1,4 +1,4 @@
-"""Environments as groups of cells: those of one label, as a discovery phase publishes them."""
+"""Environments as groups of cells with one label, as a discovery phase publishes them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class Group(NamedTuple):
     """One environment.
 
     Attributes:
-        label: of its cells, an index.
-        name: the label.
-        clear: its cells whose name stands clear of the noise, from 0.
-        doubtful: its cells whose name may be noise.
-        votes: for its label, in all of its cells.
+        label: Label of its cells, an index.
+        name: Name of the label.
+        clear: Its cells whose name stands clear of the noise, counted from 0.
+        doubtful: Its cells whose name may be noise, counted from 0.
+        votes: Votes for its label in all of its cells.
     """
 
     label: int
@@ -25,32 +25,32 @@ class Group(NamedTuple):
 
     @property
     def cells(self) -> int:
-        """How many cells it has."""
+        """Number of its cells."""
         return len(self.clear) + len(self.doubtful)
 
 
 class NamedCells(Protocol):
-    """What knows cells, their labels, and which of these are clear of the noise."""
+    """Cells with their labels, of which some are clear of the noise."""
 
     @property
     def labels(self) -> Iterable[int]:
-        """Of each cell, an index."""
+        """Label of each cell, an index."""
 
     @property
     def names(self) -> Sequence[str | None]:
-        """The label of each cell; None where it may be noise."""
+        """Name of the label of each cell; None where it may be noise."""
 
     @property
     def label_names(self) -> Sequence[str]:
-        """All labels."""
+        """Names of all labels."""
 
     @property
     def label_votes(self) -> Any:
-        """Per cell and label."""
+        """Votes per cell and label."""
 
 
 def groups(found: NamedCells) -> tuple[Group, ...]:
-    """The environments that cells make up: those with a clear name first, by their votes."""
+    """Return the environments that cells make up: those with a clear name first, by votes."""
     labels = [int(label) for label in found.labels]
     made = []
     for label in sorted(set(labels)):
@@ -68,5 +68,5 @@ def groups(found: NamedCells) -> tuple[Group, ...]:
 
 
 def numbers(rows: tuple[int, ...]) -> str:
-    """Cells by the numbers that people know them by, from 1."""
+    """Return the numbers, from 1, by which people know cells."""
     return ", ".join(str(row + 1) for row in rows)

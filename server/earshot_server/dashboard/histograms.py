@@ -1,8 +1,8 @@
-"""How often each label occurs, over time (thesis, section 7.2).
+"""Histograms of how often each label occurs, over time (thesis, section 7.2).
 
 There are two sources. *Global* labels are those of published environments, of learning and
 discovery phases: few, and already paid for. *Private* histograms are those of statistics phases:
-each phone counts its own contacts, and a secure sum adds the counts up. Both are sums of the
+each phone counts its own contacts, and a secure sum adds up the counts. Both are sums of the
 phones' numbers and of their noise, so each is shown with the interval in which the true number
 lies.
 """
@@ -28,43 +28,43 @@ from earshot_server.dashboard.wording import window
 from earshot_server.records import PhaseRecord
 
 CONFIDENCE = 1 - LEVEL
-"""How often an interval holds the true number."""
+"""Probability that an interval contains the true number."""
 
 
 class Interval(NamedTuple):
-    """A noisy count as published, where the true one lies, and whether it may be noise alone."""
+    """Noisy count as published, where the true one lies, and whether it may be noise alone."""
 
     published: float
     least: float
     most: float
     p_value: float | None = None
-    """See `significance.count_p_values`; None where it was not tested."""
+    """P-value of the count (see `significance.count_p_values`); None where it was not tested."""
 
     @property
     def clear(self) -> bool:
-        """Whether it was tested, and stands clear of the noise."""
+        """Whether the count was tested, and stands clear of the noise."""
         return self.p_value is not None and self.p_value <= LEVEL
 
     @classmethod
     def around(cls, published: float, radius: float, p_value: float | None = None) -> Interval:
-        """Of a count that cannot be negative."""
+        """Return the interval of a count that cannot be negative."""
         return cls(published, max(0, published - radius), max(0, published + radius), p_value)
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """How often each label occurs in one phase.
+    """Histogram of how often each label occurs in one phase.
 
     Attributes:
-        phase: identifier, 16 bytes.
-        finished: when it was published, in seconds since 1970.
-        counts: by label: votes for it, or contacts in a statistics phase.
-        noise: in each count, in steps.
-        inputs: the phones whose numbers were added up.
-        asked: what phones were asked for; numbers compare where it is the same.
-        environments: by label, the environments that were given it; empty in a statistics phase.
-        days: of which contacts were counted, in words; empty where that is not limited.
-        step: steps that a count of one has in the sum that it comes from.
+        phase: Identifier of the phase, 16 bytes.
+        finished: Time of publication, in seconds since 1970.
+        counts: Votes for each label, or contacts in a statistics phase, by label.
+        noise: Law of the noise in each count, in steps.
+        inputs: Phones whose numbers were added up.
+        asked: What phones were asked for; numbers are comparable where it is the same.
+        environments: Environments that were given each label, by label; empty for statistics.
+        days: Days of which contacts were counted, in words; empty where that is not limited.
+        step: Steps of the underlying sum that a count of one makes.
     """
 
     phase: bytes
@@ -79,19 +79,19 @@ class Histogram:
 
     @property
     def radius(self) -> float:
-        """What the noise of a count does not exceed, with probability `CONFIDENCE`."""
+        """Bound that the noise of a count does not exceed, with probability `CONFIDENCE`."""
         return self.radius_at(CONFIDENCE)
 
     def radius_at(self, confidence: float) -> float:
-        """What the noise of a count does not exceed, with this probability."""
+        """Return the bound that the noise of a count does not exceed, with this probability."""
         return self.noise.radius(confidence) / self.step
 
 
 def global_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
-    """Votes for each label over all environments of a phase that found some, oldest phase first.
+    """Return the votes for each label over all environments of each phase, oldest phase first.
 
-    Phases without such a result are left out, and so are labelled samples: they are what somebody
-    chose, and how often a label occurs among them says nothing of what phones hear.
+    Phases that found no environments are left out, and so are labelled samples: somebody chose
+    them, so how often a label occurs among them says nothing about what phones hear.
     """
     return _oldest_first(
         _of_environments(record, record.ending)
@@ -101,7 +101,7 @@ def global_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
 
 
 def private_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
-    """Contacts with each label in a statistics phase, oldest phase first; others are left out."""
+    """Return the contacts with each label in statistics phases, oldest first; omit other phases."""
     return _oldest_first(
         contacts(record, record.ending)
         for record in records
@@ -110,7 +110,7 @@ def private_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
 
 
 def contacts(record: PhaseRecord, published: Statistics) -> Histogram:
-    """The histogram of one statistics phase."""
+    """Return the histogram of one statistics phase."""
     noise = sum_noise(record, HISTOGRAM)
     untested = [None] * len(published.contacts)
     counts = {
@@ -129,7 +129,7 @@ def contacts(record: PhaseRecord, published: Statistics) -> Histogram:
 
 
 def _of_environments(record: PhaseRecord, published: NamedCentroids) -> Histogram:
-    """The histogram of one phase that found environments."""
+    """Return the histogram of one phase that found environments."""
     votes, vote = published.label_votes, published.vote
     noise = sum_noise(record, published.named_in, max(1, len(votes)))
     sums = [sum(row[index] for row in votes) for index in range(len(published.label_names))]
@@ -163,7 +163,7 @@ def _histogram(
 
 
 def by_frequency(histograms: Sequence[Histogram]) -> tuple[str, ...]:
-    """All labels, the most frequent first; of equally frequent ones, by name."""
+    """Return all labels, the most frequent first; equally frequent ones by name."""
     totals: Counter[str] = Counter()
     for histogram in histograms:
         totals.update({label: count.published for label, count in histogram.counts.items()})
@@ -171,14 +171,14 @@ def by_frequency(histograms: Sequence[Histogram]) -> tuple[str, ...]:
 
 
 def agreed_parameters(record: PhaseRecord) -> Parameters:
-    """The parameters that the phones of a phase were told: for those that joined, once it runs."""
+    """Return the parameters that phones were told: once a phase runs, for those that joined."""
     if not record.steps:
         return record.parameters
     return msgspec.structs.replace(record.parameters, phones=record.joined)
 
 
 def summed_inputs(record: PhaseRecord, name: str) -> int:
-    """How many phones' inputs are in the sum of that part of a published phase."""
+    """Return how many phones' inputs are in the sum of this part of a published phase."""
     parameters = agreed_parameters(record)
     step = parameters.plan().released_in(name)
     answered = (each.answered for each in record.steps if step and each.step == step.name)
@@ -186,12 +186,12 @@ def summed_inputs(record: PhaseRecord, name: str) -> int:
 
 
 def sum_noise(record: PhaseRecord, name: str, entries: int = 1) -> NoiseLaw:
-    """The noise of a published sum.
+    """Return the law of the noise of a published sum.
 
     Args:
-        record: of a published phase.
-        name: of the part of the phase's plan.
-        entries: how many entries of the sum are added up.
+        record: Record of a published phase.
+        name: Name of the part of the phase's plan.
+        entries: Number of entries of the sum that are added up.
     """
     part = agreed_parameters(record).plan().part(name)
     if not isinstance(part, SecureSum):

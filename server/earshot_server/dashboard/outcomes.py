@@ -1,4 +1,4 @@
-"""What each kind of phase published, in words; a kind without words of its own gets plain ones."""
+"""Outcomes of each kind of phase in words; a kind without words of its own gets plain ones."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from earshot_server.dashboard.wording import UNNAMED, counted, doubt, real, vote
 
 @dataclass(frozen=True)
 class Words:
-    """How people are told of an outcome.
+    """Words in which people are told of an outcome.
 
     Attributes:
-        short: in a few words.
-        achievement: what phones did, after "3 of 4 phones".
-        lines: the whole of it, for a terminal.
-        figure: its most important number: what it counts, and the number itself; None if none is.
-        nothing_found: what to do where enough phones answered a local release, but nothing could
-            be made of it.
+        short: Function that gives the outcome in a few words.
+        achievement: Function that says what phones did, after "3 of 4 phones".
+        lines: Function that gives the whole outcome, for a terminal.
+        figure: Function that gives the most important number: what it counts, and the number; None
+            if there is none.
+        nothing_found: Advice where enough phones answered a local release, but nothing could be
+            made of it.
     """
 
     short: Callable[[Any], str]
@@ -43,12 +44,12 @@ class Words:
 
 
 def words_for(parameters: Parameters) -> Words:
-    """The words for a phase with these parameters."""
+    """Return the words for a phase with these parameters."""
     return _WORDS.get(type(parameters), _PLAIN)
 
 
 def plain_rows(outcome: Outcome) -> list[tuple[str, str]]:
-    """The fields of an outcome, but for its phase and its privacy, and their values in JSON."""
+    """Return the fields of an outcome except phase and privacy, with their values in JSON."""
     return [
         (name.replace("_", " "), msgspec.json.encode(getattr(outcome, name)).decode())
         for name in outcome.__struct_fields__
@@ -65,11 +66,14 @@ def _named(result: Result) -> str:
 
 
 def why_unnamed(result: NamedCentroids, row: int) -> str:
-    """Why a published centroid has no name: the label that noise may have chosen; empty if it has.
+    """Return why a published centroid has no name: the label that noise may have chosen.
 
     Args:
-        result: of a phase that found environments.
-        row: of the centroid.
+        result: Result of a phase that found environments.
+        row: Row of the centroid.
+
+        Returns:
+            The reason; empty if the centroid has a name.
     """
     leading = result.leading[row]
     if result.names[row] is not None or leading is None:
@@ -80,7 +84,7 @@ def why_unnamed(result: NamedCentroids, row: int) -> str:
 
 
 def centroid_doubt(result: Result, row: int) -> str:
-    """Why the votes that kept a published centroid say nothing; empty where they do."""
+    """Return why the votes that kept a published centroid mean nothing; empty if they do."""
     return doubt(result.centroid_p_values[row] if result.centroid_p_values else None)
 
 
@@ -143,7 +147,7 @@ def _answers(labelled: Labelled) -> list[str]:
 
 
 def answer_of(labelled: Labelled, row: int) -> str:
-    """What became of a sample: its label and how many agree, or why it has none."""
+    """Return the outcome for a sample: its label and how many agree, or why it has none."""
     agreed = f"{whole(labelled.agreement[row])} agree"
     label = labelled.labels[row]
     if label < 0:

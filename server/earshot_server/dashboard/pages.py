@@ -1,4 +1,4 @@
-"""The dashboard's pages: what is asked of the archive, and which template shows it."""
+"""Pages of the dashboard: what each asks of the archive, and which template shows it."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ POLICY = (
 )
 """Content-Security-Policy: nothing inline, nothing from elsewhere."""
 MOST_PHASES = 100
-"""In a list."""
+"""Most phases in a list."""
 
 
 def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Blueprint:
-    """The pages `/`, `/phases/<hex>` and `/statistics`, their tables as CSV, and `/static/…`.
+    """Return the pages `/`, `/phases/<hex>`, `/statistics`, their tables as CSV, and `/static/…`.
 
-    Who may see them is for the caller to check.
+    The caller has to check who may see them.
 
     Args:
-        archive: what is shown.
-        clock: seconds since 1970.
+        archive: Archive whose content is shown.
+        clock: Clock in seconds since 1970.
     """
     pages = Blueprint("dashboard", __name__, static_folder="static", template_folder="templates")
     pages.after_request(_secure)
@@ -117,7 +117,7 @@ def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Bluep
 
 
 def _published(record: PhaseRecord) -> dict[str, object]:
-    """The template of what a phase published, and what is shown in it; nothing before the end."""
+    """Return the template for what a phase published, and its content; none before the end."""
     shown: dict[str, object]
     match record.ending:
         case Result() as result:
@@ -137,7 +137,7 @@ def _published(record: PhaseRecord) -> dict[str, object]:
 
 
 def _compared(archive: Archive, record: PhaseRecord) -> changes.Comparison | None:
-    """A published phase and the one of its kind before it."""
+    """Compare a published phase with the one of its kind before it; None if there is none."""
     if record.status != PUBLISHED:
         return None
     records = archive.phases(MOST_PHASES)

@@ -1,4 +1,4 @@
-"""Why phones refuse a phase, as they say it: by which rule, and how many."""
+"""Refusals of a phase as phones state them: the rules, and how many phones refuse by each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Row(NamedTuple):
 
 
 def rows(refusals: dict[str, int]) -> tuple[Row, ...]:
-    """Each rule by which phones refuse; the one by which most do comes first."""
+    """Return each rule by which phones refuse; that of the most phones comes first."""
     return tuple(
         Row(rule, MEANINGS.get(rule, "a rule that this version does not know"), phones)
         for rule, phones in refusals.items()
@@ -26,12 +26,12 @@ def rows(refusals: dict[str, int]) -> tuple[Row, ...]:
 
 
 def summary(record: PhaseRecord) -> str:
-    """How many phones refuse a phase, by which rules, and whether it can still succeed.
+    """Return how many phones refuse a phase, by which rules, and whether it can still succeed.
 
-    Empty where none has said so.
+    The text is empty if no phone has refused.
 
     Args:
-        record: of the phase.
+        record: Record of the phase.
     """
     refused = sum(record.refusals.values())
     if not refused:
@@ -51,25 +51,26 @@ def summary(record: PhaseRecord) -> str:
 
 MEANINGS: dict[str, str] = {
     Rule.LEAST_PHONES: "too few phones take part: gather more (--phones, --least-phones)",
-    Rule.LARGEST_PHONES: "more phones than the phone believes in (--phones)",
+    Rule.LARGEST_PHONES: "more phones are to take part than the phone believes in (--phones)",
     Rule.LARGEST_NOISE_CROWD: "the noise of too many phones is counted on (noise_crowd)",
-    Rule.LARGEST_EPSILON: "ε of the phase is too large: a smaller --budget",
+    Rule.LARGEST_EPSILON: "ε of the phase is too large: give a smaller --budget",
     Rule.LARGEST_DELTA: "δ of the phase is too large",
     Rule.LARGEST_YEARLY_EPSILON: "what the phone may spend in a year is used up",
     Rule.LARGEST_YEARLY_DELTA: "what the phone may spend of δ in a year is used up",
     Rule.LARGEST_LIFETIME_EPSILON: "what the phone may spend in its life is used up",
     Rule.LARGEST_LIFETIME_DELTA: "what the phone may spend of δ in its life is used up",
-    Rule.LARGEST_PHONE_EPSILON: "the phase costs a phone too much, whatever a recording of it: "
-    "less --budget or fewer votes or contacts; where each phone clusters by itself, phones have to "
-    "agree to it (Policy.per_recording)",
-    Rule.LARGEST_PHONE_DELTA: "δ of the phase is too large for a phone",
-    Rule.LARGEST_YEARLY_PHONE_EPSILON: "what may be spent of a phone in a year is used up",
-    Rule.LARGEST_YEARLY_PHONE_DELTA: "what may be spent of a phone's δ in a year is used up",
-    Rule.LARGEST_LIFETIME_PHONE_EPSILON: "what may be spent of a phone in its life is used up",
-    Rule.LARGEST_LIFETIME_PHONE_DELTA: "what may be spent of a phone's δ in its life is used up",
-    Rule.DELTA: "δ of the phase is no smaller than 1/phones: one of them may be exposed",
-    Rule.LARGEST_DROPOUT: "too many phones may vanish: a smaller --dropout",
-    Rule.LEAST_CORRUPTED: "too few phones may be corrupted: a larger --corrupted",
+    Rule.LARGEST_PHONE_EPSILON: "the phase costs a phone as a whole too much, whatever it costs a "
+    "recording: give a smaller --budget, or fewer votes or contacts; where each phone clusters by "
+    "itself, phones have to agree to it (Policy.per_recording)",
+    Rule.LARGEST_PHONE_DELTA: "δ of the phase is too large for a phone as a whole",
+    Rule.LARGEST_YEARLY_PHONE_EPSILON: "what a phone as a whole may spend in a year is used up",
+    Rule.LARGEST_YEARLY_PHONE_DELTA: "what a phone as a whole may spend of δ in a year is used up",
+    Rule.LARGEST_LIFETIME_PHONE_EPSILON: "what a phone as a whole may spend in its life is used up",
+    Rule.LARGEST_LIFETIME_PHONE_DELTA: "what a phone as a whole may spend of δ in its life is used "
+    "up",
+    Rule.DELTA: "δ of the phase is not smaller than 1/phones: one of them may be exposed",
+    Rule.LARGEST_DROPOUT: "too many phones may vanish: give a smaller --dropout",
+    Rule.LEAST_CORRUPTED: "too few phones may be corrupted: give a larger --corrupted",
     Rule.LEAST_THRESHOLD: "too few shares reveal a secret",
     Rule.LEAST_STATISTICAL_SECURITY: "the secure sum is too weak",
     Rule.LEAST_CORRECTNESS: "the secure sum fails too easily",
@@ -81,4 +82,4 @@ MEANINGS: dict[str, str] = {
     Rule.REPEATED: "the phone has released this already",
     Rule.PROTOCOL: "a task that the protocol forbids: a defect, here or there",
 }
-"""What each rule means to an operator."""
+"""Meaning of each rule to an operator."""

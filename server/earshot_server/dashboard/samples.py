@@ -1,4 +1,4 @@
-"""What a labelling phase answered, sample by sample."""
+"""Answers of a labelling phase, sample by sample."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from earshot_server.dashboard import charts, histograms, outcomes, wording
 from earshot_server.records import PhaseRecord
 
 MOST_SAMPLES = 1000
-"""On a page; files have all."""
+"""Most samples on a page; files have all."""
 
 
 @dataclass(frozen=True)
@@ -17,14 +17,14 @@ class Sample:
     """One sample.
 
     Attributes:
-        number: from 1.
-        answer: the label that enough phones agree with; empty without one.
-        name: that label where it stands clear of the noise, or that there is none.
-        why_unnamed: what is in doubt, or missing; empty where it has a name.
-        agreement: how many agree with the label that has the most votes, noise included.
-        label_votes: for each label: the sum and the strength of its colour.
-        label: the label with the most votes.
-        p_value: of that label.
+        number: Number of the sample, from 1.
+        answer: Label that enough phones agree with; empty without one.
+        name: That label where it stands clear of the noise, otherwise `wording.UNNAMED`.
+        why_unnamed: What is in doubt, or missing; empty where the sample has a name.
+        agreement: Phones that agree with the label that has the most votes, noise included.
+        label_votes: Sum of votes for each label, and the strength of its colour.
+        label: Label with the most votes, an index.
+        p_value: P-value of that label.
     """
 
     number: int
@@ -39,12 +39,12 @@ class Sample:
 
 @dataclass(frozen=True)
 class Samples:
-    """What a labelling phase answered.
+    """Answers of a labelling phase.
 
     Attributes:
-        rows: all samples, by number.
-        votes_radius: of the noise in each number of votes.
-        check_radius: of the noise in each number that agrees.
+        rows: All samples, by number.
+        votes_radius: Bound on the noise in each number of votes, in 95 of 100 cases.
+        check_radius: Bound on the noise in each number of phones that agree, in 95 of 100 cases.
     """
 
     rows: tuple[Sample, ...]
@@ -53,12 +53,12 @@ class Samples:
 
     @property
     def shown(self) -> tuple[Sample, ...]:
-        """Those that a page has room for."""
+        """Samples that a page has room for."""
         return self.rows[:MOST_SAMPLES]
 
 
 def samples(record: PhaseRecord, labelled: Labelled) -> Samples:
-    """The samples of a published labelling phase."""
+    """Return the samples of a published labelling phase."""
     largest = max((max(votes) for votes in labelled.label_votes), default=0)
     return Samples(
         tuple(_sample(labelled, row, largest) for row in range(len(labelled.labels))),

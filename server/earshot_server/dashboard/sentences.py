@@ -1,4 +1,4 @@
-"""What there is to say about a phase, in sentences: how it stands, how it ended, what to do."""
+"""Sentences about a phase: how it stands, how it ended, what to do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOTHING_SPENT = "no phone was asked anything, so nothing was spent"
 
 
 def trouble(found: Trouble, now: float) -> str:
-    """What keeps a phase from moving on, and what becomes of it."""
+    """Say what keeps a phase from moving on, and what becomes of it."""
     return (
         f"The server could not move this phase on ({found.reason}); the driver's log says why. "
         f"It has tried {counted(found.attempts, 'time')} and tries again "
@@ -36,56 +36,56 @@ def trouble(found: Trouble, now: float) -> str:
 
 
 def kind(record: PhaseRecord) -> str:
-    """Which kind of phase it is."""
+    """Say which kind of phase it is."""
     return f"{record.parameters.kind.capitalize()} phase"
 
 
 def name(record: PhaseRecord) -> str:
-    """What its operator calls the phase, in quotes; empty without a name."""
+    """Return the name that its operator gives the phase, in quotes; empty without a name."""
     return f"“{printable(record.name)}”" if record.name else ""
 
 
 def short(phase: bytes) -> str:
-    """The first digits of a phase's name, enough for people."""
+    """Return the first digits of a phase's identifier, enough for people."""
     return phase.hex()[:8]
 
 
 def all_steps(record: PhaseRecord) -> tuple[Step, ...]:
-    """The steps in which phones are asked, in order."""
+    """Return the steps in which phones are asked, in order."""
     return record.parameters.plan().steps
 
 
 def asked_steps(record: PhaseRecord) -> tuple[StepRecord, ...]:
-    """The steps so far in which phones were asked."""
+    """Return the steps so far in which phones were asked."""
     names = {step.name for step in all_steps(record)}
     return tuple(step for step in record.steps if step.step in names)
 
 
 def present_step(record: PhaseRecord) -> StepRecord | None:
-    """The step that waits for answers; None if there is none."""
+    """Return the step that waits for answers; None if there is none."""
     steps = asked_steps(record)
     return steps[-1] if record.status == RUNNING and steps else None
 
 
 def step_number(record: PhaseRecord) -> int:
-    """Which step is under way, from 1; 0 if none is."""
+    """Return the number of the step under way, from 1; 0 if there is none."""
     names = [step.name for step in all_steps(record)]
     return names.index(record.step) + 1 if record.step in names else 0
 
 
 def least_answers(record: PhaseRecord) -> int:
-    """How many phones must answer every step: those that joined, less the fraction ρ."""
+    """Return the fewest phones that must answer every step: those that joined, less ρ of them."""
     return record.least_answers
 
 
 def stayed(record: PhaseRecord) -> int:
-    """How many phones answered the last step that is closed; before the first, all that joined."""
+    """Return how many phones answered the last closed step, or joined if no step has closed."""
     closed = [step for step in asked_steps(record) if step.closed is not None]
     return closed[-1].answered if closed else record.joined
 
 
 def headline(record: PhaseRecord) -> str:
-    """How the phase stands, or how it ended."""
+    """Say how the phase stands, or how it ended."""
     if record.status == GATHERING:
         return f"{whole(record.joined)} of {counted(record.wanted, 'phone')} have joined"
     present = present_step(record)
@@ -100,7 +100,7 @@ def headline(record: PhaseRecord) -> str:
 
 
 def outcome(record: PhaseRecord) -> str:
-    """The result, or what is waited for, in a few words."""
+    """Say the result, or what is waited for, in a few words."""
     if isinstance(record.ending, Outcome):
         return words_for(record.parameters).short(record.ending)
     if isinstance(record.ending, Failed):
@@ -109,7 +109,7 @@ def outcome(record: PhaseRecord) -> str:
 
 
 def summary(records: tuple[PhaseRecord, ...]) -> str:
-    """How all phases stand, in one sentence."""
+    """Say how all phases stand, in one sentence."""
     if not records:
         return "Ready for the first phase"
     under_way = sum(record.status in (GATHERING, RUNNING) for record in records)
@@ -119,7 +119,7 @@ def summary(records: tuple[PhaseRecord, ...]) -> str:
 
 
 def what_to_do(record: PhaseRecord) -> str:
-    """For a phase without a result: what the next one should do differently."""
+    """Say what the next phase should do differently after one without a result."""
     steps = asked_steps(record)
     if record.status == STOPPED:
         spent = "what phones spent of their privacy budget stays spent" if steps else _NOTHING_SPENT
@@ -156,7 +156,7 @@ def _after_gathering(record: PhaseRecord) -> str:
 
 
 def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
-    """The parameters of a phase: what each means, its symbol, its value."""
+    """Return the parameters of a phase: what each means, its symbol, its value."""
     parameters = agreed_parameters(record)
     values: dict[str, Any] = {}
     for name in parameters.__struct_fields__:
@@ -167,7 +167,7 @@ def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
             value = _places(value)
         inner = getattr(value, "__struct_fields__", None)
         values |= {name: value} if inner is None else {each: getattr(value, each) for each in inner}
-    values.pop("rows", None)  # of start centroids: numbers for machines
+    values.pop("rows", None)  # these are start centroids: numbers for machines
     if "since" in values:
         values["since"] = window(values["since"], values.pop("until")) or "of every day"
     values["hierarchy"] = parameters.hierarchy.hex() or "each label is its own only choice"
@@ -203,7 +203,7 @@ _PARAMETERS = {
     "centroid_votes": ("Votes for centroids, per phone", "v"),
     "label_votes": ("Votes for labels, per phone", "v"),
     "clustering": ("Budget of the clustering", "ε₁"),
-    "clustering_runs": ("Times a phone clusters, in the mean", ""),
+    "clustering_runs": ("Times a phone clusters, on average", ""),
     "selection_method": ("Method of each selection", ""),
     "selection": ("Budget of each selection", "ε₂"),
     "centroid_vote": ("Budget of the centroid vote", "ε₃"),

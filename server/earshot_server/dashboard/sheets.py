@@ -1,4 +1,4 @@
-"""Every table of the dashboard as comma-separated values, for spreadsheets and statistics programs.
+"""Tables of the dashboard as comma-separated values, for spreadsheets and statistics programs.
 
 Numbers are as they were published, times are ISO 8601 in UTC.
 """
@@ -34,25 +34,25 @@ from earshot_server.records import PhaseRecord
 Cell = str | int | float | None
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes for the beginning of a formula."""
+"""Characters that a spreadsheet takes for the beginning of a formula."""
 
 
 class Sheet(NamedTuple):
-    """One table.
+    """Table of comma-separated values.
 
     Attributes:
-        header: names of the columns.
-        rows: as many cells each.
+        header: Names of the columns.
+        rows: Rows, each with as many cells.
     """
 
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
     def csv(self) -> str:
-        """The table as in RFC 4180, after a mark that tells spreadsheets of its UTF-8.
+        """Return the table as in RFC 4180, after a mark that tells spreadsheets that it is UTF-8.
 
-        Labels come from operators, and reasons from anywhere: what a spreadsheet would execute is
-        written as text.
+        Labels come from operators, and reasons from anywhere, so text that a spreadsheet would
+        execute is written as plain text.
         """
         written = io.StringIO()
         writer = csv.writer(written)
@@ -62,7 +62,7 @@ class Sheet(NamedTuple):
 
 
 def phases(records: Iterable[PhaseRecord]) -> Sheet:
-    """All phases, one row each."""
+    """Return the table of all phases, one row each."""
     return Sheet(
         (
             *("phase", "kind", "status", "outcome", "joined", "wanted", "stayed", "started"),
@@ -88,7 +88,7 @@ def phases(records: Iterable[PhaseRecord]) -> Sheet:
 
 
 def of_phase(record: PhaseRecord) -> dict[str, Sheet]:
-    """The tables of one phase's page, by name."""
+    """Return the tables of one phase's page, by name."""
     sheets = {
         "participation": _participation(record),
         "privacy": _privacy(record),
@@ -118,7 +118,7 @@ def of_phase(record: PhaseRecord) -> dict[str, Sheet]:
 
 
 def spent(records: Iterable[PhaseRecord]) -> Sheet:
-    """What all phases together have cost a phone that took part in all of them."""
+    """Return the table of what all phases have cost a phone that took part in all of them."""
     return Sheet(
         ("of", "phases", "unit", "epsilon", "delta"),
         tuple(
@@ -130,10 +130,10 @@ def spent(records: Iterable[PhaseRecord]) -> Sheet:
 
 
 def over_time(published: Sequence[Histogram]) -> dict[str, Sheet]:
-    """The tables of one kind of histogram over time, by name.
+    """Return the tables of one kind of histogram over time, by name.
 
     Args:
-        published: histograms, oldest first.
+        published: Histograms, oldest first.
     """
     shown = tables.over_time(published)
     rows = [

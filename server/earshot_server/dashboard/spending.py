@@ -1,4 +1,4 @@
-"""What phases cost: each of them, and all of them together."""
+"""Cost of phases: of each of them, and of all of them together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VACUOUS_DELTA = 0.01
 class Spending(NamedTuple):
     """One private step: its costs by unit, and whether phones have paid them.
 
-    Beside the units of ledgers stands what a phone pays whose part is replaced by another's.
+    Besides the units of ledgers, the costs include what a phone pays whose part is replaced.
     """
 
     step: str
@@ -35,14 +35,14 @@ class Spending(NamedTuple):
 
 @dataclass(frozen=True)
 class Privacy:
-    """What a phase costs.
+    """Privacy cost of a phase.
 
     Attributes:
-        rows: every private step.
-        total: what all of them come to, per unit (`costs.together`).
-        spent: the same of those that phones have paid.
-        complete: whether these are all.
-        vacuous: the costs that promise nothing, of what is or will be spent.
+        rows: All private steps.
+        total: Cost of all steps together, per unit (`costs.together`).
+        spent: Cost of the steps that phones have paid together, per unit.
+        complete: Whether phones have paid all steps.
+        vacuous: Costs, of what is or will be spent, that promise nothing, by unit.
     """
 
     rows: tuple[Spending, ...]
@@ -53,7 +53,7 @@ class Privacy:
 
 
 def of_phase(record: PhaseRecord) -> Privacy:
-    """What was published as spent, or, before that, what the parameters say will be.
+    """Return the privacy published as spent, or, before that, what the parameters say will be.
 
     A failed phase that never asked anything has no rows.
     """
@@ -93,7 +93,7 @@ def _planned(record: PhaseRecord) -> tuple[Release, ...]:
 
 
 def by_mechanism(releases: Iterable[Release]) -> dict[tuple[str, str], dict[Unit, Cost]]:
-    """The costs of each step and mechanism, in the order of their first release."""
+    """Return the costs of each step and mechanism, in the order of their first release."""
     groups: dict[tuple[str, str], list[Release]] = {}
     for release in releases:
         groups.setdefault((release.step, release.mechanism), []).append(release)
@@ -101,17 +101,17 @@ def by_mechanism(releases: Iterable[Release]) -> dict[tuple[str, str], dict[Unit
 
 
 def is_vacuous(cost: Cost) -> bool:
-    """Whether it promises nothing."""
+    """Return whether a cost promises nothing."""
     return cost.epsilon > VACUOUS_EPSILON or cost.delta > VACUOUS_DELTA
 
 
 class Total(NamedTuple):
-    """What a phone has paid that took part in all phases of some sort.
+    """Total that a phone has paid that took part in all phases of some sort.
 
     Attributes:
-        sort: which; empty for all there are.
-        phases: how many of them have cost phones anything.
-        spent: per unit.
+        sort: Sort of phases; empty for all phases.
+        phases: Number of them that have cost phones anything.
+        spent: Cost per unit.
     """
 
     sort: str
@@ -120,7 +120,7 @@ class Total(NamedTuple):
 
 
 def of_all(records: Iterable[PhaseRecord]) -> tuple[Total, ...]:
-    """What all phases together have cost a phone at most: by kind, by cohort, and in all."""
+    """Return the most that phases have cost a phone: by kind, by cohort, and in all."""
     paid = [record for record in records if released(record)]
     if not paid:
         return ()

@@ -1,4 +1,4 @@
-"""What the pages' tables and charts show, row by row."""
+"""Content of the pages' tables and charts, row by row."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from earshot_server.dashboard.histograms import Histogram, Interval
 from earshot_server.records import PhaseRecord, StepRecord
 
 MOST_ENVIRONMENTS = 100
-"""On the map and in its tables."""
+"""Most environments on the map and in its tables."""
 MOST_MULTIPLES = 12
-"""Labels that have a chart of their own."""
+"""Most labels that have a chart of their own."""
 
 
 class Participation(NamedTuple):
-    """One step of a phase: `record` is None as long as it lies ahead."""
+    """One step of a phase; `record` is None as long as it lies ahead."""
 
     name: str
     record: StepRecord | None
 
 
 def participation(record: PhaseRecord) -> tuple[Participation, ...]:
-    """Every step of a phase; those that a failed one never reached are left out."""
+    """Return every step of a phase, except those that a failed phase never reached."""
     asked = {step.step: step for step in record.steps}
     return tuple(
         Participation(step.name, asked.get(step.name))
@@ -42,14 +42,14 @@ class Environment:
     """One published centroid.
 
     Attributes:
-        number: on the map, from 1.
-        name: its label, or that it is unnamed.
-        hue: of its mark.
-        votes: to keep it.
-        label_votes: for each label: the sum and the strength of its colour.
-        winner: which label it got; -1: none.
-        why_unnamed: the label that noise may have chosen; empty where it has a name.
-        doubt: why the votes to keep it say nothing; empty where they do.
+        number: Number on the map, from 1.
+        name: Label of the centroid, or `wording.UNNAMED`.
+        hue: Hue of its mark.
+        votes: Votes to keep it.
+        label_votes: Sum of votes for each label, and the strength of its colour.
+        winner: Label that it got, an index; -1 for none.
+        why_unnamed: Label that noise may have chosen, in words; empty where it has a name.
+        doubt: Why the votes to keep it mean nothing; empty where they do.
     """
 
     number: int
@@ -63,20 +63,20 @@ class Environment:
 
     @property
     def winning_votes(self) -> int | None:
-        """For the label it got."""
+        """Votes for the label that it got."""
         return self.label_votes[self.winner][0] if self.winner >= 0 else None
 
 
 @dataclass(frozen=True)
 class Environments:
-    """What a learning phase found, the most votes first.
+    """Findings of a learning phase, those with the most votes first.
 
     Attributes:
-        rows: at most `MOST_ENVIRONMENTS`.
-        map: the picture.
-        explained: the share of the variance that it holds; None where nothing is left out.
-        vote_radius: of the noise in `votes`.
-        label_radius: of the noise in each label vote.
+        rows: Environments, at most `MOST_ENVIRONMENTS`.
+        map: Picture of the environments; None without any.
+        explained: Share of the variance that the map shows; None where nothing is left out.
+        vote_radius: Bound on the noise in `votes`, in 95 of 100 cases.
+        label_radius: Bound on the noise in each label vote, in 95 of 100 cases.
     """
 
     rows: tuple[Environment, ...]
@@ -87,7 +87,7 @@ class Environments:
 
 
 def environments(record: PhaseRecord, result: Result) -> Environments:
-    """The environments of a published learning phase."""
+    """Return the environments of a published learning phase."""
     order = sorted(
         range(result.centroids.rows), key=lambda row: (-result.centroid_votes[row], row)
     )[:MOST_ENVIRONMENTS]
@@ -135,7 +135,7 @@ class Bar(NamedTuple):
 
 
 def histogram(record: PhaseRecord, published: Statistics) -> tuple[Bar, ...]:
-    """The labels of a published statistics phase, the most frequent first."""
+    """Return the labels of a published statistics phase, the most frequent first."""
     histogram = histograms.contacts(record, published)
     counts = histogram.counts
     largest = max([1, *(count.most for count in counts.values())])
@@ -146,7 +146,7 @@ def histogram(record: PhaseRecord, published: Statistics) -> tuple[Bar, ...]:
 
 
 class Course(NamedTuple):
-    """One label over time: the newest count, and its picture."""
+    """Course of one label over time: the newest count, and its picture."""
 
     label: str
     newest: Interval | None
@@ -158,11 +158,11 @@ class OverTime:
     """Histograms over time.
 
     Attributes:
-        histograms: newest first.
-        labels: all of them, the most frequent first.
-        courses: the charts of the first `MOST_MULTIPLES` labels.
-        largest: the count at the upper edge of every chart.
-        comparison: the newest histogram and the one before it; None where none compares.
+        histograms: Histograms, newest first.
+        labels: All labels, the most frequent first.
+        courses: Charts of the first `MOST_MULTIPLES` labels.
+        largest: Count at the upper edge of every chart.
+        comparison: Comparison of the newest histogram with one before it; None where none compares.
     """
 
     histograms: tuple[Histogram, ...]
@@ -173,10 +173,10 @@ class OverTime:
 
 
 def over_time(published: Sequence[Histogram]) -> OverTime:
-    """The course of each label.
+    """Return the course of each label.
 
     Args:
-        published: histograms, oldest first.
+        published: Histograms, oldest first.
     """
     labels = histograms.by_frequency(published)
     shown = labels[:MOST_MULTIPLES]

@@ -12,13 +12,13 @@ from earshot_protocol.privacy.significance import LEVEL
 
 NOTHING = "–"
 UNNAMED = "unnamed"
-"""An environment whose label may be noise."""
+"""Name of an environment whose label may be noise."""
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _UNITS = ((86_400, "day"), (3600, "hour"), (60, "minute"))
 
 
 def printable(text: str) -> str:
-    """The text without control characters and what changes the direction of reading."""
+    """Return the text without control characters and changes of the reading direction."""
     return "".join(
         "\ufffd" if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Cn") else letter
         for letter in text
@@ -26,36 +26,36 @@ def printable(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Printable words that begin with a capital and end without a full stop."""
+    """Return printable words that begin with a capital and end without a full stop."""
     text = printable(text).strip().removesuffix(".")
     return text[:1].upper() + text[1:]
 
 
 def whole(value: float) -> str:
-    """A count, its thousands set apart."""
+    """Return a count with its thousands set apart."""
     sign = "−" if round(value) < 0 else ""
     return sign + f"{abs(round(value)):,}".replace(",", "\u202f")
 
 
 def votes(value: float) -> str:
-    """A sum of votes; where phones have parts of a vote, to a tenth."""
+    """Return a sum of votes, to a tenth where phones have parts of a vote."""
     if isinstance(value, int) or abs(value) >= 99.95:
         return whole(value)
     return f"{abs(value):.1f}" if round(value, 1) >= 0 else f"−{abs(value):.1f}"
 
 
 def signed(value: float) -> str:
-    """A change of a count."""
+    """Return a change of a count, with its sign."""
     return whole(value) if round(value) <= 0 else f"+{whole(value)}"
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things, such as "1 phone" or "3 phones"."""
+    """Return a number of things, such as "1 phone" or "3 phones"."""
     return f"{whole(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def byte_size(value: float) -> str:
-    """A number of bytes, to three digits."""
+    """Return a number of bytes, to three digits."""
     units = ["TB", "GB", "MB", "kB", "bytes"]
     while value >= 999.5 and len(units) > 1:
         value /= 1000
@@ -64,7 +64,7 @@ def byte_size(value: float) -> str:
 
 
 def real(value: float) -> str:
-    """A positive number to three digits, very small and large ones as powers of ten."""
+    """Return a positive number to three digits, very small and large ones as powers of ten."""
     if value == math.inf:
         return "∞"
     if value == 0 or 1e-3 <= value < 1e5:
@@ -76,19 +76,19 @@ def real(value: float) -> str:
 
 
 def doubt(p_value: float | None) -> str:
-    """Why a published number says nothing; empty where it stands clear of the noise."""
+    """Return why a published number means nothing; empty if it stands clear of the noise."""
     if p_value is None:
         return "not tested against noise"
     return f"may be noise: p = {real(p_value)}" if p_value > LEVEL else ""
 
 
 def percent(value: float) -> str:
-    """A fraction as a percentage, without decimals."""
+    """Return a fraction as a percentage, without decimals."""
     return f"{round(100 * value)} %"
 
 
 def duration(seconds: float) -> str:
-    """A duration in its two largest units."""
+    """Return a duration in its two largest units."""
     if seconds < 0.995:
         return f"{1000 * seconds:.2g} ms" if seconds < 0.0995 else f"{1000 * seconds:.0f} ms"
     if seconds < 59.5:
@@ -104,24 +104,24 @@ def duration(seconds: float) -> str:
 
 
 def moment(seconds: float) -> Markup:
-    """A time in UTC, to the minute, which machines can read as well."""
+    """Return a time in UTC, to the minute, in a form that machines can also read."""
     return _time(seconds, "%b %Y, %H:%M UTC")
 
 
 def day(seconds: float) -> Markup:
-    """The day of a time in UTC."""
+    """Return the day of a time in UTC."""
     return _time(seconds, "%b %Y")
 
 
 def hour(seconds: float) -> str:
-    """The time of a day in UTC, to the minute."""
+    """Return the time of day in UTC, to the minute."""
     return f"{datetime.fromtimestamp(seconds, UTC):%H:%M} UTC"
 
 
 def on_axis(seconds: float, span: float) -> Markup:
-    """A time in UTC, as exactly as it takes to tell times apart that lie within a span of seconds.
+    """Return a time in UTC, just exactly enough to tell apart times within a span of seconds.
 
-    With its hour within two days, without its year within a year.
+    It has its hour if the span is less than two days, and no year if it is less than a year.
     """
     if span < 2 * 86_400:
         return _time(seconds, "%b, %H:%M")
@@ -135,7 +135,7 @@ def _time(seconds: float, form: str) -> Markup:
 
 
 def window(since: date | None, until: date | None) -> str:
-    """The days from the first to the one before `until`, such as "1 Jan to 7 Jan 2026"."""
+    """Return the days from `since` to the one before `until`, such as "1 Jan to 7 Jan 2026"."""
     if since is None or until is None:
         return ""
     last = until - timedelta(days=1)
@@ -150,7 +150,7 @@ def _date(day: date) -> str:
 
 
 def from_now(seconds: float, now: float) -> str:
-    """How far a time lies in the past or the future, in words."""
+    """Return in words how far a time lies in the past or the future."""
     distance = abs(seconds - now)
     for size, name in _UNITS:
         if distance >= size:

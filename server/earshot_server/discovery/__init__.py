@@ -1,1 +1,1 @@
-"""From what phones publish to global centroids."""
+"""Discovery of global centroids from what phones publish."""

@@ -1,4 +1,4 @@
-"""What a sum of cells says of where they are (docs/privacy.md, docs/decisions/0025)."""
+"""Positions of cells, from their noisy sums (docs/privacy.md, docs/decisions/0025)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from earshot_protocol.privacy.significance import LEVEL
 Cells = npt.NDArray[np.float64]
 
 INERTIA = 0.5
-"""Weight of a cell's last place against the length of the noise in its sum."""
+"""Weight of a cell's last place, relative to the length of the noise in its sum."""
 LIGHT = 0.1
-"""A cell with less than this part of the mean is as good as empty, even where there is no noise."""
+"""Part of the mean length below which a cell counts as empty, even where there is no noise."""
 _SPREAD = 0.5
-"""Where less than this part of the cells hear what there is, it is unlike their start centroids."""
+"""Part of the cells below which, if only they hear sound, it is unlike their start centroids."""
 _APART = 0.1
-"""How far from the heaviest cell another one is placed that shares it, as a tangent."""
+"""Distance, as a tangent, at which another cell is placed beside the heaviest one to share it."""
 _SEED = 2009
-"""Of the directions in which cells are placed apart: public, so that anybody can repeat it."""
+"""Seed for the directions in which cells are placed apart: public, so anybody can repeat it."""
 
 
 def moved_cells(
@@ -30,24 +30,25 @@ def moved_cells(
     centroids: npt.NDArray[np.floating],
     most: int = 0,
 ) -> tuple[Cells, npt.NDArray[np.bool_]]:
-    """Move cells to where their sums point, and those that nobody heard to where they are needed.
+    """Move cells to where their sums point, and unheard ones to where they are needed.
 
     A cell whose sum stands clear of the noise takes its direction; the noisier the sum, the nearer
-    it stays to its last place. The others are of no use where they are. One by one they are placed
-    beside the heaviest cell, as long as half of that would still stand clear, so that the next sum
-    tells apart what shared it (as in Linde, Buzo and Gray, 1980); what is left stays in its place.
-    Where few cells hear nearly everything, sound is unlike that of the start centroids, and further
-    cells are placed in the same way. Nothing but public and noised values goes into it, so it costs
-    no privacy.
+    the cell stays to its last place. The others are of no use where they are. One by one they are
+    placed beside the heaviest cell, as long as half of its weight would still stand clear, so that
+    the next sum tells apart what the two share (as in Linde, Buzo and Gray, 1980); any that remain
+    stay in place. Where few cells hear nearly everything, the sound is unlike that of the start
+    centroids, and further cells are placed in the same way. Only public and noised values are used,
+    so moving costs no privacy.
 
     Args:
-        total: (cells, dimensions), the noisy sum of what phones heard in each.
-        deviation: of the noise on an entry, in the same unit.
-        centroids: (cells, dimensions), unit rows: where the cells have been.
-        most: how many cells there may come to be; no more than there are by default.
+        total: Noisy sum of what phones heard in each cell, (cells, dimensions).
+        deviation: Standard deviation of the noise on an entry, in the same unit.
+        centroids: Places of the cells so far, unit rows (cells, dimensions).
+        most: Most cells that there may be afterwards; by default, no more than there are.
 
     Returns:
-        Unit rows float64 (more cells, dimensions), and which sums stood clear, bool (more cells,).
+        Places of the cells, unit rows float64 (more cells, dimensions), and which sums stood clear,
+        bool (more cells,).
     """
     sums, last = total.astype(np.float64), centroids.astype(np.float64)
     lengths = np.linalg.norm(sums, axis=1)
@@ -73,18 +74,18 @@ def moved_cells(
 
 
 def effective(weights: npt.NDArray[np.float64]) -> float:
-    """Over how many cells weights are spread: the inverse of Simpson's index; 0 for no weight.
+    """Return over how many cells weights are spread: Simpson's index, inverted; 0 for no weight.
 
-    Unlike the number of cells that stand clear, it hardly depends on how much noise there is.
+    Unlike the number of cells that stand clear, it hardly depends on the amount of noise.
     """
     squares = float(np.square(weights).sum())
     return float(weights.sum()) ** 2 / squares if squares else 0.0
 
 
 def least_clear_length(deviation: float, shape: tuple[int, ...]) -> float:
-    """The length that noise alone exceeds in any of the cells with a chance of `LEVEL` at most.
+    """Return the length that noise alone exceeds, in any cell, with a chance of at most `LEVEL`.
 
-    The noise on many entries is all but normal, so its squared length follows a χ² law.
+    The noise on many entries is nearly normal, so its squared length follows a χ² law.
     """
     from scipy.stats import chi2
 
@@ -93,7 +94,7 @@ def least_clear_length(deviation: float, shape: tuple[int, ...]) -> float:
 
 
 def _beside(cell: npt.NDArray[np.float64], generator: np.random.Generator) -> Cells:
-    """A unit vector close to another one, in a random direction of its tangent plane."""
+    """Return a unit vector close to another one, in a random direction of its tangent plane."""
     tangent = generator.standard_normal(len(cell))
     tangent -= (tangent @ cell) * cell
     placed: Cells = unit_rows((cell + _APART * tangent / (np.linalg.norm(tangent) or 1.0))[None])[0]

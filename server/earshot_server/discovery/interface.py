@@ -1,4 +1,4 @@
-"""Discovery is a black box to the rest: points in, global centroids out."""
+"""Interface of discovery, a black box to the rest: points in, global centroids out."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy.typing as npt
 from earshot_protocol.geometry import Geometry
 
 OUTLIER, LEFT_OUT = -1, -2
-"""Of a point: it is in no cluster; it was not looked at."""
+"""Labels of a point that is in no cluster, and of one that was not looked at."""
 
 
 @dataclass(frozen=True)
 class Discovered:
-    """What a discovery found.
+    """Result of a discovery.
 
     Attributes:
-        centroids: float32 of shape (global centroids, dimensions).
-        clusters: int64 of shape (points,): which global centroid a point belongs to, or `OUTLIER`,
-            or `LEFT_OUT`.
+        centroids: Global centroids, float32 (global centroids, dimensions).
+        clusters: Global centroid that each point belongs to, or `OUTLIER` or `LEFT_OUT`, int64
+            (points,).
     """
 
     centroids: npt.NDArray[np.float32]
@@ -29,7 +29,10 @@ class Discovered:
 
 
 class Discovery(Protocol):
-    """Finds global centroids in the union of what phones published (Algorithm 1, step 6)."""
+    """Method that finds global centroids in the union of what phones published.
+
+    It is step 6 of Algorithm 1.
+    """
 
     def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> Discovered:
         """Cluster points of shape (points, dimensions)."""

@@ -1,4 +1,4 @@
-"""Candidates that share an environment are merged, by what phones voted."""
+"""Merging of candidates that share an environment, by the votes of phones."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy.typing as npt
 def merged(
     places: npt.NDArray[np.float32], votes: npt.NDArray[np.int64], groups: int
 ) -> npt.NDArray[np.int64]:
-    """Candidates in so many groups, as one candidate of each: the one with the most votes.
+    """Merge candidates into groups; return the candidate of each group with the most votes.
 
-    Ward's method (1963) with votes as weights: again and again the two groups are merged that it
-    costs least to have at one place, W_a W_b / (W_a + W_b) · |a − b|². What lies close together
-    goes first, and what hardly anybody voted for.
+    This is Ward's method (1963) with votes as weights: it repeatedly merges the two groups that
+    cost least to have at one place, W_a W_b / (W_a + W_b) · |a − b|². Candidates that lie close
+    together, or that hardly anybody voted for, are merged first.
 
     Args:
-        places: (candidates, dimensions).
-        votes: of each candidate, above 0.
-        groups: how many are left; with fewer candidates, all of them.
+        places: Places of the candidates, (candidates, dimensions).
+        votes: Votes for each candidate, above 0.
+        groups: Groups that are left; with fewer candidates, all of them are.
 
     Returns:
         Indices of candidates, int64, those with the most votes first.
@@ -28,7 +28,7 @@ def merged(
     alive = np.ones(len(centres), dtype=bool)
 
     def nearest(one: int) -> tuple[int, float]:
-        """The group that it costs least to merge with."""
+        """Return the group that costs least to merge with, and that cost."""
         shared = weights[one] * weights / (weights[one] + weights)
         costs = shared * np.square(centres - centres[one]).sum(axis=1)
         costs[~alive] = np.inf
@@ -36,7 +36,7 @@ def merged(
         other = int(np.argmin(costs))
         return other, float(costs[other])
 
-    # A merged group is never nearer to a third than the nearer of its parts was, so only those
+    # A merged group is never nearer to a third than the nearer of its parts was, so only groups
     # whose nearest was one of the two have to look again.
     closest = [nearest(one) for one in range(len(centres))]
     for _ in range(len(centres) - groups):

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from earshot_protocol.errors import InvalidInputError, RemoteError
 from earshot_protocol.geometry import Geometry, unit_rows
-from earshot_server.discovery.interface import LEFT_OUT, Discovered
+from earshot_protocol.overriding import override
+from earshot_server.discovery.interface import LEFT_OUT, Discovered, Discovery
 from earshot_server.discovery.reachability import Neighbours, reachability
 
 Floats = npt.NDArray[np.float64]
@@ -18,7 +19,7 @@ Labels = npt.NDArray[np.int64]
 LEAST = 3
 """Smallest `min_samples` that is tried."""
 FEWEST_CANDIDATES = 10
-"""Candidates that any crowd is allowed."""
+"""Candidates that any crowd is allowed, however small."""
 
 
 class NothingFoundError(RemoteError):
@@ -26,11 +27,11 @@ class NothingFoundError(RemoteError):
 
 
 @dataclass(frozen=True)
-class Optics:
+class Optics(Discovery):
     """OPTICS with clusters extracted by the ξ method, as finely as the vote can use.
 
-    Places that people share are faint bumps among very noisy points. A larger `min_samples`, which
-    is how many points make a cluster, smooths them away. So it is only as large as it has to be for
+    Places that people share are faint bumps among very noisy points. A larger `min_samples`, the
+    number of points that make a cluster, smooths them away. So it is only as large as needed for
     the candidates to be few enough that a vote can tell them apart; a candidate too many costs
     little, because the vote throws it out or `merging` joins it to its neighbour
     (docs/decisions/0042).
@@ -39,16 +40,16 @@ class Optics:
     mean of the published points nearest to it, one step of mean shift (Fukunaga and Hostetler
     1975).
 
-    Time grows with the square of the points, and a sample beyond `most` tells as much: a cluster
-    that it misses has few of all points.
+    The running time grows with the square of the number of points. Of more than `most` points, a
+    random sample tells as much: a cluster that it misses has few of all points.
 
     Attributes:
-        xi: steepness that bounds a cluster, between 0 and 1.
-        candidates: most clusters that are published, however many points there are.
-        points_per_candidate: published points for each candidate in a smaller crowd.
-        nearest_share: share of the points whose mean a candidate is.
-        most: points that are looked at; of more, a random sample of this size.
-        seed: seed of that sample, so that everybody who has the points draws the same one.
+        xi: Steepness ξ that bounds a cluster, between 0 and 1.
+        candidates: Most clusters that are published, however many points there are.
+        points_per_candidate: Published points for each candidate in a smaller crowd.
+        nearest_share: Share of the points, those nearest to a cluster, whose mean is the candidate.
+        most: Most points that are looked at; of more, a random sample of this size.
+        seed: Seed of that sample, so that everybody who has the points draws the same one.
     """
 
     xi: float = 0.005
@@ -58,19 +59,20 @@ class Optics:
     most: int = 30_000
     seed: int = 0
 
+    @override
     def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> Discovered:
         """Cluster the union of what phones published.
 
         Args:
-            points: (points, dimensions), finite.
+            points: Published points, (points, dimensions), finite.
             geometry: Euclidean distance, or the angle between directions.
 
         Returns:
-            A centroid per cluster, on the unit sphere where the geometry is spherical.
+            A centroid for each cluster, on the unit sphere where the geometry is spherical.
 
         Raises:
-            InvalidInputError: fewer than two points.
-            NothingFoundError: no cluster of the required size.
+            InvalidInputError: There are fewer than two points.
+            NothingFoundError: No cluster has the required size.
         """
         if len(points) < 2:
             raise InvalidInputError(f"{len(points)} points: a clustering needs at least 2")
@@ -102,8 +104,9 @@ class Optics:
     def _finest(self, rows: Floats, neighbours: Neighbours) -> Labels:
         """Return the labels at the smallest `min_samples` that gives few enough candidates.
 
-        It is doubled until there are, and then looked for between the last two. Their number falls
-        with it but for chance, so that few values are tried even of many points.
+        The value is doubled until the candidates are few enough, then searched for between the last
+        two values. The number of candidates falls as it grows, except by chance, so few values are
+        tried even for many points.
         """
         allowed = self.allowed(len(rows))
         fine, coarse = LEAST - 1, min(LEAST, len(rows))
@@ -125,8 +128,8 @@ class Optics:
         from sklearn.cluster import cluster_optics_xi
 
         plot = reachability(rows, least, neighbours=neighbours)
-        # Points that coincide have reachability zero, by which the ξ method divides; the infinite
-        # and undefined ratios that come of it compare as they should.
+        # Points that coincide have reachability zero, by which the ξ method divides; the resulting
+        # infinite and undefined ratios compare as they should.
         with np.errstate(divide="ignore", invalid="ignore"):
             labels, _ = cluster_optics_xi(
                 reachability=plot.reach, predecessor=plot.before, ordering=plot.ordering,

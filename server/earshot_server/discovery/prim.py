@@ -1,4 +1,4 @@
-"""The loop of OPTICS as numba compiles it: who is visited next, and who is reached from there."""
+"""Loop of OPTICS, compiled by numba: which point is visited next, and which are reached from it."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ import numba
 import numpy as np
 
 BLOCK = 256
-"""Points whose least reachability is kept together."""
+"""Points in a block, whose least reachability is kept."""
 ABSENT, VISITED = -1, -2
-"""In place of the row that holds a point's inner products."""
+"""Markers in place of the row that holds a point's inner products."""
 
 _DECIMALS = 1e15
-"""scikit-learn rounds to as many decimals as a double is said to have."""
+"""Scale by which scikit-learn rounds: 15 decimals, as many as a double is said to have."""
 MEMORY = 256 * 2**20
-"""Bytes of inner products that are kept, of points that are visited soon."""
+"""Bytes for the inner products of points that are visited soon."""
 _LEAST_ROWS = 128
 _TINY = 1e-30
-"""More than all that underflows in float32."""
+"""Bound on all that underflows in float32."""
 _STEP = 2.0**-22
-"""Four times what a float32 is off, relative to it."""
+"""Four times the relative rounding error of a float32."""
 
 
 class Left(NamedTuple):
-    """Points that were not visited when this was made, m in ascending order.
+    """State of the points that were not visited when this was made: m of them, in ascending order.
 
     Attributes:
-        ids: of each, among all points.
-        points: float64 (m, dimensions).
-        core: core distances, rounded.
-        reach: reachability so far.
-        before: from where, -1 if from nowhere.
-        singles: float32 (m, dimensions), the points about their mean, in units of `scale`.
-        norms: float32 (m,), half of their squared lengths, less what float32 may be off.
-        bars: float32 (m,), see `bar`; infinity where visited.
-        rows: of each, where in `products` its inner products are, or `ABSENT`, or `VISITED`.
-        products: float32 (rows, m), of `singles`.
-        low, first: of each block of points, see `lowest`.
-        scale: a length.
+        ids: Index of each point among all points.
+        points: Points, float64 (m, dimensions).
+        core: Core distances, rounded.
+        reach: Reachability so far.
+        before: Point from which each was reached; -1 for none.
+        singles: Points about their mean, in units of `scale`, float32 (m, dimensions).
+        norms: Half of their squared lengths, less the most that float32 may be off, float32 (m,).
+        bars: Bars of the points (see `bar`), float32 (m,); infinity where visited.
+        rows: Row of `products` that holds each point's inner products, or `ABSENT`, or `VISITED`.
+        products: Inner products of `singles`, float32 (rows, m).
+        low, first: Least reachability of each block and the first point with it (see `lowest`).
+        scale: Length that is the unit of `singles`.
     """
 
     ids: Any
@@ -59,11 +59,11 @@ class Left(NamedTuple):
 def begun(
     ids: Any, points: Any, core: Any, reach: Any, before: Any, singles: Any, scale: float
 ) -> Left:
-    """Points none of which has its inner products yet."""
+    """Return the state of points of which none has its inner products yet."""
     many, dimensions = points.shape
     # Inner products that are added up in float32, in any order, are off by less than
-    # (dimensions + 4) 2^-24 of the mean squared length (Higham 2002, section 3.1), and so are
-    # distances of points that were rounded, by less than 4 2^-24 of it: margin is twice as much.
+    # (dimensions + 4) 2^-24 of the mean squared length (Higham 2002, section 3.1), and distances
+    # of rounded points by less than 4 2^-24 of it: the margin is twice as much.
     margin = (dimensions + 16) * 2.0**-23
     norms = 0.5 * (1 - margin) * np.square(singles.astype(np.float64)).sum(axis=1) - _TINY
     fit = max(_LEAST_ROWS, MEMORY // (4 * many))
@@ -90,15 +90,15 @@ def _begin(left):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def advance(left, ordering, at):  # type: ignore[no-untyped-def]
-    """Visit points until one comes whose inner products are not there.
+    """Visit points until one comes up whose inner products are missing.
 
     Args:
-        left: of which reach, before, bars, rows, low and first change.
-        ordering: ids as they are visited; grows from `at`.
-        at: how many were visited.
+        left: State of the points; its reach, before, bars, rows, low and first change.
+        ordering: Ids in the order of visits; grows from `at`.
+        at: Number of points visited before.
 
     Returns:
-        How many are visited now, and the point whose inner products are missing; -1 if none is.
+        Number of points visited now, and the point whose inner products are missing; -1 if none is.
     """
     while True:
         point, least = -1, np.inf
@@ -123,7 +123,11 @@ def advance(left, ordering, at):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def reached_from(left, point, product, start, end):  # type: ignore[no-untyped-def]
-    """Measure those of a block that may be nearer than their reachability; whether one is."""
+    """Measure the points of a block that may be nearer than their reachability.
+
+    Returns:
+        Whether one is.
+    """
     floor, changed = rounded(left.core[point]), False
     for other in range(start, end):
         if product[other] - left.norms[point] >= left.bars[other] and left.reach[other] > floor:
@@ -139,7 +143,7 @@ def reached_from(left, point, product, start, end):  # type: ignore[no-untyped-d
 
 @numba.njit(cache=True)
 def distance(one, other):  # type: ignore[no-untyped-def]
-    """The Euclidean distance, added up in the order of SciPy's, to the last bit."""
+    """Return the Euclidean distance, added up in SciPy's order, so equal to the last bit."""
     total = 0.0
     for place in range(len(one)):
         apart = one[place] - other[place]
@@ -149,16 +153,16 @@ def distance(one, other):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def rounded(number):  # type: ignore[no-untyped-def]
-    """To 15 decimals, as NumPy does it."""
+    """Round to 15 decimals, as NumPy does."""
     return np.rint(number * _DECIMALS) / _DECIMALS
 
 
 @numba.njit(cache=True)
 def bar(norm, reached, scale, dimensions):  # type: ignore[no-untyped-def]
-    """What an inner product, less half of the visited point's squared norm, must come to.
+    """Return the bar for an inner product less half of the visited point's squared norm.
 
-    Below it the distance is not below `reached`, however all that is in float32 was rounded, and
-    the distance itself, and its rounding to 15 decimals.
+    Below the bar, the distance is not below `reached`, however all float32 values, the distance
+    itself and its 15 decimals were rounded.
     """
     longest = (reached * (1 + (dimensions + 16) * 2.0**-52) + 2 / _DECIMALS) / scale
     exact = norm - 0.5 * longest * longest
@@ -167,9 +171,9 @@ def bar(norm, reached, scale, dimensions):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def lowest(reach, rows, start, end):  # type: ignore[no-untyped-def]
-    """The least reachability from start to end, and the first point not visited that has it.
+    """Return the least reachability from start to end, and the first unvisited point that has it.
 
-    -1 for the point where all were visited.
+    The point is -1 where all were visited.
     """
     least, first = np.inf, -1
     for point in range(start, end):

@@ -1,10 +1,10 @@
-"""The order in which OPTICS visits points, and how closely each is reached (Ankerst et al. 1999).
+"""Order in which OPTICS visits points, and how closely each is reached (Ankerst et al. 1999).
 
-The same ordering, reachability, core distances and predecessors as scikit-learn's, to the last bit
-and with the same choice among ties, in a small part of its time. Core distances are scikit-learn's
-own. What it spends its time on after them is the distances of each visited point to all others; of
-these nearly all are longer than the other point's reachability, so that nothing changes. Inner
-products in float32, of many points at once, prove that of them, and only the rest are measured.
+The ordering, reachability, core distances and predecessors are the same as scikit-learn's, to the
+last bit and with the same choice among ties, in a small part of the time. The core distances are
+scikit-learn's own. Its remaining time goes into the distances of each visited point to all others;
+nearly all of them are longer than the other point's reachability, so that nothing changes. Inner
+products in float32, of many points at once, prove this for most, and only the rest are measured.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ Indices = npt.NDArray[np.int64]
 _BATCH = 64
 """Points whose inner products are worked out at once."""
 FEW = 2048
-"""Points left from which on those that were visited are no longer sorted out."""
+"""Number of points left from which visited points are no longer sorted out."""
 
 
 @dataclass(frozen=True)
 class Reachability:
-    """A reachability plot.
+    """Reachability plot.
 
     Attributes:
-        ordering: points as they are visited, (points,).
-        core: of each point, the distance within which it has enough neighbours, (points,).
-        reach: of each point, the least of the larger of core distance and distance over points that
-            were visited before it; infinity for the first.
-        before: of each point, that from which it is reached so; -1 for the first.
+        ordering: Points in the order of visits, (points,).
+        core: Distance within which each point has enough neighbours, (points,).
+        reach: Least, over the points visited before each point, of the larger of core distance and
+            distance; infinity for the first.
+        before: Point from which each is so reached; -1 for the first.
     """
 
     ordering: Indices
@@ -51,43 +51,43 @@ class Reachability:
 
 
 class Neighbours:
-    """The nearest neighbours of points, for several plots of the same ones.
+    """Nearest neighbours of points, for several plots of the same points.
 
-    What was found of many neighbours serves for fewer.
+    A search for many neighbours also serves for fewer.
     """
 
     def __init__(self, rows: Numbers) -> None:
-        """Look for nothing yet.
+        """Keep the points; nothing is searched for yet.
 
         Args:
-            rows: float64 (points, dimensions), finite.
+            rows: Points, float64 (points, dimensions), finite.
         """
         self.rows = rows
         self._distances: Numbers = np.empty((len(rows), 0))
         self._places: Indices = np.empty((len(rows), 0), dtype=np.int64)
 
     def nearest(self, count: int) -> tuple[Numbers, Indices]:
-        """Return the distances and places of each point's nearest ones, itself among them.
+        """Return the distances and indices of each point's nearest points, itself among them.
 
         Args:
-            count: 1 to the number of points.
+            count: Number of neighbours, from 1 to the number of points.
 
         Returns:
-            float64 and int64 (points, count), the nearest first.
+            Distances float64 and indices int64, (points, count), the nearest first.
         """
         if count > self._distances.shape[1]:
             self._distances, self._places = self._search(count).kneighbors(self.rows)
         return self._distances[:, :count], self._places[:, :count]
 
     def of(self, others: Numbers, count: int) -> Indices:
-        """Return which points are nearest to each of others, int64 (others, count)."""
+        """Return which points are nearest to each of the others, int64 (others, count)."""
         found = self._search(count).kneighbors(others, return_distance=False)
         return np.asarray(found, dtype=np.int64)
 
     def _search(self, count: int) -> Any:
         from sklearn.neighbors import NearestNeighbors
 
-        # The count decides how it searches, and so the last bit of a distance, as in OPTICS there.
+        # The count decides how it searches, and so the last bit of a distance, as in its OPTICS.
         return NearestNeighbors(n_neighbors=count).fit(self.rows)
 
 
@@ -97,23 +97,23 @@ def reachability(
     weights: npt.NDArray[np.integer] | None = None,
     neighbours: Neighbours | None = None,
 ) -> Reachability:
-    """The reachability plot at an unbounded radius, by Euclidean distance.
+    """Return the reachability plot at an unbounded radius, by Euclidean distance.
 
     Args:
-        points: (points, dimensions); unit rows for an order by angles.
-        least: points within a core distance, the point itself among them.
-        weights: of each point, how many points there are at its place; 1 each if None. Points at
-            one place are visited at once and stand in the plot as one.
-        neighbours: those of the points, where several plots of them are made; None for one.
+        points: Points, (points, dimensions); unit rows for an order by angles.
+        least: Points within a core distance, the point itself among them.
+        weights: Number of points at each point's place; 1 each if None. Points at one place are
+            visited at once and stand in the plot as one.
+        neighbours: Neighbours of the points, where several plots are made of them; None for one.
 
     Raises:
-        InvalidInputError: no finite matrix, or weights that are no whole numbers above 0.
-        InvalidParametersError: `least` below 2, or above the number of points, weighted.
+        InvalidInputError: The matrix is not finite, or weights are not whole numbers above 0.
+        InvalidParametersError: `least` is below 2, or above the weighted number of points.
     """
     rows = finite_rows("points", points)
     counts = _checked(weights, len(rows))
     checks.whole("least", least, 2, len(rows) if counts is None else int(counts.sum()))
-    if importlib.util.find_spec("numba") is None:  # it comes late to new interpreters
+    if importlib.util.find_spec("numba") is None:  # it supports new interpreters late
         return _by_scikit_learn(rows, least, counts)
     return _visited(rows, _core_distances(neighbours or Neighbours(rows), least, counts))
 
@@ -128,7 +128,7 @@ def _checked(weights: npt.NDArray[np.integer] | None, points: int) -> Indices | 
 
 
 def _core_distances(neighbours: Neighbours, least: int, counts: Indices | None) -> Numbers:
-    """Rounded as scikit-learn does it, so that the same points tie."""
+    """Return core distances, rounded as scikit-learn does, so that the same points tie."""
     found, places = neighbours.nearest(min(least, len(neighbours.rows)))
     if counts is None:
         core = found[:, -1]
@@ -146,7 +146,7 @@ def _by_scikit_learn(rows: Numbers, least: int, counts: Indices | None) -> Reach
         rows[copies], min_samples=least, max_eps=np.inf, metric="minkowski", p=2,
         metric_params=None, algorithm="auto", leaf_size=30, n_jobs=None,
     )  # fmt: skip
-    # Of points at one place the first that is visited tells how closely all were reached.
+    # The first visited of the points at one place tells how closely all of them were reached.
     visited = np.sort(np.unique(copies[ordering], return_index=True)[1])
     chosen = ordering[visited]
     chosen = chosen[np.argsort(copies[chosen])]
@@ -177,7 +177,7 @@ def _visited(rows: Numbers, core: Numbers) -> Reachability:
 
 
 def _multiply(left: Left, point: int) -> None:
-    """Work out the inner products of a point, and of those that seem to be visited next."""
+    """Work out the inner products of a point, and of those likely to be visited next."""
     from earshot_server.discovery import prim
 
     present = np.flatnonzero(left.rows >= 0)

@@ -1,4 +1,4 @@
-"""The two ways in which environments are found."""
+"""The two ways of finding environments."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import enum
 
 
 class Discovery(enum.StrEnum):
-    """How environments are found."""
+    """Way of finding environments."""
 
     SECURE_SUM = "secure-sum"
-    """By secure sums over the cells of public start centroids: protects phones."""
+    """Secure sums over the cells of public start centroids; protects phones."""
     LOCAL = "local"
-    """By what phones cluster and publish on their own: protects recordings (the thesis)."""
+    """Centroids that phones cluster and publish on their own; protects recordings (the thesis)."""

@@ -1,1 +1,1 @@
-"""The front door: connections that are slow, silent or endless hold nothing but themselves."""
+"""Front door: connections that are slow, silent or endless hold nothing but themselves."""

@@ -1,9 +1,9 @@
-"""The connections of one web process: how long each may take, and how many there may be.
+"""Connections of one web process: how long each may take, and how many there may be.
 
 A connection is *waiting* while it is its client's turn: to send the rest of a request, to begin the
-next one, or to take its response. Whoever lets us wait past a deadline is cut off; whoever comes
-when there are too many takes the place of the one that has been waited for longest. Nobody who is
-being served is sent away.
+next one, or to take its response. A client that keeps us waiting past a deadline is cut off; one
+that comes when there are too many takes the place of the one that has been waited for longest. No
+client is cut off while it is being served.
 """
 
 from __future__ import annotations
@@ -15,23 +15,25 @@ from dataclasses import dataclass
 from typing import Protocol
 
 SWEEP_EVERY = 0.5
-"""Seconds between two looks at deadlines."""
+"""Seconds between two checks of deadlines."""
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a client may take, in seconds, and how much it may send.
+    """Limits on how long a client may take, in seconds, and how much it may send.
 
     Attributes:
-        fields: from a connection, or a request's first byte, to the end of its header fields.
-        body: for any body, and for any response to be taken.
-        bytes_per_second: what a longer body or response must reach beyond that, on the whole.
-        idle: between two requests.
-        rest: for the rest of a body that was refused, which is read so that the client hears why.
-        field_bytes: of a request's line and header fields together.
-        field_count: how many header fields.
-        per_address: connections of one address; None: as many as there may be at all.
-        altogether: connections at all.
+        fields: Seconds from a connection, or a request's first byte, to the end of its header
+            fields.
+        body: Seconds for any body to arrive, and for any response to be taken.
+        bytes_per_second: Average rate that a longer body or response must reach beyond that.
+        idle: Seconds between two requests.
+        rest: Seconds for the rest of a body that was refused, which is read so that the client
+            learns why.
+        field_bytes: Most bytes of a request's line and header fields together.
+        field_count: Most header fields.
+        per_address: Most connections from one address; None for no limit but `altogether`.
+        altogether: Most connections in all.
     """
 
     fields: float = 10.0
@@ -45,31 +47,31 @@ class Patience:
     altogether: int = 4000
 
     def seconds(self, size: int) -> float:
-        """For so many bytes, either way."""
+        """Return the seconds allowed for this many bytes, in either direction."""
         return self.body + size / self.bytes_per_second
 
 
 class Connection(Protocol):
-    """What is counted: one client's connection."""
+    """Connection of one client, as it is counted."""
 
     address: str
     deadline: float | None
-    """On the clock of `time.monotonic`; None while it is being served."""
+    """Time on the clock of `time.monotonic`; None while the client is being served."""
 
     def cut(self) -> None:
-        """End it at once."""
+        """End the connection at once."""
 
 
 class Connections:
-    """All connections of this process; for the thread of its event loop.
+    """All connections of this process, for the thread of its event loop.
 
     Args:
-        patience: what they may take.
+        patience: Limits on each connection, and on their number.
     """
 
     def __init__(self, patience: Patience) -> None:
         self.patience = patience
-        # In both, whoever has been waited for longest is first.
+        # In both, the one that has been waited for longest is first.
         self._waiting: dict[Connection, None] = {}
         self._waiting_at: dict[str, dict[Connection, None]] = {}
         self._present: set[Connection] = set()
@@ -79,7 +81,7 @@ class Connections:
         return len(self._present)
 
     def add(self, connection: Connection) -> None:
-        """Let a connection in, if need be in the place of another or not at all."""
+        """Let a connection in; if there are too many, in place of another, or not at all."""
         address = connection.address
         self._present.add(connection)
         self._at[address] += 1
@@ -90,13 +92,13 @@ class Connections:
             self._make_room(self._waiting, connection)
 
     def _make_room(self, waiting: dict[Connection, None], newcomer: Connection) -> None:
-        """Everybody here may be being served: then there is none."""
+        """Cut off the one waited for longest, or the newcomer if all are being served."""
         gone = next(iter(waiting), newcomer)
         self.remove(gone)
         gone.cut()
 
     def remove(self, connection: Connection) -> None:
-        """It has ended; it may be removed twice."""
+        """Remove a connection that has ended; it may be removed twice."""
         if connection not in self._present:
             return
         self.serve(connection)
@@ -106,7 +108,7 @@ class Connections:
             del self._at[connection.address]
 
     def wait(self, connection: Connection, seconds: float) -> None:
-        """It is the client's turn, for so long."""
+        """Give the client its turn, for this many seconds."""
         if connection not in self._present:
             return
         self.serve(connection)
@@ -115,7 +117,7 @@ class Connections:
         self._waiting_at.setdefault(connection.address, {})[connection] = None
 
     def serve(self, connection: Connection) -> None:
-        """It is our turn."""
+        """Take our turn."""
         connection.deadline = None
         self._waiting.pop(connection, None)
         here = self._waiting_at.get(connection.address, {})
@@ -124,7 +126,7 @@ class Connections:
             self._waiting_at.pop(connection.address, None)
 
     def sweep(self) -> None:
-        """Cut off whoever is past the deadline."""
+        """Cut off connections that are past their deadline."""
         now = time.monotonic()
         late = [each for each in self._waiting if each.deadline is not None and each.deadline < now]
         for connection in late:

@@ -1,9 +1,9 @@
-"""From the event loop, where requests arrive, to the threads, where the application answers them.
+"""Gateway from the event loop, where requests arrive, to the threads that answer them.
 
-A request goes to a thread when it is whole, so that nobody who sends slowly holds one. Of a request
-whose body has not come right behind its fields, the application first sees the fields alone: it
-answers if they are enough (a stranger is refused), or asks for the body by `BodyAwaited`, which is
-then waited for here, for as long as its size allows.
+A request goes to a thread once it is complete, so that nobody who sends slowly holds one. If the
+body did not arrive right behind the fields, the application first sees the fields alone: either it
+answers because they are enough (a stranger is refused), or it asks for the body by `BodyAwaited`,
+which is then waited for here, for as long as its size allows.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from urllib.parse import unquote_to_bytes
 from flask import Flask
 
 from earshot_protocol.api import LARGEST_SMALL_BODY
+from earshot_protocol.overriding import override
 from earshot_server.api.bodies import ARRIVAL, Arrival, BodyAwaited
 from earshot_server.api.health import LIVE, READY
 from earshot_server.front.connections import Connection, Connections
 
 _RIGHT_BEHIND = 0.05
-"""Seconds in which a body that was sent with its fields arrives."""
+"""Seconds within which a body that was sent with its fields arrives."""
 _BODIES_OF_ONE = 2
 """Long bodies that one sender may send at a time."""
 _LARGEST_BODIES = 256 * 2**20
-"""Bytes of bodies that are waited for, together."""
+"""Most bytes of all bodies that are waited for together."""
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -43,17 +44,17 @@ class _Response(NamedTuple):
     body: bytes
 
 
-class _Gone(Exception):  # noqa: N818 - it is no error
+class _Gone(Exception):  # noqa: N818 - not an error
     """The client has ended the connection."""
 
 
 class Gateway:
-    """The application as uvicorn runs it (ASGI), over one that answers in threads (WSGI).
+    """Application as uvicorn runs it (ASGI), over one that answers in threads (WSGI).
 
     Args:
-        app: answers.
-        threads: in so many threads; health in two of its own, which nothing else can hold.
-        connections: of this process.
+        app: Application that answers.
+        threads: Threads that it answers in; health has two of its own, which nothing else can hold.
+        connections: Connections of this process.
     """
 
     def __init__(self, app: Flask, threads: int, connections: Connections) -> None:
@@ -97,7 +98,7 @@ class Gateway:
         if self._held + size > _LARGEST_BODIES or self._senders[wanted.sender] >= _BODIES_OF_ONE:
             return Arrival.CROWDED
         seconds = self.connections.patience.seconds(size)
-        # The connection's own deadline is for the case that ours does not come.
+        # The connection's own deadline is only in case ours fails to come.
         self.connections.wait(connection, 2 * seconds)
         self._held += size
         self._senders[wanted.sender] += wanted.sender != ""
@@ -110,7 +111,7 @@ class Gateway:
             self.connections.serve(connection)
             self._held -= size
             self._senders[wanted.sender] -= wanted.sender != ""
-            self._senders += Counter()  # whoever sends nothing is forgotten
+            self._senders += Counter()  # this forgets senders that send nothing
         return Arrival.COMPLETE
 
     async def _run(self, scope: Message, body: _Body, arrival: Arrival | None = None) -> _Response:
@@ -125,7 +126,7 @@ class Gateway:
 
 
 class _Body:
-    """The body of one request, as far as it has arrived."""
+    """Body of one request, as far as it has arrived."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -133,7 +134,7 @@ class _Body:
         self.whole = False
 
     async def read(self, limit: int) -> None:
-        """Up to its end, or until there are more bytes than `limit`."""
+        """Read up to the end, or until there are more bytes than `limit`."""
         while not self.whole and len(self.data) <= limit:
             message = await self._receive()
             if message["type"] != "http.request":
@@ -143,19 +144,19 @@ class _Body:
 
 
 class _Unread(RawIOBase):
-    """The body of a request of which only the fields are there."""
+    """Body of a request of which only the fields have arrived."""
 
+    @override
     def readable(self) -> bool:
-        """It could be read, in time."""
         return True
 
     def readinto(self, buffer: object) -> int:
-        """Say that somebody wants it."""
+        """Signal that the application wants the body."""
         raise BodyAwaited(LARGEST_SMALL_BODY)
 
 
 def _environ(scope: Message) -> dict[str, Any]:
-    """The request as WSGI (PEP 3333) has it, without its body."""
+    """Return the request in WSGI's form (PEP 3333), without its body."""
     server, client = scope["server"] or ("", 0), scope["client"] or ("", 0)
     environ: dict[str, Any] = {
         "REQUEST_METHOD": scope["method"],
@@ -176,7 +177,7 @@ def _environ(scope: Message) -> dict[str, Any]:
         "wsgi.input_terminated": True,
     }
     for name, value in scope["headers"]:
-        if b"_" in name:  # another field's name, once it is written as WSGI has it
+        if b"_" in name:  # in WSGI's form it would pass for another field
             continue
         key = name.decode("latin-1").upper().replace("-", "_")
         key = key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"
@@ -186,7 +187,7 @@ def _environ(scope: Message) -> dict[str, Any]:
 
 
 def _call(app: Flask, environ: dict[str, Any]) -> _Response:
-    """What the application answers, whole."""
+    """Return the application's whole response."""
     said: list[tuple[int, list[tuple[bytes, bytes]]]] = []
 
     def start_response(

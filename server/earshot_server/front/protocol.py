@@ -1,6 +1,6 @@
-"""HTTP/1.1 on one connection: uvicorn's, with a deadline for whatever the client is to do.
+"""HTTP/1.1 on one connection: uvicorn's, with a deadline for everything the client is to do.
 
-Whose turn it is:
+The turns are:
 
 - the client's, from the connection or the first byte of a request to the end of its fields;
 - ours, from there on, while the gateway bounds the time for the body (`gateway`);
@@ -18,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from earshot_protocol.api import PROBLEM
+from earshot_protocol.overriding import override
 from earshot_server.api.limits import subscriber
 from earshot_server.api.problems import BAD_REQUEST, FIELDS_TOO_LARGE, VERSION, Kind, encode_problem
 from earshot_server.front.connections import Connections
@@ -26,13 +27,13 @@ _VERSIONS = ("1.0", "1.1")
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """One connection, which is cut off once it lets us wait for too long.
+    """Protocol of one connection, which is cut off once it keeps us waiting too long.
 
     Args:
-        connections: all of this process.
-        config: uvicorn's.
-        server_state: uvicorn's.
-        app_state: uvicorn's.
+        connections: All connections of this process.
+        config: Configuration of uvicorn.
+        server_state: State of uvicorn's server.
+        app_state: State of uvicorn's application.
     """
 
     def __init__(
@@ -57,20 +58,21 @@ class PatientProtocol(HttpToolsProtocol):
 
     # ------------------------------------------------------------------- the connection
 
+    @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client is there."""
         super().connection_made(transport)
         self.address = subscriber(self.client[0] if self.client else "")
         self._all.add(self)
         self._all.wait(self, self._patience.fields)
 
+    @override
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
         self._all.remove(self)
         super().connection_lost(exc)
 
+    @override
     def eof_received(self) -> bool:  # type: ignore[override]
-        """The client has said all; it still hears the response to what was whole."""
+        """Keep the connection for the response to a complete request, if there is one."""
         if self._answering:
             self.cycle.keep_alive = False
         return self._answering
@@ -79,8 +81,9 @@ class PatientProtocol(HttpToolsProtocol):
         """End the connection at once, whatever is still to be sent."""
         self.transport.abort()
 
+    @override
     def shutdown(self) -> None:
-        """The server stops: requests that are whole are answered, all others come again."""
+        """Answer complete requests as the server stops; all others will be sent again."""
         if self._answering:
             self.cycle.keep_alive = False
         elif self.transport.get_write_buffer_size():
@@ -90,7 +93,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     @property
     def _answering(self) -> bool:
-        """Whether a request that is whole waits for its response."""
+        """Whether a complete request waits for its response."""
         latest = self.cycle
         return bool(self.pipeline) or (
             latest is not None and not latest.more_body and not latest.response_complete
@@ -98,38 +101,41 @@ class PatientProtocol(HttpToolsProtocol):
 
     # -------------------------------------------------------------------------- requests
 
+    @override
     def data_received(self, data: bytes) -> None:
-        """Some bytes of requests."""
+        """Count the bytes that are not of a body, and refuse too many of them."""
         self._arriving = len(data)
         super().data_received(data)
         self._beside += len(data)
         if self._whole or self.transport.is_closing():
             return
-        # Fields; and of a body in chunks what is beside it: their sizes, and trailer fields.
+        # These are fields; in a body in chunks, also the chunks' sizes and trailer fields.
         if self._beside > self._patience.field_bytes:
             if self._in_fields or not self.cycle.response_started:
                 self._refuse(FIELDS_TOO_LARGE)
             else:
                 self.cut()
 
+    @override
     def on_message_begin(self) -> None:
-        """The first byte of a request."""
         super().on_message_begin()
         self.scope["earshot.connection"] = self  # type: ignore[typeddict-unknown-key]
         self._whole, self._in_fields, self._beside = False, True, 0
         if self.cycle is None or self.cycle.response_complete:
             self._all.wait(self, self._patience.fields)
 
+    @override
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One field; one behind a body in chunks says nothing here (RFC 9110, 6.5.1)."""
+        """Take one field; trailers behind a body in chunks are ignored (RFC 9110, 6.5.1)."""
         if not self._in_fields:
             return
         super().on_header(name, value)
         if len(self.headers) > self._patience.field_count:
             self._stop(FIELDS_TOO_LARGE)
 
+    @override
     def on_headers_complete(self) -> None:
-        """The last of a request's fields."""
+        """Check a request's fields once they are complete."""
         self._in_fields = False
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
         if size > self._patience.field_bytes:
@@ -147,29 +153,30 @@ class PatientProtocol(HttpToolsProtocol):
         self._all.serve(self)
         super().on_headers_complete()
 
+    @override
     def on_body(self, body: bytes) -> None:
-        """Some bytes of a body."""
         self._beside = -self._arriving  # to count from the bytes that come after these
         super().on_body(body)
 
+    @override
     def on_message_complete(self) -> None:
-        """The last byte of a request."""
         self._whole = True
         super().on_message_complete()
-        if self.cycle.response_complete:  # to a body that nobody read
+        if self.cycle.response_complete:  # this ends a body that nobody read
             self._their_turn()
 
     def _stop(self, kind: Kind) -> NoReturn:
-        """Refuse from within the parser, which asks for `send_400_response` then."""
+        """Refuse from within the parser, which then calls `send_400_response`."""
         self._refusal = kind
         raise ValueError(kind.title)
 
+    @override
     def send_400_response(self, msg: str) -> None:
-        """What was sent is not HTTP as it is spoken here."""
         self._refuse(self._refusal)
 
+    @override
     def _unsupported_upgrade_warning(self) -> None:
-        """Whoever offers another protocol is answered in this one."""
+        """Say nothing: a client that offers another protocol is answered in this one."""
 
     def _refuse(self, kind: Kind) -> None:
         body = encode_problem(kind, _DETAILS[kind])
@@ -183,20 +190,23 @@ class PatientProtocol(HttpToolsProtocol):
 
     # ------------------------------------------------------------------------- responses
 
+    @override
     def on_response_complete(self) -> None:
-        """The last byte of a response is written, though not yet taken."""
+        """Give the client its turn: the response is written, though not yet taken."""
         next_one = bool(self.pipeline)
         super().on_response_complete()
         if not next_one:
             self._their_turn()
 
+    @override
     def pause_writing(self) -> None:
-        """The client takes what we send more slowly than we send it."""
+        """Give the client its turn: it takes what we send more slowly than we send it."""
         super().pause_writing()
         self._their_turn()
 
+    @override
     def resume_writing(self) -> None:
-        """It has taken most of it."""
+        """Go on once the client has taken most of what was sent."""
         super().resume_writing()
         if self.cycle is not None and not self.cycle.response_complete:
             self._all.serve(self)
@@ -204,7 +214,7 @@ class PatientProtocol(HttpToolsProtocol):
             self._their_turn()
 
     def _their_turn(self) -> None:
-        """Wait for whatever the client is to do next."""
+        """Wait for the client to do what comes next."""
         if self.flow.write_paused or self.transport.is_closing():
             seconds = self._patience.seconds(self.transport.get_write_buffer_size())
         elif self._in_fields:
@@ -217,7 +227,7 @@ class PatientProtocol(HttpToolsProtocol):
 
 
 _DETAILS = {
-    BAD_REQUEST: "this is not HTTP/1.1 with one Host and no coding but chunked",
+    BAD_REQUEST: "not an HTTP/1.1 request with one Host field and no transfer coding but chunked",
     FIELDS_TOO_LARGE: "there are more fields, or longer ones, than any request needs",
-    VERSION: "HTTP/1.1 is spoken here",
+    VERSION: "use HTTP/1.1",
 }

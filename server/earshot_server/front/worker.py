@@ -1,4 +1,4 @@
-"""A worker of gunicorn's that runs uvicorn's event loop over a `Gateway`."""
+"""Worker of gunicorn that runs uvicorn's event loop over a `Gateway`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from earshot_server.front.gateway import Gateway
 from earshot_server.front.protocol import PatientProtocol
 
 _LOOK_EVERY = 1.0
-"""Seconds between two looks at whether the arbiter is there."""
+"""Seconds between two checks that the arbiter is there."""
 
 
 class Worker(UvicornWorker):  # type: ignore[misc]  # it has no types
-    """One web process: connections in its main thread, requests in the gateway's."""
+    """Web process: connections in its main thread, requests in the gateway's threads."""
 
-    CONFIG_KWARGS: dict[str, Any] = {  # noqa: RUF012 - as its base has it
+    CONFIG_KWARGS: dict[str, Any] = {  # noqa: RUF012 - as in its base
         "loop": "asyncio",
         "ws": "none",
         "lifespan": "off",
@@ -37,7 +37,7 @@ class Worker(UvicornWorker):  # type: ignore[misc]  # it has no types
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.config.timeout_graceful_shutdown = self.cfg.graceful_timeout
-        # What strangers send is not worth a line; everything else goes where all lines go.
+        # Bad requests of strangers are not worth a line; everything else goes where all lines go.
         logger = logging.getLogger("uvicorn.error")
         logger.propagate = True
         logger.setLevel(logging.ERROR)

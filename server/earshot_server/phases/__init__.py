@@ -1,1 +1,1 @@
-"""What the server does in a phase: the state machine, and a file for each kind of phase."""
+"""Server's part in a phase: the state machine, and a module for each kind of phase."""

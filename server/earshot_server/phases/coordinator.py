@@ -1,10 +1,10 @@
-"""The state machine of a phase, over a store; no I/O of its own, no clock.
+"""State machine of a phase over a store, without I/O or a clock of its own.
 
     step ─▸ step ─▸ … ─▸ published
       └──────┴──────┴──▸ failed
 
-The steps are those of the phase's plan; what a kind of phase makes of the answers, and asks next,
-is its snapshot's business (`phases/learning.py`, `phases/statistics.py`).
+The steps are those of the phase's plan; the snapshot of each kind of phase decides what becomes of
+the answers and what is asked next (`phases/learning.py`, `phases/statistics.py`).
 
 `task_for` says what a phone is to do, `accept` takes its answer and changes nothing if it raises,
 `advance` closes a step once all have answered or its time is over. A coordinator holds nothing
@@ -55,14 +55,14 @@ _log = logging.getLogger(__name__)
 
 
 class Coordinator:
-    """One phase.
+    """Coordinator of one phase.
 
     Args:
-        store: keeps the phase.
-        discovery: finds global centroids; None for whoever closes no step.
-        phase: which one.
-        summation: how ballots are added up; replaced in simulations only.
-        random: draws the secure sums' graphs.
+        store: Store that keeps the phase.
+        discovery: Method that finds global centroids; None in a process that closes no step.
+        phase: Identifier of the phase.
+        summation: Protocol that adds ballots up; replaced in simulations only.
+        random: Source of bytes for the secure sums' graphs.
     """
 
     def __init__(
@@ -96,12 +96,13 @@ class Coordinator:
     ) -> Self:
         """Start a phase for phones 0 … n − 1, at the time `now` on `advance`'s clock.
 
-        Its identifier `phase` is drawn at random by default, `choices` are those of its labels; the
-        rest is as the class has it.
+        The identifier `phase` is drawn at random by default, and `choices` are those of its labels;
+        the other arguments are those of the class.
 
         Raises:
-            InvalidParametersError: says which parameter is wrong and what would be accepted.
-            InvalidInputError: the phase exists.
+            InvalidParametersError: A parameter is wrong; the error says which and what would be
+                accepted.
+            InvalidInputError: The phase exists.
         """
         parameters.check_feasible()
         parameters.agreed_hierarchy(choices)
@@ -127,24 +128,24 @@ class Coordinator:
 
     @property
     def step(self) -> str:
-        """Where the phase stands: the name of a step of its plan, `PUBLISHED` or `FAILED`."""
+        """Name of the present step of the phase's plan, or `PUBLISHED` or `FAILED`."""
         return self._store.present_step(self._phase).name
 
     @property
     def state(self) -> Snapshot:
-        """Everything that is known so far; for reading."""
+        """Snapshot with everything known so far; for reading."""
         return self._read().state
 
     def missing(self) -> set[int]:
-        """The phones whose answer to the present step is still awaited."""
+        """Return the phones whose answer to the present step is still awaited."""
         phones = range(self.state.parameters.phones)
         return {phone for phone in phones if not isinstance(self.task_for(phone), Wait | Ending)}
 
     def result(self) -> Outcome:
-        """What is published at the end.
+        """Return what is published at the end.
 
         Raises:
-            WrongStateError: the phase has no result, or not yet.
+            WrongStateError: The phase has no result, or not yet.
         """
         step = self._store.present_step(self._phase)
         ending = decode_task(step.common) if step.over else None
@@ -165,10 +166,10 @@ class Coordinator:
     # ------------------------------------------------------------------------------- tasks
 
     def task_for(self, phone: int) -> Task:
-        """What the phone is to do now.
+        """Return what the phone is to do now.
 
         Raises:
-            UnexpectedMessageError: the phone is not enrolled in this phase.
+                UnexpectedMessageError: The phone is not enrolled in this phase.
         """
         assignment = self._store.assignment(self._phase, phone)
         step = assignment.step
@@ -184,18 +185,18 @@ class Coordinator:
     def accept(self, phone: int, answer: Answer) -> None:
         """Take one phone's answer and keep it; it is durable when this returns.
 
-        The same answer once more changes nothing and is no mistake: its acknowledgement may have
+        Repeating the same answer changes nothing and is not an error: its acknowledgement may have
         been lost.
 
         Args:
-            phone: who sent it, as authenticated by the caller.
-            answer: its answer.
+            phone: Number of the phone that sent it, as authenticated by the caller.
+            answer: Answer of the phone.
 
         Raises:
-            UnexpectedMessageError: late, early, of another phase or sum, in another's name, or
-                from a phone that is not enrolled, or is out of the sum.
-            RepeatedMessageError: the phone has given another answer to this step.
-            MalformedMessageError: fields that contradict the task.
+            UnexpectedMessageError: The answer is late, early, for another phase or sum, in the name
+                of another phone, or from a phone that is not enrolled or is out of the sum.
+            RepeatedMessageError: The phone has given another answer to this step.
+            MalformedMessageError: Fields contradict the task.
         """
         assignment = self._store.assignment(self._phase, phone)
         step = assignment.step
@@ -213,7 +214,7 @@ class Coordinator:
     # ------------------------------------------------------------------------------- steps
 
     def due(self, now: float) -> bool:
-        """Whether `advance` would close the present step."""
+        """Return whether `advance` would close the present step."""
         return self._is_due(self._store.present_step(self._phase), now)
 
     def _is_due(self, step: PresentStep, now: float) -> bool:
@@ -228,22 +229,22 @@ class Coordinator:
         `FAILED`, with the reason in `state.failure`.
 
         Args:
-            now: seconds, on the clock that the phase was started with.
-            clock: that clock, read when the next step opens: what closing took is not taken from
-                the phones' time. By default it takes none.
+            now: Present time in seconds, on the clock that the phase was started with.
+            clock: That clock, read when the next step opens, so that closing takes nothing from the
+                phones' time. By default, closing is taken to need no time.
 
         Returns:
             Whether the phase moved on.
 
         Raises:
-            WrongStateError: another process has closed the step in the meantime.
+            WrongStateError: Another process has closed the step in the meantime.
         """
         step = self._store.present_step(self._phase)
         if not self._is_due(step, now):
             return False
         self._store.close(self._phase, step.number)
         present = self._take_over()
-        # What the store cannot read now is no fault of the phase, and read again in another try.
+        # If the store cannot read now, the phase is not at fault: another try reads again.
         received: Mapping[int, Answer] = {}
         inputs = 0
         if present.sum is None:
@@ -262,10 +263,10 @@ class Coordinator:
         """Take the phase over from another process; end it at once if its sum cannot go on.
 
         Returns:
-            Whether it ended: a former version of the protocol began its sum.
+            Whether it ended, because a former version of the protocol began its sum.
 
-        Raises:
-            WrongStateError: another process has closed the step in the meantime.
+            Raises:
+                WrongStateError: Another process has closed the step in the meantime.
         """
         running = self._read().sum
         try:
@@ -276,12 +277,12 @@ class Coordinator:
         return False
 
     def _take_over(self) -> Present:
-        """The phase, to be changed: if the change is not kept, it has to be read again."""
+        """Return the phase, to be changed: if the change is not kept, it has to be read again."""
         present, self._present = self._read(), None
         return present
 
     def _answers(self) -> Iterator[tuple[int, Answer]]:
-        """The answers to the present step, one by one."""
+        """Yield the answers to the present step, one by one."""
         for phone, answer in self._store.answers(self._phase):
             try:
                 yield phone, decode_answer(answer)
@@ -289,7 +290,7 @@ class Coordinator:
                 _log.warning("an answer of phone %d is left out: %s", phone, error)
 
     def _go_on(self, present: Present, now: float) -> None:
-        """Open the next step; what is known is the store's alone while phones answer."""
+        """Open the next step; only the store holds the snapshot while phones answer."""
         present.number += 1
         present.state.deadline = now + present.state.parameters.step_seconds
         self._store.replace(self._phase, *written(present))
@@ -297,21 +298,21 @@ class Coordinator:
     def _close(
         self, present: Present, received: Mapping[int, Answer], inputs: int
     ) -> Aggregator | None:
-        """Let the answers go into the phase, move it on, and return the sum then under way.
+        """Take the answers into the phase, move it on, and return the sum then under way.
 
         Args:
-            present: the phase; its sum, if there is one, has taken its answers.
-            received: the answers to a local release.
-            inputs: how many answers the sum took.
+            present: The phase; its sum, if there is one, has taken its answers.
+            received: Answers to a local release.
+            inputs: Number of answers that the sum took.
         """
         state, running = present.state, present.sum
         plan = state.parameters.plan()
         step = plan.step(state.step)
         if step is None:
-            raise WrongStateError(f"the phase is at '{state.step}', which is no step of its plan")
+            raise WrongStateError(f"the phase is at '{state.step}', not a step of its plan")
         if running is None:
             if self._discovery is None:
-                raise WrongStateError("without a discovery, no step is closed")
+                raise WrongStateError("no step can be closed without a discovery")
             least = state.parameters.least_survivors
             if len(received) < least:
                 raise TooManyDropoutsError(
@@ -335,7 +336,7 @@ class Coordinator:
         return self._sum_of(state, following)
 
     def _sum_of(self, state: Snapshot, step: Step) -> Aggregator | None:
-        """The sum that begins with a step; None where the step is a local release."""
+        """Return the sum that begins with a step; None where the step is a local release."""
         part = state.parameters.plan().part(step.part)
         if not isinstance(part, SecureSum):
             return None
@@ -346,13 +347,13 @@ class Coordinator:
 
 
 def _added_up(running: Aggregator, received: Iterable[tuple[int, Answer]]) -> int:
-    """Let a sum take answers; how many it took."""
+    """Let a sum take answers, and return how many it took."""
     taken = 0
     for phone, answer in received:
         try:
             running.accept(phone, answer)
         except RemoteError as error:
-            # Each fits its own task; together two may not, as with a key that is not unique.
+            # Each fits its own task, but two together may not, as with a key that is not unique.
             _log.warning("an answer is left out: %s", error)
         else:
             taken += 1

@@ -1,4 +1,4 @@
-"""The server's part in a discovery phase: cells move to where sound is, and get names."""
+"""Server's part in a discovery phase: cells move to where sound is, and get names."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.overriding import override
 from earshot_protocol.phases.discovery import (
     LABELS,
     Discovered,
@@ -30,15 +31,15 @@ from earshot_server.phases.snapshot import Snapshot, Totals
 
 
 class DiscoveryPhase(Snapshot, kw_only=True):
-    """A discovery phase at the start of a step.
+    """Discovery phase at the start of a step.
 
     Attributes:
-        parameters: of the phase.
-        centroids: of the cells, after the last sum of them; None before the first.
-        moved: of which of them the last sum stood clear of the noise.
-        label_votes: per cell and label, in votes.
-        labels: of each cell, the most frequent; what is clear of the noise, p-values say.
-        name_p_values: of the cells' labels.
+        parameters: Parameters of the phase.
+        centroids: Centroids of the cells after the last sum of them; None before the first.
+        moved: Whether the last sum of each cell stood clear of the noise.
+        label_votes: Votes per cell and label.
+        labels: Most frequent label of each cell; p-values say which are clear of the noise.
+        name_p_values: P-values of the cells' labels.
     """
 
     parameters: DiscoveryParameters
@@ -48,9 +49,10 @@ class DiscoveryPhase(Snapshot, kw_only=True):
     labels: tuple[int, ...] = ()
     name_p_values: tuple[float, ...] = ()
 
+    @override
     @staticmethod
     def expected(parameters: DiscoveryParameters, part: str) -> Expected:
-        """See `Snapshot.expected`: all that a phone heard, or named, is one vote."""
+        """Return the inputs expected: all that a phone heard, or named, is one vote."""
         cells, labels = parameters.most_cells, len(parameters.labels)
         shape = cells, parameters.dimensions
         if part == LABELS:
@@ -80,13 +82,15 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             remedy="--epsilon",
         )
 
+    @override
     def shape(self, part: str) -> tuple[int, ...]:
-        """See `Snapshot.shape`: a row for each cell that there may be."""
+        """Return the shape of an input: a row for each cell that there may be."""
         names = len(self.parameters.labels)
         return self.parameters.most_cells, names if part == LABELS else self.parameters.dimensions
 
+    @override
     def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
-        """See `Snapshot.sum_task`: the first task of the phase has all that is agreed on."""
+        """Return the task; the first one of the phase has all that is agreed on."""
         parts = [each.name for each in self.parameters.plan().parts]
         first = part == parts[0]
         kind: Callable[..., SumPartTask] = LabelCells
@@ -100,12 +104,13 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             advertise=advertise,
         )
 
+    @override
     def take_total(self, part: str, total: Totals) -> None:
-        """Cells follow what phones heard in them; then they get names, and make environments."""
+        """Move cells to what phones heard in them, then name them."""
         noise, last = self.noise(part), self.cells()
         total, unit = total[: len(last)], unit_steps(total.size)
         if part != LABELS:
-            # Further cells are of use if another sum tells them apart.
+            # Further cells are useful only if another sum tells them apart.
             more = part != cells(self.parameters.sums)
             most = self.parameters.most_cells if more else 0
             moved, clear = moved_cells(total, noise.deviation, last, most)
@@ -116,13 +121,13 @@ class DiscoveryPhase(Snapshot, kw_only=True):
         self.labels = tuple(ballots.winning_labels(total).tolist())
 
     def cells(self) -> npt.NDArray[np.float32]:
-        """Centroids of the cells as far as they are known, float32 (cells, dimensions)."""
+        """Return the centroids of the cells as known so far, float32 (cells, dimensions)."""
         if self.centroids is None:
             return self.parameters.start.centroids()
         return self.centroids.array()
 
+    @override
     def published(self) -> Discovered:
-        """See `Snapshot.published`."""
         return Discovered(
             phase=self.phase,
             geometry=Geometry.SPHERICAL,

@@ -1,4 +1,4 @@
-"""How a phase ends when nothing can be made of it any more."""
+"""Ending of a phase of which nothing more can be made."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from earshot_server.store.interface import PhaseStore, PresentStep
 
 
 def end_unread(store: PhaseStore, phase: bytes, reason: str) -> bool:
-    """End a phase as failed without reading what is known of it, which may be what is wrong.
+    """End a phase as failed without reading its snapshot, which may be what is wrong.
 
     Args:
-        store: keeps the phase.
-        phase: which one.
-        reason: what phones are told.
+        store: Store that keeps the phase.
+        phase: Identifier of the phase.
+        reason: Reason that phones are told.
 
     Returns:
         Whether the phase was still under way.
 
     Raises:
-        WrongStateError: another process has closed the step in the meantime.
+        WrongStateError: Another process has closed the step in the meantime.
     """
     step = store.present_step(phase)
     if step.over:

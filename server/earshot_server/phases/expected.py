@@ -1,4 +1,4 @@
-"""What phones are expected to put into a secure sum, as each kind of phase foretells it."""
+"""Expected inputs of phones to a secure sum, as each kind of phase foretells them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.significance import LEVEL
 
 Fewest = Callable[[NoiseLaw], int]
-"""From the noise on an entry of a sum to the least entry that says something."""
+"""Function from the noise on an entry of a sum to the least entry that is informative."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """The inputs of a sum, before anybody has heard anything.
+    """Inputs of a sum, as expected before anybody has heard anything.
 
     Attributes:
-        shape: of an input; what is only found later is taken to be as much as is kept at most.
-        places: among how many environments, cells or labels phones share their votes.
-        place: what these are called.
-        votes: that one phone has.
-        most: of these, for one place.
-        unit: entry of the sum that one vote makes.
-        needed: the least entry that is not taken for noise.
-        honest: what is said of the votes of honest phones, before their number.
-        provided: under which condition these are as many as is said.
-        enough: what is said of as many votes as are needed, after their number.
-        can: what is said of places with so many, after "can".
-        remedy: the option that thins the noise.
+        shape: Shape of an input; where it is found only later, the largest that may be kept.
+        places: Number of environments, cells or labels among which phones share their votes.
+        place: Word for one of these places.
+        votes: Votes that one phone has.
+        most: Most votes of one phone for one place.
+        unit: Entry of the sum that one vote makes.
+        needed: Function that gives the least entry that is not taken for noise.
+        honest: Words for the votes of honest phones, before their number.
+        provided: Condition under which there are as many of these as is said.
+        enough: What as many votes as are needed do, in words after their number.
+        can: What places with enough votes can do, in words after "can".
+        remedy: Option that reduces the noise.
     """
 
     shape: tuple[int, ...]
@@ -46,29 +46,31 @@ class Expected:
 
 
 def counts(looked_at: int) -> Fewest:
-    """What a count needs so that noise alone seldom reaches it.
+    """Return the function that gives what a count needs so that noise alone seldom reaches it.
 
     Args:
-        looked_at: how many counts there are: `significance.LEVEL` is for all of them together.
+        looked_at: Number of counts; `significance.LEVEL` is for all of them together.
     """
     return lambda noise: least_clear((noise,), looked_at)
 
 
 def names(looked_at: int) -> Fewest:
-    """What the votes for a name need: to be clear of a runner-up as well, whose noise is another.
+    """Return the function that gives what the votes for a name need.
+
+    They must also be clear of a runner-up, which has noise of its own.
 
     Args:
-        looked_at: how many numbers of votes there are.
+        looked_at: Number of vote counts.
     """
     return lambda noise: least_clear((noise, noise.of_difference), looked_at)
 
 
 def least_clear(laws: Sequence[NoiseLaw], looked_at: int) -> int:
-    """The least sum that all of these noises reach with a chance of `LEVEL` at most.
+    """Return the least sum that each of these noises reaches with a chance of at most `LEVEL`.
 
     Args:
-        laws: of the noise on it, and of what else it has to be clear of.
-        looked_at: among how many sums it is found.
+        laws: Laws of the noise on the sum, and of all else that it has to be clear of.
+        looked_at: Number of sums among which it is found.
     """
 
     def clear(value: int) -> bool:

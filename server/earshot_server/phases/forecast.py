@@ -1,7 +1,7 @@
-"""What a phase will cost and can find, before it is started: from its parameters alone.
+"""Forecast of what a phase will cost and can find, from its parameters alone.
 
 An operator who asks for what default phones refuse, or for votes that drown in their noise, learns
-it here and not after days of gathering. Nothing of it needs a server or a phone.
+it here and not after days of gathering. None of this needs a server or a phone.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ PER_RECORDING = (
     "phone: only phones take part whose policy says so (`Policy.per_recording()` in an app, "
     "`earshot phone --per-recording`)"
 )
-"""What an operator is told of a phase that clusters on each phone."""
+"""Text that an operator is told of a phase that clusters on each phone."""
 
 
 class Outlook(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the votes for environments can stand clear of their noise.
+    """Outlook of the votes for environments: whether they can stand clear of their noise.
 
     Attributes:
-        environments: among which the votes are shared: for a vote as many as are kept at most, for
-            a histogram all labels, for a sum over cells all cells.
-        expected: votes for each of them, if the honest phones that stay cast all of theirs and
-            these fall on all environments alike.
-        needed: the fewest votes that are not taken for noise (`Expected.needed`).
-        clear: among how many environments at most the votes may fall so that each stands clear.
+        environments: Places among which the votes are shared: for a vote the most environments that
+            are kept, for a histogram all labels, for a sum over cells all cells.
+        expected: Votes for each place, if the honest phones that stay cast all of theirs and these
+            fall on all places alike.
+        needed: Fewest votes that are not taken for noise (`Expected.needed`).
+        clear: Most places among which the votes may fall so that each stands clear.
     """
 
     environments: int
@@ -67,18 +67,18 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SumForecast(msgspec.Struct, frozen=True, kw_only=True):
-    """One secure sum.
+    """Forecast of one secure sum.
 
     Attributes:
-        part: of the plan.
-        neighbours: k.
-        threshold: t.
-        entries: numbers in an input; a vote on what is only found later is taken to have as many
-            candidates as are kept.
-        deviation: standard deviation of the noise on one of them, in votes, if all phones stay.
-        radius: what that noise does not exceed in 95 of 100 cases, in votes.
-        bytes_up: that one phone sends.
-        outlook: None for a kind of phase of which nothing is known here.
+        part: Name of the part of the plan.
+        neighbours: Neighbours k of each phone.
+        threshold: Threshold t of shares.
+        entries: Numbers in an input; a vote on candidates that are found only later is taken to
+            have as many of them as are kept.
+        deviation: Standard deviation of the noise on an entry, in votes, if all phones stay.
+        radius: Bound that this noise does not exceed in 95 of 100 cases, in votes.
+        bytes_up: Bytes that one phone sends.
+        outlook: Outlook of the votes; None for a kind of phase of which nothing is known here.
     """
 
     part: str
@@ -92,28 +92,28 @@ class SumForecast(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why a default phone refuses: the rule, and the value with what would be accepted."""
+    """Refusal by a default phone: the rule, and the value with what would be accepted."""
 
     rule: str
     reason: str
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
-    """What a phase will cost and can find.
+    """Forecast of what a phase will cost and can find.
 
     Attributes:
-        phones: n, that are wanted.
-        honest_survivors: those that are counted on to stay, and whose votes are honest.
-        privacy: what each phone spends, per step and unit.
-        total: all of that together, per unit.
-        together: the same, and what a replaced phone pays beside.
-        sums: the secure sums.
-        bytes_up: that one phone sends in all answers, without HTTP.
-        steps: in which phones answer.
-        earliest_seconds: after which it ends at the earliest: all phones join at once, none
+        phones: Phones n that are wanted.
+        honest_survivors: Phones that are counted on to stay, and whose votes are honest.
+        privacy: Privacy that each phone spends, per step and unit.
+        total: Cost of all steps together, per unit of ledgers.
+        together: Cost of all steps together, per unit, including what a replaced phone pays.
+        sums: Forecasts of the secure sums.
+        bytes_up: Bytes that one phone sends in all answers, without HTTP.
+        steps: Number of steps in which phones answer.
+        earliest_seconds: Seconds after which it ends at the earliest: all phones join at once, none
             vanishes, and each comes as often as it is told to.
-        latest_seconds: after which it ends at the latest.
-        refusals: what a phone with the default policy refuses; empty: it accepts the phase.
+        latest_seconds: Seconds after which it ends at the latest.
+        refusals: Refusals of a phone with the default policy; empty if it accepts the phase.
     """
 
     phones: int
@@ -130,11 +130,11 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def forecast(asked: StartPhase) -> Forecast:
-    """What the phase will cost and can find.
+    """Return what the phase will cost and can find.
 
     Raises:
-        InvalidParametersError: no such phase can run; says which value is wrong and what would be
-            accepted.
+        InvalidParametersError: No such phase can run; the error says which value is wrong and what
+            would be accepted.
     """
     check_possible(asked)
     parameters = asked.parameters
@@ -162,10 +162,10 @@ def forecast(asked: StartPhase) -> Forecast:
 
 
 def check_possible(asked: StartPhase) -> None:
-    """Refuse what no phone could take part in, whatever its policy.
+    """Refuse a phase that no phone could take part in, whatever its policy.
 
     Raises:
-        InvalidParametersError: says which value is wrong and what would be accepted.
+        InvalidParametersError: A value is wrong; the error says which and what would be accepted.
     """
     asked.check_name()
     for parameters in _crowds(asked):
@@ -173,15 +173,15 @@ def check_possible(asked: StartPhase) -> None:
     dimensions = getattr(asked.parameters, "dimensions", 0)
     if dimensions > DIMENSIONS:
         raise InvalidParametersError(
-            f"dimensions={dimensions}: at most {DIMENSIONS}, which the embeddings of every encoder "
-            "have"
+            f"dimensions={dimensions}: must be at most {DIMENSIONS}, as in the embeddings of every "
+            "encoder"
         )
 
 
 def refusals(asked: StartPhase) -> tuple[Refusal, ...]:
-    """Everything for which a default phone refuses the phase, each rule once.
+    """Return all reasons why a default phone refuses the phase, each rule once.
 
-    It is asked of the phones that are wanted, and of the fewest with which the phase begins.
+    They are sought for the phones that are wanted, and for the fewest with which the phase begins.
     """
     found: dict[str, Refusal] = {}
     for parameters in _crowds(asked):
@@ -196,18 +196,18 @@ def refusals(asked: StartPhase) -> tuple[Refusal, ...]:
 
 
 def _is_local(parameters: Parameters) -> bool:
-    """Whether phones release what each of them makes private itself."""
+    """Return whether phones release what each of them makes private by itself."""
     return any(isinstance(part, LocalRelease) for part in parameters.plan().parts)
 
 
 def _crowds(asked: StartPhase) -> tuple[Parameters, ...]:
-    """The parameters with the phones that are wanted, and with the fewest that are enough."""
+    """Return the parameters with the phones wanted, and with the fewest that are enough."""
     least = msgspec.structs.replace(asked.parameters, phones=asked.least())
     return (asked.parameters,) if least == asked.parameters else (asked.parameters, least)
 
 
 def expected(parameters: Parameters, part: str) -> Expected | None:
-    """What phones will put into a sum of this phase, as its kind foretells it."""
+    """Return the inputs expected in a sum of this phase, as its kind foretells them."""
     return KINDS[type(parameters)].expected(parameters, part)
 
 
@@ -241,7 +241,7 @@ def _outlook(parameters: Parameters, inputs: Expected, noise: NoiseLaw) -> Outlo
 
 
 def sum_bytes(chosen: SumParameters) -> int:
-    """What one phone sends in the four rounds of a sum if as many vanish as may."""
+    """Return the bytes one phone sends in the four rounds of a sum, if as many vanish as may."""
     sender, degree = chosen.phones - 1, chosen.degree
     vector = bytes(math.ceil(chosen.length * chosen.modulus_bits / 8))
     key = bytes(32)
@@ -266,6 +266,6 @@ def sum_bytes(chosen: SumParameters) -> int:
 
 
 def release_bytes(parameters: Parameters) -> int:
-    """What one phone publishes; 0 where nothing is known of it here."""
+    """Return the bytes that one phone publishes; 0 where nothing is known of it here."""
     answer = KINDS[type(parameters)].expected_answer(parameters)
     return 0 if answer is None else len(encode(answer))

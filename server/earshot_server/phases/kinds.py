@@ -1,4 +1,4 @@
-"""All kinds of phase: the server's list."""
+"""The server's list of all kinds of phase."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS: dict[type[Parameters], type[Snapshot]] = {
     LabellingParameters: LabellingPhase,
     StatisticsParameters: StatisticsPhase,
 }
-"""Parameters → what the server knows of such a phase, and does in it."""
+"""Type of parameters → type of snapshot: what the server knows of such a phase, and does in it."""
 
 
 class _Header(msgspec.Struct):
@@ -31,19 +31,19 @@ class _Header(msgspec.Struct):
 
 
 _PAIR = b"\x92"
-"""How MessagePack begins two objects: a snapshot, and the sum that is under way."""
+"""First byte of two objects in MessagePack: a snapshot, and the sum under way."""
 
 
 def encode_snapshot(state: Snapshot, running: Aggregator | None) -> Saved:
-    """What is known of a phase, with its sum; a large sum is written once, to where it stays."""
+    """Encode a snapshot with its sum; a large sum is written once, to where it stays."""
     encoded = msgspec.msgpack.encode(state)
     return running.save(_PAIR + encoded) if running else encoded
 
 
 def decode_snapshot(saved: Saved) -> tuple[Snapshot, Saved]:
-    """A snapshot that was encoded, of whatever kind of phase, and its sum; empty if there is none.
+    """Decode a snapshot, of any kind of phase, and its sum; empty if there is none.
 
-    A former version had the sum inside.
+    A former version had the sum inside the snapshot.
     """
     state: Saved = saved
     running: Saved = b""

@@ -1,4 +1,4 @@
-"""The server's part in a labelling phase: what is proposed, and what enough phones agree with."""
+"""Server's part in a labelling phase: proposing labels, and counting the phones that agree."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.overriding import override
 from earshot_protocol.phases.labelling import (
     CHECK,
     VOTES,
@@ -27,13 +28,13 @@ from earshot_server.phases.snapshot import Snapshot, Totals
 
 
 class LabellingPhase(Snapshot, kw_only=True):
-    """A labelling phase at the start of a step.
+    """Labelling phase at the start of a step.
 
     Attributes:
-        parameters: of the phase.
-        label_votes: per sample and label, the noisy sum of votes.
-        agreement: per sample, the noisy number that agreed with the label that has the most.
-        name_p_values: per sample, of that label.
+        parameters: Parameters of the phase.
+        label_votes: Noisy sums of votes, per sample and label.
+        agreement: Noisy number of phones that agree with the leading label, per sample.
+        name_p_values: P-value of the leading label, per sample.
     """
 
     parameters: LabellingParameters
@@ -41,9 +42,10 @@ class LabellingPhase(Snapshot, kw_only=True):
     agreement: tuple[int, ...] = ()
     name_p_values: tuple[float, ...] = ()
 
+    @override
     @staticmethod
     def expected(parameters: LabellingParameters, part: str) -> Expected:
-        """See `Snapshot.expected`: every phone has a vote on every sample."""
+        """Return the inputs expected: every phone has a vote on every sample."""
         samples, labels = parameters.samples.rows, len(parameters.labels)
         known = "if every phone knows every sample and answers alike"
         if part == VOTES:
@@ -73,13 +75,14 @@ class LabellingPhase(Snapshot, kw_only=True):
             remedy="--epsilon",
         )
 
+    @override
     def shape(self, part: str) -> tuple[int, ...]:
-        """See `Snapshot.shape`: one entry a sample and label, then one a sample."""
+        """Return the shape: an entry per sample and label, then one per sample."""
         samples = self.parameters.samples.rows
         return (samples, len(self.parameters.labels)) if part == VOTES else (samples, 1)
 
+    @override
     def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
-        """See `Snapshot.sum_task`."""
         if part == VOTES:
             return LabelSamples(
                 phase=self.phase,
@@ -89,8 +92,9 @@ class LabellingPhase(Snapshot, kw_only=True):
             )
         return CheckLabels(phase=self.phase, proposed=self.proposed(), advertise=advertise)
 
+    @override
     def take_total(self, part: str, total: Totals) -> None:
-        """The label with the most votes is proposed; what enough agree with is an answer."""
+        """Keep the votes, from which labels are proposed, then the agreement with them."""
         if part == VOTES:
             self.label_votes = tuple(map(tuple, total.tolist()))
             return
@@ -99,11 +103,11 @@ class LabellingPhase(Snapshot, kw_only=True):
         self.name_p_values = answer_p_values(self.label_votes, self.agreement, votes, check)
 
     def proposed(self) -> tuple[int, ...]:
-        """The label of each sample that has the most noisy votes; of equal ones the first."""
+        """Return the label of each sample with the most noisy votes; of equal ones, the first."""
         return tuple(ballots.winning_labels(np.array(self.label_votes)).tolist())
 
+    @override
     def published(self) -> Labelled:
-        """See `Snapshot.published`."""
         threshold = self.parameters.threshold
         answers = zip(self.proposed(), self.agreement, strict=True)
         return Labelled(
@@ -122,20 +126,21 @@ class LabellingPhase(Snapshot, kw_only=True):
 
 
 def usual_threshold(parameters: LabellingParameters) -> float:
-    """How many must agree where nobody says: more than noise alone lets agree with any sample.
+    """Return the default number of phones that must agree: more than noise alone reaches.
 
-    That is no majority. Whether a label has more votes than the runner-up, p-values say.
+    Noise alone would reach it for any of the samples with a chance of at most `LEVEL`. It is not a
+    majority; p-values say whether a label has more votes than the runner-up.
 
     Args:
-        parameters: of the phase, with any threshold.
+        parameters: Parameters of the phase, with any threshold.
 
     Returns:
-        T, in votes; never more than there are.
+        Threshold T, in votes; never more than there are.
     """
     parameters.check()
     part = parameters.plan().part(CHECK)
     if not isinstance(part, SecureSum):
-        raise WrongStateError(f"'{CHECK}' is no secure sum")
+        raise WrongStateError(f"'{CHECK}' is not a secure sum")
     noise = part.mechanism.noise(parameters.phones)
     clear = least_clear((noise,), parameters.samples.rows)
     return float(min(clear, parameters.phones * parameters.largest_weight))

@@ -1,4 +1,4 @@
-"""The server's part in a learning phase (thesis, Algorithm 1)."""
+"""Server's part in a learning phase (thesis, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.errors import WrongStateError
+from earshot_protocol.overriding import override
 from earshot_protocol.phases.learning import (
     LABEL_VOTE,
     Cluster,
@@ -36,19 +37,19 @@ def most_candidates(parameters: PhaseParameters) -> int:
 
 
 class LearningPhase(Snapshot, kw_only=True):
-    """A learning phase at the start of a step.
+    """Learning phase at the start of a step.
 
     Attributes:
-        parameters: of the phase.
-        local: the union of what phones published, float32.
-        clusters: the global centroid of each of its rows; -1: none.
-        centroids: the global centroids.
-        centroid_votes: for each of them.
-        top: which of them the first vote kept.
-        label_votes: for each of those, by label.
-        labels: of each of those; -1 where no label stands clear of the noise.
-        centroid_p_values: of those that the first vote kept.
-        name_p_values: of their labels.
+        parameters: Parameters of the phase.
+        local: Union of the centroids that phones published, float32.
+        clusters: Global centroid of each of its rows; -1 for none.
+        centroids: Global centroids.
+        centroid_votes: Votes for each global centroid.
+        top: Global centroids that the first vote kept.
+        label_votes: Votes for each centroid that was kept, by label.
+        labels: Label of each centroid that was kept; -1 where none stands clear of the noise.
+        centroid_p_values: P-values of the centroids that were kept.
+        name_p_values: P-values of their labels.
     """
 
     parameters: PhaseParameters
@@ -62,9 +63,10 @@ class LearningPhase(Snapshot, kw_only=True):
     centroid_p_values: tuple[float, ...] = ()
     name_p_values: tuple[float, ...] = ()
 
+    @override
     @staticmethod
     def expected(parameters: PhaseParameters, part: str) -> Expected:
-        """See `Snapshot.expected`: the most candidates that discovery finds in such a crowd."""
+        """Return the inputs expected: the most candidates that such a crowd gives."""
         kept, labels = parameters.top_global_centroids, len(parameters.labels)
         if part == LABEL_VOTE:
             shape, votes, needed = (kept, labels), parameters.label_votes, names(kept * labels)
@@ -72,42 +74,46 @@ class LearningPhase(Snapshot, kw_only=True):
         votes, found = parameters.centroid_votes, most_candidates(parameters)
         return Expected(shape=(found,), places=kept, votes=votes, needed=counts(found))
 
+    @override
     @staticmethod
     def expected_answer(parameters: PhaseParameters) -> LocalCentroids:
-        """See `Snapshot.expected_answer`: k* centroids."""
+        """Return an answer of k* centroids."""
         rows, columns = parameters.top_local_centroids, parameters.dimensions
         centroids = Matrix.of(np.zeros((rows, columns), dtype=np.float32))
         return LocalCentroids(phase=bytes(16), sender=parameters.phones - 1, centroids=centroids)
 
+    @override
     def shape(self, part: str) -> tuple[int, ...]:
-        """See `Snapshot.shape`: one entry a candidate, then one a centroid and label."""
+        """Return the shape: an entry per candidate, then one per centroid and label."""
         if part == LABEL_VOTE:
             return len(self.top), len(self.parameters.labels)
         return (self.candidates().rows,)
 
+    @override
     def release_task(self, part: str) -> PartTask:
-        """See `Snapshot.release_task`."""
         return Cluster(phase=self.phase, index=0, parameters=self.parameters, choices=self.choices)
 
+    @override
     def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
-        """See `Snapshot.sum_task`."""
         kind = TopCentroids if part == LABEL_VOTE else GlobalCentroids
         return kind(phase=self.phase, centroids=self.candidates(), advertise=advertise)
 
+    @override
     def take_answers(
         self, part: str, answers: Mapping[int, LocalCentroids], discovery: Discovery
     ) -> None:
-        """Step 6 of Algorithm 1: cluster what phones published."""
+        """Cluster what phones published (step 6 of Algorithm 1)."""
         points = np.concatenate([answers[phone].centroids.array() for phone in sorted(answers)])
         self.local = points.astype("<f4").tobytes()
         discovered = discovery.discover(points, self.parameters.geometry)
         self.clusters = tuple(discovered.clusters.tolist())
         self.centroids = Matrix.of(discovered.centroids)
 
+    @override
     def take_total(self, part: str, total: Totals) -> None:
-        """Steps 9 and 10 keep the best centroids; steps 13 and 14 label them.
+        """Keep the best centroids (steps 9 and 10), then label them (steps 13 and 14).
 
-        Other than in the thesis, a label that noise may have chosen is none.
+        Unlike in the thesis, a label that noise may have chosen does not count.
         """
         noise = self.noise(part)
         if part == LABEL_VOTE:
@@ -121,9 +127,9 @@ class LearningPhase(Snapshot, kw_only=True):
             self.centroid_p_values = count_p_values(total[list(self.top)], noise, len(total))
 
     def _kept(self, total: Totals, noise: NoiseLaw) -> npt.NDArray[np.int64]:
-        """The candidates with the most votes; of more than fit that are no noise, merged ones.
+        """Return the candidates with the most votes; where more are clear of noise than fit, merge.
 
-        Other than in the thesis: an environment that was found in two parts takes one place.
+        Unlike in the thesis, an environment that was found in two parts takes one place.
         """
         most = min(self.parameters.top_global_centroids, len(total))
         clear = np.flatnonzero(are_clear(count_p_values(total, noise), len(total)))
@@ -131,8 +137,8 @@ class LearningPhase(Snapshot, kw_only=True):
             return ballots.top_candidates(total, most)
         return clear[merged(self.candidates().array()[clear], total[clear], most)]
 
+    @override
     def published(self) -> Result:
-        """See `Snapshot.published`."""
         return Result(
             phase=self.phase,
             geometry=self.parameters.geometry,
@@ -148,16 +154,16 @@ class LearningPhase(Snapshot, kw_only=True):
         )
 
     def local_centroids(self) -> npt.NDArray[np.float32] | None:
-        """What phones published, float32 of shape (points, dimensions); None before discovery."""
+        """Return what phones published, float32 (points, dimensions); None before discovery."""
         if not self.local:
             return None
         return np.frombuffer(self.local, dtype="<f4").reshape(-1, self.parameters.dimensions)
 
     def candidates(self) -> Matrix:
-        """The centroids that are voted on, or published: all of them, then the top ones.
+        """Return the centroids that are voted on or published: all of them, then the top ones.
 
         Raises:
-            WrongStateError: none have been found yet.
+            WrongStateError: No centroids have been found yet.
         """
         if self.centroids is None:
             raise WrongStateError("no centroids have been found yet")

@@ -1,4 +1,4 @@
-"""What a store keeps of a phase's present step, and what it says of a phone's task in it."""
+"""Present step of a phase as a store keeps it, and a phone's task in it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from earshot_server.phases.snapshot import Snapshot
 from earshot_server.store.interface import Assignment, PresentStep
 
 VISITS_PER_STEP = 10
-"""How often a phone that waits asks whether the next step is open."""
+"""Times per step that a waiting phone asks whether the next one is open."""
 
 
 @dataclass
 class Present:
-    """A phase as it was read: the number of its step, what is known, the sum under way."""
+    """Phase as it was read: the number of its step, its snapshot, and the sum under way."""
 
     number: int
     state: Snapshot
@@ -33,9 +33,9 @@ class Present:
 
 
 def written(present: Present) -> tuple[Saved, PresentStep, Iterable[tuple[int, bytes]]]:
-    """What a store keeps of a phase: snapshot, present step, and the tasks of single phones.
+    """Return what a store keeps of a phase: snapshot, present step, and tasks of single phones.
 
-    The sum is in them from now on, and no longer here: of a large one there are no two copies.
+    The sum moves into them and is no longer in `present`, so that a large one is never held twice.
     """
     state, running = present.state, present.sum
     step = state.parameters.plan().step(state.step)
@@ -59,14 +59,14 @@ def written(present: Present) -> tuple[Saved, PresentStep, Iterable[tuple[int, b
         over=step is None,
         wait=state.parameters.step_seconds / VISITS_PER_STEP,
     )
-    # Tasks were handed over by now, so that what is in them is not saved once more.
+    # Tasks are handed over by now, so that their content is not saved once more.
     snapshot = encode_snapshot(state, running)
     present.sum = None
     return snapshot, written, tasks
 
 
 def _first_task(state: Snapshot, step: Step, running: Aggregator | None) -> PartTask:
-    """What begins a part: the same for all phones, but for their number."""
+    """Return the task that begins a part: the same for all phones except for their number."""
     if running is None:
         return state.release_task(step.part)
     advertise = running.task_for(0)
@@ -76,10 +76,10 @@ def _first_task(state: Snapshot, step: Step, running: Aggregator | None) -> Part
 
 
 def task_in(assignment: Assignment, phone: int) -> Task | None:
-    """The task of a phone in a step that is not over, answered or not; None if it has none.
+    """Return the task of a phone in a step that is not over, answered or not; None without one.
 
     Raises:
-        UnexpectedMessageError: the phone is not enrolled in this phase.
+        UnexpectedMessageError: The phone is not enrolled in this phase.
     """
     if assignment.task is not None:
         return decode_task(assignment.task)
@@ -92,7 +92,7 @@ def task_in(assignment: Assignment, phone: int) -> Task | None:
 
 
 def sum_task(task: Task) -> SumTask:
-    """The task of a secure sum, alone or inside the one that begins its part."""
+    """Return the task of a secure sum, alone or inside the task that begins its part."""
     if isinstance(task, SumPartTask):
         return task.advertise
     if isinstance(task, SumTask):
@@ -101,11 +101,11 @@ def sum_task(task: Task) -> SumTask:
 
 
 def sum_parameters(step: PresentStep) -> SumParameters:
-    """Of the sum under way."""
+    """Return the parameters of the sum under way."""
     return _parameters(step.sum)
 
 
-# All phones of a step are asked the same: what it says is read once.
+# All phones of a step are asked the same, so it is decoded once.
 @functools.lru_cache(maxsize=4)
 def _common(encoded: bytes) -> Task:
     return decode_task(encoded)

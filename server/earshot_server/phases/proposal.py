@@ -1,6 +1,6 @@
-"""From what a phase may cost to its parameters, and what that buys: `earshot budget`.
+"""Parameters for what a phase may cost, and what they buy: `earshot budget`.
 
-Nothing of it needs a server or a phone.
+None of this needs a server or a phone.
 """
 
 from __future__ import annotations
@@ -8,9 +8,12 @@ from __future__ import annotations
 import bisect
 import functools
 import math
+from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 import numpy as np
+from cyclopts import Parameter
 
 from earshot_protocol import checks
 from earshot_protocol.geometry import Geometry
@@ -26,7 +29,7 @@ from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import GRID, BallotSum, Unit, VectorSum
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
-from earshot_server.discovery.route import Discovery as Discovery  # a part of what is wanted
+from earshot_server.discovery.route import Discovery as Discovery  # a part of `Wanted`
 from earshot_server.phases.expected import least_clear
 from earshot_server.phases.forecast import Refusal
 from earshot_server.phases.learning import most_candidates
@@ -38,48 +41,72 @@ _MOST_COUNTED = 1000
 _Route = DiscoveryParameters | PhaseParameters
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a phase is to be like.
+NO_OPTION = Parameter(parse=False)
+"""Marks a field that the command line reads in another form."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Options of a phase, whether it is proposed or started.
 
     Attributes:
-        phones: n.
-        epsilon: ε of the whole phase; None for what is usual.
-        delta: δ of it.
-        unit: in which it is to cost that.
-        discovery: how global centroids are found.
-        recordings: N, where phones cluster.
-        labels: the classes of environments.
-        dropout: ρ.
-        corrupted: γ.
-        cells: start centroids of a discovery by secure sums; None for what is usual.
-        most_cells: k of it, for which its sums have room; None for what is usual.
-        sums: T of it.
-        label_share: of its cost, as ρ of zero-concentrated privacy, for the names.
-        any_delta: accept a δ of 1/phones or more.
+        phones: Number of phones wanted.
+        epsilon: ε of the whole phase.
+        delta: δ of the whole phase.
+        discovery: Way of finding environments.
+        recordings: With --discovery local: recordings of a phone, on average; a public number.
+        labels: Classes of environments.
+        dropout: Largest fraction of phones that may vanish.
+        corrupted: Fraction of phones an adversary may control.
+        cells: Start centroids, of those that the encoder has; by default 20, or 40 where crowd and
+            ε bear them.
+        most_cells: Number of cells (k) to which these may grow where sound is unlike the encoder's;
+            by default 40.
+        sums: Number of sums of cells before they are named (T), 0 to 3.
+        label_share: Share of ε (in ρ) that the names of cells get: above 0, below 1.
     """
 
     phones: int
-    epsilon: float | None
-    delta: float
-    unit: Unit
-    discovery: Discovery
-    recordings: int
-    labels: tuple[str, ...]
-    dropout: float
-    corrupted: float
+    epsilon: float | None = None
+    delta: float = discovery_budget.DELTA
+    discovery: Discovery | None = None
+    recordings: int = learning_budget.RECORDINGS
+    labels: Annotated[tuple[str, ...], NO_OPTION] = ()
+    dropout: float = 0.2
+    corrupted: float = 0.05
     cells: int | None = None
     most_cells: int | None = None
     sums: int = discovery_budget.SUMS
     label_share: float = discovery_budget.LABEL_SHARE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted(Asked):
+    """Options of a phase that is proposed.
+
+    Attributes:
+        unit: Unit of privacy in which the phase costs ε and δ.
+        any_delta: Accept a δ of 1/phones or more.
+    """
+
+    epsilon: Annotated[
+        float | None,
+        Parameter(
+            help="ε of the whole phase, in the unit of --unit; by default "
+            f"{discovery_budget.EPSILON:g}, with --discovery local what its default budget costs."
+        ),
+    ] = None
+    discovery: Discovery = Discovery.SECURE_SUM
+    unit: Annotated[Unit, NO_OPTION] = Unit.PHONE
     any_delta: bool = False
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
-    """What the phase costs in one unit, at the δ that was asked for.
+    """Cost of the phase in one unit, at the δ that was asked for.
 
     Attributes:
-        epsilon: of one phase.
-        yearly_epsilon: of a year of such phases, at the same δ; None where nothing holds.
+        epsilon: ε of one phase; None where nothing holds.
+        yearly_epsilon: ε of a year of such phases, at the same δ; None where nothing holds.
     """
 
     epsilon: float | None
@@ -87,14 +114,14 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepShare(msgspec.Struct, frozen=True, kw_only=True):
-    """One private step.
+    """Share of one private step in the cost.
 
     Attributes:
-        step: its name.
-        setting: what sets its noise: a noise multiplier, or ε.
-        value: of that.
-        epsilon: by itself, in the unit that was asked for; None where nothing holds.
-        deviation: standard deviation of the noise on an entry of a sum when no more phones stay
+        step: Name of the step.
+        setting: Setting that determines its noise: a noise multiplier, or ε.
+        value: Value of that setting.
+        epsilon: ε of the step by itself, in the unit that was asked for; None where nothing holds.
+        deviation: Standard deviation of the noise on an entry of a sum, when no more phones stay
             than are counted on, over the most that one phone adds to it; None where phones release
             on their own.
     """
@@ -107,20 +134,20 @@ class StepShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """A split of a budget, and what it buys.
+    """Split of a budget, and what it buys.
 
     Attributes:
-        steps: the private steps.
-        prices: by unit.
-        phases_a_year: how many phases the yearly ε is of.
-        needed: phones that must have heard an environment, and nothing else, so that it stands
-            clear of the noise; None: more than there are.
-        environments: how many environments the phones that are counted on can share evenly, each
-            of them clear of the noise.
-        yearly_phases: how many such phases a phone with the default policy takes part in within a
+        steps: Private steps, and their shares.
+        prices: Prices by unit.
+        phases_a_year: Phases that the yearly ε is for.
+        needed: Phones that must have heard an environment, and nothing else, so that it stands
+            clear of the noise; None where that is more phones than there are.
+        environments: Most environments that the phones counted on can share evenly, each of them
+            clear of the noise.
+        yearly_phases: Such phases that a phone with the default policy takes part in within a
             year; at most 1,000 are counted.
-        lifetime_phases: the same, in its life.
-        refusals: what a phone with the default policy refuses; empty: it accepts the phase.
+        lifetime_phases: Such phases that it takes part in during its life, counted likewise.
+        refusals: Refusals of a phone with the default policy; empty if it accepts the phase.
     """
 
     steps: tuple[StepShare, ...]
@@ -134,11 +161,11 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def proposed(wanted: Wanted) -> tuple[Parameters, Proposal]:
-    """Parameters of such a phase, and what they buy.
+    """Return the parameters of such a phase, and what they buy.
 
     Raises:
-        InvalidParametersError: a value is out of range, or no such phase can run; says which and
-            what would be accepted.
+        InvalidParametersError: A value is out of range, or no such phase can run; the error says
+            which and what would be accepted.
     """
     checks.whole("phones", wanted.phones, 3)
     if wanted.epsilon is not None:
@@ -188,7 +215,7 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
         phones=wanted.phones,
         labels=wanted.labels,
         encoder=DEFAULT_ENCODER,
-        # Nothing that is said here depends on where they are.
+        # No statement made here depends on where they are.
         start=CentroidSet.of(np.ones((start, dimensions))),
         most_cells=most,
         sums=wanted.sums,
@@ -236,7 +263,7 @@ def _price(parameters: Parameters, unit: Unit, delta: float) -> Price:
 
 
 def _most_phases(parameters: Parameters, span: Span) -> int:
-    """How many such phases fit into the default budgets of this span."""
+    """Return how many such phases fit into the default budgets of this span."""
     limits = Limits()
     fitting = (
         functools.partial(
@@ -282,7 +309,7 @@ def _steps(parameters: Parameters, unit: Unit, delta: float) -> tuple[StepShare,
 
 
 def _phones_needed(parameters: _Route) -> int:
-    """Phones whose whole part in a sum goes to one environment, so that it is clear of noise."""
+    """Return how many phones must give one environment their all to clear it of the noise."""
     mechanisms = parameters.plan().mechanisms
     if isinstance(parameters, DiscoveryParameters):
         mechanism = mechanisms[LABELS]
@@ -291,15 +318,15 @@ def _phones_needed(parameters: _Route) -> int:
         mechanism, looked_at = mechanisms[CENTROID_VOTE], most_candidates(parameters)
     if isinstance(mechanism, VectorSum):
         noise = mechanism.noise(parameters.phones)
-        # A name has to be clear of its runner-up as well, whose noise is another.
+        # A name also has to be clear of its runner-up, which has noise of its own.
         return math.ceil(least_clear((noise, noise.of_difference), looked_at) / GRID)
     if isinstance(mechanism, BallotSum):
         return least_clear((mechanism.noise(parameters.phones),), looked_at)
-    raise TypeError(f"{mechanism.name} is no sum")
+    raise TypeError(f"{mechanism.name} is not a sum")
 
 
 def _at_once(parameters: _Route, needed: int) -> int:
-    """How many environments can be heard by everybody alike and still be clear of the noise."""
+    """Return how many environments everybody can hear alike with each still clear of the noise."""
     honest = parameters.honest_survivors
     if isinstance(parameters, DiscoveryParameters):
         # Of e environments in one cell each, a phone adds 1/√e to each.

@@ -1,8 +1,8 @@
-"""What phases have cost those who took part: of each, and of all of them together.
+"""Cost of phases to those who took part: of each, and of all of them together.
 
-A total is that of a phone which took part in every phase it was offered, composed from the events
-of its releases where that is less than their sum: no phone has spent more on this server, and most
-have spent less.
+A total is the cost to a phone that took part in every phase it was offered, composed from the
+events of its releases where that is less than their sum: no phone has spent more on this server,
+and most have spent less.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Costs = dict[Unit, Composed]
 
 
 class Spending(NamedTuple):
-    """What phones have spent.
+    """Privacy that phones have spent.
 
     Attributes:
-        phases: of each phase, in the order in which they were given.
-        total: of a phone that took part in all of them.
-        cohorts: of a phone of each cohort that took part in all that were open to it.
+        phases: Costs of each phase, in the order in which they were given.
+        total: Costs to a phone that took part in all of them.
+        cohorts: Costs by cohort, to a phone that took part in all phases open to it.
     """
 
     phases: tuple[Costs, ...]
@@ -38,10 +38,10 @@ class Spending(NamedTuple):
 
 
 def released(record: PhaseRecord) -> tuple[Release, ...]:
-    """What has left the phones of a phase so far, in both units.
+    """Return the releases that have left the phones of a phase so far, in both units.
 
-    Of a phase that was published, what it says itself; of any other, what its plan releases in the
-    steps that some phone has answered.
+    A published phase states them itself; any other has released what its plan releases in the steps
+    that some phone has answered.
     """
     if isinstance(record.ending, Outcome):
         return record.ending.privacy
@@ -58,10 +58,10 @@ def released(record: PhaseRecord) -> tuple[Release, ...]:
 
 
 def expenses_of(record: PhaseRecord, releases: Iterable[Release]) -> tuple[Expense, ...]:
-    """Releases of a phase with the events that they are.
+    """Return releases of a phase with their events.
 
-    Of one that the phase's parameters do not explain, as of a former version, nothing is known but
-    its (ε, δ).
+    Only (ε, δ) is known of a release that the phase's parameters do not explain, such as one of a
+    former version.
     """
     releases = tuple(releases)
     if not releases:
@@ -79,7 +79,7 @@ def expenses_of(record: PhaseRecord, releases: Iterable[Release]) -> tuple[Expen
 
 
 def spending(records: Iterable[PhaseRecord]) -> Spending:
-    """What phones have spent in these phases."""
+    """Return what phones have spent in these phases."""
     records = tuple(records)
     each = [expenses_of(record, released(record)) for record in records]
     named = sorted({name for record in records for name in record.cohorts})

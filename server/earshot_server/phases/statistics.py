@@ -1,7 +1,8 @@
-"""The server's part in a statistics phase (thesis, section 7.2)."""
+"""Server's part in a statistics phase (thesis, section 7.2)."""
 
 from __future__ import annotations
 
+from earshot_protocol.overriding import override
 from earshot_protocol.phases.plan import SumPartTask
 from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
 from earshot_protocol.privacy.significance import count_p_values
@@ -11,32 +12,33 @@ from earshot_server.phases.snapshot import Snapshot, Totals
 
 
 class StatisticsPhase(Snapshot, kw_only=True):
-    """A statistics phase at the start of a step.
+    """Statistics phase at the start of a step.
 
     Attributes:
-        parameters: of the phase.
-        contacts: the histogram.
-        p_values: of its bars.
+        parameters: Parameters of the phase.
+        contacts: Histogram of contacts, noise included.
+        p_values: P-values of its bars.
     """
 
     parameters: StatisticsParameters
     contacts: tuple[int, ...] = ()
     p_values: tuple[float, ...] = ()
 
+    @override
     @staticmethod
     def expected(parameters: StatisticsParameters, part: str) -> Expected:
-        """See `Snapshot.expected`: every contact is a vote for a label."""
+        """Return the inputs expected: every contact is a vote for a label."""
         labels, contacts = len(parameters.labels), parameters.contacts
         return Expected(
             shape=(labels,), places=labels, votes=contacts, most=contacts, needed=counts(labels)
         )
 
+    @override
     def shape(self, part: str) -> tuple[int, ...]:
-        """See `Snapshot.shape`."""
         return (len(self.parameters.labels),)
 
+    @override
     def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
-        """See `Snapshot.sum_task`."""
         return CountContacts(
             phase=self.phase,
             parameters=self.parameters,
@@ -44,13 +46,13 @@ class StatisticsPhase(Snapshot, kw_only=True):
             advertise=advertise,
         )
 
+    @override
     def take_total(self, part: str, total: Totals) -> None:
-        """The noisy counts are the statistics."""
         self.contacts = tuple(total.tolist())
         self.p_values = count_p_values(total, self.noise(part))
 
+    @override
     def published(self) -> Statistics:
-        """See `Snapshot.published`."""
         return Statistics(
             phase=self.phase,
             label_names=self.parameters.labels,

@@ -1,1 +1,1 @@
-"""The processes of a server: supervisor, web, driver and an embedded PostgreSQL."""
+"""Processes of a server: supervisor, web, driver and an embedded PostgreSQL."""

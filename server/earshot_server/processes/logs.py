@@ -1,8 +1,8 @@
-"""One JSON object per line on standard error.
+"""Structured logs: one JSON object per line on standard error.
 
-What is logged: the time, who logs, a request's id, endpoint, status and duration, the phone's
-number, the kind of a problem. Never logged: tokens, signatures, invitation codes, bodies,
-addresses.
+Logs contain the time, the logger, a request's id, endpoint, status and duration, the phone's
+number, and the kind of a problem. They never contain tokens, signatures, invitation codes, bodies
+or addresses.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pythonjsonlogger.json import JsonFormatter
 
 
 def configure(level: str = "INFO", stream: TextIO | None = None) -> None:
-    """Let every logger of this process write structured lines.
+    """Make every logger of this process write structured lines.
 
     Args:
-        level: the least that is written, by its name in `logging`.
-        stream: where to; standard error by default.
+        level: Lowest level that is written, by its name in `logging`.
+        stream: Stream that lines are written to; standard error by default.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(

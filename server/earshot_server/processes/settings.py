@@ -1,4 +1,4 @@
-"""How a server is run; what `earshot serve` is told."""
+"""Settings of a server, as `earshot serve` is given them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import ipaddress
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from earshot_protocol.errors import InvalidInputError
 
@@ -22,17 +25,38 @@ _RANGES: dict[str, tuple[float, float]] = {
     "proxies": (0, 16),
 }
 _MOST_CONNECTIONS = 500
-"""To the database: each is a process of PostgreSQL's."""
+"""Most connections to the database: each is a process of PostgreSQL."""
 
 
 @dataclass(frozen=True)
 class Serving:
-    """How to serve; the options of the same names say what each is."""
+    """Options of `earshot serve`.
 
-    data: Path
-    database: str | None = None
-    web_database: str | None = None
-    driver_database: str | None = None
+    Attributes:
+        data: Folder of the credentials, and of the embedded database.
+        database: URL of a PostgreSQL (postgresql://…); without it, one is run in the data folder.
+        web_database: The same URL for the web processes, with a role of their own.
+        driver_database: The same URL for the driver, with a role of its own.
+        host: Address to listen at; one that other machines reach needs --proxies.
+        port: Port to listen at; 0 for any free one.
+        workers: Number of web processes.
+        threads: Threads of each web process.
+        pause: Seconds between two looks at what is due.
+        keep_days: Days that members and snapshots of ended phases stay.
+        requests_per_minute: Most requests of one phone to each worker in a minute.
+        address_requests_per_minute: Most requests of one address to each worker in a minute.
+        address_connections: Most connections of one address to each worker; no limit behind
+            --proxies.
+        proxies: Number of reverse proxies before the server, whose X-Forwarded-For is believed.
+        log_level: Least severe level that is logged: debug, info, warning, error or critical.
+        renew_credentials: Let the data folder's credentials take the place of those that the
+            database knows.
+    """
+
+    data: Path = Path("earshot-data")
+    database: Annotated[str | None, Parameter(env_var="EARSHOT_DATABASE")] = None
+    web_database: Annotated[str | None, Parameter(env_var="EARSHOT_WEB_DATABASE")] = None
+    driver_database: Annotated[str | None, Parameter(env_var="EARSHOT_DRIVER_DATABASE")] = None
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 2
@@ -48,47 +72,49 @@ class Serving:
 
     @property
     def database_connections(self) -> int:
-        """The most that all processes hold together."""
+        """Most connections to the database that all processes hold together."""
         return self.workers * (self.threads + 1) + 3
 
     def check(self) -> None:
-        """Check what the types do not say.
+        """Check what the types do not express.
 
         Raises:
-            InvalidInputError: an option that nobody can serve with; says what it may be.
+            InvalidInputError: It is impossible to serve with an option; the error says what is
+                possible.
         """
         for name, (least, most) in _RANGES.items():
             given = getattr(self, name)
-            if not least <= given <= most:  # also what is not a number
+            if not least <= given <= most:  # also catches NaN
                 raise InvalidInputError(
-                    f"--{name.replace('_', '-')} {given}: from {least:g} to {most:g}"
+                    f"--{name.replace('_', '-')} {given}: must be from {least:g} to {most:g}"
                 )
         if self.database_connections > _MOST_CONNECTIONS:
             raise InvalidInputError(
-                f"--workers {self.workers} --threads {self.threads}: they would hold "
+                f"--workers {self.workers} --threads {self.threads}: would hold "
                 f"{self.database_connections} connections to the database; at most "
                 f"{_MOST_CONNECTIONS}, one for each thread and one for each worker"
             )
-        if (self.web_database is None) != (self.driver_database is None) or (
-            self.web_database is not None and self.database is None
+        # An empty variable is none.
+        if bool(self.web_database) != bool(self.driver_database) or (
+            self.web_database and not self.database
         ):
             raise InvalidInputError(
-                "--web-database, --driver-database: give both, and --database, or neither"
+                "--web-database, --driver-database: give both together with --database, or neither"
             )
         if not self.proxies and not _is_this_machine(self.host):
             raise InvalidInputError(
-                f"--host {self.host!r}: other machines would reach it over plain HTTP: "
-                "let it listen at 127.0.0.1, or say --proxies 1 if a reverse proxy that speaks TLS "
-                "stands before it and nobody else reaches it"
+                f"--host {self.host!r}: other machines would reach the server over plain HTTP; "
+                "listen at 127.0.0.1, or give --proxies 1 if a reverse proxy that speaks TLS "
+                "stands before the server and nobody else reaches it"
             )
         if self.log_level not in LOG_LEVELS:
             raise InvalidInputError(
-                f"--log-level {self.log_level}: one of {', '.join(LOG_LEVELS).lower()}"
+                f"--log-level {self.log_level}: must be one of {', '.join(LOG_LEVELS).lower()}"
             )
 
 
 def _is_this_machine(host: str) -> bool:
-    """Whether nobody but this machine reaches what listens there."""
+    """Return whether only this machine reaches a server that listens there."""
     if host == "localhost":
         return True
     with suppress(ValueError):

@@ -1,7 +1,7 @@
-"""`earshot serve`: one supervisor over a web server with N workers and a driver.
+"""Supervisor of `earshot serve`, over a web server with N workers and a driver.
 
-All state is in PostgreSQL, so that every process may be killed at any time. The supervisor starts
-again what ends without being told to, and its processes end when it does, however it does.
+All state is in PostgreSQL, so that every process may be killed at any time. The supervisor restarts
+processes that end without being told to, and they end when it does, however it ends.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from earshot_server.processes.settings import Serving
 
 DAY = 86_400.0
 _GRACE = 30.0
-"""Seconds for requests under way, and then for the driver's turn."""
+"""Seconds granted for requests under way, and then for the driver's turn."""
 _CALM = 10.0
-"""A process that has lived so many seconds is started again at once, others after a pause."""
+"""Seconds a process must have lived to be restarted at once; others are after a pause."""
 
 _log = logging.getLogger(__name__)
 
 
 _SPARE_CONNECTIONS = 20
-"""Of the embedded database, for whoever looks into it, and for its own work."""
+"""Connections of the embedded database for people who look into it, and for its own work."""
 _EMBEDDED_ROLES = ("earshot_web", "earshot_driver")
-"""Of the embedded database: of web and driver."""
+"""Roles of web and driver in the embedded database."""
 _SECRET_VARIABLES = ("EARSHOT_DATABASE", "EARSHOT_WEB_DATABASE", "EARSHOT_DRIVER_DATABASE")
 
 
 class _Urls(NamedTuple):
-    """Of one database, for each role."""
+    """URLs of one database, for each role."""
 
     owner: str
     web: str
@@ -52,9 +52,9 @@ class _Urls(NamedTuple):
 
     @classmethod
     def given(cls, serving: Serving) -> _Urls | None:
-        """As the operator has said; None where the database is our own."""
+        """Return the URLs that the operator gave; None where the database is our own."""
         owner = serving.database
-        if owner is None:
+        if not owner:
             return None
         return cls(owner, serving.web_database or owner, serving.driver_database or owner)
 
@@ -76,23 +76,23 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
     """Serve until SIGTERM or SIGINT; requests under way are answered first.
 
     Args:
-        serving: how.
-        ready: told the server's URL as soon as it listens and its database is up to date.
+        serving: Settings of the server.
+        ready: Called with the server's URL as soon as it listens and its database is up to date.
 
     Raises:
-        AddressError: the address is in use or not ours.
-        DatabaseUnavailableError: the database cannot be reached or written.
-        NewerSchemaError: a newer version of this software wrote the database.
-        DataFolderError: the data folder cannot be written.
-        CredentialsError: the files of the data folder are damaged or open to others.
-        OtherCredentialsError: the database is served with other credentials.
+        AddressError: The address is in use or not ours.
+        DatabaseUnavailableError: The database cannot be reached or written.
+        NewerSchemaError: A newer version of this software wrote the database.
+        DataFolderError: The data folder cannot be written.
+        CredentialsError: The files of the data folder are damaged or open to others.
+        OtherCredentialsError: The database is served with other credentials.
     """
     from earshot_server.credentials import Credentials
     from earshot_server.store.database import Database
     from earshot_server.store.fingerprints import claim
     from earshot_server.store.privileges import separate
 
-    os.umask(0o077)  # whatever is made from here on, by any of our processes, is for us alone
+    os.umask(0o077)  # everything that our processes create from here on is for us alone
     logs.configure(serving.log_level)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -120,14 +120,14 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         for url in (urls.web, urls.driver):
             with closing(Database(url, pool_size=1)) as database:
                 database.check()
-        # Neither is told of other roles than its own.
+        # Each is told only its own role.
         for name in _SECRET_VARIABLES:
             os.environ.pop(name, None)
         serving = replace(serving, database=None, web_database=None, driver_database=None)
         driver = _Child("driver", _drive, serving, urls.driver)
         stack.callback(driver.end)
         web = _Child("web", _web, serving, urls.web, listener)
-        # It ends first, so that an accepted answer is never left without its acknowledgement.
+        # The web server ends first, so that every accepted answer is acknowledged.
         stack.callback(web.end)
         host = f"[{serving.host}]" if ":" in serving.host else serving.host
         ready(f"http://{host}:{listener.getsockname()[1]}")
@@ -143,13 +143,13 @@ def _listen(host: str, port: int) -> socket.socket:
         raise AddressError(
             f"cannot listen at {host}:{port} ({reason}): choose another --host or --port"
         ) from error
-    # Connections inherit it, also those that come before there is anybody to take them.
+    # Connections inherit it, even those that come before anybody accepts them.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
 def _check_writable(folder: Path) -> None:
-    """Before a process finds out that is started again and again."""
+    """Check the folder here, before a process that would be restarted again and again fails."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
@@ -162,7 +162,7 @@ def _check_writable(folder: Path) -> None:
 
 
 class _Child:
-    """A process that the supervisor keeps alive."""
+    """Process that the supervisor keeps alive."""
 
     def __init__(self, name: str, target: Callable[..., None], *arguments: object) -> None:
         self.name = name
@@ -171,7 +171,7 @@ class _Child:
         self.start()
 
     def start(self) -> None:
-        # A fresh interpreter: neither threads nor connections of this one.
+        # A fresh interpreter has neither threads nor connections of this one.
         context = multiprocessing.get_context("spawn")
         self.process = context.Process(target=self._target, args=self._arguments, name=self.name)
         self.process.start()
@@ -225,8 +225,8 @@ def _end_with_parent(end: Callable[[], None]) -> None:
 
 
 def _web(serving: Serving, url: str, listener: socket.socket) -> None:
-    """The web server's process: gunicorn's arbiter, whose workers each make their own app."""
-    os.setsid()  # a Ctrl-C in the terminal is for the supervisor alone
+    """Run the web server: gunicorn's arbiter, whose workers each make their own app."""
+    os.setsid()  # only the supervisor is to get a Ctrl-C from the terminal
     _end_with_parent(lambda: os.kill(os.getpid(), signal.SIGTERM))
     logs.configure(serving.log_level)
     from earshot_server.processes.web import run
@@ -235,7 +235,7 @@ def _web(serving: Serving, url: str, listener: socket.socket) -> None:
 
 
 def _drive(serving: Serving, url: str) -> None:
-    """The driver's process."""
+    """Run the driver."""
     os.setsid()
     logs.configure(serving.log_level)
     from earshot_server.discovery.optics import Optics

@@ -1,4 +1,4 @@
-"""The web server: gunicorn's workers, in each uvicorn's event loop over an app of its own."""
+"""Web server: gunicorn's workers, each with uvicorn's event loop over an app of its own."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 
+from earshot_protocol.overriding import override
 from earshot_server.front.connections import Patience
 from earshot_server.front.worker import Worker
 from earshot_server.processes.settings import Serving
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
     from earshot_server.front.gateway import Gateway
 
 _TIMEOUT = 120
-"""Seconds after which a worker that does nothing at all is taken for dead."""
+"""Seconds after which a worker that does nothing at all is considered dead."""
 _GRACE = 25
 _OTHER_FILES = 256
-"""What a worker opens beside its clients' connections."""
+"""Files that a worker opens besides its clients' connections."""
 _METRICS_LINK = "metrics-folder"
 _METRICS_PREFIX = "earshot-metrics-"
 _MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it is made for us alone
@@ -34,22 +35,22 @@ def run(serving: Serving, url: str, listener: socket.socket) -> None:
     """Serve until SIGTERM.
 
     Args:
-        serving: how.
-        url: of the database.
-        listener: a socket that listens already, so that a restart loses no connection.
+        serving: Settings of the server.
+        url: URL of the database.
+        listener: Socket that is already listening, so that a restart loses no connection.
     """
     metrics = _metrics_folder(serving.data)
-    # For the arbiter's own clean-up; each worker is told by its settings.
+    # This is for the arbiter's own clean-up; each worker is told by its settings.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
     _Gunicorn(serving, url, listener, metrics).run()
 
 
 def _metrics_folder(data: Path) -> Path:
-    """Make where the figures of all workers are counted together; workers come and go.
+    """Make the folder in which the figures of all workers, which come and go, are added up.
 
-    They are written through memory maps, which kill their process when a disk is full: so they are
+    They are written through memory maps, which kill their process when a disk is full; so they are
     kept in memory where there is a file system for that, and never on the database's disk. A link
-    in the data folder says where, so that what a killed server left is removed by the next.
+    in the data folder says where, so that the next server removes what a killed one left.
     """
     _remove_metrics_folder(data)
     folder = tempfile.mkdtemp(prefix=_METRICS_PREFIX, dir=_MEMORY if _MEMORY.is_dir() else None)
@@ -85,7 +86,7 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
             "proc_name": "earshot",
             "control_socket_disable": True,
             "child_exit": _child_exit,
-            # The arbiter's own end; whatever follows run() is also come by in every worker.
+            # This runs at the arbiter's own end; code after run() would also run in every worker.
             "on_exit": lambda arbiter: _remove_metrics_folder(self._serving.data),
             "logger_class": _Logger,
         }
@@ -93,7 +94,7 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
             self.cfg.set(name, value)
 
     def load(self) -> Gateway:
-        """One worker's application, made after the fork: connections are not shared."""
+        """Make one worker's application after the fork, so that connections are not shared."""
         from earshot_server.api.app import Settings, create_app
         from earshot_server.credentials import Credentials
         from earshot_server.front.connections import Connections
@@ -102,7 +103,7 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
 
         app = create_app(
             Settings(
-                # One more, so that readiness is found out while all threads are at work.
+                # One more lets readiness be checked while all threads are at work.
                 database=Database(self._url, pool_size=self._serving.threads + 1),
                 credentials=Credentials.load_or_create(self._serving.data),
                 phone_requests_per_minute=self._serving.requests_per_minute,
@@ -117,7 +118,7 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
 
 
 def _patience(serving: Serving) -> Patience:
-    """As many connections as files may be open; behind a proxy all come from its address."""
+    """Allow as many connections as open files; behind a proxy, all come from its address."""
     limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY
     wanted = Patience.altogether + _OTHER_FILES
@@ -133,10 +134,11 @@ def _patience(serving: Serving) -> Patience:
 
 
 class _Logger(Logger):  # type: ignore[misc]  # gunicorn has no types
-    """Gunicorn's words in the form of all others."""
+    """Logger that gives gunicorn's messages the form of all others."""
 
+    @override
     def setup(self, cfg: object) -> None:
-        """Leave handlers to the root logger; requests are logged by the application."""
+        """Leave handlers to the root logger; the application logs requests."""
         for own in (self.error_log, self.access_log):
             own.handlers[:] = []
             own.propagate = True

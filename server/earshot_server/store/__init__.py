@@ -1,1 +1,1 @@
-"""Where a coordinator keeps a phase."""
+"""Stores in which a coordinator keeps a phase."""

@@ -1,4 +1,4 @@
-"""What operators, the API and the dashboard read: phases past and present, and their results."""
+"""Archive that operators, the API and the dashboard read: all phases, and their results."""
 
 from __future__ import annotations
 
@@ -53,25 +53,25 @@ class Counts(NamedTuple):
 
 
 class Archive:
-    """The read side of a database that was migrated; for any number of threads.
+    """Read side of a migrated database, for any number of threads.
 
     Every method also raises `DatabaseUnavailableError`.
 
     Args:
-        database: where all is kept.
+        database: Database that keeps everything.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def phases(self, limit: int | None = 100) -> tuple[PhaseRecord, ...]:
-        """The newest phases, the newest first; None: all of them."""
+        """Return the newest phases, newest first; all of them if `limit` is None."""
         return self._records(
             self._database.query(_PHASES + " ORDER BY gatherings.position DESC LIMIT %s", (limit,))
         )
 
     def phases_named(self, prefix: str, limit: int = 100) -> tuple[PhaseRecord, ...]:
-        """The newest phases whose identifier begins with these hexadecimal digits."""
+        """Return the newest phases whose identifier begins with these hexadecimal digits."""
         return self._records(
             self._database.query(
                 _PHASES + " WHERE starts_with(encode(phase, 'hex'), %s)"
@@ -81,12 +81,12 @@ class Archive:
         )
 
     def phase(self, phase: bytes) -> PhaseRecord | None:
-        """One phase; None if it does not exist."""
+        """Return one phase; None if it does not exist."""
         records = self._records(self._database.query(_PHASES + " WHERE phase = %s", (phase,)))
         return records[0] if records else None
 
     def statistics(self, limit: int = 100) -> tuple[Statistics, ...]:
-        """What statistics phases published, the newest first."""
+        """Return what statistics phases published, newest first."""
         rows = self._database.query(
             "SELECT common FROM phases JOIN gatherings USING (phase)"
             " WHERE kind = 'statistics' AND step = 'published' ORDER BY finished DESC LIMIT %s",
@@ -96,7 +96,7 @@ class Archive:
         return tuple(ending for ending in endings if isinstance(ending, Statistics))
 
     def counts(self) -> Counts:
-        """How much there is."""
+        """Return the sizes of the database's content."""
         rows = self._database.query(
             "SELECT (SELECT count(*) FROM phones), pg_database_size(current_database())"
         )
@@ -105,7 +105,7 @@ class Archive:
         return Counts(phones, database_bytes, {rule: int(count) for rule, count in refusals})
 
     def cohorts(self) -> tuple[CohortRecord, ...]:
-        """All cohorts that have phones, by name; that of phones without one comes first."""
+        """Return all cohorts that have phones, by name; that of phones without one comes first."""
         rows = self._database.query(
             "SELECT cohort, count(*), count(*) FILTER (WHERE NOT EXISTS ("
             " SELECT FROM members JOIN gatherings USING (phase) LEFT JOIN phases USING (phase)"
@@ -167,5 +167,5 @@ def _record(
 def _ending(common: bytes) -> Ending:
     task = decode_task(common)
     if not isinstance(task, Ending):
-        raise WrongStateError(f"a phase is over, and its ending is a {type(task).__name__}")
+        raise WrongStateError(f"a phase is over, but its ending is a {type(task).__name__}")
     return task

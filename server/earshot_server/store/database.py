@@ -1,4 +1,4 @@
-"""A PostgreSQL database: pooled connections, migrations, and errors that say what to do."""
+"""PostgreSQL database: pooled connections, migrations, and errors that say what to do."""
 
 from __future__ import annotations
 
@@ -20,33 +20,34 @@ Parameters = Mapping[str, object] | Sequence[object]
 _T = TypeVar("_T")
 
 SECONDS_UNTIL_DATABASE = 5
-"""After which callers are told to try again while it cannot be used."""
+"""Seconds after which callers are told to try again while the database cannot be used."""
 _CONNECTION = {"connect_timeout": "5", "tcp_user_timeout": "30000", "application_name": "earshot"}
-"""Where the URL says nothing else: a network that swallows packets is noticed."""
+"""Options where the URL gives no others: a network that swallows packets is noticed."""
 SCHEMA_LOCK = 0x65617273686F74
-"""An advisory lock: whoever changes the schema, or privileges, is alone in it."""
+"""Advisory lock held while the schema or privileges are changed."""
 _CONNECTION_LOST = ("08", "57P")
-"""Classes of SQLSTATE after which another connection may do."""
+"""Classes of SQLSTATE after which another connection may work."""
 
 _ADVICE: dict[type[psycopg.Error], str] = {
     errors.DiskFull: "its disk is full; free some space there",
     errors.ReadOnlySqlTransaction: (
-        "it is read-only: connect to the primary server, or take default_transaction_read_only away"
+        "it is read-only: connect to the primary server, or unset default_transaction_read_only"
     ),
     errors.InsufficientPrivilege: (
-        "its role may not do this; start the server again with --database as the role that owns it"
+        "its role may not do this; restart the server with --database as the role that owns it"
     ),
-    errors.UndefinedTable: "it lacks our tables; start the server again to have them made",
+    errors.UndefinedTable: "it lacks our tables; restart the server to have them made",
     errors.TooManyConnections: "it takes no more connections; raise max_connections",
 }
 _UNUSABLE: tuple[type[psycopg.Error], ...] = (psycopg.OperationalError, *_ADVICE)
 
 
 class DatabaseUnavailableError(LocalError):
-    """The database cannot be used now; says why, and works again when the reason is gone.
+    """The database cannot be used until the reason, which the message gives, is gone.
 
     Attributes:
-        advice: what to do, in words that are for anybody; empty where only its own words help.
+        advice: Advice on what to do, fit for anybody to read; empty where only the database's own
+            words help.
     """
 
     def __init__(self, message: str, advice: str = "") -> None:
@@ -59,25 +60,25 @@ class NewerSchemaError(LocalError):
 
 
 class Database:
-    """One database and a pool of connections to it, for any number of threads.
+    """Database with a pool of connections to it, for any number of threads.
 
-    Nothing is connected before it is needed. Make it after a fork, not before. What needs the
-    database raises `DatabaseUnavailableError` while it is not connected, not writable, or full.
+    No connection is made before it is needed. Make the object after a fork, not before. Methods
+    raise `DatabaseUnavailableError` while the database is not connected, not writable, or full.
 
     Args:
-        url: `postgresql://user:password@host:port/name`.
-        pool_size: the most connections at a time.
-        patience: seconds to wait for a connection.
+        url: URL of the database, `postgresql://user:password@host:port/name`.
+        pool_size: Most connections at a time.
+        patience: Seconds to wait for a connection.
 
     Raises:
-        InvalidInputError: not a URL; it is not repeated, for it may hold a password.
+            InvalidInputError: It is not a URL; the message omits it, since it may hold a password.
     """
 
     def __init__(self, url: str, *, pool_size: int = 4, patience: float = 5.0) -> None:
         self._conninfo, self._password = parse(url)
         self._patience = patience
         self._present = threading.local()
-        """Of each thread, the connection of the transaction that it is in."""
+        """Connection of the transaction that each thread is in."""
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             self._conninfo,
             kwargs={"autocommit": True},
@@ -97,10 +98,10 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """One transaction: committed at the end of the block, undone if it raises.
+        """Run one transaction: committed at the end of the block, undone if it raises.
 
-        Whatever this thread does to the database within the block is part of it; a block within the
-        block is undone alone if it raises. Of a transaction that cannot be committed nothing is,
+        Everything that this thread does to the database within the block is part of it; a nested
+        block is undone alone if it raises. If a transaction cannot be committed, none of it is,
         unless the connection broke during the commit.
         """
         outer = self._present_connection()
@@ -123,7 +124,7 @@ class Database:
                 self._present.connection = None
 
     def query(self, statement: LiteralString, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
-        """Run one statement, which may run twice if the connection breaks; returns its rows."""
+        """Run one statement, which may run twice if the connection breaks; return its rows."""
 
         def run() -> list[tuple[Any, ...]]:
             with self._pool.connection() as connection:
@@ -136,18 +137,18 @@ class Database:
             return self._again_if_lost(run)
 
     def _present_connection(self) -> Connection | None:
-        """That of the transaction which this thread is in."""
+        """Return the connection of the transaction that this thread is in."""
         return getattr(self._present, "connection", None)
 
     def now(self) -> float:
-        """Seconds since 1970, on the database's clock."""
+        """Return the seconds since 1970, on the database's clock."""
         return float(self.query("SELECT extract(epoch FROM clock_timestamp())")[0][0])
 
     def check(self) -> None:
-        """One round trip: is the database there, writable, and of our schema?
+        """Check in one round trip that the database is there, writable, and of our schema.
 
         Raises:
-            NewerSchemaError: it is of a newer schema.
+            NewerSchemaError: It is of a newer schema.
         """
         read_only, version = self.query(
             "SELECT current_setting('transaction_read_only') = 'on', max(version)"
@@ -161,14 +162,14 @@ class Database:
             raise self._unavailable(errors.UndefinedTable())
 
     def write(self) -> None:
-        """Write one row durably: a disk that is full, or gone, is noticed before a phone does."""
+        """Write one row durably, to notice a full or missing disk before a phone does."""
         self.query(
             "INSERT INTO readiness (written) VALUES (seconds_now())"
             " ON CONFLICT (one) DO UPDATE SET written = excluded.written"
         )
 
     def _again_if_lost(self, attempt: Callable[[], _T]) -> _T:
-        """What the attempt returns, on another connection if its own broke."""
+        """Return what the attempt returns, on another connection if its own broke."""
         try:
             return attempt()
         except psycopg.OperationalError as error:
@@ -182,10 +183,10 @@ class Database:
     def migrate(self) -> None:
         """Bring the schema up to date; any number of processes may try at once.
 
-        Each migration is one transaction: it is applied whole, or not at all.
+        Each migration is one transaction, applied as a whole or not at all.
 
         Raises:
-            NewerSchemaError: the database is of a newer schema than this software knows.
+            NewerSchemaError: The database is of a newer schema than this software knows.
         """
         migrations = _migrations()
         for version, name, statements in migrations:
@@ -212,12 +213,12 @@ class Database:
             raise self._unavailable(error) from error
 
     def _why_no_connection(self) -> psycopg.Error:
-        """The pool only says that it waited; a connection of our own says what for."""
+        """Return why no connection was got: the pool does not say, but one of our own does."""
         try:
             psycopg.connect(self._conninfo).close()
         except psycopg.OperationalError as error:
             return error
-        return errors.TooManyConnections(f"all connections are busy for {self._patience:g} s")
+        return errors.TooManyConnections(f"all connections were busy for {self._patience:g} s")
 
     def _unavailable(self, error: psycopg.Error) -> DatabaseUnavailableError:
         reported = " ".join(str(error).split())
@@ -236,10 +237,10 @@ def _rows(
 
 
 def parse(url: str) -> tuple[str, str]:
-    """The connection string and the password in it.
+    """Return the connection string and the password in it.
 
     Raises:
-        InvalidInputError: not a URL; it is not repeated, for it may hold a password.
+        InvalidInputError: It is not a URL; the message omits it, since it may hold a password.
     """
     try:
         given = conninfo_to_dict(url)
@@ -256,14 +257,14 @@ def parse(url: str) -> tuple[str, str]:
 
 
 def _is_lost(error: psycopg.OperationalError) -> bool:
-    """Whether the connection broke, and another one may do."""
+    """Return whether the connection broke, so that another one may work."""
     if isinstance(error, PoolTimeout):
         return False
     return error.sqlstate is None or error.sqlstate.startswith(_CONNECTION_LOST)
 
 
 def _migrations() -> list[tuple[int, str, bytes]]:
-    """(version, name, SQL), in order."""
+    """Return the migrations (version, name, SQL), in order."""
     folder = resources.files("earshot_server.store") / "migrations"
     files = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
     return [(int(f.name[:4]), f.name[5:-4], f.read_bytes()) for f in files]

@@ -1,4 +1,4 @@
-"""What drivers tell each other and their operators: which phase is in trouble, and who is alive."""
+"""Messages of drivers to each other and to operators: troubles of phases, and signs of life."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from earshot_server.records import Trouble
 from earshot_server.store.database import Database
 
 LEFT = "the driver ended in the middle of it"
-"""The reason of trouble that nobody lived to tell."""
+"""Reason for trouble that no driver survived to report."""
 TROUBLES = "troubles"
 LOST_LEASES = "lost leases"
-"""Names of tallies."""
+"""Name of a tally, like the one above."""
 
 
 class Drivers(NamedTuple):
-    """All drivers together.
+    """State of all drivers together.
 
     Attributes:
-        alive: how many have turned within the last minute.
-        seconds_since_turn: of the one that turned last; None if none ever did.
-        troubles: how often a phase could not be moved on.
-        lost_leases: how often work was discarded because another driver had taken over.
+        alive: Drivers that began a turn within the last minute.
+        seconds_since_turn: Seconds since any driver last began a turn; None if none ever did.
+        troubles: Number of times that a phase could not be moved on.
+        lost_leases: Number of times that work was discarded after another driver had taken over.
     """
 
     alive: int
@@ -31,12 +31,12 @@ class Drivers(NamedTuple):
 
 
 class Driving:
-    """Troubles of phases and signs of life of drivers, in a database that was migrated.
+    """Troubles of phases and signs of life of drivers, in a migrated database.
 
     Every method also raises `DatabaseUnavailableError`.
 
     Args:
-        database: where they are kept.
+        database: Database that keeps them.
     """
 
     def __init__(self, database: Database) -> None:
@@ -48,7 +48,7 @@ class Driving:
         """Count a try to move a phase on, before it is made.
 
         Returns:
-            Which try it is, and what became of the one before.
+            The number of the try, and what became of the one before.
         """
         rows = self._database.query(
             "INSERT INTO troubles VALUES (%s, 1, '', next_try_after(1))"
@@ -61,12 +61,12 @@ class Driving:
         return Trouble(*rows[0])
 
     def fail(self, phase: bytes, reason: str, *, counts: bool = True) -> None:
-        """Keep that a try was in vain; the next one is later, by twice the time of the last.
+        """Record a try that failed; each pause before the next one is twice as long as the last.
 
         Args:
-            phase: which one.
-            reason: the name of an error.
-            counts: whether it is one of the tries after which a phase is given up.
+            phase: Identifier of the phase.
+            reason: Name of the error.
+            counts: Whether the try counts towards giving the phase up.
         """
         self._database.query(
             "WITH tally AS (INSERT INTO tallies VALUES (%(name)s, 1)"
@@ -83,14 +83,14 @@ class Driving:
         self._database.query("DELETE FROM troubles WHERE phase = %s", (phase,))
 
     def postponed(self) -> frozenset[bytes]:
-        """The phases that are not to be tried now."""
+        """Return the phases that are not to be tried now."""
         rows = self._database.query("SELECT phase FROM troubles WHERE next_try > seconds_now()")
         return frozenset(phase for (phase,) in rows)
 
     # ---------------------------------------------------------------------- signs of life
 
     def turned(self, owner: str) -> None:
-        """Let it be known that a driver is about to look at everything."""
+        """Record that a driver begins a turn."""
         self._database.query(
             "INSERT INTO drivers VALUES (%s, seconds_now())"
             " ON CONFLICT (owner) DO UPDATE SET turned = excluded.turned",
@@ -106,7 +106,7 @@ class Driving:
         )
 
     def drivers(self) -> Drivers:
-        """How all drivers are."""
+        """Return the state of all drivers."""
         rows = self._database.query(
             "SELECT count(*) FILTER (WHERE turned > seconds_now() - 60),"
             " (seconds_now() - max(turned)),"

@@ -1,4 +1,4 @@
-"""What is deleted when a phone leaves, or is erased by an operator."""
+"""Deletion of a phone that leaves, or that an operator erases."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from earshot_server.store.operators import Accounts
 
 
 class Erasure:
-    """Deletes phones from a database that was migrated; for any number of threads.
+    """Deletion of phones from a migrated database, for any number of threads.
 
     Every method also raises `DatabaseUnavailableError`.
 
     Args:
-        database: where they are kept.
+        database: Database of the phones.
     """
 
     def __init__(self, database: Database) -> None:
@@ -20,7 +20,7 @@ class Erasure:
         self._accounts = Accounts(database)
 
     def counts(self) -> tuple[int, int]:
-        """How many phones are enrolled, and how many of them are in a phase that is not over."""
+        """Return how many phones are enrolled, and how many of them are in a phase under way."""
         enrolled, in_phases = self._database.query(
             "SELECT (SELECT count(*) FROM phones), (SELECT count(DISTINCT phone)"
             " FROM members JOIN gatherings USING (phase) LEFT JOIN phases USING (phase)"
@@ -31,14 +31,14 @@ class Erasure:
     def erase(self, phone: int, operator: str, action: str) -> bool:
         """Delete a phone, its places in all phases, and its answers to steps that are open.
 
-        A step that is closed goes on with the answer that it has, whose row goes when the next one
-        opens. To a phase under way, the phone is one that has vanished. The uses of its invitation
-        do not come back.
+        A closed step goes on with the phone's answer, whose row is deleted when the next one opens.
+        In a phase under way, the phone counts as vanished. The uses of its invitation do not come
+        back.
 
         Args:
-            phone: its number.
-            operator: who the audit log says did it; the log does not say to which phone.
-            action: what it says was done.
+            phone: Number of the phone.
+            operator: Name of the operator in the audit log, which does not name the phone.
+            action: Name of the action in the audit log.
 
         Returns:
             Whether there was such a phone.
@@ -58,13 +58,13 @@ class Erasure:
 
 
 def _leave_gatherings(connection: Connection, phone: int) -> None:
-    """Let the phone that joined last take the number, which nobody was told yet."""
+    """Give the number to the phone that joined last; no number has been told to anybody yet."""
     locked = connection.execute(
         "SELECT phase FROM members JOIN gatherings g USING (phase)"
         " WHERE phone = %s AND ended IS NULL ORDER BY phase FOR UPDATE OF g",
         (phone,),
     ).fetchall()
-    # Asked only now: whoever held the locks may have given this phone another number.
+    # This is asked only now: a holder of the locks may have given this phone another number.
     places = connection.execute(
         "SELECT phase, index, joined - 1 FROM members JOIN gatherings USING (phase)"
         " WHERE phone = %s AND phase = ANY(%s)",
@@ -79,7 +79,7 @@ def _leave_gatherings(connection: Connection, phone: int) -> None:
 
 
 def _take_answers_back(connection: Connection, phone: int) -> None:
-    """Of steps that are open; whoever closes one waits until this is done."""
+    """Delete the phone's answers to open steps; closing one waits until this is done."""
     places = connection.execute(
         "SELECT phase, index FROM members JOIN phases p USING (phase)"
         " WHERE phone = %s AND NOT over AND NOT closed FOR SHARE OF p",

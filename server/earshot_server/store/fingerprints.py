@@ -1,4 +1,4 @@
-"""Which credentials a database is served with, so that no host serves it with others."""
+"""Fingerprints of a database's credentials, so that no host serves it with others."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class OtherCredentialsError(LocalError):
 def claim(
     database: Database, folder: Path, fingerprints: Mapping[str, bytes], *, renew: bool = False
 ) -> None:
-    """Serve a database with these credentials; whoever comes first decides which they are.
+    """Claim a database for these credentials; the first host decides which they are.
 
     Args:
-        database: migrated.
-        folder: of the credentials.
-        fingerprints: of each file in it, by its name; 32 bytes.
-        renew: these are the database's from now on, whatever they were.
+        database: Migrated database.
+        folder: Folder of the credentials.
+        fingerprints: Fingerprint of each file in it, 32 bytes, by its name.
+        renew: Whether these become the database's credentials, whatever they were before.
 
     Raises:
-        OtherCredentialsError: it is served with others; says which file to copy.
-        DatabaseUnavailableError: the database cannot be reached or written.
+        OtherCredentialsError: It is served with others; the error says which file to copy.
+        DatabaseUnavailableError: The database cannot be reached or written.
     """
     with database.transaction() as connection:
         for file, fingerprint in fingerprints.items():

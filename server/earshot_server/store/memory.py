@@ -1,4 +1,4 @@
-"""A store in memory, for simulations and tests."""
+"""Store in memory, for simulations and tests."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from earshot_protocol.errors import (
     RepeatedMessageError,
     UnexpectedMessageError,
 )
+from earshot_protocol.overriding import override
 from earshot_protocol.secure_sum.interface import Saved
-from earshot_server.store.interface import Assignment, PresentStep, StepTakenError
+from earshot_server.store.interface import Assignment, PhaseStore, PresentStep, StepTakenError
 
 
 @dataclasses.dataclass
@@ -23,40 +24,40 @@ class _Phase:
     closed: bool = False
 
 
-class MemoryPhaseStore:
-    """A `PhaseStore` that lasts as long as the process; for one thread."""
+class MemoryPhaseStore(PhaseStore):
+    """Store of phases that lasts as long as the process, for one thread."""
 
     def __init__(self) -> None:
         self._phases: dict[bytes, _Phase] = {}
 
+    @override
     def create(
         self, phase: bytes, snapshot: Saved, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
     ) -> None:
-        """See `PhaseStore.create`."""
         if phase in self._phases:
             raise InvalidInputError(f"phase {phase.hex()} exists already")
         self._phases[phase] = _Phase(snapshot, step, dict(tasks))
 
+    @override
     def phases(self) -> tuple[bytes, ...]:
-        """See `PhaseStore.phases`."""
         return tuple(self._phases)
 
+    @override
     def present_step(self, phase: bytes) -> PresentStep:
-        """See `PhaseStore.present_step`."""
         return self._known(phase).step
 
+    @override
     def snapshot(self, phase: bytes) -> tuple[int, Saved]:
-        """See `PhaseStore.snapshot`."""
         known = self._known(phase)
         return known.step.number, known.snapshot
 
+    @override
     def assignment(self, phase: bytes, phone: int) -> Assignment:
-        """See `PhaseStore.assignment`."""
         known = self._known(phase)
         return Assignment(known.step, known.closed, known.tasks.get(phone), phone in known.answers)
 
+    @override
     def add_answer(self, phase: bytes, number: int, phone: int, answer: bytes) -> None:
-        """See `PhaseStore.add_answer`."""
         known = self._known(phase)
         is_present = known.step.number == number
         given = known.answers.get(phone) if is_present else None
@@ -68,24 +69,24 @@ class MemoryPhaseStore:
             raise UnexpectedMessageError(f"phone {phone}: an answer to a step that is over")
         known.answers[phone] = answer
 
+    @override
     def answer_count(self, phase: bytes) -> int:
-        """See `PhaseStore.answer_count`."""
         return len(self._known(phase).answers)
 
+    @override
     def close(self, phase: bytes, number: int) -> None:
-        """See `PhaseStore.close`."""
         known = self._known(phase)
         if known.step.number == number:
             known.closed = True
 
+    @override
     def answers(self, phase: bytes) -> Iterator[tuple[int, bytes]]:
-        """See `PhaseStore.answers`."""
         return iter(tuple(self._known(phase).answers.items()))
 
+    @override
     def replace(
         self, phase: bytes, snapshot: Saved, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
     ) -> None:
-        """See `PhaseStore.replace`."""
         present = self._known(phase).step.number
         if present != step.number - 1:
             raise StepTakenError(

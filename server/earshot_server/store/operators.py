@@ -1,4 +1,4 @@
-"""Who may operate the server, and what they did."""
+"""Accounts of those who may operate the server, and the log of what they did."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from earshot_server.records import AuditEntry
 from earshot_server.store.database import Database
 
 FIRST = "operator"
-"""Who holds the token in the data folder: an administrator, and no row of a table."""
+"""Name of the holder of the token in the data folder: an administrator, not in any table."""
 PHONE = "phone"
-"""Who left, where a phone did so itself."""
+"""Name in the audit log for a phone that left by itself."""
 TOKEN_BYTES = 32
 
 _RESERVED = (FIRST, PHONE)
@@ -35,13 +35,13 @@ class Role(enum.Enum):
     """Manage operators, read the audit log, erase phones."""
 
     def includes(self, other: Role) -> bool:
-        """Whether whoever has this role may do what the other one may."""
+        """Return whether this role permits all that the other one does."""
         order = list(Role)
         return order.index(self) >= order.index(other)
 
 
 class UnknownOperatorError(RemoteError):
-    """There is no operator of this name."""
+    """No operator has this name."""
 
 
 class OperatorNameError(RemoteError):
@@ -52,8 +52,8 @@ class Operator(NamedTuple):
     """Somebody who may operate the server.
 
     Attributes:
-        name: under which entries of the audit log stand.
-        role: what they may do.
+        name: Name in the entries of the audit log.
+        role: Role, which says what the operator may do.
     """
 
     name: str
@@ -61,13 +61,13 @@ class Operator(NamedTuple):
 
 
 class Accounts:
-    """Operators and the audit log, in a database that was migrated; for any number of threads.
+    """Operators and the audit log, in a migrated database, for any number of threads.
 
-    Tokens are 32 random bytes, of which the database has the SHA-256: nobody guesses one, so that
-    no slow hash is needed. Every method also raises `DatabaseUnavailableError`.
+    Tokens are 32 random bytes, of which the database has the SHA-256: nobody can guess one, so no
+    slow hash is needed. Every method also raises `DatabaseUnavailableError`.
 
     Args:
-        database: where they are kept.
+        database: Database that keeps them.
     """
 
     def __init__(self, database: Database) -> None:
@@ -80,7 +80,7 @@ class Accounts:
             The token, which is kept nowhere.
 
         Raises:
-            OperatorNameError: the name is taken.
+            OperatorNameError: The name is taken.
         """
         token = secrets.token_urlsafe(TOKEN_BYTES)
         if name in _RESERVED:
@@ -97,22 +97,22 @@ class Accounts:
         return token
 
     def remove(self, name: str) -> None:
-        """Remove an operator, whose token opens nothing from now on.
+        """Remove an operator, whose token is void from now on.
 
         Raises:
-            UnknownOperatorError: no such operator.
-            OperatorNameError: the one whose token is in the data folder.
+            UnknownOperatorError: There is no such operator.
+            OperatorNameError: It is the operator whose token is in the data folder.
         """
         self._refuse_first(name)
         rows = self._database.query("DELETE FROM operators WHERE name = %s RETURNING true", (name,))
         _refuse_unknown(rows, name)
 
     def rotate(self, name: str) -> str:
-        """Give an operator a new token in the place of the old one.
+        """Give an operator a new token in place of the old one, and return it.
 
         Raises:
-            UnknownOperatorError: no such operator.
-            OperatorNameError: the one whose token is in the data folder.
+            UnknownOperatorError: There is no such operator.
+            OperatorNameError: It is the operator whose token is in the data folder.
         """
         self._refuse_first(name)
         token = secrets.token_urlsafe(TOKEN_BYTES)
@@ -124,17 +124,17 @@ class Accounts:
         return token
 
     def all(self) -> tuple[Operator, ...]:
-        """All operators, by name, the first one before them."""
+        """Return all operators by name, after the first one."""
         rows = self._database.query("SELECT name, role FROM operators ORDER BY name")
         return (Operator(FIRST, Role.ADMIN), *(Operator(name, Role(role)) for name, role in rows))
 
     def holder(self, token: str) -> Operator | None:
-        """Who holds the token; None if nobody in the database does."""
+        """Return the operator who holds the token; None if nobody in the database does."""
         given = _hash(token)
         rows = self._database.query(
             "SELECT name, role, token_hash FROM operators WHERE token_hash = %s", (given,)
         )
-        # How long the search took tells of a hash, which says nothing of the token.
+        # The time of the search tells only of a hash, which reveals nothing of the token.
         if not rows or not hmac.compare_digest(rows[0][2], given):
             return None
         return Operator(rows[0][0], Role(rows[0][1]))
@@ -142,20 +142,20 @@ class Accounts:
     def _refuse_first(self, name: str) -> None:
         if name in _RESERVED:
             raise OperatorNameError(
-                f"'{name}' is no operator of the database: to replace the token in the data "
-                "folder, delete its file and start the server again"
+                f"'{name}' is not an operator in the database: to replace the token in the data "
+                "folder, delete its file and restart the server"
             )
 
     # ------------------------------------------------------------------------------- audit
 
     def record(self, operator: str, action: str, subject: str = "", detail: str = "") -> None:
-        """Add to the audit log; call it in the transaction that does what it says.
+        """Add an entry to the audit log; call this in the transaction that does what it says.
 
         Args:
-            operator: who.
-            action: what, such as `start phase`.
-            subject: on what: an identifier or a name, and never a secret.
-            detail: what else there is to say.
+            operator: Name of the operator.
+            action: Action, such as `start phase`.
+            subject: Identifier or name that the action concerned; never a secret.
+            detail: Further details.
         """
         self._database.query(
             "INSERT INTO audit (operator, action, subject, detail) VALUES (%s, %s, %s, %s)",
@@ -163,11 +163,11 @@ class Accounts:
         )
 
     def audit(self, before: int | None = None, limit: int = 500) -> tuple[AuditEntry, ...]:
-        """The newest entries of the audit log, the newest first.
+        """Return the newest entries of the audit log, newest first.
 
         Args:
-            before: only those with a smaller number.
-            limit: at most so many.
+            before: Number below which entries are returned; None for all.
+            limit: Most entries that are returned.
         """
         rows = self._database.query(
             "SELECT entry, at, operator, action, subject, detail FROM audit"

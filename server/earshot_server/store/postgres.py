@@ -1,7 +1,7 @@
-"""A store in PostgreSQL: any number of processes share it, and what it accepts is durable.
+"""Store in PostgreSQL: any number of processes share it, and what it accepts is durable.
 
 An answer is inserted under a share lock on its phase's row, which closing and replacing a step
-update: once a step is closed, all answers that were acknowledged are there, and no more come.
+update: once a step is closed, all acknowledged answers are there, and no more come.
 """
 
 from __future__ import annotations
@@ -17,28 +17,29 @@ from earshot_protocol.errors import (
     RepeatedMessageError,
     UnexpectedMessageError,
 )
+from earshot_protocol.overriding import override
 from earshot_protocol.phases.plan import FAILED
 from earshot_protocol.secure_sum.interface import Saved
 from earshot_server.store.database import Connection, Database
-from earshot_server.store.interface import Assignment, PresentStep, StepTakenError
+from earshot_server.store.interface import Assignment, PhaseStore, PresentStep, StepTakenError
 
 _CHUNK_BYTES = 4 * 2**20
 _CHUNK_ANSWERS = 4096
-"""Answers that are in memory at a time; a longer one is there alone."""
+"""Most answers in memory at a time; one of more than `_CHUNK_BYTES` is there alone."""
 
 
 class LostLeaseError(StepTakenError):
     """Another driver has taken the phase over, and this one's work is discarded."""
 
 
-class PostgresPhaseStore:
-    """A `PhaseStore` in a database that was migrated; for any number of threads.
+class PostgresPhaseStore(PhaseStore):
+    """Store of phases in a migrated database, for any number of threads.
 
     Every method also raises `DatabaseUnavailableError`.
 
     Args:
-        database: where phases are kept.
-        owner: of the lease without which no step is opened: `create` and `replace` raise
+        database: Database of the phases.
+        owner: Owner of the lease without which no step is opened: `create` and `replace` raise
             `LostLeaseError` once somebody else has it. By default, steps need no lease.
     """
 
@@ -46,10 +47,10 @@ class PostgresPhaseStore:
         self._database = database
         self._owner = owner
 
+    @override
     def create(
         self, phase: bytes, snapshot: Saved, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
     ) -> None:
-        """See `PhaseStore.create`."""
         try:
             with self._database.transaction() as connection:
                 self._check_lease(connection, phase)
@@ -65,18 +66,18 @@ class PostgresPhaseStore:
         except errors.UniqueViolation as error:
             raise InvalidInputError(f"phase {phase.hex()} exists already") from error
 
+    @override
     def phases(self) -> tuple[bytes, ...]:
-        """See `PhaseStore.phases`."""
         rows = self._database.query("SELECT phase FROM phases ORDER BY position")
         return tuple(phase for (phase,) in rows)
 
     def running(self) -> tuple[bytes, ...]:
-        """The phases that are not over, oldest first."""
+        """Return the phases that are not over, oldest first."""
         rows = self._database.query("SELECT phase FROM phases WHERE NOT over ORDER BY position")
         return tuple(phase for (phase,) in rows)
 
+    @override
     def present_step(self, phase: bytes) -> PresentStep:
-        """See `PhaseStore.present_step`."""
         rows = self._database.query(
             "SELECT number, step, deadline, expected, common, sum, over, wait"
             " FROM phases WHERE phase = %s",
@@ -84,11 +85,12 @@ class PostgresPhaseStore:
         )
         return PresentStep(*_only(rows, phase))
 
+    @override
     def snapshot(self, phase: bytes) -> tuple[int, Saved]:
-        """See `PhaseStore.snapshot`.
+        """Return the number of the present step, and the snapshot taken at its start.
 
         Raises:
-            InvalidInputError: no such phase, or it is over and its snapshot has been deleted.
+            InvalidInputError: There is no such phase, or its snapshot was deleted after its end.
         """
         rows = self._database.query(
             "SELECT number, snapshot FROM phases WHERE phase = %s", (phase,)
@@ -98,8 +100,8 @@ class PostgresPhaseStore:
             raise InvalidInputError(f"phase {phase.hex()} is over and its snapshot is deleted")
         return number, snapshot
 
+    @override
     def assignment(self, phase: bytes, phone: int) -> Assignment:
-        """See `PhaseStore.assignment`."""
         rows = self._database.query(
             "SELECT number, step, deadline, expected, common, sum, over, wait, closed,"
             " (SELECT task FROM tasks t WHERE t.phase = p.phase AND phone = %(phone)s),"
@@ -110,14 +112,14 @@ class PostgresPhaseStore:
         *step, closed, task, answered = _only(rows, phase)
         return Assignment(PresentStep(*step), closed, task, answered)
 
+    @override
     def add_answer(self, phase: bytes, number: int, phone: int, answer: bytes) -> None:
-        """See `PhaseStore.add_answer`."""
         rows = self._database.query(
             "WITH open AS (SELECT number, closed FROM phases WHERE phase = %(phase)s FOR SHARE),"
             " accepted AS (INSERT INTO answers (phase, phone, answer)"
             "  SELECT %(phase)s, %(phone)s, %(answer)b FROM open"
             "  WHERE number = %(number)s AND NOT closed"
-            # The same answer again is updated to itself, which tells it from another one.
+            # The same answer again is updated to itself, which distinguishes it from another one.
             "  ON CONFLICT (phase, phone) DO UPDATE SET answer = answers.answer"
             "  WHERE answers.answer = excluded.answer RETURNING true)"
             " SELECT number, closed, EXISTS (SELECT FROM accepted) FROM open",
@@ -132,11 +134,7 @@ class PostgresPhaseStore:
             raise RepeatedMessageError(f"phone {phone} has answered this step")
 
     def _has(self, phase: bytes, number: int, phone: int, answer: bytes) -> bool:
-        """Whether the phone has given this answer to a step that is closed.
-
-        Raises:
-            RepeatedMessageError: it has given another one.
-        """
+        """Return whether the phone gave this answer to a closed step; raise if it gave another."""
         rows = self._database.query(
             "SELECT answer = %b FROM answers JOIN phases USING (phase)"
             " WHERE phase = %s AND phone = %s AND number = %s",
@@ -146,8 +144,8 @@ class PostgresPhaseStore:
             raise RepeatedMessageError(f"phone {phone} has answered this step")
         return bool(rows)
 
+    @override
     def answer_count(self, phase: bytes) -> int:
-        """See `PhaseStore.answer_count`."""
         rows = self._database.query(
             "SELECT (SELECT count(*) FROM answers a WHERE a.phase = p.phase)"
             " FROM phases p WHERE phase = %s",
@@ -155,8 +153,8 @@ class PostgresPhaseStore:
         )
         return int(_only(rows, phase)[0])
 
+    @override
     def close(self, phase: bytes, number: int) -> None:
-        """See `PhaseStore.close`."""
         rows = self._database.query(
             "WITH closing AS (UPDATE phases SET closed = true"
             "  WHERE phase = %(phase)s AND number = %(number)s AND NOT closed)"
@@ -165,11 +163,12 @@ class PostgresPhaseStore:
         )
         _only(rows, phase)
 
+    @override
     def answers(self, phase: bytes) -> Iterator[tuple[int, bytes]]:
-        """See `PhaseStore.answers`.
+        """Return the answers to the present step, read in chunks.
 
-        Who has answered, and how long the answers are, is read at once, then some mebibytes of
-        answers at a time: no transaction lasts as long as whatever the caller does with them.
+        The senders and lengths of the answers are read at once, then some mebibytes of answers at a
+        time, so that no transaction lasts as long as the caller's work on them.
         """
         rows = self._database.query(
             "SELECT number, phone, octet_length(answer) FROM phases LEFT JOIN answers USING (phase)"
@@ -195,10 +194,10 @@ class PostgresPhaseStore:
                 if phone in answers:
                     yield phone, answers.pop(phone)
 
+    @override
     def replace(
         self, phase: bytes, snapshot: Saved, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
     ) -> None:
-        """See `PhaseStore.replace`."""
         with self._database.transaction() as connection:
             self._check_lease(connection, phase)
             _check_stopped(connection, phase, step)
@@ -223,7 +222,7 @@ class PostgresPhaseStore:
             _begin_step(connection, phase, step, tasks)
 
     def _check_lease(self, connection: Connection, phase: bytes) -> None:
-        """Let nobody take the lease before this transaction has ended."""
+        """Check the lease, and keep others from taking it before this transaction has ended."""
         if self._owner is None:
             return
         leases = connection.execute(
@@ -234,7 +233,7 @@ class PostgresPhaseStore:
 
 
 def _check_stopped(connection: Connection, phase: bytes, step: PresentStep) -> None:
-    """Let nobody stop the phase before this transaction has ended, and nothing follow a stop."""
+    """Keep the phase from being stopped before this transaction ends; let nothing follow a stop."""
     rows = connection.execute("SELECT failure FROM gatherings WHERE phase = %s FOR SHARE", (phase,))
     for (failure,) in rows:
         if failure is not None and step.name != FAILED:
@@ -242,7 +241,7 @@ def _check_stopped(connection: Connection, phase: bytes, step: PresentStep) -> N
 
 
 def _chunks(lengths: Iterable[tuple[int, int]]) -> Iterator[list[int]]:
-    """Phones whose answers, of these lengths, are read together."""
+    """Yield the phones whose answers, of these lengths, are read together."""
     chunk: list[int] = []
     size = 0
     for phone, length in lengths:

@@ -1,9 +1,9 @@
-"""What the SQL roles of the web processes and of the driver may do; the schema is its owner's.
+"""Privileges of the SQL roles of the web processes and of the driver; the schema is its owner's.
 
-Neither may change the schema, or a privilege. The web, which strangers reach, changes no step, no
-result and no entry of the audit log, and reads no snapshot; the driver reads no key of a phone, no
-operator and no entry of the audit log. A row that is only locked (`FOR SHARE`, `FOR UPDATE`) asks
-for a privilege to update one of its columns: these are ones that decide nothing.
+Neither may change the schema, or a privilege. The web, which strangers reach, cannot change a step,
+a result or an entry of the audit log, and reads no snapshot; the driver reads no key of a phone, no
+operator and no entry of the audit log. Locking a row (`FOR SHARE`, `FOR UPDATE`) takes a privilege
+to update one of its columns: these are columns that decide nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_server.store.database import SCHEMA_LOCK, Connection, Database, parse
 
 Privileges = Mapping[str, LiteralString]
-"""What a role may do with each table; with others, nothing."""
+"""Privileges of a role on each table; it has none on others."""
 
 WEB: Privileges = {
     "schema_version": "SELECT",
@@ -59,22 +59,22 @@ DRIVER: Privileges = {
 def separate(owner: Database, web: str, driver: str) -> None:
     """Give each of two roles what its processes need, and take everything else from it.
 
-    A role that does not exist is made, if the owner may make roles, with the password of its URL.
+    A role that does not exist is made with the password of its URL, if the owner may make roles.
 
     Args:
-        owner: the database, migrated, as the role that owns its tables.
-        web: URL of the database for the web processes; names a role.
-        driver: for the driver, likewise.
+        owner: Migrated database, as the role that owns its tables.
+        web: URL of the database for the web processes, which names a role.
+        driver: URL of the database for the driver, which names a role.
 
     Raises:
-        InvalidInputError: a URL names no role, or one that may do everything anyway; the two name
-            one; says which.
-        DatabaseUnavailableError: the owner may not do this, or the database cannot be reached.
+        InvalidInputError: A URL names no role, or one that may do everything anyway, or both name
+            the same role; the error says which.
+        DatabaseUnavailableError: The owner may not do this, or the database cannot be reached.
     """
     roles = {"web": _role(web), "driver": _role(driver)}
     if roles["web"][0] == roles["driver"][0]:
         raise InvalidInputError(
-            f"web and driver have one role, {roles['web'][0]}: give each its own"
+            f"web and driver have the same role, {roles['web'][0]}: give each its own"
         )
     with owner.transaction() as connection:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK,))
@@ -86,7 +86,7 @@ def separate(owner: Database, web: str, driver: str) -> None:
 
 
 def _role(url: str) -> tuple[str, str]:
-    """Name and password."""
+    """Return the name and password of the role."""
     conninfo, password = parse(url)
     name = conninfo_to_dict(conninfo).get("user")
     if not name:
@@ -97,7 +97,7 @@ def _role(url: str) -> tuple[str, str]:
 def _make(connection: Connection, name: str, password: str) -> None:
     if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (name,)).rowcount:
         return
-    # The server, and whatever it logs, sees a verifier and no password.
+    # The server and its logs see a verifier and not the password.
     verifier = connection.pgconn.encrypt_password(
         password.encode(), name.encode(), b"scram-sha-256"
     ).decode()
@@ -130,4 +130,4 @@ def _grant(connection: Connection, name: str, privileges: Privileges) -> None:
 
 
 _TABLES = (*dict.fromkeys((*WEB, *DRIVER)), "credentials")
-"""All there are."""
+"""All tables."""

@@ -1,4 +1,4 @@
-"""How far everything is, in numbers: what is watched, and what one is woken for."""
+"""Progress of everything, in numbers to watch and to raise alarms by."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ CAUSES = {
     WRONG_SHARES: "shares",
     SERVER: "the server failed",
 }
-"""Causes of failures, and the words by which a reason is told to be one of each."""
+"""Causes of failures, and the words by which the reason of each is recognised."""
 
 
 class StepProgress(NamedTuple):
-    """All phases of one kind that are at one step.
+    """Progress of all phases of one kind that are at one step.
 
     Attributes:
-        kind: of phase.
-        step: its name.
-        phases: how many.
-        expected: phones that have a task.
-        answered: of these, phones that have answered.
-        age: seconds since the oldest of the steps began.
-        left: seconds until the first of their deadlines; negative once it is past.
+        kind: Kind of phase.
+        step: Name of the step.
+        phases: Number of phases.
+        expected: Phones that have a task.
+        answered: Phones among these that have answered.
+        age: Seconds since the oldest of the steps began.
+        left: Seconds until the first of their deadlines; negative once it has passed.
     """
 
     kind: str
@@ -49,12 +49,12 @@ class StepProgress(NamedTuple):
 
 
 class GatheringProgress(NamedTuple):
-    """All gatherings of one kind.
+    """Progress of all gatherings of one kind.
 
     Attributes:
-        kind: of phase.
-        wanted: phones that may join.
-        joined: phones that have.
+        kind: Kind of phase.
+        wanted: Most phones that may join.
+        joined: Phones that have joined.
     """
 
     kind: str
@@ -63,19 +63,19 @@ class GatheringProgress(NamedTuple):
 
 
 class Progress:
-    """Reads a database that was migrated; for any number of threads.
+    """Reader of progress in a migrated database, for any number of threads.
 
     Every method also raises `DatabaseUnavailableError`.
 
     Args:
-        database: where phases are kept.
+        database: Database of the phases.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def steps(self) -> tuple[StepProgress, ...]:
-        """The steps that are open."""
+        """Return the progress of the steps that are open."""
         rows = self._database.query(
             "SELECT kind, p.step, count(*), sum(p.expected)::bigint, sum((SELECT count(*)"
             "  FROM answers a WHERE a.phase = p.phase))::bigint, max(seconds_now() - opened),"
@@ -87,7 +87,7 @@ class Progress:
         return tuple(StepProgress(*row) for row in rows)
 
     def gatherings(self) -> tuple[GatheringProgress, ...]:
-        """The gatherings that phones may join."""
+        """Return the progress of the gatherings that phones may join."""
         rows = self._database.query(
             "SELECT kind, sum(wanted)::bigint, sum(joined)::bigint FROM gatherings"
             " WHERE ended IS NULL GROUP BY kind ORDER BY kind"
@@ -95,7 +95,7 @@ class Progress:
         return tuple(GatheringProgress(*row) for row in rows)
 
     def overdue(self) -> float:
-        """Seconds since a step or a gathering should have ended that no driver has ended yet."""
+        """Return for how many seconds a step or gathering has been overdue to end; 0 for none."""
         rows = self._database.query(
             "SELECT coalesce(max(seconds_now() - due), 0) FROM ("
             " SELECT deadline AS due FROM phases WHERE NOT over UNION ALL"
@@ -105,7 +105,7 @@ class Progress:
         return max(0.0, float(rows[0][0]))
 
     def in_trouble(self) -> int:
-        """How many phases a driver could not move on."""
+        """Return how many phases a driver could not move on."""
         rows = self._database.query(
             "SELECT count(*) FROM troubles JOIN gatherings USING (phase)"
             " LEFT JOIN phases USING (phase)"
@@ -114,7 +114,7 @@ class Progress:
         return int(rows[0][0])
 
     def statuses(self) -> dict[str, int]:
-        """How many phases there are, by status."""
+        """Return how many phases there are, by status."""
         rows = self._database.query(
             "SELECT count(*) FILTER (WHERE p.phase IS NULL AND failure IS NULL),"
             " count(*) FILTER (WHERE NOT over AND failure IS NULL),"
@@ -126,7 +126,7 @@ class Progress:
         return dict(zip(STATUSES, (*rows[0], len(reasons) - stopped, stopped), strict=True))
 
     def failures(self) -> dict[str, int]:
-        """How many phases have failed, by cause; those that an operator stopped are none."""
+        """Return how many phases failed, by cause; those stopped by an operator do not count."""
         found = Counter(cause(reason) for reason in self._reasons() if reason != STOPPED_REASON)
         return {name: found[name] for name in (*CAUSES, OTHER)}
 
@@ -143,5 +143,5 @@ class Progress:
 
 
 def cause(reason: str) -> str:
-    """Of which kind a failure is, by what phones were told."""
+    """Return the cause of a failure, from the reason that phones were told."""
     return next((name for name, words in CAUSES.items() if words in reason), OTHER)

@@ -1,4 +1,4 @@
-"""Which phones there are, which phase each of them is in, and who drives a phase."""
+"""Registry of phones, of the phase each of them is in, and of who drives a phase."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from earshot_server.store.database import Database
 _TOLD_TO_ALL = [
     str(kind.parameters.__struct_config__.tag) for kind in KINDS if kind.outcome.told_to_all
 ]
-"""The kinds of phase whose results concern every phone."""
+"""Kinds of phase whose results concern every phone."""
 
 _STANDING = """
 WITH mine AS (
@@ -73,16 +73,17 @@ class InvitationUsedUpError(RemoteError):
 
 
 class Gathering(NamedTuple):
-    """A phase that phones may join, or that is about to begin with those who have.
+    """Phase that phones may join, or that is about to begin with those that have.
 
     Attributes:
-        phase: identifier, 16 bytes.
-        wanted: phones that may join.
-        least: phones that must have joined when it ends.
-        until: when it ends, seconds since 1970 on the database's clock.
-        joined: phones that have.
-        encoded: its parameters.
-        encoded_choices: per label, what polls offer for it; None where a former release began it.
+        phase: Identifier of the phase, 16 bytes.
+        wanted: Most phones that may join.
+        least: Fewest phones that must have joined when the gathering ends.
+        until: End of the gathering in seconds since 1970, on the database's clock.
+        joined: Phones that have joined.
+        encoded: Parameters of the phase, encoded.
+        encoded_choices: Choices that polls offer per label, encoded; None where a former release
+            began the phase.
     """
 
     phase: bytes
@@ -95,29 +96,29 @@ class Gathering(NamedTuple):
 
     @property
     def choices(self) -> Choices:
-        """Per label, what polls offer for it."""
+        """Choices that polls offer, per label."""
         encoded = self.encoded_choices
         return () if encoded is None else msgspec.msgpack.decode(encoded, type=Choices)
 
     @property
     def parameters(self) -> Parameters:
-        """Of the phase; `phones` is how many are wanted.
+        """Parameters of the phase; `phones` is the number wanted.
 
         Raises:
-            msgspec.DecodeError: another version of this software wrote them.
+            msgspec.DecodeError: Another version of this software wrote them.
         """
         return msgspec.msgpack.decode(self.encoded, type=AnyParameters)
 
 
 class Standing(NamedTuple):
-    """What concerns one phone.
+    """Standing of one phone: all that concerns it now.
 
     Attributes:
-        member: (phase, index) of the phase it is in, gathering or running.
-        news: a phase that is over, whose ending it should be told before anything else: one of its
-            own that ended after all that it knows of, or the newest published result. It stays
-            news until the phone names it among those it knows, for a response may be lost.
-        gathering: the oldest phase with room for phones of its cohort, if it is in none.
+        member: (phase, index) of the phase it is in, gathering or running; None if it is in none.
+        news: Phase that is over, whose ending the phone should be told before anything else: one of
+            its own that ended after all that it knows of, or the newest published result. It stays
+            news until the phone names it among those it knows, since a response may be lost.
+        gathering: Oldest phase with room for phones of its cohort, if the phone is in no phase.
     """
 
     member: tuple[bytes, int] | None
@@ -126,12 +127,12 @@ class Standing(NamedTuple):
 
 
 class Registry:
-    """Phones, gatherings and leases, in a database that was migrated; for any number of threads.
+    """Registry of phones, gatherings and leases in a migrated database, for any number of threads.
 
     Every method also raises `DatabaseUnavailableError`.
 
     Args:
-        database: where they are kept.
+        database: Database that keeps them.
     """
 
     def __init__(self, database: Database) -> None:
@@ -140,12 +141,12 @@ class Registry:
     # ----------------------------------------------------------------------------- phones
 
     def enrol(self, public_key: bytes, invitation: bytes, uses: int, cohort: str = "") -> int:
-        """Make a phone known by its Ed25519 key, and number it; the same key is the same phone.
+        """Enrol a phone under its Ed25519 key, and number it; the same key is the same phone.
 
-        It stays in the cohort with which it enrolled first.
+        The phone stays in the cohort with which it first enrolled.
 
         Raises:
-            InvitationUsedUpError: as many phones as the invitation's `uses` have enrolled with it.
+            InvitationUsedUpError: As many phones as the invitation's `uses` have enrolled with it.
         """
         rows = _again_if_raced(
             lambda: self._database.query(
@@ -168,16 +169,16 @@ class Registry:
         return int(rows[0][0])
 
     def public_key(self, phone: int) -> bytes | None:
-        """The phone's Ed25519 key, 32 bytes; None if there is no such phone."""
+        """Return the phone's Ed25519 key, 32 bytes; None if there is no such phone."""
         rows = self._database.query("SELECT public_key FROM phones WHERE phone = %s", (phone,))
         return rows[0][0] if rows else None
 
     def standing(self, phone: int, known: tuple[bytes, ...] = ()) -> Standing:
-        """What concerns the phone now; one query.
+        """Return what concerns the phone now, by a single query.
 
         Args:
-            phone: its number.
-            known: phases whose endings it says it has.
+            phone: Number of the phone.
+            known: Phases whose endings the phone says it has.
         """
         phase, index, *others = self._database.query(
             _STANDING, {"phone": phone, "known": list(known), "told_to_all": _TOLD_TO_ALL}
@@ -197,19 +198,19 @@ class Registry:
         cohorts: tuple[str, ...] = (),
         choices: Choices = (),
     ) -> None:
-        """Let phones join a new phase of `parameters.phones`; see `Gathering`.
+        """Let phones join a new phase for `parameters.phones` phones (see `Gathering`).
 
         Args:
-            phase: identifier.
-            parameters: of the phase.
-            least: phones that must have joined when it ends.
-            until: when it ends.
-            name: what people call it.
-            cohorts: whose phones may join; empty: all.
-            choices: per label, what polls offer for it.
+            phase: Identifier of the phase.
+            parameters: Parameters of the phase.
+            least: Fewest phones that must have joined when the gathering ends.
+            until: End of the gathering, in seconds since 1970 on the database's clock.
+            name: Name that people give the phase.
+            cohorts: Cohorts whose phones may join; empty for all.
+            choices: Choices that polls offer, per label.
 
         Raises:
-            InvalidInputError: the phase exists.
+            InvalidInputError: The phase exists.
         """
         encoded = msgspec.msgpack.encode(parameters)
         try:
@@ -226,7 +227,10 @@ class Registry:
             raise InvalidInputError(f"phase {phase.hex()} exists already") from error
 
     def gatherings(self) -> tuple[Gathering, ...]:
-        """Those that have neither begun nor failed, oldest first; phones may still join some."""
+        """Return gatherings whose phase has neither begun nor failed, oldest first.
+
+        Phones may still join some of them.
+        """
         rows = self._database.query(
             "SELECT phase, wanted, least, until, joined, parameters, choices FROM gatherings g"
             " WHERE failure IS NULL AND NOT EXISTS (SELECT FROM phases p WHERE p.phase = g.phase)"
@@ -235,10 +239,10 @@ class Registry:
         return tuple(Gathering(*row) for row in rows)
 
     def join(self, phase: bytes, phone: int) -> int | None:
-        """Let the phone join; once more changes nothing.
+        """Let the phone join; repeating it changes nothing.
 
         Returns:
-            Its index, counted from 0 in order of joining; None if nobody can join any more.
+            The phone's index, counted from 0 in order of joining; None if none can join any more.
         """
         rows = _again_if_raced(
             lambda: self._database.query(
@@ -255,24 +259,24 @@ class Registry:
                 {"phase": phase, "phone": phone},
             )
         )
-        # The same phone, at the same time, may have taken the last place: then it is there now.
+        # The same phone may have taken the last place at the same time: then it is there now.
         rows = rows or self._database.query(
             "SELECT index FROM members WHERE phase = %s AND phone = %s", (phase, phone)
         )
         return int(rows[0][0]) if rows else None
 
     def end_gathering(self, phase: bytes, failure: str | None = None) -> int:
-        """Let nobody join any more; once more changes nothing.
+        """Let no more phones join; repeating it changes nothing.
 
         Args:
-            phase: which one.
-            failure: why the phase does not begin; it is over then, unless it has begun.
+            phase: Identifier of the phase.
+            failure: Reason why the phase does not begin; it is then over, unless it has begun.
 
         Returns:
-            How many phones have joined.
+            Number of phones that have joined.
 
         Raises:
-            InvalidInputError: no such phase.
+            InvalidInputError: There is no such phase.
         """
         rows = self._database.query(
             "UPDATE gatherings g SET ended = coalesce(ended, seconds_now()),"
@@ -286,14 +290,14 @@ class Registry:
         return int(rows[0][0])
 
     def stop(self, phase: bytes, reason: str) -> bool:
-        """End a phase or its gathering, unless it is over; a driver erases what is left of it.
+        """Stop a phase or its gathering, unless it is over; a driver erases what is left of it.
 
         Returns:
             Whether it was under way.
         """
         with self._database.transaction() as connection:
-            # A driver that opens a step or publishes holds this lock as well, and the statement
-            # after it sees what that driver did.
+            # A driver that opens a step or publishes also holds this lock, and the next statement
+            # sees what that driver did.
             connection.execute("SELECT FROM gatherings WHERE phase = %s FOR UPDATE", (phase,))
             stopped = connection.execute(
                 "UPDATE gatherings g SET ended = seconds_now(), failure = %s"
@@ -304,7 +308,7 @@ class Registry:
         return stopped.rowcount > 0
 
     def stopped(self) -> tuple[tuple[bytes, str], ...]:
-        """The phases that were stopped and are still to be erased, each with the reason."""
+        """Return the phases that were stopped but not yet erased, each with the reason."""
         return tuple(
             self._database.query(
                 "SELECT phase, failure FROM gatherings JOIN phases USING (phase)"
@@ -313,10 +317,10 @@ class Registry:
         )
 
     def refuse(self, phase: bytes, phone: int, rule: Rule) -> None:
-        """Count that one phone more refuses the phase by this rule; each is counted once.
+        """Count one more phone that refuses the phase by this rule; each phone counts once.
 
         Raises:
-            UnexpectedMessageError: the phone takes part in no such phase, or it is over.
+            UnexpectedMessageError: The phone does not take part in such a phase, or it is over.
         """
         rows = self._database.query(_REFUSE, {"phase": phase, "phone": phone, "rule": rule.value})
         if not rows or not rows[0][0]:
@@ -325,9 +329,10 @@ class Registry:
     # ------------------------------------------------------------------ leases and the past
 
     def lease(self, phase: bytes, owner: str, seconds: float) -> bool:
-        """Take or renew the right to drive a phase for so many seconds, and say whether it worked.
+        """Take or renew the right to drive a phase for this many seconds; return whether it worked.
 
-        It does unless somebody else has it: the owner is a name that no other process has.
+        It works unless somebody else has the lease; the owner's name is one that no other process
+        has.
         """
         return bool(
             self._database.query(
@@ -340,7 +345,7 @@ class Registry:
         )
 
     def renew(self, phase: bytes, owner: str, seconds: float) -> bool:
-        """Keep a lease for so many seconds from now, unless somebody else has taken it since."""
+        """Keep a lease for this many seconds from now, unless somebody else has since taken it."""
         return bool(
             self._database.query(
                 "UPDATE leases SET expires = seconds_now() + %s WHERE phase = %s AND owner = %s"
@@ -354,10 +359,9 @@ class Registry:
         self._database.query("DELETE FROM leases WHERE phase = %s AND owner = %s", (phase, owner))
 
     def purge(self, before: float) -> int:
-        """Delete what nobody needs of phases that were over before then, and count these.
+        """Delete what is no longer needed of phases over before then; return how many there are.
 
-        Who took part and all snapshots go, and leases that have expired; endings and the history
-        of steps stay.
+        Members, snapshots and expired leases are deleted; endings and the history of steps stay.
         """
         rows = self._database.query(
             "WITH past AS (SELECT phase FROM phases WHERE over AND finished < %(before)s UNION"
@@ -375,9 +379,9 @@ class Registry:
 
 
 def _again_if_raced(query: Callable[[], list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
-    """The same phone, at the same time, in another process: the second look finds it there.
+    """Run a query again if another process did the same for the phone: its result is there then.
 
-    No rows where it is erased at the same time.
+    There are no rows if the phone is erased at the same time.
     """
     with suppress(errors.UniqueViolation):
         return _none_if_erased(query)

@@ -1,1 +1,1 @@
-"""An adversary among the simulated phones: who it controls, what they do, what comes of it."""
+"""An adversary among the simulated phones: the phones it controls, their attacks, its success."""

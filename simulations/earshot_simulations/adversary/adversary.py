@@ -1,4 +1,4 @@
-"""Who an adversary controls, and what those phones do."""
+"""The phones that an adversary controls, and the attacks they make."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from earshot_protocol.checks import share
 
 @dataclass(frozen=True)
 class Adversary:
-    """The fraction of all phones that makes each attack.
+    """Fractions of all phones that make each attack.
 
     One adversary controls them all: the phones of a smaller fraction are among those of a larger
-    one, so that equal fractions are the same phones with several attacks. Its goal is that a place
-    that nobody heard is published, under the first label.
+    one, so equal fractions are the same phones with several attacks. Its goal is to have a place
+    that nobody heard published under the first label.
 
     Attributes:
-        poisoning: hears nothing but that place, and publishes it without noise.
-        ballot_stuffing: casts, together, as many votes for one candidate as all phones could,
-            without noise; more would not go unnoticed.
-        wrong_shares: reveals wrong shares of its neighbours' secrets.
-        garbage: answers every task with random bytes.
-        dropouts: vanishes, all at once, before the last round of the last secure sum, where every
-            phone that stayed has done its work already. They count towards ρ: as many fewer vanish
-            elsewhere.
+        poisoning: Fraction of phones that claim to hear nothing but that place and publish it
+            without noise.
+        ballot_stuffing: Fraction of phones that together cast as many votes for one candidate as
+            all phones could, without noise; more would be noticed.
+        wrong_shares: Fraction of phones that reveal wrong shares of their neighbours' secrets.
+        garbage: Fraction of phones that answer every task with random bytes.
+        dropouts: Fraction of phones that vanish together before the last round of the last secure
+            sum, when every remaining phone has already done its work. They count towards ρ:
+            correspondingly fewer phones vanish elsewhere.
 
     Raises:
-        InvalidParametersError: a fraction is not from 0 to 1.
+        InvalidParametersError: if a fraction is not from 0 to 1.
     """
 
     poisoning: float = 0.0
@@ -42,7 +43,7 @@ class Adversary:
             share(field.name, getattr(self, field.name))
 
     def members(self, phones: int, seed: int) -> dict[str, frozenset[int]]:
-        """The numbers of the phones that make each attack, ⌊fraction · phones⌋ of them."""
+        """Return the numbers of the phones that make each attack, ⌊fraction · phones⌋ of them."""
         order = np.random.default_rng([seed, 0xE]).permutation(phones).tolist()
         return {
             field.name: frozenset(order[: int(getattr(self, field.name) * phones)])

@@ -1,4 +1,4 @@
-"""What corrupted phones do in place of what the protocol says."""
+"""The behaviour of corrupted phones, which replaces that of the protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from earshot_protocol.wire import Answer, Matrix, encode
 from earshot_simulations.populations import Population, Recordings
 
 TARGET_LABEL = 0
-"""Under which the adversary wants its place to be published."""
+"""Label under which the adversary wants its place to be published."""
 _CANDIDATES = 1000
 _GARBAGE_BYTES = 200
 
@@ -30,10 +30,10 @@ class Attack:
     """The corrupted phones of one simulation, and the place that they want to be published.
 
     Attributes:
-        members: the phones that make each attack, by its name in `Adversary`.
-        target: float32 (dimensions,), a place that nobody heard.
-        recordings: how many of its recordings a poisoning phone pretends to be there.
-        vote: what the largest honest input adds to an entry of a secure sum.
+        members: Phones that make each attack, by its name in `Adversary`.
+        target: Place that nobody heard, float32 (dimensions,).
+        recordings: Recordings that a poisoning phone claims to have at the target.
+        vote: Largest amount that an honest input adds to an entry of a secure sum.
     """
 
     members: Mapping[str, frozenset[int]] = field(default_factory=dict)
@@ -43,22 +43,22 @@ class Attack:
 
     @property
     def corrupted(self) -> frozenset[int]:
-        """The phones that make any attack."""
+        """Phones that make any attack."""
         return frozenset().union(*self.members.values())
 
     def makes(self, attack: str, phone: int) -> bool:
-        """Whether a phone makes this attack."""
+        """Return whether a phone makes this attack."""
         return phone in self.members.get(attack, ())
 
     def heard(self, phone: int, recordings: Recordings) -> Recordings:
-        """What a phone's store holds, given what it heard."""
+        """Return the recordings in a phone's store, given those it heard."""
         if not self.makes("poisoning", phone):
             return recordings
         label = np.full(self.recordings, TARGET_LABEL, np.int16)
         return Recordings(np.tile(self.target, (self.recordings, 1)), label, label)
 
     def summation(self, phone: int, summation: Summation) -> Summation:
-        """How a phone takes part in a secure sum."""
+        """Return the summation in which a phone takes part: its own if it stuffs ballots."""
         if not self.makes("ballot_stuffing", phone):
             return summation
         together = len(self.members["ballot_stuffing"])
@@ -66,7 +66,7 @@ class Attack:
         return replace(summation, participant=stuffing)  # type: ignore[arg-type]
 
     def sent(self, phone: int, answer: Answer) -> bytes:
-        """What a phone sends, given the answer that the protocol asks for."""
+        """Return the bytes that a phone sends, given the answer that the protocol asks for."""
         if self.makes("garbage", phone):
             return os.urandom(_GARBAGE_BYTES)
         if isinstance(answer, LocalCentroids) and self.makes("poisoning", phone):
@@ -82,9 +82,10 @@ class Attack:
     def dropouts(
         self, others: Mapping[str, tuple[int, ...]], plan: Plan
     ) -> dict[str, tuple[int, ...]]:
-        """Who vanishes before each step, given who does so without ill intent.
+        """Return the phones that vanish before each step, given those that vanish by themselves.
 
-        Of those, as many stay as leave with the adversary: ρ is for all dropouts together.
+        As many of the latter stay as leave with the adversary, because ρ bounds all dropouts
+        together.
         """
         leaving = self.members.get("dropouts", frozenset())
         worst = [step.name for step in plan.steps if isinstance(plan.part(step.part), SecureSum)]
@@ -99,10 +100,10 @@ class Attack:
 
 
 class _Stuffing:
-    """Makes participants who together cast as many votes as all phones could, each for one place.
+    """Maker of participants that cast, together, as many votes as all phones could, for one place.
 
-    None exceeds the bound of an entry. More in all would be a total that no honest crowd can have,
-    and end the phase (`voting.totals`).
+    No participant exceeds the bound of an entry. More votes in all would be a total that no honest
+    crowd can have, and would end the phase (`voting.totals`).
     """
 
     def __init__(self, honest: type[Participant], together: int, vote: int) -> None:
@@ -124,7 +125,7 @@ class _Stuffing:
 
 
 def far_place(population: Population, seed: int) -> npt.NDArray[np.float32]:
-    """Of random places, the one farthest from all that is heard, float32 (dimensions,)."""
+    """Return the random place farthest from everything that is heard, float32 (dimensions,)."""
     from scipy.spatial.distance import cdist
 
     generator = np.random.default_rng([seed, 0xF])

@@ -1,4 +1,4 @@
-"""What an adversary achieved."""
+"""The success of an adversary."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_simulations.adversary.attack import TARGET_LABEL, Attack
 
 _NEAR = 0.05
-"""So far from its target a centroid is the adversary's: a blob's standard deviation."""
+"""Distance within which a centroid counts as the adversary's: a blob's standard deviation."""
 
 
 @dataclass(frozen=True)
 class Success:
-    """What an adversary achieved.
+    """The success of an adversary.
 
     Attributes:
-        phones: how many make each attack, by its name in `Adversary`.
-        controlled: how many make any.
-        expected: γ · n, for how many noise and graph were made.
-        refused: answers of theirs that the server refused.
-        published: whether a centroid lies at its target in the published result; None if the phase
-            ended without one.
-        named: whether it carries the label that the adversary wanted.
-        votes: noisy votes to keep that centroid; None if it was not published.
-        share: of held-out recordings, none of which belongs there, that are nearest to it.
-        displaced: kept centroids that were left without a name, the adversary's aside.
+        phones: Number of phones that make each attack, by its name in `Adversary`.
+        controlled: Number of phones that make any attack.
+        expected: Corrupted phones that the noise and the graph allow for, γ · n.
+        refused: Answers of corrupted phones that the server refused.
+        published: Whether the published result has a centroid at the target; None if the phase
+            ended without a result.
+        named: Whether that centroid carries the label that the adversary wanted.
+        votes: Noisy votes to keep that centroid; None if it was not published.
+        share: Fraction of held-out recordings nearest to that centroid, although none belongs
+            there.
+        displaced: Kept centroids, other than the adversary's, that were left without a name.
     """
 
     phones: dict[str, int]
@@ -54,11 +55,11 @@ def measure(
     """Compare a published result with the adversary's goal.
 
     Args:
-        attack: who did what.
-        expected: γ · n.
-        refused: answers of corrupted phones that the server refused.
-        result: what was published, if anything.
-        held_out: float32 (recordings, dimensions), what nobody heard.
+        attack: Corrupted phones and their target.
+        expected: Corrupted phones that were planned for, γ · n.
+        refused: Answers of corrupted phones that the server refused.
+        result: Published result, or None.
+        held_out: Recordings that no phone heard, float32 (recordings, dimensions).
     """
     phones = {name: len(members) for name, members in attack.members.items() if members}
     success = Success(phones, len(attack.corrupted), expected, refused)
@@ -83,7 +84,7 @@ def measure(
 
 
 def _votes(result: NamedCentroids, at: int) -> float:
-    """What keeps a centroid: a vote of its own, or the labels that lie in its cell."""
+    """Return the votes that keep a centroid: its own, or those of the labels in its cell."""
     if isinstance(result, Result):
         return result.centroid_votes[at]
     return sum(result.label_votes[at])

@@ -69,7 +69,7 @@ CASES: dict[str, tuple[Cost, Mechanism]] = {
     ),
     "data-dependent, two labels against a threshold": (
         Cost.DEPENDENT,
-        Mechanism(Name.THRESHOLD, 2, 3.0, most=1),
+        Mechanism(Name.GNTHRESHOLD, 2, 3.0, most=1),
     ),
 }
 

@@ -1,11 +1,11 @@
-"""What closing a step costs the server, by the number of phones, beside its floor.
+"""Cost to the server of closing a step, by the number of phones, beside its floor.
 
-Closing is all that lies between the last answer and the next step: the answers are read, the sum is
-moved on, snapshot and tasks are written. Each step is closed in a process of its own, whose largest
-resident size is the step's; whatever the store holds in memory is in it. The floor is reading,
-decoding and adding up the same bytes, in the same process.
+Closing is everything between the last answer and the next step: reading the answers, advancing the
+sum, and writing the snapshot and the tasks. Each step is closed in a process of its own, whose
+largest resident size counts as the step's, including whatever the store holds in memory. The floor
+is reading, decoding and adding up the same bytes in the same process.
 
-The phones take part in the sum of votes of a labelling phase, see `closing_phones`.
+The phones take part in the sum of votes of a labelling phase; see `closing_phones`.
 """
 
 from __future__ import annotations
@@ -52,18 +52,19 @@ def benchmark(
     """Close the four steps of a secure sum for each number of phones.
 
     Args:
-        sizes: numbers of phones.
-        length: entries of a masked vector; rounded up to whole samples of four labels.
-        dropout: ρ, and the fraction of phones that vanish after they have shared their keys.
-        postgres: whether the store is a PostgreSQL of the benchmark's own; else it is in memory.
-        progress: told how many steps are closed.
+        sizes: Numbers of phones.
+        length: Entries of a masked vector, rounded up to whole samples of four labels.
+        dropout: Fraction ρ of phones that vanish after sharing their keys.
+        postgres: Whether the store is a PostgreSQL database of the benchmark's own; otherwise it is
+            in memory.
+        progress: Callback that receives the number of closed steps.
 
     Returns:
         A row for each step, by the names of the JSON output: seconds by the clock and of CPU.
 
     Raises:
-        InvalidParametersError: a number with which no phase would start, before any work.
-        BenchmarkError: a step was not closed, or its total is wrong.
+        InvalidParametersError: if no phase would start with a given number, before any work.
+        BenchmarkError: if a step was not closed, or its total is wrong.
     """
     whole("length", length, 1, 4 * 4096)
     every = [_parameters(phones, length, dropout) for phones in sizes]
@@ -103,7 +104,7 @@ def _parameters(phones: int, length: int, dropout: float) -> LabellingParameters
 
 
 def _closed(parameters: LabellingParameters, ground: Ground) -> Iterator[Row]:
-    """A phase from its start to the end of its first sum."""
+    """Run a phase from its start to the end of its first sum."""
     phase = ground.begin(parameters)
     opening = decode_task(ground.common())
     if not isinstance(opening, LabelSamples):
@@ -130,7 +131,7 @@ def _in_a_process(ground: Ground, phase: bytes, total: object) -> Row:
     except EOFError:
         process.join()
         raise BenchmarkError(
-            f"the process that closes a step ended with {process.exitcode}"
+            f"the process that closes a step ended with exit code {process.exitcode}"
         ) from None
     finally:
         process.join()
@@ -138,7 +139,7 @@ def _in_a_process(ground: Ground, phase: bytes, total: object) -> Row:
 
 
 def _close(ground: Ground, phase: bytes, total: np.ndarray | None, told: Connection) -> None:
-    """In a process of its own: close one step, and tell what it took."""
+    """Close one step in a process of its own, and report its cost."""
     import psutil
 
     own = psutil.Process()
@@ -157,7 +158,7 @@ def _close(ground: Ground, phase: bytes, total: np.ndarray | None, told: Connect
         if state.failure or coordinator.step == before:
             raise BenchmarkError(f"'{before}' was not closed: {state.failure}")
         if total is not None and not _is_total(state, total):
-            raise BenchmarkError("the total is not that of the votes")
+            raise BenchmarkError("the total does not match the votes")
         ground.keep(store, phase)
     told.send(
         {
@@ -178,7 +179,7 @@ def _is_total(state: object, total: np.ndarray) -> bool:
 
 
 def _floor(store: PhaseStore, phase: bytes) -> tuple[float, int, int]:
-    """Seconds to read, decode and add up the answers of the present step; their number and size."""
+    """Return seconds to read, decode and add up the step's answers, their number and size."""
     began = time.perf_counter()
     count = size = added = 0
     for _, answer in store.answers(phase):

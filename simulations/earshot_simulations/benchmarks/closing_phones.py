@@ -1,10 +1,10 @@
-"""The phones of one sum, whose answers are worth what real ones are and cost a fraction of them.
+"""The phones of one sum, whose answers are as good as real ones at a fraction of their cost.
 
-Nobody agrees on keys and nobody opens what others sealed: seeds and locks are derived from one
-secret, and what phones seal for each other, which the server cannot tell from noise, is noise. What
-the server does look into is real: keys that differ, commitments, lists of masks under their locks,
-masked vectors, and shares that determine their secrets. Of the masks of a pair in which both stay,
-which cancel, neither is added.
+No phone agrees on keys or opens what others sealed: seeds and locks are derived from one secret,
+and what phones seal for each other is noise, which the server cannot tell apart. Everything that
+the server does look into is real: distinct keys, commitments, lists of masks under their locks,
+masked vectors, and shares that determine their secrets. The masks of a pair in which both phones
+stay would cancel, so neither is added.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from earshot_protocol.wire import Answer, encode
 
 _DEALT_TOGETHER = 512
 _WAYS = 64
-"""Of voting: phones whose numbers differ by a multiple of it vote alike."""
+"""Number of ways to vote: phones whose numbers differ by a multiple of it vote alike."""
 
 
 class CheapPhones:
     """All phones of a labelling phase, through the sum of its votes.
 
     Args:
-        opening: the first task of the phase.
-        dropped: the phones that vanish after they have shared their keys.
+        opening: First task of the phase.
+        dropped: Phones that vanish after sharing their keys.
     """
 
     def __init__(self, opening: LabelSamples, dropped: Iterable[int]) -> None:
@@ -52,12 +52,12 @@ class CheapPhones:
             self._votes[way, np.arange(samples), (np.arange(samples) + way) % labels] = 1
 
     def total(self) -> npt.NDArray[np.int64]:
-        """The votes of those that stay."""
+        """Return the sum of the votes of the remaining phones."""
         ways = np.flatnonzero(~self._dropped) % _WAYS
         return np.tensordot(np.bincount(ways, minlength=_WAYS), self._votes, 1)
 
     def advertised(self) -> Iterator[tuple[int, bytes]]:
-        """Of all phones the encoded answers of round 0."""
+        """Yield the encoded answers of all phones in round 0."""
         for phone in range(len(self._dropped)):
             yield (
                 phone,
@@ -65,7 +65,7 @@ class CheapPhones:
             )
 
     def answers(self, tasks: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-        """The encoded answers to the encoded tasks of a later round, of those that are left."""
+        """Yield the remaining phones' encoded answers to the encoded tasks of a later round."""
         for phone, encoded in tasks:
             match decode_task(encoded):
                 case messages.ShareKeys(neighbours=neighbours):
@@ -80,7 +80,7 @@ class CheapPhones:
         return encode(answer)
 
     def _of(self, what: str, *phones: int) -> bytes:
-        """A secret of one phone, or of a pair."""
+        """Return a secret of one phone, or of a pair."""
         name = f"{what} {sorted(phones)}".encode()
         return hashlib.blake2b(name, digest_size=32, key=self._secret).digest()
 
@@ -120,7 +120,7 @@ class CheapPhones:
         return self._encoded(phone, messages.Unmasked, shares=bytes(revealed), traces=traces)
 
     def _deal(self) -> None:
-        """Of each phone the secret that the server rebuilds, in shares."""
+        """Split, for each phone, the secret that the server rebuilds into shares."""
         count, threshold = self._parameters.degree, self._parameters.threshold
         phones = range(len(self._dropped))
         self._shares = np.zeros((len(phones), count, shamir.SECRET_BYTES), dtype=np.uint8)

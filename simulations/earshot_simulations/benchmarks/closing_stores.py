@@ -1,4 +1,4 @@
-"""Where the phase of `closing` lies between the processes that work on it."""
+"""Storage of the phase of `closing` between the processes that work on it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
+from earshot_protocol.overriding import override
 from earshot_protocol.phases.parameters import Parameters
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
@@ -28,66 +29,66 @@ Entries = Iterable[tuple[int, bytes]]
 
 
 class Ground(Protocol):
-    """Holds one phase; can be sent to another process."""
+    """A holder of one phase that can be sent to another process."""
 
     def begin(self, parameters: Parameters) -> bytes:
         """Start a phase, and return its identifier."""
 
     def common(self) -> bytes:
-        """The task of all phones in its first step, encoded."""
+        """Return the encoded task of all phones in the first step."""
 
     def tasks(self) -> Iterator[tuple[int, bytes]]:
-        """Of each phone the encoded task of the present step."""
+        """Yield each phone's encoded task of the present step."""
 
     def give(self, answers: Entries) -> None:
         """Add phones' encoded answers to the present step."""
 
     @contextmanager
     def opened(self) -> Iterator[PhaseStore]:
-        """The store, with all of this in it."""
+        """Open a store that holds the phase."""
 
     def keep(self, store: PhaseStore, phase: bytes) -> None:
-        """Hold what is in the store by now."""
+        """Hold the present contents of the store."""
 
     def database_cpu_seconds(self) -> float:
-        """What the processes of a database have taken so far."""
+        """Return the CPU seconds that the database's processes have spent so far."""
 
 
-class InFiles:
-    """For a store in memory: what it holds lies in files meanwhile.
+class InFiles(Ground):
+    """A ground for a store in memory, whose contents lie in files in between.
 
     Args:
-        folder: for the files.
+        folder: Folder for the files.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._phase = b""
 
+    @override
     def begin(self, parameters: Parameters) -> bytes:
-        """See `Ground.begin`."""
         store = MemoryPhaseStore()
         self._phase = Coordinator.start(store, Optics(), parameters, 0.0).phase
         self.keep(store, self._phase)
         return self._phase
 
+    @override
     def common(self) -> bytes:
-        """See `Ground.common`."""
         return self._step().common
 
+    @override
     def tasks(self) -> Iterator[tuple[int, bytes]]:
-        """See `Ground.tasks`."""
         return self._entries(_TASKS)
 
+    @override
     def give(self, answers: Entries) -> None:
-        """See `Ground.give`."""
         with (self._folder / _ANSWERS).open("wb") as file:
             for each in answers:
                 _write(file, each)
 
+    @override
     @contextmanager
     def opened(self) -> Iterator[PhaseStore]:
-        """See `Ground.opened`."""
         store, step = MemoryPhaseStore(), self._step()
         snapshot = (self._folder / _SNAPSHOT).read_bytes()
         store.create(self._phase, snapshot, step, self.tasks())
@@ -96,8 +97,8 @@ class InFiles:
             store.add_answer(self._phase, step.number, phone, answer)
         yield store
 
+    @override
     def keep(self, store: PhaseStore, phase: bytes) -> None:
-        """See `Ground.keep`."""
         step, (_, snapshot) = store.present_step(phase), store.snapshot(phase)
         (self._folder / _STEP).write_bytes(msgspec.msgpack.encode(step))
         (self._folder / _SNAPSHOT).write_bytes(snapshot)
@@ -109,8 +110,8 @@ class InFiles:
                     _write(file, (phone, task))
         (self._folder / _ANSWERS).write_bytes(b"")
 
+    @override
     def database_cpu_seconds(self) -> float:
-        """See `Ground.database_cpu_seconds`: there is none."""
         return 0.0
 
     def _step(self) -> PresentStep:
@@ -127,11 +128,11 @@ def _write(file: BinaryIO, entry: tuple[int, bytes]) -> None:
     file.write(_HEADER.pack(entry[0], len(entry[1])) + entry[1])
 
 
-class OnPostgres:
-    """For a store on PostgreSQL, which holds it all the time.
+class OnPostgres(Ground):
+    """A ground for a store on PostgreSQL, which holds the phase throughout.
 
     Args:
-        url: of the database.
+        url: URL of the database.
     """
 
     def __init__(self, url: str) -> None:
@@ -146,21 +147,21 @@ class OnPostgres:
         finally:
             database.close()
 
+    @override
     def begin(self, parameters: Parameters) -> bytes:
-        """See `Ground.begin`."""
         with self._database() as database:
             database.migrate()
             store = PostgresPhaseStore(database)
             self._phase = Coordinator.start(store, Optics(), parameters, 0.0).phase
         return self._phase
 
+    @override
     def common(self) -> bytes:
-        """See `Ground.common`."""
         with self._database() as database:
             return PostgresPhaseStore(database).present_step(self._phase).common
 
+    @override
     def tasks(self) -> Iterator[tuple[int, bytes]]:
-        """See `Ground.tasks`."""
         last = -1
         with self._database() as database:
             while rows := database.query(
@@ -171,8 +172,8 @@ class OnPostgres:
                 yield from rows
                 last = rows[-1][0]
 
+    @override
     def give(self, answers: Entries) -> None:
-        """See `Ground.give`."""
         with self._database() as database, database.transaction() as connection:
             statement = "COPY answers (phase, phone, answer) FROM STDIN (FORMAT BINARY)"
             with connection.cursor().copy(statement) as copy:
@@ -180,17 +181,19 @@ class OnPostgres:
                 for phone, answer in answers:
                     copy.write_row((self._phase, phone, answer))
 
+    @override
     @contextmanager
     def opened(self) -> Iterator[PhaseStore]:
-        """See `Ground.opened`."""
         with self._database() as database:
             yield PostgresPhaseStore(database)
 
+    @override
     def keep(self, store: PhaseStore, phase: bytes) -> None:
-        """See `Ground.keep`: the database has it."""
+        """Do nothing: the database already holds the phase."""
 
+    @override
     def database_cpu_seconds(self) -> float:
-        """See `Ground.database_cpu_seconds`: with those of its processes that have ended."""
+        """Return the CPU seconds of the database's processes, ended ones included."""
         import psutil
 
         first = psutil.Process(database_process(self._url))

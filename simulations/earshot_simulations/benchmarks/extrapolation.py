@@ -1,4 +1,4 @@
-"""What a crowd that nobody measured would take, from the largest that somebody did; labelled so."""
+"""Estimates for a crowd that was not measured, from the largest that was; labelled as such."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _HOUR = 3600.0
 
 @dataclass(frozen=True)
 class Extrapolation:
-    """A phase of so many phones, if each pays as k grows and the server as their number does.
+    """Estimated cost of a phase: the phones' grows with k, and the server's also with their number.
 
     Attributes:
-        phones: how many.
-        basis: of the phase that was measured.
-        neighbours: k.
-        phones_hours: CPU of all phones, core-hours.
-        server_hours: of the server, which one process does alone.
-        gigabytes_up: from all phones, 10⁹ bytes.
-        gigabytes_down: to them.
-        efficiency: of the processes that played phones: the share of their time that was phones'
-            CPU, as measured.
+        phones: Phones of the estimated phase.
+        basis: Phones of the measured phase.
+        neighbours: Neighbours of a phone (k).
+        phones_hours: CPU time of all phones, in core-hours.
+        server_hours: CPU time of the server, in core-hours, all in one process.
+        gigabytes_up: Data from all phones to the server, in 10⁹ bytes.
+        gigabytes_down: Data from the server to all phones, in 10⁹ bytes.
+        efficiency: Measured share of their time that the processes of the phones spent on phones'
+            CPU.
     """
 
     phones: int
@@ -37,7 +37,7 @@ class Extrapolation:
     efficiency: float
 
     def hours(self, cores: int) -> float:
-        """By the clock, with so many cores that play phones, at the efficiency that was measured.
+        """Return hours by the clock with this many cores for phones, at the measured efficiency.
 
         The server's part waits for the phones', so it is added.
         """
@@ -45,11 +45,11 @@ class Extrapolation:
 
 
 def extrapolated(measured: Figures, phones: int) -> Extrapolation:
-    """From one row of `earshot bench phase` with its cryptography.
+    """Extrapolate from one row of `earshot bench phase` with its cryptography.
 
     A phone's figures are multiplied by the ratio of the two k, which is the most that k explains:
-    what a phone does beside its neighbours' part does not grow. The server's CPU is multiplied by
-    the ratio of the phones, and by that of k.
+    the work of a phone that its neighbours do not cause does not grow. The server's CPU is
+    multiplied by the ratio of the phones, and by that of k.
     """
 
     def value(name: str) -> float:
@@ -73,7 +73,7 @@ def extrapolated(measured: Figures, phones: int) -> Extrapolation:
 
 
 def table(rows: Sequence[Figures], phones: int, cores: Sequence[int] = (2, 16, 64)) -> str:
-    """One line for each row, in Markdown; the head says that nothing of it was measured."""
+    """Format one line for each row in Markdown; the header says that nothing of it was measured."""
     heads = ["extrapolated, not measured", "from", "k", "phones' CPU", "server's CPU", "up", "down"]
     heads += [f"{count} cores" for count in cores]
     lines = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]

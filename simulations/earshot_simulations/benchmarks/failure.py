@@ -1,4 +1,4 @@
-"""What a benchmark that cannot go on raises."""
+"""The error of a benchmark that cannot go on."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from earshot_protocol.errors import LocalError
 
 
 class BenchmarkError(LocalError):
-    """What is measured does not start, or does not come to its end; says why."""
+    """The benchmarked system does not start, or does not finish; the message says why."""

@@ -1,4 +1,4 @@
-"""How a figure grows with the crowd, with what so few points can say."""
+"""The growth of a figure with the crowd, and how much a few points can say about it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Growth:
     """A figure as a power of the number of phones.
 
     Attributes:
-        slope: the power: 0 for what stays as it is, 1 for what grows as the crowd does.
-        wide: half of its 95 % interval by Student's t over the residuals of the line; None with two
-            sizes, through which a line always goes.
-        ratio: of the figure at the largest size to that at the smallest.
-        sizes: how many there are.
+        slope: Exponent of the power: 0 for a constant, 1 for growth in proportion to the crowd.
+        wide: Half-width of the exponent's 95 % interval by Student's t over the residuals of the
+            line; None with two sizes, through which a line always passes.
+        ratio: Figure at the largest size divided by that at the smallest.
+        sizes: Number of sizes.
     """
 
     slope: float
@@ -33,10 +33,10 @@ class Growth:
 
 
 def growth(phones: Sequence[float], figures: Sequence[float]) -> Growth:
-    """The least-squares line of log(figure) over log(phones).
+    """Fit the least-squares line of log(figure) over log(phones).
 
     Raises:
-        InvalidInputError: fewer than two different sizes, or a number that is not above 0.
+        InvalidInputError: if there are fewer than two different sizes, or a number is not above 0.
     """
     sizes, values = np.asarray(phones, np.float64), np.asarray(figures, np.float64)
     if len(np.unique(sizes)) < 2 or np.any(sizes <= 0) or np.any(values <= 0):

@@ -1,7 +1,7 @@
-"""What a phone's choices on the local route are worth at the same ε: selection, and several runs.
+"""Value of a phone's choices on the local route at the same ε: selection, and several runs.
 
-Everything is measured on the phone alone, on blobs and on directions scattered around some on the
-sphere; a figure is the mean over seeds with the half-width of its 95 % interval.
+Everything is measured on the phone alone, on blobs and on directions scattered around centres on
+the sphere; a figure is the mean over seeds with the half-width of its 95 % interval.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Progress = Callable[[str, int, int], None]
 _PHONES, _RECORDINGS, _SCENES = 10, 200, 10
 _K, _TOP = 6, 2
 _CHOICES = 10
-"""Of one phone by one method."""
+"""Choices of one phone by one method."""
 _DELTA = 1e-6
 _DIMENSIONS, _DIRECTIONS, _SPREAD = 8, 6, 0.2
 
@@ -43,16 +43,16 @@ RUNS = (1, 2, 4, 8)
 
 
 class _InTheOpen(BestOfRuns):
-    """The same law without the runs that hide how many count: nobody is there to see."""
+    """The same law without the runs that hide how many count, since nobody observes them."""
 
     @property
     def computed(self) -> int:
-        """None beyond those that count."""
+        """Number of runs computed, none of which is only for show."""
         return 1
 
 
 def selections(seeds: Sequence[int], progress: Progress) -> list[Row]:
-    """How good the two published centroids are by recordings, by method and ε of each choice."""
+    """Measure the two published centroids by recordings, by method and ε of each choice."""
     shape = (len(SELECTION_EPSILONS), len(SelectionMethod), len(seeds))
     best, lost = np.zeros(shape), np.zeros(shape)
     for place, seed in enumerate(seeds):
@@ -80,7 +80,7 @@ def selections(seeds: Sequence[int], progress: Progress) -> list[Row]:
 
 
 def runs(seeds: Sequence[int], progress: Progress) -> list[Row]:
-    """Adjusted Rand index of a phone's centroids on its own recordings, by runs and total ε."""
+    """Measure the adjusted Rand index of a phone's centroids on its recordings, by runs and ε."""
     rows: list[Row] = []
     cases = [(geometry, epsilon) for geometry in Geometry for epsilon in CLUSTERING_EPSILONS]
     for done, (geometry, epsilon) in enumerate(cases):
@@ -94,17 +94,17 @@ def runs(seeds: Sequence[int], progress: Progress) -> list[Row]:
 
 
 def benchmark(seeds: int, progress: Progress) -> dict[str, list[Row]]:
-    """Both tables, over the seeds 0, 1, ….
+    """Return both tables, over the seeds 0, 1, ….
 
     Raises:
-        InvalidParametersError: fewer than two seeds, of which no interval can be made.
+        InvalidParametersError: if there are fewer than two seeds, which give no interval.
     """
     some = range(whole("seeds", seeds, 2))
     return {"selection": selections(some, progress), "runs": runs(some, progress)}
 
 
 def _agreement(geometry: Geometry, epsilon: float, mean: int, seed: int) -> float:
-    """In the mean over the phones of a seed; all settings meet the same recordings."""
+    """Return the mean over the phones of a seed; all settings meet the same recordings."""
     from sklearn.metrics import adjusted_rand_score
 
     random = np.random.default_rng([seed, 2]).bytes
@@ -149,7 +149,7 @@ def _blobs(seed: int) -> Blobs:
 def _directions(
     generator: np.random.Generator,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int16]]:
-    """A phone's recordings on the sphere, and which direction each is scattered around."""
+    """Return a phone's recordings on the sphere and the direction each is scattered around."""
     centres = unit_rows(generator.standard_normal((_DIRECTIONS, _DIMENSIONS)))
     truth = generator.integers(_DIRECTIONS, size=_RECORDINGS, dtype=np.int16)
     scatter = _SPREAD * generator.standard_normal((_RECORDINGS, _DIMENSIONS))

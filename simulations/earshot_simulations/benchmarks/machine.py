@@ -1,4 +1,4 @@
-"""Where something was measured: a time without its machine says nothing."""
+"""The machine of a measurement, without which a time says nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _GIB = 2**30
 
 
 def machine() -> str:
-    """Processor, cores that may be used, memory, and system, in one line."""
+    """Describe the processor, the usable cores, the memory and the system, in one line."""
     import psutil
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -1,4 +1,4 @@
-"""What goes on beside a benchmark, in a thread of its own."""
+"""Background work beside a benchmark, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self
 
 
 class Meanwhile(ABC):
-    """Begins when it is entered; when it is left, it is told to stop and waited for."""
+    """Work that starts when it is entered, and is stopped and awaited when it is left."""
 
     def __init__(self) -> None:
         self._stop = threading.Event()
@@ -24,4 +24,4 @@ class Meanwhile(ABC):
 
     @abstractmethod
     def _run(self) -> None:
-        """Return soon after `_stop` is set."""
+        """Work until `_stop` is set, and return soon after."""

@@ -1,8 +1,8 @@
-"""What discovery's reachability plots cost, beside scikit-learn's and their floor, in one run.
+"""Cost of discovery's reachability plots, beside scikit-learn's and their floor, in one run.
 
-The floor is what any exact method over pairs does at least once without an index that prunes, which
-does not help in as many dimensions: the inner products of all pairs, by the BLAS that is installed,
-in float32. Core distances are scikit-learn's in both, so their share of the time is told apart.
+The floor is the least work of any exact method over pairs without an index that prunes, which does
+not help in this many dimensions: the inner products of all pairs in float32, by the installed BLAS.
+Core distances are scikit-learn's in both, so their share of the time is reported separately.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Progress = Callable[[str, int, int], None]
 Points = npt.NDArray[np.float64]
 
 PEER_POINTS = 20_000
-"""Beyond these scikit-learn takes many minutes, and is not waited for."""
+"""Largest number of points for which scikit-learn is run; beyond, it takes many minutes."""
 
 _CROWDS = 20
 _LEAST = 20
@@ -41,17 +41,17 @@ def benchmark(
     """Time reachability plots of points in twenty crowds.
 
     Args:
-        sizes: numbers of points.
-        dimensions: of a point.
-        threads: of BLAS and of scikit-learn's search.
-        seed: of the points.
-        progress: told which size is next.
+        sizes: Numbers of points.
+        dimensions: Dimensions of a point.
+        threads: Threads of BLAS and of scikit-learn's search.
+        seed: Seed of the points.
+        progress: Callback that receives the number of finished sizes.
 
     Returns:
-        Of each size, figures by the names of the JSON output; times in seconds by the clock.
+        Figures of each size by the names of the JSON output; times in seconds by the clock.
 
     Raises:
-        InvalidParametersError: a number is out of range.
+        InvalidParametersError: if a number is out of range.
     """
     from threadpoolctl import threadpool_limits
 

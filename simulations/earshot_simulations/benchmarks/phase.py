@@ -1,8 +1,8 @@
-"""Whole phases of ever larger crowds: what a phone pays, what the server pays, and how both grow.
+"""Whole phases of growing crowds: the cost to a phone and to the server, and how both grow.
 
-Every phase is simulated in a process of its own, so that its memory is its own, with all its
-phones: nothing is measured on a sample. A small phase goes before it, not measured, that loads and
-compiles what a process pays for once. What is done is kept as it is done.
+Every phase is simulated with all its phones, none of it on a sample, in a process of its own, so
+that its memory is its own. A small phase, not measured, precedes it to load and compile what a
+process pays for once. Finished phases are kept as they finish.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PER_PHONE: Mapping[str, str] = {
     "phone_bytes_up": "what it sends",
     "phone_bytes_down": "what it receives",
 }
-"""Figures of a row whose growth matters to a phone, and what a reader calls them."""
+"""Figures of a row whose growth matters to a phone, with their names for readers."""
 _EXPLAINING = {"neighbours": "k alone", "centroids": "the number of centroids alone"}
 _MEASURE = "bench phase"
 _NATION = 1_000_000
@@ -49,28 +49,28 @@ def benchmark(
 ) -> list[Figures]:
     """Simulate one phase after the other, each in a process of its own, and measure them.
 
-    Progress is shown on standard error, by the process that is measured.
+    The measured process shows its progress on standard error.
 
     Args:
-        each: the phases; the smallest first tells mistakes soonest.
-        kept: a file of finished phases, JSON lines; those that it holds are not simulated again,
-            and those that are new are added as they finish. None keeps nothing.
-        measure: one phase; replaced in tests.
+        each: Settings of the phases; mistakes show soonest with the smallest first.
+        kept: File of finished phases, JSON lines: those that it holds are not simulated again, and
+            new ones are added as they finish. None keeps nothing.
+        measure: Function that measures one phase; replaced in tests.
 
     Returns:
-        All that the file then holds; without one, what was asked for. See `row`.
+        All phases that the file then holds; without a file, the given ones. See `row`.
 
     Raises:
-        InvalidParametersError: a phase that cannot be simulated; before any work.
-        OtherVersionError: the file holds phases of another version.
-        BenchmarkError: a phase failed or its process was ended; those before it are kept.
+        InvalidParametersError: if a phase cannot be simulated; before any work.
+        OtherVersionError: if the file holds phases of another version.
+        BenchmarkError: if a phase failed or its process was ended; those before it are kept.
     """
     if not each:
-        raise InvalidParametersError("no phones: give at least one number of them")
+        raise InvalidParametersError("no phones: give at least one number of phones")
     for settings in each:
         settings.check()
     run = measure or _in_a_process_of_its_own
-    # Where phones run is nothing to a sweep, and much to a measurement.
+    # The place where phones run does not matter to a sweep, but does to a measurement.
     phases = [Phase(Measure(f"{_MEASURE}, {settings.engine}", run), settings) for settings in each]
     with tempfile.TemporaryDirectory(prefix="earshot-bench-") as folder:
         file = kept or Path(folder) / "phases.jsonl"
@@ -84,14 +84,14 @@ def benchmark(
 
 
 def row(settings: Settings, run: Run) -> Figures:
-    """What is measured of one phase, by name; seconds, megabytes and bytes as the names say.
+    """Return the figures of one phase by name; seconds, megabytes and bytes as the names say.
 
-    `phone_…` is what one phone pays that stays to the end: for every step the sum over phones
-    divided by those that answered. `neighbours` is k; without cryptography there is none.
+    `phone_…` is the cost of one phone that stays to the end: for every step, the sum over phones
+    divided by those that answered. `neighbours` is k, or None without cryptography.
 
     Raises:
-        BenchmarkError: the phase failed.
-        KeyboardInterrupt: it was interrupted.
+        BenchmarkError: if the phase failed.
+        KeyboardInterrupt: if the phase was interrupted.
     """
     if run.interrupted is not None and not run.interrupted.startswith(PHASE_FAILED):
         raise KeyboardInterrupt
@@ -123,7 +123,7 @@ def row(settings: Settings, run: Run) -> Figures:
 
 
 def _neighbours(settings: Settings) -> int:
-    """How many a phone has in every sum of the phase."""
+    """Return the number of neighbours of a phone in every sum of the phase."""
     return choose(settings.phones, (1,), 1, settings.dropout, settings.corrupted).degree
 
 
@@ -133,8 +133,8 @@ def _in_a_process_of_its_own(settings: Settings) -> Figures:
             return pool.submit(_measured, settings).result()
         except BrokenProcessPool:
             raise BenchmarkError(
-                f"the process with {settings.phones} phones was ended from outside; a machine "
-                "without enough memory does that: give fewer phones"
+                f"the process with {settings.phones} phones was killed, as happens on a machine "
+                "with too little memory: give fewer phones"
             ) from None
 
 
@@ -147,7 +147,7 @@ def _measured(settings: Settings) -> Figures:
 
 
 def series(rows: Sequence[Figures]) -> dict[str, list[Figures]]:
-    """Rows that differ in the number of phones alone, the fewest first, by what they share."""
+    """Group rows that differ only in the number of phones, the fewest first, by what they share."""
     found: dict[str, list[Figures]] = {}
     for each in sorted(rows, key=lambda each: _value(each["phones"])):
         name = f"{each['discovery']}, {each['summation']} sums"
@@ -158,7 +158,7 @@ def series(rows: Sequence[Figures]) -> dict[str, list[Figures]]:
 
 
 def growths(rows: Sequence[Figures]) -> dict[str, Growth]:
-    """How the figures of one series grow that matter to a phone; none of one size."""
+    """Return the growth of one series' figures that matter to a phone; empty for one size."""
     if len({each["phones"] for each in rows}) < 2:
         return {}
     phones = _column(rows, "phones")
@@ -170,10 +170,10 @@ def growths(rows: Sequence[Figures]) -> dict[str, Growth]:
 
 
 def statements(rows: Sequence[Figures]) -> list[str]:
-    """What the growths of a series mean, and how little so few sizes can say, in sentences."""
+    """Explain the growths of a series, and how little a few sizes can say, in sentences."""
     found = growths(rows)
     if not found:
-        return ["one size: nothing says how anything grows"]
+        return ["one size only: no growth can be measured"]
     first, last = rows[0], rows[-1]
     said = [f"{what}: {found[name]}" for name, what in PER_PHONE.items() if name in found]
     said += [
@@ -192,7 +192,7 @@ def statements(rows: Sequence[Figures]) -> list[str]:
 
 
 def page(rows: Sequence[Figures]) -> str:
-    """All rows as a table in Markdown, how a phone's figures grow, and what a nation would take."""
+    """Format rows as Markdown: a table, the growth of a phone's figures, and a nation's cost."""
     every = series(rows)
     blocks = [table([each for found in every.values() for each in found])]
     for name, found in every.items():
@@ -205,7 +205,7 @@ def page(rows: Sequence[Figures]) -> str:
 
 
 def table(rows: Sequence[Figures]) -> str:
-    """Rows in Markdown, with their units, and under it where they were measured."""
+    """Format rows in Markdown, with units, followed by the machines of the measurements."""
     columns: Mapping[str, Callable[[Figures], str]] = {
         "discovery": lambda each: str(each["discovery"]),
         "sums": lambda each: str(each["summation"]),

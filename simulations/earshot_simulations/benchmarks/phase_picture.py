@@ -1,4 +1,4 @@
-"""What phases of ever larger crowds take, as a picture."""
+"""Cost of phases of growing crowds, as a picture."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _PANELS = (
         {"phone_bytes_up": "o-", "phone_bytes_down": "o--"},
     ),
 )
-"""Title, unit, and the figures with their lines."""
+"""Titles, units, and figures with their lines."""
 _BY_K = "by k alone"
 
 
 def check_picture(path: Path) -> None:
-    """Refuse a name that no picture can have, before any work.
+    """Refuse a file name that no picture can have, before any work.
 
     Raises:
-        InvalidInputError: another ending than `SUFFIXES`, or a folder that is not there.
+        InvalidInputError: if the suffix is not one of `SUFFIXES`, or the folder does not exist.
     """
     if path.suffix not in SUFFIXES:
         raise InvalidInputError(f"{path}: a picture's name ends in {' or '.join(SUFFIXES)}")
@@ -41,9 +41,9 @@ def check_picture(path: Path) -> None:
 
 
 def draw(rows: Sequence[Figures], path: Path) -> None:
-    """Time, memory, and what a phone pays, against the number of phones; one line a series.
+    """Draw time, memory and the cost of a phone against the number of phones, one line per series.
 
-    A phone's figures are drawn from 0 on, beside what k alone would make of the smallest crowd's.
+    A phone's figures are drawn from 0, beside the smallest crowd's figure scaled by k alone.
     """
     from matplotlib.lines import Line2D
     from matplotlib.ticker import LogLocator
@@ -78,7 +78,7 @@ def draw(rows: Sequence[Figures], path: Path) -> None:
 
 
 def _draw_by_k_alone(axis: Any, rows: Sequence[Figures], first: float, colour: str) -> None:
-    """What the smallest crowd's figure would come to if it grew as k does."""
+    """Draw the smallest crowd's figure as if it grew as k does."""
     degrees = [float(each["neighbours"] or 0) for each in rows]
     if all(degrees):
         alone = [first * degree / degrees[0] for degree in degrees]

@@ -1,8 +1,8 @@
-"""What one secure sum costs a phone and the server, beside its floor and a peer, in one process.
+"""Cost of one secure sum to a phone and the server, beside its floor and a peer, in one process.
 
-The floor is k X25519 exchanges per phone, timed in between the phones of the same run. The peer is
-sslib, which shares and recovers one secret; it is measured where it is installed. Phones that drop
-do so after they shared their keys, which is where a dropout costs the server most.
+The floor is k X25519 exchanges per phone, timed between the phones of the same run. The peer is
+sslib, which shares and recovers one secret; it is measured if it is installed. Phones that drop out
+do so after sharing their keys, when a dropout costs the server most.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 _ROUNDS = (Round.ADVERTISE_KEYS, Round.SHARE_KEYS, Round.MASKED_INPUT, Round.UNMASK)
 _LARGEST_ENTRY = 1000
 _MOST_ENTRIES = 10**9
-"""Of all phones' vectors together: they lie in this machine's memory, 8 bytes each."""
+"""Most entries of all phones' vectors together: they lie in memory, 8 bytes each."""
 _FLOOR_EXCHANGES = 20
 _PEER_REPEATS = 5
 _SEALING_BYTES = 12 + 16  # AEAD nonce and tag
@@ -42,7 +42,7 @@ _SEALING_BYTES = 12 + 16  # AEAD nonce and tag
 
 @dataclass
 class _Clock:
-    """CPU seconds of this process, spent in calls."""
+    """CPU seconds that this process spent in calls."""
 
     seconds: float = 0.0
 
@@ -73,19 +73,18 @@ def benchmark(
     """Run one real sum over random vectors and measure it.
 
     Args:
-        phones: n.
-        neighbours: k; None for the smallest that is safe.
-        length: entries of a vector, each between −1000 and 1000.
-        dropout: ρ, and the fraction of phones that drop.
-        corrupted: γ.
-        progress: called as rounds go on.
+        phones: Number of phones (n).
+        neighbours: Neighbours of a phone (k); None for the smallest safe number.
+        length: Entries of a vector, each between −1000 and 1000.
+        dropout: Tolerated fraction of dropouts (ρ), and the fraction of phones that drop out.
+        corrupted: Tolerated fraction of corrupted phones (γ).
+        progress: Callback that receives the round, and the phones done and in all.
 
     Returns:
-        The figures, by the names of the JSON output; times in milliseconds of CPU, medians over
-        phones.
+        Figures by the names of the JSON output; times in milliseconds of CPU, medians over phones.
 
     Raises:
-        InvalidParametersError: no sum is safe under these parameters.
+        InvalidParametersError: if no sum is safe under these parameters.
     """
     whole("phones", phones, 3, _MOST_ENTRIES)
     whole("length", length, 1, _MOST_ENTRIES // phones)
@@ -125,7 +124,7 @@ def _answer(
     current: Round,
     measured: _Measured,
 ) -> None:
-    """One phone in one round, both ends, with the messages as they travel."""
+    """Run one phone and the server through one round, with encoded messages."""
     task = measured.server.time(lambda: aggregator.task_for(phone))
     clock = _Clock()
     if isinstance(task, AdvertiseKeys):  # travels within a task of the phase
@@ -142,7 +141,7 @@ def _answer(
 
 
 def _exchange_seconds() -> float:
-    """CPU seconds of one X25519 exchange, now."""
+    """Return the CPU seconds of one X25519 exchange, now."""
     private = X25519PrivateKey.generate()
     public = X25519PrivateKey.generate().public_key()
     started = time.process_time()
@@ -183,7 +182,7 @@ def _figures(
 
 
 def _peer(count: int, threshold: int) -> dict[str, object] | None:
-    """CPU milliseconds to share and to recover one secret: sslib, and ours; None without sslib."""
+    """Return CPU ms to share and recover one secret, with sslib and ours; None without sslib."""
     try:
         from importlib.metadata import version
 

@@ -1,6 +1,6 @@
-"""Clients that hold connections and let a server wait: what it must bear while phones work.
+"""Clients that hold connections and make a server wait, as it must bear while phones work.
 
-Each is cut off sooner or later and comes again, so that there are always about as many.
+Each client is cut off sooner or later and reconnects, so their number stays about the same.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _PROBE_EVERY = 0.2
 _PATIENCE = 10.0
 _TRAILERS = (b"X-Field: " + b"x" * 1000 + b"\r\n") * 16
 _UNREAD = 50
-"""Responses that a client asks for and does not take."""
+"""Responses that a client requests and does not read."""
 
 
 Behaviour = Callable[[Reader, Writer], Awaitable[None]]
-"""What a client does with a connection, until it is cut off."""
+"""A client's use of a connection until it is cut off."""
 
 
 class SlowClients(Meanwhile):
-    """Holds connections to a server, and asks it all along whether it lives.
+    """Clients that hold connections to a server, and a probe that keeps asking whether it is alive.
 
     Args:
-        address: of the server, `http://host:port`.
-        connections: at a time.
-        behaviours: of the clients, in turn; by default each that is known here.
+        address: Address of the server, `http://host:port`.
+        connections: Connections held at a time.
+        behaviours: Behaviours of the clients, in turn; by default all in `BEHAVIOURS`.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class SlowClients(Meanwhile):
         self._connections = connections
         self._made = 0
         self._lives: list[float] = []
-        """Seconds that each answer to whether the server lives took."""
+        """Seconds that each probe of the server took."""
         self._unanswered = 0
-        """Questions whether it lives that found no good answer in `_PATIENCE`."""
+        """Probes without a good answer within `_PATIENCE`."""
 
     def figures(self) -> dict[str, float]:
-        """What was measured, by name; milliseconds as the names say."""
+        """Return the measurements by name; milliseconds as the names say."""
         lives = np.array(self._lives or [np.nan]) * 1e3
         return {
             "live_p50_ms": float(np.percentile(lives, 50)),
@@ -106,7 +106,7 @@ class SlowClients(Meanwhile):
         said = await reader.read()
         writer.close()
         if not said.startswith(b"HTTP/1.1 200 "):
-            raise ConnectionError(f"the server does not live: {said[:100]!r}")
+            raise ConnectionError(f"the server is not alive: {said[:100]!r}")
         self._lives.append(time.perf_counter() - began)
 
 
@@ -141,7 +141,7 @@ async def _taking_nothing(reader: Reader, writer: Writer) -> None:
 
 
 async def endless_trailers(reader: Reader, writer: Writer) -> None:
-    """Send fields behind an empty body, as fast as they are taken, before any signature is read."""
+    """Send fields after an empty body as fast as they are read, before any signature is."""
     writer.write(_POST % ANSWER.encode() + b"\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n")
     while True:
         writer.write(_TRAILERS)

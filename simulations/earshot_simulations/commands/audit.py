@@ -3,43 +3,44 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import App, Parameter
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol.checks import whole
 
 # An option may stand behind the name.
-app = typer.Typer(add_completion=False, context_settings={"allow_interspersed_args": True})
+app = App()
 
 
-@app.callback(invoke_without_command=True)
+@app.default
 def audit(
-    name: Annotated[
-        str | None, typer.Argument(help="What to audit; everything by default.")
-    ] = None,
-    thorough: Annotated[
-        bool, typer.Option("--thorough", help="Take as long as it needs: 25 times the trials.")
-    ] = False,
-    trials: Annotated[
-        int | None, typer.Option(help="Transcripts of each clustering, on each of two data sets.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of what is drawn at random.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="New folder for audit.json and audit.html.")
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace these two files where --out has them.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print audit.json, and nothing else.")
-    ] = False,
+    name: str | None = None,
+    /,
+    *,
+    thorough: bool = False,
+    trials: int | None = None,
+    seed: int = 0,
+    out: Path | None = None,
+    overwrite: bool = False,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Measure what every private mechanism really costs, beside what is claimed and proven."""
+    """Measure what every private mechanism really costs, beside what is claimed and proven.
+
+    Args:
+        name: Mechanism to audit; by default all of them.
+        thorough: Run 25 times the trials, however long that takes.
+        trials: Transcripts of each clustering on each of two data sets.
+        seed: Seed of the trials.
+        out: New folder for audit.json and audit.html.
+        overwrite: Replace these two files where --out has them.
+        as_json: Print audit.json, and nothing else.
+    """
     from dataclasses import replace
 
     from earshot_simulations.auditing import catalogue, page, writing
@@ -65,4 +66,4 @@ def audit(
         if out is not None:
             print(out / page.FILES[1])
     if not figures["passed"]:
-        raise typer.Exit(1)
+        sys.exit(1)

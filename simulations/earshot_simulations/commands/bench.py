@@ -8,36 +8,35 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from cyclopts import App, Parameter
 
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations.learning.settings import Discovery, Engine, Settings, Summation
 
-app = typer.Typer(add_completion=False, no_args_is_help=True)
+app = App(name="bench", help="Measure beside a peer and the physical floor, in one run.")
 
 
-@app.callback()
-def bench() -> None:
-    """Measure, each time beside a peer and the physical floor, in one run."""
-
-
-@app.command("secure-sum")
+@app.command(name="secure-sum")
 def secure_sum(
-    phones: Annotated[int, typer.Option(help="Phones in the sum.")] = 300,
-    neighbours: Annotated[
-        int | None, typer.Option(help="Neighbours of a phone; default: the fewest that are safe.")
-    ] = None,
-    length: Annotated[int, typer.Option(help="Entries of a vector.")] = 1000,
-    dropout: Annotated[
-        float, typer.Option(help="Fraction of phones that drop after sharing their keys.")
-    ] = 0.0,
-    corrupted: Annotated[
-        float, typer.Option(help="Fraction of phones an adversary may control.")
-    ] = 0.05,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    *,
+    phones: int = 300,
+    neighbours: int | None = None,
+    length: int = 1000,
+    dropout: float = 0.0,
+    corrupted: float = 0.05,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """One secure sum: CPU of phone and server, bytes, and whether it was exact."""
+    """Measure one secure sum: CPU of phone and server, bytes, and whether it was exact.
+
+    Args:
+        phones: Phones in the sum.
+        neighbours: Neighbours of a phone; by default the fewest that are safe.
+        length: Entries of a vector.
+        dropout: Fraction of phones that drop after sharing their keys.
+        corrupted: Fraction of phones an adversary may control.
+        as_json: Print one JSON object.
+    """
     from earshot_simulations.benchmarks.secure_sum import benchmark
 
     with shown() as progress:
@@ -45,17 +44,24 @@ def secure_sum(
     _print(figures, as_json)
 
 
-@app.command()
+@app.command
 def optics(
-    points: Annotated[
-        list[int] | None, typer.Option(help="How many; may be repeated. By default three sizes.")
-    ] = None,
-    dimensions: Annotated[int, typer.Option(help="Of a point.")] = 128,
-    threads: Annotated[int, typer.Option(help="That may be used.")] = 1,
-    seed: Annotated[int, typer.Option(help="Of the points.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    *,
+    points: list[int] | None = None,
+    dimensions: int = 128,
+    threads: int = 1,
+    seed: int = 0,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Reachability plots beside scikit-learn's: time, and whether they are the same to a bit."""
+    """Measure reachability plots beside scikit-learn's: time, and whether they are equal to a bit.
+
+    Args:
+        points: Number of points; may be repeated. By default three sizes.
+        dimensions: Dimensions of a point.
+        threads: Threads that may be used.
+        seed: Seed for the points.
+        as_json: Print one JSON object.
+    """
     from earshot_simulations.benchmarks.optics import benchmark
 
     with shown() as progress:
@@ -63,21 +69,24 @@ def optics(
     _print_table("plots", rows, as_json)
 
 
-@app.command()
+@app.command
 def closing(
-    phones: Annotated[
-        str, typer.Option(help="Numbers of phones, with commas between them.")
-    ] = "1000,10000,100000",
-    length: Annotated[int, typer.Option(help="Entries of a vector.")] = 1000,
-    dropout: Annotated[
-        float, typer.Option(help="Fraction of phones that drop after sharing their keys.")
-    ] = 0.05,
-    postgres: Annotated[
-        bool, typer.Option("--postgres", help="With a PostgreSQL of its own; else in memory.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    *,
+    phones: str = "1000,10000,100000",
+    length: int = 1000,
+    dropout: float = 0.05,
+    postgres: bool = False,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Closing each step of a secure sum: time and memory against the number of phones."""
+    """Measure closing each step of a secure sum: time and memory against the number of phones.
+
+    Args:
+        phones: Numbers of phones, with commas between them.
+        length: Entries of a vector.
+        dropout: Fraction of phones that drop after sharing their keys.
+        postgres: Use a PostgreSQL of its own instead of memory.
+        as_json: Print one JSON object.
+    """
     from earshot_simulations.benchmarks.closing import benchmark
 
     with shown() as progress:
@@ -85,28 +94,32 @@ def closing(
     _print_table("steps", rows, as_json)
 
 
-@app.command()
+@app.command
 def api(
-    phones: Annotated[int, typer.Option(help="Phones that take part.")] = 2000,
-    enrol: Annotated[
-        int,
-        typer.Option(help="How many of them enrol over HTTP; the others are known beforehand."),
-    ] = 1000,
-    dropout: Annotated[
-        float, typer.Option(help="Fraction of phones that vanish, each before a random step.")
-    ] = 0.05,
-    step_seconds: Annotated[
-        float, typer.Option(help="How long a step waits for those that have vanished.")
-    ] = 45.0,
-    workers: Annotated[int, typer.Option(help="Web processes of the server.")] = 2,
-    processes: Annotated[int, typer.Option(help="That the phones share.")] = 2,
-    slow: Annotated[
-        int, typer.Option(min=0, help="Connections that let the server wait, all the time.")
-    ] = 0,
-    seed: Annotated[int, typer.Option(help="Of points, labels and dropouts.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    *,
+    phones: int = 2000,
+    enrol: int = 1000,
+    dropout: float = 0.05,
+    step_seconds: float = 45.0,
+    workers: int = 2,
+    processes: int = 2,
+    slow: int = 0,
+    seed: int = 0,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """A learning phase over HTTP against PostgreSQL: time, latencies, sizes, errors."""
+    """Measure a learning phase over HTTP against PostgreSQL: time, latencies, sizes, errors.
+
+    Args:
+        phones: Phones that take part.
+        enrol: Phones that enrol over HTTP; the others are known beforehand.
+        dropout: Fraction of phones that vanish, each before a random step.
+        step_seconds: Seconds that a step waits for phones that have vanished.
+        workers: Web processes of the server.
+        processes: Processes that the phones share.
+        slow: Connections that keep the server waiting all the time.
+        seed: Seed for points, labels and dropouts.
+        as_json: Print one JSON object.
+    """
     from earshot_simulations.benchmarks.api.benchmark import Setup, benchmark
     from earshot_simulations.benchmarks.api.report import table
 
@@ -116,32 +129,36 @@ def api(
     print(json.dumps(figures, indent=2) if as_json else table(figures))
 
 
-@app.command()
+@app.command
 def phase(
-    phones: Annotated[
-        str, typer.Option(help="Numbers of phones, with commas: a phase for each.")
-    ] = "1000,10000,100000",
-    discovery: Annotated[
-        Discovery, typer.Option(help="How global centroids are found.")
-    ] = Discovery.LOCAL,
-    summation: Annotated[
-        Summation, typer.Option(help="ideal replaces the cryptography, and nothing else.")
-    ] = Summation.REAL,
-    engine: Annotated[Engine, typer.Option(help="Where phones run.")] = Engine.LOCAL,
-    recordings: Annotated[int, typer.Option(help="Of a phone, on average.")] = 50,
-    dropout: Annotated[float, typer.Option(help="Fraction of phones that vanish.")] = 0.05,
-    jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
-    seed: Annotated[int, typer.Option(help="Of everything but keys.")] = 1,
-    kept: Annotated[
-        Path | None,
-        typer.Option(
-            help="JSON lines: phases in it are shown and not run again, new ones are added."
-        ),
-    ] = None,
-    picture: Annotated[Path | None, typer.Option(help="PNG or SVG of the same phases.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    *,
+    phones: str = "1000,10000,100000",
+    discovery: Discovery = Discovery.LOCAL,
+    summation: Summation = Summation.REAL,
+    engine: Engine = Engine.LOCAL,
+    recordings: int = 50,
+    dropout: float = 0.05,
+    jobs: int = os.cpu_count() or 1,
+    seed: int = 1,
+    kept: Path | None = None,
+    picture: Path | None = None,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Whole phases of growing crowds: time, memory, what a phone pays, and how that grows."""
+    """Measure whole phases of growing crowds: time, memory, what a phone pays, and their growth.
+
+    Args:
+        phones: Numbers of phones, with commas between them; each gets a phase.
+        discovery: Route that finds the centroids.
+        summation: real, or ideal, which replaces the cryptography and nothing else.
+        engine: Engine that runs the phones.
+        recordings: Recordings of a phone, on average.
+        dropout: Fraction of phones that vanish.
+        jobs: Processes of this machine.
+        seed: Seed for everything except keys.
+        kept: File of JSON lines: phases in it are shown and not run again, new ones are added.
+        picture: PNG or SVG file for a picture of the same phases.
+        as_json: Print one JSON object.
+    """
     from earshot_simulations.benchmarks import phase as measured
     from earshot_simulations.benchmarks.phase_picture import check_picture, draw
 
@@ -187,12 +204,16 @@ def _whole_numbers(name: str, text: str) -> list[int]:
         ) from None
 
 
-@app.command("local-choices")
+@app.command(name="local-choices")
 def local_choices(
-    seeds: Annotated[int, typer.Option(help="Seeds that each figure is the mean of.")] = 30,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    *, seeds: int = 30, as_json: Annotated[bool, Parameter(name="--json")] = False
 ) -> None:
-    """What phones gain at the same ε: methods of selection, and the best of several runs."""
+    """Measure what phones gain at the same ε: methods of selection, and the best of several runs.
+
+    Args:
+        seeds: Seeds over which each figure is averaged.
+        as_json: Print one JSON object.
+    """
     from earshot_simulations.benchmarks.local_choices import benchmark
     from earshot_simulations.reporting.tables import markdown_table
 

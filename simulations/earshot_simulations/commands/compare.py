@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from cyclopts import App, Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from earshot_simulations.learning.comparison import Comparison
     from earshot_simulations.learning.differences import Pair
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 _WIDE = 24
 _NOTHING = "–"
 
-Run = Annotated[Path, typer.Argument(help="result.json of a run, or the folder that holds it.")]
+Run = Annotated[Path, Parameter(help="result.json of a run, or the folder that holds it.")]
 
 
 # A group, as every sub-command is one, would take no option after an argument.
-@app.callback(invoke_without_command=True, context_settings={"allow_interspersed_args": True})
+@app.default
 def compare(
-    a: Run,
-    b: Run,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object, and nothing else.")
-    ] = False,
+    a: Run, b: Run, /, *, as_json: Annotated[bool, Parameter(name="--json")] = False
 ) -> None:
-    """Two simulated phases side by side: what differs in their settings, then their figures."""
+    """Compare two simulated phases: what differs in their settings, then their figures.
+
+    Args:
+        as_json: Print one JSON object, and nothing else.
+    """
     from earshot_simulations.learning.comparison import compare as compared
     from earshot_simulations.learning.written import read
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy.typing as npt
-import typer
+from cyclopts import App, Parameter
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
@@ -22,64 +22,63 @@ from earshot_simulations.pate.tallies import Counter, Sums
 if TYPE_CHECKING:
     from earshot_simulations.pate.votes import Electorate
 
-app = typer.Typer(add_completion=False)
+app = App(
+    name="pate",
+    help="Let an ensemble of teachers label samples in private, and learn from its answers.",
+)
 
 _SUMS = Sums()
 
-Which = Annotated[Name, typer.Option(help="How answers come from votes.")]
+Which = Annotated[Name, Parameter(help="Rule by which answers come from votes.")]
 Sigma = Annotated[
-    float, typer.Option(help="Deviation of the noise on a count, in votes; of lnmax its scale 1/γ.")
+    float, Parameter(help="Deviation of the noise on a count, in votes; for lnmax its scale 1/γ.")
 ]
 CheckSigma = Annotated[
-    float | None, typer.Option(help="Deviation of the noise on the check, in votes.")
+    float | None, Parameter(help="Deviation of the noise on the check, in votes.")
 ]
 Threshold = Annotated[
-    float | None, typer.Option(help="Votes that the check asks for, noise included.")
+    float | None, Parameter(help="Votes that the check asks for, noise included.")
 ]
 Winners = Annotated[
     int | None,
-    typer.Option(
-        help="v: labels of a set, in powerset voting; against thresholds, largest outputs of a "
+    Parameter(
+        help="v: labels of a set in powerset voting; against thresholds, largest outputs of a "
         "teacher, which alone count."
     ),
 ]
 Grid = Annotated[
     str | None,
-    typer.Option(help="Votes by commas, of which grid-threshold takes one that is far from all."),
+    Parameter(
+        help="Thresholds in votes, by commas; grid-threshold takes one that is far from all counts."
+    ),
 ]
 Scale = Annotated[
-    float | None, typer.Option(help="Of a curator's Gumbel noise on that choice, in votes.")
+    float | None,
+    Parameter(help="Scale of a curator's Gumbel noise on the choice from --grid, in votes."),
 ]
-Epsilon = Annotated[float, typer.Option(help="ε of the budget for all queries together.")]
-Delta = Annotated[float, typer.Option(help="δ of the budget, below 1 over the records.")]
+Epsilon = Annotated[float, Parameter(help="ε of the budget for all queries together.")]
+Delta = Annotated[float, Parameter(help="δ of the budget, below 1 over the records.")]
 Whose = Annotated[
-    Unit, typer.Option(help="The budget's: 'phone', a teacher left out, or 'replaced phone'.")
+    Unit, Parameter(help="Unit of the budget: phone, a teacher left out, or replaced-phone.")
 ]
 Counts = Annotated[
-    Counter, typer.Option("--tally", help="Who counts: a trusted curator, or secure sums.")
+    Counter,
+    Parameter(
+        "--tally", help="Who counts: a trusted curator (central), or secure sums (federated)."
+    ),
 ]
-Out = Annotated[Path, typer.Option(help="New folder, or one in which a run was cut short.")]
+Out = Annotated[Path, Parameter(help="New folder, or one in which a run was cut short.")]
 Overwrite = Annotated[
     bool,
-    typer.Option("--overwrite", help="Replace the files of this command where --out has them."),
+    Parameter("--overwrite", help="Replace the files of this command where --out has them."),
 ]
 
 
-@app.callback()
-def pate() -> None:
-    """Let an ensemble of teachers label samples in private, and learn from its answers."""
-
-
-@app.command()
+@app.command
 def label(
-    votes: Annotated[
-        Path,
-        typer.Argument(
-            help="A .npy of counts (queries × classes), of classes with --classes (teachers × "
-            "queries), or of labels (teachers × queries × labels; against thresholds also "
-            "probabilities); or the folder of an ensemble, which votes on --samples."
-        ),
-    ],
+    votes: Path,
+    /,
+    *,
     mechanism: Which,
     sigma: Sigma,
     epsilon: Epsilon,
@@ -89,63 +88,53 @@ def label(
     threshold: Threshold = None,
     tally: Counts = Counter.CENTRAL,
     unit: Whose = Unit.REPLACED_PHONE,
-    teachers: Annotated[
-        int | None, typer.Option(help="How many there are, against which votes are checked.")
-    ] = None,
-    classes: Annotated[
-        int | None, typer.Option(help="The file has teachers' classes, of so many; no counts.")
-    ] = None,
-    samples: Annotated[
-        Path | None,
-        typer.Option(help="A .npy of samples, on which the ensemble of a folder votes."),
-    ] = None,
-    names: Annotated[
-        str | None,
-        typer.Option(help="Classes that the ensemble must know, by commas, in their order."),
-    ] = None,
-    records: Annotated[
-        int | None, typer.Option(help="That teachers learned from in all; by default, teachers.")
-    ] = None,
-    scores: Annotated[
-        Path | None, typer.Option(help="A student's probabilities (queries × classes), .npy.")
-    ] = None,
-    confidence: Annotated[
-        float | None, typer.Option(help="Of the student, from which its word is taken.")
-    ] = None,
-    tau: Annotated[float | None, typer.Option(help="τ: length of a clipped ballot.")] = None,
-    norm: Annotated[int, typer.Option(help="In which ballots are clipped: 2 or 1.")] = 2,
+    teachers: int | None = None,
+    classes: int | None = None,
+    samples: Path | None = None,
+    names: str | None = None,
+    records: int | None = None,
+    scores: Path | None = None,
+    confidence: float | None = None,
+    tau: float | None = None,
+    norm: int = 2,
     winners: Winners = None,
-    cut: Annotated[
-        float | None, typer.Option(help="Votes above which a label is given; half by default.")
-    ] = None,
+    cut: float | None = None,
     grid: Grid = None,
     scale: Scale = None,
-    weights: Annotated[
-        Path | None, typer.Option(help="A whole number for each teacher, .npy: personal budgets.")
-    ] = None,
-    most: Annotated[int | None, typer.Option(help="Queries to ask about at most.")] = None,
-    votes_cost: Annotated[
-        Cost | None,
-        typer.Option(
-            help="Publish, once and with noise, what answers cost by the votes that there were."
-        ),
-    ] = None,
-    at_once: Annotated[int, typer.Option(help="Queries of one secure sum.")] = _SUMS.at_once,
-    dropout: Annotated[
-        float, typer.Option(help="ρ: share of the teachers that a sum can do without.")
-    ] = _SUMS.dropout,
-    corrupted: Annotated[
-        float, typer.Option(help="γ: share of the teachers that may be against the others.")
-    ] = _SUMS.corrupted,
-    vanishing: Annotated[
-        float, typer.Option(help="Share of the teachers that vanish in the midst of each sum.")
-    ] = _SUMS.vanishing,
+    weights: Path | None = None,
+    most: int | None = None,
+    votes_cost: Cost | None = None,
+    at_once: int = _SUMS.at_once,
+    dropout: float = _SUMS.dropout,
+    corrupted: float = _SUMS.corrupted,
     overwrite: Overwrite = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print result.json, and nothing else.")
-    ] = False,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Ask about queries until the budget is spent; a run that was cut short goes on."""
+    """Ask about queries until the budget is spent; a run that was cut short goes on.
+
+    Args:
+        votes: A .npy of counts (queries × classes), of classes with --classes (teachers ×
+            queries), or of labels (teachers × queries × labels; against thresholds also
+            probabilities); or the folder of an ensemble, which votes on --samples.
+        teachers: Number of teachers, which votes are checked against.
+        classes: Number of classes; says that the file holds teachers' classes, not counts.
+        samples: .npy of samples on which the ensemble of a folder votes.
+        names: Classes that the ensemble must know, in order, by commas.
+        records: Records that all teachers learned from together; by default one each.
+        scores: .npy of a student's probabilities (queries × classes).
+        confidence: Student confidence above which its own answer is used.
+        tau: Length of a clipped ballot (τ).
+        norm: Norm used to clip ballots: 1 or 2.
+        cut: Votes above which a label is given; by default half of the teachers.
+        weights: .npy of a whole number for each teacher: personal budgets.
+        most: Most queries to ask about.
+        votes_cost: Publish, once and with noise, what answers cost by the votes that were
+            cast.
+        at_once: Queries of one secure sum.
+        dropout: Share of the teachers that a sum can do without (ρ).
+        corrupted: Share of the teachers that may be corrupted (γ).
+        as_json: Print result.json, and nothing else.
+    """
     from earshot_simulations.pate import journal, result
     from earshot_simulations.pate.budgets import Budget
     from earshot_simulations.pate.run import RESUMES, Request, run
@@ -168,7 +157,7 @@ def label(
         ),
         Budget(epsilon, delta, unit, voters.teachers if records is None else records),
         tally,
-        Sums(dropout, corrupted, vanishing, at_once),
+        Sums(dropout, corrupted, at_once=at_once),
         most,
         votes_cost,
     )
@@ -188,40 +177,51 @@ def label(
     print(f"{'report':<22} {written[-1]}")
 
 
-@app.command()
+@app.command
 def budget(
+    *,
     mechanism: Which,
     sigma: Sigma,
     delta: Delta,
-    teachers: Annotated[int, typer.Option(help="How many there are.")],
-    classes: Annotated[int, typer.Option(help="Classes, or labels, of a query.")],
-    queries: Annotated[int | None, typer.Option(help="What so many cost.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="How many queries this ε buys.")] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(help="Teachers with budgets of their own, ε:members, such as 1:125,2:125."),
-    ] = None,
-    answered: Annotated[
-        float, typer.Option(help="Share of the queries that a curator's check lets pass.")
-    ] = 1.0,
+    teachers: int,
+    classes: int,
+    queries: int | None = None,
+    epsilon: float | None = None,
+    groups: str | None = None,
+    answered: float = 1.0,
     check_sigma: CheckSigma = None,
     threshold: Threshold = None,
     tally: Counts = Counter.CENTRAL,
-    confidence: Annotated[float | None, typer.Option(help="As of label.")] = None,
-    tau: Annotated[float | None, typer.Option(help="As of label.")] = None,
-    norm: Annotated[int, typer.Option(help="As of label.")] = 2,
+    confidence: float | None = None,
+    tau: float | None = None,
+    norm: int = 2,
     winners: Winners = None,
     grid: Grid = None,
     scale: Scale = None,
-    at_once: Annotated[int, typer.Option(help="Queries of one secure sum.")] = _SUMS.at_once,
-    dropout: Annotated[float, typer.Option(help="As of label.")] = _SUMS.dropout,
-    corrupted: Annotated[float, typer.Option(help="As of label.")] = _SUMS.corrupted,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    at_once: int = _SUMS.at_once,
+    dropout: float = _SUMS.dropout,
+    corrupted: float = _SUMS.corrupted,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """What so many queries cost, or how many a budget buys, by the noise alone.
+    """Report what this many queries cost, or how many a budget buys, by the noise alone.
 
     Where a curator's check is expected to let a share of them pass (--answered), the worst case
     stands beside it: only that can be promised.
+
+    Args:
+        teachers: Number of teachers.
+        classes: Number of classes, or labels, of a query.
+        queries: Report what this many queries cost.
+        epsilon: Report how many queries this ε buys.
+        groups: Groups of teachers with budgets of their own, ε:members, such as 1:125,2:125.
+        answered: Share of the queries that a curator's check lets pass.
+        confidence: Student confidence above which its own answer is used.
+        tau: Length of a clipped ballot (τ).
+        norm: Norm used to clip ballots: 1 or 2.
+        at_once: Queries of one secure sum.
+        dropout: Share of the teachers that a sum can do without (ρ).
+        corrupted: Share of the teachers that may be corrupted (γ).
+        as_json: Print JSON, and nothing else.
     """
     from earshot_simulations.pate import prospects
 
@@ -240,7 +240,7 @@ def budget(
         scale=scale,
         bar=_bar(mechanism, tally, check_sigma, threshold),
     )
-    sums = Sums(dropout, corrupted, 0.0, at_once)
+    sums = Sums(dropout, corrupted, at_once=at_once)
     sharing = prospects.shares(groups, teachers, epsilon)
     made = prospects.prospects(tally, chosen, delta, prospects.weights_of(sharing), sums, answered)
     rows = prospects.table(made, sharing, queries)
@@ -264,22 +264,27 @@ def budget(
         )
 
 
-@app.command()
+@app.command
 def student(
-    answers: Annotated[Path, typer.Argument(help="answers.csv of label, or classes as .npy.")],
-    samples: Annotated[
-        Path, typer.Option(help="A .npy of samples: those asked about first, then any others.")
-    ],
-    classes: Annotated[int, typer.Option(help="How many there are.")],
-    out: Annotated[Path, typer.Option(help="New folder for student.npz and scores.npy.")],
-    sure: Annotated[
-        float, typer.Option(help="How probable it must find a class to teach it to itself.")
-    ] = 0.95,
+    answers: Path,
+    /,
+    *,
+    samples: Path,
+    classes: int,
+    out: Path,
+    sure: float = 0.95,
     overwrite: Overwrite = False,
 ) -> None:
     """Learn from answers, and from samples without one; costs nothing more than the answers did.
 
     scores.npy is what `label --mechanism interactive --scores` takes.
+
+    Args:
+        answers: answers.csv of `pate label`, or classes as .npy.
+        samples: .npy of samples: those asked about first, then any others.
+        classes: Number of classes.
+        out: New folder for student.npz and scores.npy.
+        sure: Probability from which the student teaches itself a class.
     """
     import numpy as np
 
@@ -301,8 +306,8 @@ def student(
     print(f"{'student':<22} {out / files[0]}")
 
 
-app.command()(pate_tag.tag)
-app.command()(pate_generate.generate)
+app.command(pate_tag.tag)
+app.command(pate_generate.generate)
 
 
 def _voters(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
@@ -22,49 +23,42 @@ _SAMPLES = 12
 
 
 def generate(
-    out: Annotated[Path, typer.Option(help="New folder, or one in which a run was cut short.")],
-    kind: Annotated[Kind | None, typer.Option(help="How a generator is trained.")] = None,
-    clips: Annotated[
-        Path | None,
-        typer.Option(help="Folder of sensitive sound: one second of each file is learned from."),
-    ] = None,
-    public: Annotated[
-        Path | None,
-        typer.Option(help="Folder of public sound: aae learns from it, all others start with it."),
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="ε of the whole training, for each clip.")
-    ] = None,
-    delta: Annotated[float | None, typer.Option(help="δ, below 1 over the clips.")] = None,
-    teachers: Annotated[
-        int | None, typer.Option(help="Of pate-gan, each with a part of the clips.")
-    ] = None,
-    mechanism: Annotated[
-        Name | None, typer.Option(help="Of pate-gan: gnmax (by default) or lnmax.")
-    ] = None,
-    steps: Annotated[int | None, typer.Option(help="Of the training; fixed before.")] = None,
-    batch: Annotated[
-        int | None,
-        typer.Option(help="Clips of a step; of pate-gan samples that are voted on in a step."),
-    ] = None,
-    published: Annotated[
-        Path | None, typer.Option("--from", help="A published generator.npz: only make samples.")
-    ] = None,
-    samples: Annotated[
-        int, typer.Option(help="Sounds to make, as WAV files and on a page.")
-    ] = _SAMPLES,
-    seed: Annotated[
-        int, typer.Option(help="Of samples, and of what learns public sound; never of noise.")
-    ] = 0,
-    overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", help="Replace the files of this command where --out has them."),
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print result.json, and nothing else.")
-    ] = False,
+    *,
+    out: Path,
+    kind: Kind | None = None,
+    clips: Path | None = None,
+    public: Path | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    teachers: int | None = None,
+    mechanism: Name | None = None,
+    steps: int | None = None,
+    batch: int | None = None,
+    published: Annotated[Path | None, Parameter(name="--from")] = None,
+    samples: int = _SAMPLES,
+    seed: int = 0,
+    overwrite: bool = False,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Train a generator for a budget, or make samples of a published one, to listen to."""
+    """Train a generator for a budget, or make samples of a published one, to listen to.
+
+    Args:
+        out: New folder, or one in which a run was cut short.
+        kind: Kind of generator, which says how it is trained.
+        clips: Folder of sensitive sound; the generator learns from one second of each file.
+        public: Folder of public sound; aae learns from it, all others start with it.
+        epsilon: ε of the whole training, for each clip.
+        delta: δ of the whole training, below 1 over the clips.
+        teachers: Teachers of pate-gan, each with a part of the clips.
+        mechanism: Voting rule of pate-gan: gnmax (the default) or lnmax.
+        steps: Steps of the training, fixed before it begins.
+        batch: Clips of a step; for pate-gan, samples that a step votes on.
+        published: Published generator.npz; only make samples of it.
+        samples: Sounds to make, as WAV files and on a page.
+        seed: Seed for samples and for learning from public sound; never for noise.
+        overwrite: Replace the files of this command where --out has them.
+        as_json: Print result.json, and nothing else.
+    """
     # TensorFlow is not needed, but speaks where JAX looks for it.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     checks.whole("samples", samples, 1, 10_000)
@@ -109,7 +103,7 @@ def _train(
             found, why = result.distance(trained)
     except KeyboardInterrupt:
         print(f"what is done is in {out / run.WORK}; the same command goes on from there")
-        raise typer.Exit(130) from None
+        sys.exit(130)
     from earshot_models.generators import generator_file
 
     generator = trained.generator

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from cyclopts import Parameter
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
@@ -22,23 +22,25 @@ _MOST_SHOWN = 20
 
 
 def tag(
-    student: Annotated[Path, typer.Argument(help="File of a published tagger, .keras.")],
-    folder: Annotated[Path, typer.Argument(help="Folder of sound, searched to its depth.")],
-    out: Annotated[
-        Path | None, typer.Option(help="New folder for tags.csv, tags.json and report.md.")
-    ] = None,
-    page: Annotated[
-        bool, typer.Option("--page", help="Write a page as well, on which the files are heard.")
-    ] = False,
-    overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", help="Replace the files of this command where --out has them."),
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print tags.json, and nothing else.")
-    ] = False,
+    student: Path,
+    folder: Path,
+    /,
+    *,
+    out: Path | None = None,
+    page: bool = False,
+    overwrite: bool = False,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Name what sounds in each file of a folder; those that cannot be read are listed."""
+    """Name what sounds in each file of a folder; those that cannot be read are listed.
+
+    Args:
+        student: File of a published tagger, .keras.
+        folder: Folder of sound, searched to its depth.
+        out: New folder for tags.csv, tags.json and report.md.
+        page: Write a page as well, on which the files are heard.
+        overwrite: Replace the files of this command where --out has them.
+        as_json: Print tags.json, and nothing else.
+    """
     # TensorFlow says much at its start that no user can act on.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from earshot_models.tagging import tag_report

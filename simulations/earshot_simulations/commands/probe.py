@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from cyclopts import App, Parameter
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import Progress, shown
@@ -21,43 +21,39 @@ if TYPE_CHECKING:
     from earshot_simulations.probing.cost import Cost
     from earshot_simulations.probing.probe import Probe
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 
-@app.callback(invoke_without_command=True)
+@app.default
 def probe(
-    data: Annotated[
-        Path, typer.Option(help="Folder of a data set; without labels, places alone are measured.")
-    ],
-    kind: Annotated[str | None, typer.Option(help="Its kind; guessed by default.")] = None,
+    *,
+    data: Path,
+    kind: str | None = None,
     encoder: Annotated[
         list[str] | None,
-        typer.Option(
+        Parameter(
             help="Encoder file, or a shipped encoder by its name; {held} in it stands for the fold "
             f"or speaker that is held out. By default {DEFAULT_ENCODER}. May be repeated: all are "
             "compared to the first."
         ),
     ] = None,
-    raw: Annotated[
-        bool,
-        typer.Option(
-            help="Measure log-mel statistics, in place of an encoder or beside those given."
-        ),
-    ] = False,
-    cache: Annotated[
-        Path | None, typer.Option(help="Folder that keeps decoded sound between runs.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="New folder for probe.json and pictures.")
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace these files where --out has them.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print probe.json, and nothing else.")
-    ] = False,
+    raw: bool = False,
+    cache: Path | None = None,
+    out: Path | None = None,
+    overwrite: bool = False,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Measure encoders: kinds of sound, the same place again, both heard worse, and cost."""
+    """Measure encoders: kinds of sound, the same place again, both heard worse, and cost.
+
+    Args:
+        data: Folder of a data set; without labels, places alone are measured.
+        kind: Kind of the data set; by default guessed.
+        raw: Measure log-mel statistics, instead of an encoder or beside those given.
+        cache: Folder that keeps decoded sound between runs.
+        out: New folder for probe.json and pictures.
+        overwrite: Replace these files where --out has them.
+        as_json: Print probe.json, and nothing else.
+    """
     from earshot_models.datasets.opening import open_dataset
     from earshot_simulations.probing.contenders import open_contenders
     from earshot_simulations.probing.seconds import side_names

@@ -7,26 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from earshot_protocol.errors import InvalidInputError
-from earshot_server.commands.routes import given
 from earshot_simulations.commands.running import print_each, run_and_write, summarize
-from earshot_simulations.learning.differences import WHERE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
     from earshot_simulations.learning.differences import Pair
 
-_BESIDE = WHERE | {"repeat", "out", "overwrite", "as_json"}
-"""What may be given with it: where it runs and what is kept, nothing of what is done."""
 _MOST_SHOWN = 10
 
 
 def repeated(
-    context: typer.Context,
     kept: Path,
+    others: AbstractSet[str],
     where: Mapping[str, Any],
     out: Path | None,
     overwrite: bool,
@@ -35,23 +30,22 @@ def repeated(
     """Do a kept run again, and say whether it came to the same result, bit for bit.
 
     Args:
-        context: of the command.
-        kept: its `result.json`, or the folder of it; or that of a run of both routes.
-        where: it runs this time, by the names of `WHERE`.
-        out: as for a run.
-        overwrite: as for a run.
+        kept: the run's `result.json`, or its folder; or that of a run of both routes.
+        others: names of settings that are given beside it, which it does not take.
+        where: engine, address and jobs of the repetition, by the names of `WHERE`.
+        out: folder of the repetition's files; None to keep nothing.
+        overwrite: whether these may be replaced.
         as_json: whether to print JSON, and nothing else.
 
     Raises:
-        InvalidInputError: another option is given, or the run cannot be repeated; see
+        InvalidInputError: another setting is given, or the run cannot be repeated; see
             `learning.repetition.repeatable`.
-        typer.Exit: with 1, the result differs.
+        SystemExit: with 1, the result differs.
     """
-    others = given(context) - _BESIDE
     if others:
-        written = {str(each.name): each.opts[0] for each in context.command.params}
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(others))
         raise InvalidInputError(
-            f"{', '.join(sorted(written[name] for name in others))}: not with --repeat, which "
+            f"{named}: not with --repeat, which "
             f"takes all settings from {kept}; leave it out, or run without --repeat"
         )
     from earshot_simulations.learning.repetition import outcome, repeatable
@@ -76,7 +70,7 @@ def repeated(
         same = [_named(pairs) if pairs else "the same, bit for bit" for pairs in differs.values()]
         print(f"{'repeated':<22} {'; '.join(dict.fromkeys(same))}")
     if any(differs.values()) or any(run.interrupted for run in runs.values()):
-        raise typer.Exit(1)
+        sys.exit(1)
 
 
 def _plain(differs: Mapping[str, Pair], now: Mapping[str, Any]) -> dict[str, Any]:

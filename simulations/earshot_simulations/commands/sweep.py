@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from cyclopts import App, Parameter
 
 from earshot_models.commands.output import prepare_folder
 from earshot_simulations.reporting.resuming import resumable
@@ -15,27 +15,31 @@ from earshot_simulations.reporting.resuming import resumable
 if TYPE_CHECKING:
     from earshot_simulations.sweeps.table import Table
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 _SHOWN = ("ari_test", "label_accuracy", "clear_label_accuracy")
 
 
 # A group, as every sub-command is one, would take no option after an argument.
-@app.callback(invoke_without_command=True, context_settings={"allow_interspersed_args": True})
+@app.default
 def sweep(
-    file: Annotated[Path, typer.Argument(help="TOML: seeds, [settings], and [grid] or [[list]].")],
-    out: Annotated[
-        Path, typer.Option(help="Folder for the table and the page; a sweep there goes on.")
-    ],
-    jobs: Annotated[int, typer.Option(help="Runs at a time.")] = os.cpu_count() or 1,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Write to a folder that holds other files, too.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object, and nothing else.")
-    ] = False,
+    file: Path,
+    /,
+    *,
+    out: Path,
+    jobs: int = os.cpu_count() or 1,
+    overwrite: bool = False,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Simulate a grid or a list of settings, each under several seeds; docs/research.md."""
+    """Simulate a grid or a list of settings, each under several seeds; docs/research.md.
+
+    Args:
+        file: TOML file with seeds, [settings], and [grid] or [[list]].
+        out: Folder for the table and the page; an interrupted sweep there goes on.
+        jobs: Runs at a time.
+        overwrite: Write even to a folder that holds other files.
+        as_json: Print one JSON object, and nothing else.
+    """
     from earshot_simulations.sweeps.file import read
     from earshot_simulations.sweeps.results import FILES, PAGE, done
     from earshot_simulations.sweeps.table import CSV, PARQUET

@@ -1,1 +1,1 @@
-"""Where simulated phones run, and how their secure sums are computed."""
+"""Engines that run simulated phones, and the summations that add up their inputs."""

@@ -1,4 +1,4 @@
-"""What runs where the phones are, whatever the engine: tasks in, answers out, states on the disk.
+"""The phones' side of every engine: tasks in, answers out, states on the disk.
 
 A phone lives only while it answers: its store is rebuilt from its state, and goes back to bytes.
 """
@@ -38,11 +38,11 @@ class Job:
     """Some tasks for the phones of one shard.
 
     Attributes:
-        shard: its number.
-        former: the version of its states that nothing will begin from again.
-        before: the version of its states to begin from.
-        after: the version to write.
-        tasks: the encoded task of each phone that has one.
+        shard: Number of the shard.
+        former: Version of the shard's states that nothing will begin from again.
+        before: Version of the shard's states to begin from.
+        after: Version of the shard's states to write.
+        tasks: Phones that have a task, each with its encoded task.
     """
 
     shard: int
@@ -54,13 +54,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Answered:
-    """What one process made of some jobs.
+    """The results of one process for some jobs.
 
     Attributes:
-        outcomes: one for each task.
-        seconds: that it took, by the clock.
-        process: which one, on its machine.
-        peak_memory: of that process so far, in bytes.
+        outcomes: Outcomes, one for each task.
+        seconds: Seconds spent, by the clock.
+        process: Number of the process on its machine.
+        peak_memory: Peak memory of that process so far, in bytes.
     """
 
     outcomes: Outcomes
@@ -69,12 +69,15 @@ class Answered:
     peak_memory: int
 
     def to_bytes(self) -> bytes:
-        """For another process; pickling each outcome takes longer than making its bytes."""
+        """Encode the results for another process.
+
+        Pickling each outcome takes longer than this.
+        """
         return _encoder.encode(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """What `to_bytes` made."""
+        """Decode the output of `to_bytes`."""
         return msgspec.msgpack.decode(data, type=cls)
 
 
@@ -82,22 +85,22 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def answer_jobs(scenario: Scenario, states: States, step: int, jobs: Sequence[Job]) -> Answered:
-    """Let phones answer their tasks, and keep what they have become.
+    """Let phones answer their tasks, and keep their new states.
 
-    Done twice from the same states it comes to the same, but for keys.
+    Repeated from the same states, it has the same results, except for keys.
 
     Raises:
-        NoRoomError: the disk is full.
+        NoRoomError: if the disk is full.
     """
     began = time.perf_counter()
     crowd = _Crowd(scenario)
     outcomes: list[Outcome] = []
     for job in jobs:
-        # The answers of the step before have arrived, so what it began from has served.
+        # The answers of the step before have arrived, so the states it began from are obsolete.
         states.forget(job.shard, job.former)
         shard = states.read(job.shard, job.before)
         tasks = [(phone, decode_task(encoded)) for phone, encoded in job.tasks]
-        # For all of a shard first: a few lines, run again and again, stay in the processor's cache.
+        # Built for a whole shard first, so that these few lines stay in the processor's cache.
         heard = [crowd.heard(phone, task) for phone, task in tasks]
         for (phone, task), own in zip(tasks, heard, strict=True):
             outcomes.append(crowd.answer(step, phone, task, own, shard))
@@ -106,10 +109,10 @@ def answer_jobs(scenario: Scenario, states: States, step: int, jobs: Sequence[Jo
 
 
 def peak_memory() -> int:
-    """Largest resident size of this process so far, in bytes.
+    """Return the largest resident size of this process so far, in bytes.
 
-    Where the kernel says it, that of this program alone: what `getrusage` counts begins with the
-    size of the process that started this one.
+    Where the kernel tells, the size is that of this program alone: the count of `getrusage` begins
+    with the size of the process that started this one.
     """
     try:
         status = Path("/proc/self/status").read_text("ascii")
@@ -120,7 +123,7 @@ def peak_memory() -> int:
 
 
 class _Heard(NamedTuple):
-    """What a phone's store is made of."""
+    """The contents of a phone's store."""
 
     points: npt.NDArray[np.float32] | None = None
     choices: tuple[str | None, ...] | None = None
@@ -130,18 +133,18 @@ _NOT_ASKED = _Heard()
 
 
 class _Crowd:
-    """The phones of a scenario, and what all of them have in common."""
+    """The phones of a scenario, and the parts that all of them have in common."""
 
     def __init__(self, scenario: Scenario) -> None:
         population = scenario.population
         self._scenario = scenario
         self._encoder = HeardPoints(population.encoder, population.dimensions)
         self._hierarchy = LabelHierarchy.flat(population.labels)
-        # So that -1, unlabelled, is None.
+        # The last entry is None, so that index -1 (unlabelled) yields None.
         self._names = np.array((*population.labels, None), dtype=object)
 
     def heard(self, phone: int, task: Task) -> _Heard:
-        """What a phone has heard, if its task looks at it: only one that begins a part does."""
+        """Return a phone's recordings if its task begins a part; no other task needs them."""
         if not isinstance(task, PartTask):
             return _NOT_ASKED
         scenario = self._scenario
@@ -151,7 +154,7 @@ class _Crowd:
     def answer(
         self, step: int, number: int, task: Task, heard: _Heard, states: dict[int, bytes]
     ) -> Outcome:
-        """One phone's answer; its new state replaces the old one, unless it refused."""
+        """Let one phone answer; its new state replaces the old one, unless it refused."""
         scenario = self._scenario
         started = time.process_time()
         store = MemoryStore.from_bytes(states.get(number, _NEW_PHONE), *heard)
@@ -175,12 +178,12 @@ class _Crowd:
 
 
 def _one_moment() -> float:
-    """Return the time at which simulated phones do everything, or no run would repeat another."""
+    """Return the time at which simulated phones do everything, so that runs can be repeated."""
     return 0.0
 
 
 class _Noise:
-    """Random bytes that follow from a seed; most steps need none."""
+    """Random bytes that follow from a seed; the generator is made on first use, as few steps do."""
 
     def __init__(self, *seed: int) -> None:
         self._seed = seed

@@ -1,7 +1,7 @@
-"""What engines share: which phones lie where, and batches that go out as others come back.
+"""Common parts of engines: the places of phones, and batches sent out as others return.
 
-Tasks are made when there is room for them, so a step of any number of phones holds no more than
-some batches at a time. A batch is as large as keeps a process busy for `_BATCH_SECONDS`.
+Tasks are made when there is room for them, so a step of any number of phones holds only a few
+batches at a time. A batch is large enough to keep a process busy for `_BATCH_SECONDS`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from earshot_protocol.overriding import override
 from earshot_simulations.engine.answering import Answered, Job
-from earshot_simulations.engine.interface import Outcomes, Scenario
+from earshot_simulations.engine.interface import Engine, Outcomes, Scenario
 from earshot_simulations.engine.states import NEW
 
 _BATCH_SECONDS = 0.5
@@ -23,33 +24,33 @@ _AHEAD = 2
 """Batches under way for each process: one that it runs, and one that waits for it."""
 _LARGEST_SHARD = 128
 _SHARDS_EACH = 8
-"""At least so many shards for each process, so that all have some to the end of a step."""
+"""Least number of shards for each process, so that all are busy until the end of a step."""
 
 Place = str
-"""Where some shards lie: a machine."""
+"""Place of some shards: a machine."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Some jobs for one process, all of shards that lie at one place."""
+    """Some jobs for one process, whose shards all lie at one place."""
 
     place: Place
     step: int
     jobs: tuple[Job, ...]
 
 
-class BatchEngine(ABC):
+class BatchEngine(Engine, ABC):
     """An `Engine` that hands out batches of shards to processes, each at the place of its shards.
 
     Args:
-        scenario: who the phones are.
-        places: how many processes each place has.
+        scenario: Phones of the simulation.
+        places: Number of processes at each place.
     """
 
     def __init__(self, scenario: Scenario, places: Mapping[Place, int]) -> None:
         self._scenario = scenario
         self._places = places
-        # A slot is a process; shards are dealt out to slots in turn.
+        # A slot is a process; shards are assigned to slots in turn.
         self._slots = [place for place, count in places.items() for _ in range(count)]
         phones = scenario.population.phones
         fair = -(-phones // (_SHARDS_EACH * len(self._slots)))
@@ -60,16 +61,16 @@ class BatchEngine(ABC):
         self._peaks: dict[tuple[Place, int], int] = {}
 
     @property
+    @override
     def present(self) -> Set[int]:
-        """See `Engine.present`."""
         return self._present
 
+    @override
     def drop(self, phones: Iterable[int]) -> None:
-        """See `Engine.drop`."""
         self._present.difference_update(phones)
 
+    @override
     def answer(self, step: int, tasks: Iterable[tuple[int, bytes]]) -> Iterator[Outcomes]:
-        """See `Engine.answer`."""
         self._version += 1
         stream = _Stream(self._jobs(tasks), self._place_of, len(self._present))
         under_way: Counter[Place] = Counter()
@@ -91,13 +92,15 @@ class BatchEngine(ABC):
                     self._versions[job.shard] = (job.before, job.after)
                 yield answered.outcomes
 
+    @override
     def peak_memory(self) -> int:
-        """See `Engine.peak_memory`."""
         return sum(self._peaks.values())
 
+    @override
     def __enter__(self) -> Self:
         return self
 
+    @override
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -106,13 +109,13 @@ class BatchEngine(ABC):
     ) -> None:
         self.close()
 
+    @override
     @abstractmethod
-    def close(self) -> None:
-        """See `Engine.close`."""
+    def close(self) -> None: ...
 
     @abstractmethod
     def _send(self, batch: Batch) -> None:
-        """Let a process of the batch's place work on it."""
+        """Let a process at the batch's place work on it."""
 
     @abstractmethod
     def _receive(self) -> Iterable[tuple[Batch, Answered]]:
@@ -128,7 +131,7 @@ class BatchEngine(ABC):
 
 
 class _Stream:
-    """The jobs of one step, made as they are asked for, and how long a phone takes."""
+    """The jobs of one step, made on demand, and the time that a phone takes."""
 
     def __init__(self, jobs: Iterator[Job], place_of: Callable[[int], Place], phones: int) -> None:
         self._jobs = jobs
@@ -143,11 +146,12 @@ class _Stream:
         self._seconds += seconds
 
     def take(self, place: Place, processes: int) -> tuple[Job, ...]:
-        """The jobs of the next batch at a place, none if there are none left.
+        """Return the jobs of the next batch at a place; empty if none are left.
 
         Args:
-            place: whose.
-            processes: at all places together; towards the end each gets its part of what is left.
+            place: Place of the batch.
+            processes: Processes at all places together; towards the end each gets its share of the
+                rest.
         """
         wanted = 1.0
         if self._done:
@@ -163,8 +167,8 @@ class _Stream:
 
     def _next(self, place: Place) -> Job | None:
         ready = self._ready[place]
-        # What is met on the way to this place's next shard waits for its own place: shards are
-        # dealt out in turn, so places that keep pace leave a few at most.
+        # Jobs met on the way to this place's next shard wait for their own place: shards are
+        # assigned in turn, so places that keep pace leave a few at most.
         while not ready and (job := next(self._jobs, None)) is not None:
             self._ready[self._place_of(job.shard)].append(job)
         return ready.popleft() if ready else None

@@ -1,6 +1,6 @@
-"""A Ray cluster: whether it is there, what is on its nodes, and asking them.
+"""A Ray cluster: its presence, its nodes and their software, and calls on every node.
 
-Ray is met here alone. It is kept quiet: no dashboard, no usage statistics, no log on the terminal.
+Ray is used here alone. It is kept quiet: no dashboard, no usage statistics, no log on the terminal.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from earshot_simulations.engine.batches import Place
 from earshot_simulations.engine.interface import EngineError
 
 MOST_LOSSES = 3
-"""So often what a process died of is run again."""
+"""Number of times that work is run again whose process died."""
 _CONNECT_SECONDS = 3
 _GREET_SECONDS = 20
-"""For Ray to start and to find the cluster, where something listens."""
+"""Seconds for Ray to start and to find the cluster, if something listens."""
 _ASK_SECONDS = 60
 _OBJECT_BYTES = 100 * 2**20
-"""What a cluster of this process's own keeps in memory on its way; more goes to the disk."""
+"""Bytes that this process's own cluster keeps in memory in transit; more goes to the disk."""
 _LIBRARIES = ("numpy", "ray")
-"""That must be the same on all nodes, besides Earshot and Python."""
+"""Libraries that must be the same on all nodes, besides Earshot and Python."""
 
 
 class ClusterError(EngineError):
-    """There is no such cluster, or it cannot run these phones."""
+    """The cluster does not exist, or it cannot run these phones."""
 
 
 class LostNodeError(ClusterError):
@@ -51,9 +51,9 @@ class Cluster:
     """A cluster that this process is connected to.
 
     Attributes:
-        ray: the library.
-        nodes: by Ray's name of each node, its processes.
-        hosts: by the same, its address.
+        ray: Ray's module.
+        nodes: Number of processes of each node, by Ray's name of the node.
+        hosts: Address of each node, by Ray's name of the node.
     """
 
     ray: Any
@@ -61,12 +61,12 @@ class Cluster:
     hosts: Mapping[Place, str]
 
     def only_on(self, place: Place) -> Any:
-        """How Ray is told to run something on one node and no other."""
+        """Return the scheduling strategy that runs something on one node and no other."""
         strategies = self.ray.util.scheduling_strategies
         return strategies.NodeAffinitySchedulingStrategy(place, soft=False)
 
     def alive(self) -> set[Place]:
-        """The nodes that are there now."""
+        """Return the nodes that are present now."""
         there = {node["NodeID"] for node in self.ray.nodes() if node["Alive"]}
         return there & self.nodes.keys()
 
@@ -74,7 +74,7 @@ class Cluster:
         """Refuse to go on without one of the nodes.
 
         Raises:
-            LostNodeError: one has left.
+            LostNodeError: if a node has left.
         """
         for place in self.nodes.keys() - self.alive():
             raise LostNodeError(
@@ -86,10 +86,10 @@ class Cluster:
     def ask_all(
         self, function: Callable[..., Any], *given: Any, seconds: int = _ASK_SECONDS
     ) -> dict[Place, Any]:
-        """What a function of a module says on every node that is there now.
+        """Return the result of a module's function on every node that is present now.
 
         Raises:
-            ClusterError: a node does not answer in time, or the function fails there.
+            ClusterError: if a node does not answer in time, or the function fails there.
         """
         errors = self.ray.exceptions
         remote = self.ray.remote(num_cpus=0, max_retries=MOST_LOSSES)(function)
@@ -117,20 +117,20 @@ class Cluster:
 
 @contextlib.contextmanager
 def connected(address: str | None, processes: int) -> Iterator[Cluster]:
-    """Be connected to a cluster.
+    """Connect to a cluster.
 
     Args:
-        address: HOST:PORT of the cluster; None for one of this process's own on this machine, which
-            ends with the connection.
-        processes: of one's own; a cluster that is there has those that it has.
+        address: HOST:PORT of the cluster; None for this process's own on this machine, which ends
+            with the connection.
+        processes: Processes of one's own cluster; an existing cluster keeps its number.
 
     Raises:
-        MissingRayError: says what to install.
-        ClusterError: there is no cluster, or a node of it has other software; within seconds.
+        MissingRayError: if Ray is not installed; the message says what to install.
+        ClusterError: if there is no cluster, or a node of it has other software; within seconds.
     """
     ray = library()
     own = {
-        "address": "local",  # and not one that the environment names
+        "address": "local",  # not one that the environment names
         "num_cpus": processes,
         "object_store_memory": _OBJECT_BYTES,
         "include_dashboard": False,
@@ -141,8 +141,8 @@ def connected(address: str | None, processes: int) -> Iterator[Cluster]:
         try:
             chosen = own if address is None else {"address": address}
             ray.init(**chosen, log_to_driver=False, configure_logging=False)
-        except (Exception, SystemExit) as error:  # it exits where it finds nobody
-            raise ClusterError(f"no Ray cluster to work on: {first_line(error)}") from error
+        except (Exception, SystemExit) as error:  # Ray exits where it finds no cluster
+            raise ClusterError(f"cannot use the Ray cluster: {first_line(error)}") from error
         try:
             cluster = _nodes(ray)
             if address is not None:
@@ -153,10 +153,10 @@ def connected(address: str | None, processes: int) -> Iterator[Cluster]:
 
 
 def library() -> Any:
-    """Ray itself, told to tell nobody.
+    """Return Ray's module, with its usage statistics switched off.
 
     Raises:
-        MissingRayError: says what to install.
+        MissingRayError: if Ray is not installed; the message says what to install.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
@@ -170,13 +170,13 @@ def library() -> Any:
 
 
 def first_line(error: object) -> str:
-    """Of what Ray says; what follows is for those who develop it."""
+    """Return the first line of Ray's message; the rest is for Ray's developers."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 @contextlib.contextmanager
 def _silenced() -> Iterator[None]:
-    """Without Ray's log on the terminal: what matters of it comes as an error."""
+    """Silence Ray's log on the terminal: everything that matters of it arrives as an error."""
     log = logging.getLogger("ray")
     before = log.level
     log.setLevel(logging.CRITICAL + 1)
@@ -190,19 +190,19 @@ def _greet(address: str) -> None:
     """Find out within seconds whether a cluster is there: Ray itself tries for minutes.
 
     Raises:
-        ClusterError: says what is there instead.
+        ClusterError: if there is none; the message says what is there instead.
     """
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
     except OSError as error:
         raise ClusterError(
-            f"{address}: no Ray cluster there ({error}); `ray start --head` starts one, and says "
+            f"{address}: no Ray cluster there ({error}); `ray start --head` starts one and prints "
             "its address"
         ) from None
     program = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
     try:
-        # In a process of its own, which can be ended.
+        # In a process of its own, which can be killed.
         done = subprocess.run(  # noqa: S603 - the program is written above
             [sys.executable, "-c", program, address],
             capture_output=True,
@@ -212,11 +212,11 @@ def _greet(address: str) -> None:
         )
     except subprocess.TimeoutExpired:
         raise ClusterError(
-            f"{address}: something listens there, but within {_GREET_SECONDS} seconds no Ray "
-            "cluster has answered"
+            f"{address}: something listens there, but no Ray cluster answered within "
+            f"{_GREET_SECONDS} seconds"
         ) from None
     if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.strip()] or ["nothing is said"]
+        said = [line for line in done.stderr.splitlines() if line.strip()] or ["no reason given"]
         raise ClusterError(
             f"{address}: Ray cannot join that cluster from this machine: {said[-1].strip()} "
             "(Python and Ray must be the same as there, and this machine one of its nodes)"
@@ -224,11 +224,7 @@ def _greet(address: str) -> None:
 
 
 def _nodes(ray: Any) -> Cluster:
-    """The nodes that can run phones.
-
-    Raises:
-        ClusterError: there are none.
-    """
+    """Return the nodes that can run phones."""
     nodes = {
         node["NodeID"]: (int(node["Resources"].get("CPU", 0)), node["NodeManagerAddress"])
         for node in ray.nodes()
@@ -245,11 +241,7 @@ def _nodes(ray: Any) -> Cluster:
 
 
 def _check_software(cluster: Cluster) -> None:
-    """Refuse nodes on which the same phone might do something else.
-
-    Raises:
-        ClusterError: one has other software, or none.
-    """
+    """Refuse nodes on which the same phone might behave differently."""
     ours = software()
     for name, theirs in cluster.ask_all(software).items():
         other = [f"{what} {theirs[what]}" for what in ours if theirs[what] != ours[what]]
@@ -262,6 +254,6 @@ def _check_software(cluster: Cluster) -> None:
 
 
 def software() -> dict[str, str]:
-    """What must be the same on all nodes, with its version here."""
+    """Return the software that must be the same on all nodes, with its version here."""
     versions = {"Earshot": distribution.version(), "Python": platform.python_version()}
     return versions | {name: metadata.version(name) for name in _LIBRARIES}

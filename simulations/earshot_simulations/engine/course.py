@@ -1,4 +1,4 @@
-"""The course of one phase, of whatever kind, over an engine's phones."""
+"""The course of one phase of any kind over an engine's phones."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.engine.interface import Engine, Outcome
 
 Progress = Callable[[str, int, int], None]
-"""Told what is going on, how many phones or recordings are done, and of how many."""
+"""Callback that receives the activity, the number of phones or recordings done, and their total."""
 
 DISCOVER = "discover"
-"""The server's own step: what it makes of what phones published."""
+"""Name of the server's own step, in which it clusters the phones' publications."""
 _MOST_NOTES = 100
 _TASKS_AT_ONCE = 128
-"""Looking at the clock between any two would take a part of the time that it counts."""
+"""Tasks timed together: reading the clock for each would distort the time it measures."""
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepRecord:
-    """One step of the phase: who answered, and what it took.
+    """One step of the phase: the phones that answered, and its cost.
 
     Attributes:
-        step: of the phase's plan, or `DISCOVER` for the server's own.
-        asked: phones that were asked.
-        answered: phones whose answer was accepted.
-        dropped: numbers of the phones that vanished in this step.
-        seconds: wall-clock time of the step.
-        phone_cpu_seconds: CPU time, summed over phones.
-        server_cpu_seconds: CPU time of the server.
-        bytes_up: bytes from phones to server, summed over phones.
-        bytes_down: bytes from server to phones, summed over phones.
+        step: Name of the step in the phase's plan, or `DISCOVER` for the server's own.
+        asked: Phones that were asked.
+        answered: Phones whose answer was accepted.
+        dropped: Numbers of the phones that vanished in this step.
+        seconds: Wall-clock time of the step, in seconds.
+        phone_cpu_seconds: CPU time in seconds, summed over phones.
+        server_cpu_seconds: CPU time of the server, in seconds.
+        bytes_up: Bytes from phones to server, summed over phones.
+        bytes_down: Bytes from server to phones, summed over phones.
     """
 
     step: str
@@ -61,7 +61,7 @@ class StepRecord:
     bytes_down: int = 0
 
     def per_phone(self, amount: float) -> float:
-        """A sum over phones as a mean over the phones that answered; 0 if none did."""
+        """Return a sum over phones as a mean over the phones that answered; 0 if none did."""
         return amount / self.answered if self.answered else 0.0
 
 
@@ -69,11 +69,11 @@ class Course:
     """One phase from its start to its end.
 
     Attributes:
-        coordinator: of the phase.
-        steps: what happened so far.
-        at: the step that is under way; empty before the first.
-        failure: why the phase failed; None if it did not.
-        refused: how many answers of each phone the server refused.
+        coordinator: Coordinator of the phase.
+        steps: Records of the steps so far.
+        at: Name of the step under way; empty before the first.
+        failure: Reason why the phase failed; None if it did not.
+        refused: Number of answers of each phone that the server refused.
     """
 
     def __init__(
@@ -89,16 +89,16 @@ class Course:
         """Start the phase.
 
         Args:
-            parameters: of the phase.
-            engine: runs the phones.
-            summation: how the server adds ballots up.
-            discovery: finds global centroids.
-            seed: of the dropouts, ⌊ρn⌋ phones, each in a step of its own, and of the sums' graphs.
-            progress: called as work goes on.
-            dropouts: who vanishes before each step, in place of those drawn.
+            parameters: Parameters of the phase.
+            engine: Engine that runs the phones.
+            summation: Summation by which the server adds ballots up.
+            discovery: Method that finds global centroids.
+            seed: Seed of the dropouts, ⌊ρn⌋ phones, each in a random step, and of the sums' graphs.
+            progress: Callback for progress.
+            dropouts: Phones that vanish before each step, in place of randomly drawn ones.
 
         Raises:
-            InvalidParametersError: parameters under which no phase can run.
+            InvalidParametersError: if no phase can run under these parameters.
         """
         self.coordinator = Coordinator.start(
             MemoryPhaseStore(),
@@ -123,11 +123,11 @@ class Course:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Refusals, and what the server refused, in sentences: by step, then by phone."""
+        """Refusals by phones and by the server, in sentences: by step, then by phone."""
         return (*self._notes, *(note for _, note in sorted(self._said)))[:_MOST_NOTES]
 
     def run(self) -> None:
-        """All steps, until the phase is over."""
+        """Run all steps, until the phase is over."""
         for number, step in enumerate(self._parameters.plan().steps):
             self.at = step.name
             self._notes, self._said = list(self.notes), []
@@ -138,7 +138,7 @@ class Course:
                 return
 
     def spent(self) -> tuple[Release, ...]:
-        """What has left the phones so far."""
+        """Return the releases that have left the phones so far."""
         # A step that was interrupted counts in full: some phones may have answered.
         done = {record.step for record in self.steps if record.answered} | {self.at}
         plan = self._parameters.plan()
@@ -146,7 +146,7 @@ class Course:
         return tuple(release for release in plan.releases() if release.step in left)
 
     def _step(self, number: int, step: Step) -> None:
-        """All phones that are left answer, and the step is closed."""
+        """Let all remaining phones answer, and close the step."""
         asked = len(self._engine.present)
         began, self._server_cpu = time.perf_counter(), 0.0
         phone_cpu, bytes_up, answered = 0.0, 0, 0
@@ -159,7 +159,7 @@ class Course:
             answered += sum(map(bool, accepted))
             self._progress(step.name, answered, asked)
         answering, server_cpu = time.perf_counter() - began, self._server_cpu
-        # The clock runs past the deadline: whoever has not answered by now is gone.
+        # The clock runs past the deadline: phones that have not answered by now are gone.
         late = (number + 1) * 2 * self._parameters.step_seconds
         self._timed(lambda: self.coordinator.advance(late))
         closing = time.perf_counter() - began - answering, self._server_cpu - server_cpu
@@ -184,7 +184,7 @@ class Course:
             )
 
     def _tasks(self) -> Iterator[tuple[int, bytes]]:
-        """Of all phones that are left, some at a time, made as they are asked for."""
+        """Yield the tasks of all remaining phones, made on demand, some at a time."""
         left = sorted(self._engine.present)
         for first in range(0, len(left), _TASKS_AT_ONCE):
             some = left[first : first + _TASKS_AT_ONCE]
@@ -193,7 +193,7 @@ class Course:
             yield from zip(some, tasks, strict=True)
 
     def _accept(self, step: Step, outcome: Outcome) -> int:
-        """Hand an answer in; its size in bytes, 0 if there is none or it was refused."""
+        """Hand in an answer; return its size in bytes, or 0 if it is missing or refused."""
         if outcome.refusal:
             self._note(outcome.phone, f"phone {outcome.phone}, {step.name}: {outcome.refusal}")
             return 0
@@ -206,13 +206,13 @@ class Course:
         return len(outcome.answer)
 
     def _note(self, phone: int, note: str) -> None:
-        """Keep a note; which ones are kept does not depend on who was first."""
+        """Keep a note; the choice of kept notes does not depend on the order of arrival."""
         self._said.append((phone, note))
         if len(self._said) > 2 * _MOST_NOTES:
             self._said = sorted(self._said)[:_MOST_NOTES]
 
     def _timed(self, work: Callable[[], _T]) -> _T:
-        """The server's work, whose CPU time is counted."""
+        """Do the server's work, and count its CPU time."""
         began = time.process_time()
         try:
             return work()

@@ -1,4 +1,4 @@
-"""Which phones vanish, and in which step."""
+"""The phones that vanish, and their steps."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from earshot_protocol.phases.parameters import Parameters
 
 
 def draw_dropouts(parameters: Parameters, seed: int) -> dict[str, tuple[int, ...]]:
-    """⌊ρn⌋ phones, each gone for good from a step drawn uniformly from all steps.
+    """Draw ⌊ρn⌋ phones, each gone for good from a step drawn uniformly from all steps.
 
     Args:
-        parameters: of the phase.
-        seed: of the simulation.
+        parameters: Parameters of the phase.
+        seed: Seed of the simulation.
 
     Returns:
-        By the name of the step, the phones that vanish before they answer it, ascending.
+        Numbers of the phones that vanish before they answer a step, ascending, by the step's name.
     """
     generator = np.random.default_rng([seed, 0xD])
     total = parameters.phones - parameters.least_survivors

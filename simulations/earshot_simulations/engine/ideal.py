@@ -1,7 +1,7 @@
 """A summation without cryptography: same rounds, same messages, same result, no privacy.
 
-`--summation ideal` puts it in the place of the one of Bell et al. Inputs travel in the clear; who
-may drop when, and what is summed, stays exactly as it is in the real protocol.
+`--summation ideal` uses it in place of that of Bell et al. Inputs travel in the clear; when phones
+may drop out, and what is summed, stays exactly as in the real protocol.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from earshot_protocol.wire import Answer
 
 @dataclass(init=False)
 class IdealParticipant:
-    """A `Participant` that sends its input as it is."""
+    """A `Participant` that sends its input in the clear."""
 
     index: int
     vector: bytes
@@ -42,16 +42,16 @@ class IdealParticipant:
 
     @classmethod
     def restore(cls, saved: bytes) -> Self:
-        """See `Participant.restore`."""
+        """Return the participant that `save` wrote."""
         return msgspec.msgpack.decode(saved, type=cls)
 
     def save(self) -> bytes:
-        """See `Participant.save`."""
+        """Return the state."""
         return msgspec.msgpack.encode(self)
 
     @property
     def done(self) -> bool:
-        """See `Participant.done`."""
+        """Whether it has answered its last task."""
         return self.round is Round.DONE
 
     def answer(self, task: messages.SumTask) -> messages.SumAnswer:
@@ -71,13 +71,16 @@ class IdealParticipant:
         return kind(sum_id=task.sum_id, sender=self.index, **content[kind])
 
     def _key(self) -> bytes:
-        """The server checks that keys are usable and differ; nearly any 32 bytes are."""
+        """Return 32 bytes that no other phone has.
+
+        The server checks that keys are usable and differ; nearly any 32 bytes are usable.
+        """
         return hashlib.sha256(self.index.to_bytes(4)).digest()
 
 
 @dataclass(init=False)
 class IdealAggregator:
-    """An `Aggregator` of inputs that are not masked: nobody has neighbours, nothing is removed."""
+    """An `Aggregator` of unmasked inputs: phones have no neighbours, and no masks are removed."""
 
     sum_id: bytes
     parameters: SumParameters
@@ -95,34 +98,34 @@ class IdealAggregator:
 
     @classmethod
     def restore(cls, saved: Saved) -> Self:
-        """See `Aggregator.restore`."""
+        """Return the aggregator that `save` wrote."""
         return msgspec.msgpack.decode(saved, type=cls)
 
     def save(self, behind: bytes = b"") -> bytes:
-        """See `Aggregator.save`."""
+        """Return the state as one MessagePack object, appended to the given bytes."""
         return behind + msgspec.msgpack.encode(self)
 
     @property
     def done(self) -> bool:
-        """See `Aggregator.done`."""
+        """Whether the sum has its result."""
         return self.round is Round.DONE
 
     def check_version(self) -> None:
-        """See `Aggregator.check_version`: nobody agrees on keys."""
+        """Accept every version, since phones do not agree on keys."""
 
     def expected(self) -> Collection[int]:
-        """See `Aggregator.expected`."""
+        """Return the phones that have a task in the present round."""
         return self.remaining
 
     def tasks(self) -> Iterator[tuple[int, messages.SumTask]]:
-        """See `Aggregator.tasks`."""
+        """Yield all unanswered tasks of the present round, by ascending number of the phone."""
         for phone in sorted(self.remaining - self.answered):
             task = self.task_for(phone)
             if task is not None:
                 yield phone, task
 
     def task_for(self, phone: int) -> messages.SumTask | None:
-        """See `Aggregator.task_for`."""
+        """Return a phone's task in the present round, or None if it has none."""
         if phone not in self.remaining or phone in self.answered:
             return None
         own = self.sum_id
@@ -137,25 +140,33 @@ class IdealAggregator:
         return tasks.get(self.round)
 
     def accept(self, phone: int, answer: Answer) -> None:
-        """See `Aggregator.accept`."""
+        """Take one phone's answer.
+
+        Raises:
+            RemoteError: if the answer does not fit; nothing has changed.
+        """
         answers.check_address(phone, answer, self.sum_id)
         if phone not in self.remaining:
             raise UnexpectedMessageError(f"phone {phone} is not in this sum, or no longer")
         if phone in self.answered:
-            raise RepeatedMessageError(f"phone {phone} has answered this round")
+            raise RepeatedMessageError(f"phone {phone} has already answered this round")
         if isinstance(answer, messages.MaskedInput):
             words = encoding.unpack(answer.vector, self.parameters)
             self.total = (self._words() + words).tobytes()
         self.answered.add(phone)
 
     def advance(self) -> None:
-        """See `Aggregator.advance`."""
+        """Close the present round and begin the next.
+
+        Raises:
+            RemoteError: if too few phones have answered.
+        """
         answers.check_attendance(len(self.answered), self.round, self.parameters)
         self.round = NEXT[self.round]
         self.remaining, self.answered = self.answered, set()
 
     def result(self) -> npt.NDArray[np.int64 | np.float64]:
-        """See `Aggregator.result`."""
+        """Return the sum of the inputs that arrived, in the sum's shape."""
         return encoding.decode(self._words(), self.parameters)
 
     def _words(self) -> npt.NDArray[Any]:

@@ -1,4 +1,4 @@
-"""What a simulation asks of whatever runs its phones.
+"""The interface between a simulation and the engine that runs its phones.
 
 An engine keeps the phones' states where they run, on the disk. Tasks go there, answers come back.
 """
@@ -35,18 +35,18 @@ AGREES = Policy.per_recording(
     least_threshold=1,
     any_delta=True,
 )
-"""For phases that no phone as it comes would take part in; a report says so."""
+"""Policy for phases that no phone would take part in by default; a report mentions it."""
 
 
 @dataclass(frozen=True)
 class HeardPoints:
-    """An encoder in name: what simulated phones heard is points already."""
+    """An encoder in name only, because simulated phones hear points."""
 
     name: str
     dimensions: int
 
     def embed(self, samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Refused: there is no sound to embed.
+        """Refuse, because there is no sound to embed.
 
         Raises:
             WrongStateError: always.
@@ -56,20 +56,20 @@ class HeardPoints:
     def project(
         self, embeddings: npt.NDArray[np.float32], dimensions: int
     ) -> npt.NDArray[np.float32]:
-        """The points as they are."""
+        """Return the points unchanged."""
         return embeddings
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What it takes to bring any phone of a simulation to life.
+    """Everything that it takes to bring any phone of a simulation to life.
 
     Attributes:
-        population: what each phone has heard.
-        seed: of the phones' noise; keys come from the operating system all the same.
-        summation: how ballots are added up.
-        policy: what phones agree to; by default that of every phone.
-        attack: the corrupted ones among them; by default none.
+        population: Recordings of the phones.
+        seed: Seed of the phones' noise; keys come from the operating system all the same.
+        summation: Summation that adds up ballots.
+        policy: Policy of the phones; by default that of every phone.
+        attack: Corrupted phones; by default none.
     """
 
     population: Population
@@ -80,7 +80,7 @@ class Scenario:
 
 
 class Outcome(NamedTuple):
-    """What one phone made of one task; `refusal` says why where there is no answer."""
+    """The answer of one phone to one task, or the reason for its refusal in `refusal`."""
 
     phone: int
     answer: bytes
@@ -92,7 +92,7 @@ Outcomes = tuple[Outcome, ...]
 
 
 class EngineError(LocalError):
-    """What runs the phones cannot go on; the steps that are finished are not touched by it."""
+    """The engine cannot go on; finished steps are not affected."""
 
 
 class LostWorkersError(EngineError):
@@ -100,15 +100,15 @@ class LostWorkersError(EngineError):
 
 
 class Engine(Protocol):
-    """Runs the phones of one simulation, and keeps their states between the steps.
+    """A runner of the phones of one simulation that keeps their states between the steps.
 
     A process that dies is replaced, and its phones answer again from the states of the step before.
-    As a context manager it is closed at the end.
+    As a context manager, the engine is closed at the end.
     """
 
     @property
     def present(self) -> Set[int]:
-        """The phones that have not vanished."""
+        """Phones that have not vanished."""
 
     def drop(self, phones: Iterable[int]) -> None:
         """Let phones vanish for good."""
@@ -117,28 +117,29 @@ class Engine(Protocol):
         """Let phones answer their tasks.
 
         Args:
-            step: its number, from 0.
-            tasks: phones that are present, ascending, each with its encoded task. They are taken
-                as there is room for them.
+            step: Number of the step, from 0.
+            tasks: Numbers of present phones, ascending, each with its encoded task. They are
+                consumed as there is room for them.
 
         Yields:
-            Outcomes, in batches, as they come.
+            Outcomes, in batches, as they arrive.
 
         Raises:
-            EngineError: the phones cannot go on, as on a disk that is full.
+            EngineError: if the phones cannot go on, as on a full disk.
         """
 
     def peak_memory(self) -> int:
-        """The largest resident size of all processes that ran phones, added up, in bytes.
+        """Return the sum of the largest resident sizes of all processes that ran phones, in bytes.
 
-        Of this one too. A process that has done other things before counts with what they took.
+        This process is included. A process that has done other things before counts with their
+        memory.
         """
 
     def close(self) -> None:
-        """End what is under way, and remove the states; closing twice is harmless."""
+        """End the work under way, and remove the states; closing twice is harmless."""
 
     def __enter__(self) -> Self:
-        """Itself."""
+        """Return the engine itself."""
 
     def __exit__(
         self,
@@ -146,4 +147,4 @@ class Engine(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close it."""
+        """Close the engine."""

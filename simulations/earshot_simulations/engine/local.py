@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from earshot_protocol.overriding import override
 from earshot_simulations.engine.answering import Answered, Job, answer_jobs, peak_memory
 from earshot_simulations.engine.batches import Batch, BatchEngine
 from earshot_simulations.engine.interface import LostWorkersError, Scenario
@@ -22,13 +23,13 @@ from earshot_simulations.engine.states import States, write_whole
 
 _HERE = "this machine"
 _IDLE_SECONDS = 300
-"""After that long without work a process ends."""
+"""Seconds without work after which a process ends."""
 _MOST_LOSSES = 3
-"""So often in a row processes may die before anything comes back."""
+"""Number of times in a row that processes may die before any result arrives."""
 _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
-"""A phone's work is small, and every process has a core of its own."""
+"""Environment with one thread: a phone's work is small, and every process has its own core."""
 _SCENARIO = "scenario"
 """Name of the file that every process reads once."""
 
@@ -36,12 +37,12 @@ _SCENARIO = "scenario"
 class LocalEngine(BatchEngine):
     """An `Engine` over processes of this machine.
 
-    States lie in a folder of the system's temporary folder (TMPDIR), which goes with `close`, or at
-    the latest with this process.
+    States lie in a folder of the system's temporary folder (TMPDIR), which is removed by `close`,
+    or at the latest when this process ends.
 
     Args:
-        scenario: who the phones are.
-        processes: at a time; with one, phones run in this process.
+        scenario: Phones of the simulation.
+        processes: Number of processes; with one, phones run in this process.
     """
 
     def __init__(self, scenario: Scenario, processes: int) -> None:
@@ -53,13 +54,13 @@ class LocalEngine(BatchEngine):
         self._sent: dict[Future[bytes], Batch] = {}
         self._losses = 0
 
+    @override
     def peak_memory(self) -> int:
-        """See `Engine.peak_memory`."""
         self._peaks[_HERE, os.getpid()] = peak_memory()
         return super().peak_memory()
 
+    @override
     def close(self) -> None:
-        """See `Engine.close`."""
         self._here.clear()
         self._sent.clear()
         if self._pool is not None:
@@ -69,6 +70,7 @@ class LocalEngine(BatchEngine):
             self._place.remove()
             self._place = None
 
+    @override
     def _send(self, batch: Batch) -> None:
         if self._place is None:
             self._place = _Place(self._scenario)
@@ -84,6 +86,7 @@ class LocalEngine(BatchEngine):
             work.set_exception(error)
         self._sent[work] = batch
 
+    @override
     def _receive(self) -> Iterable[tuple[Batch, Answered]]:
         if self._here and self._place is not None:
             batch = self._here.pop(0)
@@ -91,7 +94,7 @@ class LocalEngine(BatchEngine):
             return [(batch, answer_jobs(self._scenario, states, batch.step, batch.jobs))]
         done, _ = wait(self._sent, return_when=FIRST_COMPLETED)
         if any(isinstance(work.exception(), BrokenProcessPool) for work in done):
-            done, _ = wait(self._sent)  # all that are left fail with it
+            done, _ = wait(self._sent)  # all others fail with it
         received, lost = [], []
         for work in done:
             batch = self._sent.pop(work)
@@ -110,13 +113,13 @@ class LocalEngine(BatchEngine):
         if self._losses >= _MOST_LOSSES:
             raise LostWorkersError(
                 f"processes that run phones died {self._losses} times in a row under the same work "
-                "(often that is memory: fewer processes, --jobs, take less)"
+                "(often for lack of memory: use fewer processes, --jobs)"
             )
         self._pool = None
 
 
 def _pool(processes: int) -> Any:
-    """Processes of this engine alone: those of `joblib.Parallel` are for whoever else uses it."""
+    """Return a pool of this engine alone: that of `joblib.Parallel` is left to other users."""
     from joblib.externals.loky import ProcessPoolExecutor
 
     let_cancelled_jobs_go()
@@ -131,11 +134,11 @@ class _Place:
         from joblib.externals.loky.backend.reduction import dumps
 
         self.folder = Path(tempfile.mkdtemp(prefix="earshot-phones-"))
-        # The latest moment is the end of this process; if it is killed, joblib's own removes them.
+        # Removed at the end of this process at the latest, or by joblib's tracker if it is killed.
         resource_tracker.register(str(self.folder), "folder")
         self.remove = weakref.finalize(self, _remove, self.folder)
         self.states = States(self.folder, scenario.population.phones)
-        # Unlike pickle's, these bytes take what only the main program defines.
+        # Unlike pickle, this also handles objects that only the main program defines.
         packed = bytes(dumps(scenario))
         write_whole(self.folder / _SCENARIO, packed, len(packed))
 
@@ -155,6 +158,6 @@ def _answer_batch(folder: Path, step: int, jobs: Sequence[Job]) -> bytes:
 
 @lru_cache(maxsize=1)
 def _scenario(folder: Path) -> Scenario:
-    """Once in each process."""
+    """Read the scenario, once in each process."""
     scenario: Scenario = pickle.loads((folder / _SCENARIO).read_bytes())  # noqa: S301 - ours
     return scenario

@@ -1,4 +1,4 @@
-"""How many processes a machine is asked for."""
+"""Limits on the number of processes of a machine."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import os
 from earshot_protocol.checks import whole
 
 _PER_CORE = 4
-"""More than that only wait for each other, and each takes its memory."""
+"""Most processes per core: more only wait for each other, and each takes memory."""
 
 
 def check_processes(name: str, count: int) -> int:
-    """A number of processes that this machine can use.
+    """Return a number of processes if this machine can use it.
 
     Raises:
-        InvalidParametersError: fewer than one, or more than four for each of its cores.
+        InvalidParametersError: if it is below one, or more than four for each core.
     """
     return whole(name, count, 1, _PER_CORE * (os.cpu_count() or 1))

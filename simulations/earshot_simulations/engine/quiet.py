@@ -1,4 +1,4 @@
-"""What joblib's processes say of an interruption that concerns nobody."""
+"""Suppression of a traceback that joblib's processes write after a harmless interruption."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ def let_cancelled_jobs_go() -> None:
     """Keep loky's own thread from writing a traceback about jobs that an interruption cancelled.
 
     After Ctrl-C joblib cancels all jobs and forgets them, while that thread may be about to hand
-    one out: it ends with a KeyError then, in the method named above. Whoever waits for the job has
-    been told already, so nothing is lost with the words. All other errors of threads are shown as
-    before.
+    one out: it then ends with a KeyError, in the method named above. Whoever waits for the job has
+    been told already, so no information is lost. All other errors of threads are shown as before.
     """
     if getattr(threading.excepthook, "lets_cancelled_jobs_go", False):
         return

@@ -1,7 +1,7 @@
 """Phones on the machines of a Ray cluster.
 
-A phone's states stay on the disk of the node that its shard was dealt to; tasks go there, answers
-come back. Ray runs a batch again whose process died. A node that leaves takes its phones along.
+A phone's states stay on the disk of the node that its shard was assigned to; tasks go there, and
+answers come back. Ray reruns a batch whose process died. A node that leaves takes its phones along.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from earshot_protocol.overriding import override
 from earshot_simulations.engine.answering import Answered, Job, answer_jobs, peak_memory
 from earshot_simulations.engine.batches import Batch, BatchEngine, Place
 from earshot_simulations.engine.cluster import (
@@ -31,23 +32,23 @@ from earshot_simulations.engine.states import States
 
 _CLEAN_SECONDS = 10
 _LOOK_SECONDS = 2
-"""So often, while nothing comes back, one looks whether all nodes are there."""
+"""Seconds without a result after which the presence of all nodes is checked."""
 _BLAME_SECONDS = 15
-"""A cluster knows a little later than its tasks that a node is gone."""
+"""Seconds within which a cluster learns that a node is gone, later than its tasks do."""
 _DRIVER: Place = "driver"
 
 
 class RayEngine(BatchEngine):
     """An `Engine` over the nodes of a cluster, to which this process is connected.
 
-    On each node, states lie in a folder of its temporary folder, which goes with `close`.
+    On each node, states lie in a folder of its temporary folder, which is removed by `close`.
 
     Args:
-        scenario: who the phones are.
-        cluster: where they run.
+        scenario: Phones of the simulation.
+        cluster: Cluster that runs them.
 
     Raises:
-        ClusterError: a node cannot read what its phones have heard.
+        ClusterError: if a node cannot read the phones' recordings.
     """
 
     def __init__(self, scenario: Scenario, cluster: Cluster) -> None:
@@ -57,18 +58,19 @@ class RayEngine(BatchEngine):
         self._remote = self._ray.remote(num_cpus=1, max_retries=MOST_LOSSES)(_answer_batch)
         self._name = f"earshot-phones-{uuid.uuid4().hex[:12]}"
         self._sent: dict[Any, Batch] = {}
-        # In a list it stays a reference, which each process follows once.
+        # In a list it stays a reference, which each process resolves once.
         self._shared = [self._ray.put(scenario)]
         if len(cluster.nodes) > 1:
             cluster.ask_all(_hear, self._shared)
 
+    @override
     def peak_memory(self) -> int:
-        """See `Engine.peak_memory`; this process is among them."""
+        """Return the sum of the processes' peaks, this process included."""
         self._peaks[_DRIVER, os.getpid()] = peak_memory()
         return super().peak_memory()
 
+    @override
     def close(self) -> None:
-        """See `Engine.close`."""
         for work in self._sent:
             self._ray.cancel(work, force=True)
         self._sent.clear()
@@ -78,12 +80,14 @@ class RayEngine(BatchEngine):
                 self._cluster.ask_all(_clean, self._name, seconds=_CLEAN_SECONDS)
             _clean(self._name)  # a node that has left may have been on this machine
 
+    @override
     def _send(self, batch: Batch) -> None:
         remote = self._remote.options(scheduling_strategy=self._cluster.only_on(batch.place))
         folder = f"{self._name}-{batch.place[:8]}"
         work = remote.remote(folder, self._shared, batch.step, batch.jobs)
         self._sent[work] = batch
 
+    @override
     def _receive(self) -> Iterable[tuple[Batch, Answered]]:
         done: list[Any] = []
         while not done:
@@ -107,8 +111,8 @@ class RayEngine(BatchEngine):
                 time.sleep(0.5)
             raise LostWorkersError(
                 f"processes of the Ray cluster that run phones died {1 + MOST_LOSSES} times under "
-                "the same work (often that is memory: nodes with fewer CPUs, as Ray counts them, "
-                f"take less): {first_line(error)}"
+                "the same work (often for lack of memory: nodes with fewer CPUs, as Ray counts "
+                f"them, use less): {first_line(error)}"
             ) from error
         return answered
 
@@ -117,16 +121,16 @@ class RayEngine(BatchEngine):
 
 
 def _hear(shared: Sequence[Any]) -> None:
-    """See that a node has what its phones have heard.
+    """Check that a node has its phones' recordings.
 
     Raises:
-        ClusterError: it is in a file that the node does not have.
+        ClusterError: if they are in a file that the node does not have.
     """
     try:
         _scenario(shared[0]).population.recordings(0)
     except OSError as error:
         raise ClusterError(
-            f"what phones heard is not there ({error}): set TMPDIR to a folder that all nodes share"
+            f"phones' recordings are missing ({error}): set TMPDIR to a folder that all nodes share"
         ) from None
 
 
@@ -145,6 +149,6 @@ def _clean(name: str) -> None:
 
 @lru_cache(maxsize=1)
 def _scenario(reference: Any) -> Scenario:
-    """Once in each process."""
+    """Fetch the scenario, once in each process."""
     scenario: Scenario = library().get(reference)
     return scenario

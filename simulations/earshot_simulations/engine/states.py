@@ -1,8 +1,9 @@
-"""Where phones lie between steps: a file for each shard, beside the one it was made from.
+"""States of phones between steps: a file for each shard, beside the one it was made from.
 
 A shard is a run of phones with neighbouring numbers. A step writes its shards under a new version
-and removes nothing, so whoever dies half-way leaves what it began from, and the same phones can be
-asked again. Files hold what a real phone would seal; the folder is readable by its owner alone.
+and removes nothing, so a process that dies half-way leaves the states that it began from, and the
+same phones can be asked again. Files hold what a real phone would seal; only the owner may read the
+folder.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import msgspec
 from earshot_simulations.engine.interface import EngineError
 
 NEW = 0
-"""The version of a shard that no step has written: all its phones are new."""
+"""Version of a shard that no step has written: all its phones are new."""
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _decoder = msgspec.msgpack.Decoder(dict[int, bytes])
@@ -27,37 +28,38 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 class NoRoomError(EngineError):
-    """The disk is full, or a quota or limit of it, while states were written."""
+    """The disk is full, or a quota or limit of it is reached, while states are written."""
 
 
 @dataclass(frozen=True)
 class States:
-    """The states of phones, in files of a folder that exists.
+    """The states of phones, in files of an existing folder.
 
     Attributes:
-        folder: of these files and no others.
-        phones: how many there are in all, of which an error says how much room they need.
+        folder: Folder of these files and no others.
+        phones: Number of phones in all, from which an error message derives the room that they
+            need.
     """
 
     folder: Path
     phones: int
 
     def read(self, shard: int, version: int) -> dict[int, bytes]:
-        """The states of a shard's phones as a step has left them; those that are new have none."""
+        """Return the states of a shard's phones after a step; new phones have none."""
         return {} if version == NEW else _decoder.decode(self._file(shard, version).read_bytes())
 
     def write(self, shard: int, version: int, states: Mapping[int, bytes]) -> None:
-        """Keep the states of a shard's phones, in place of what was written under this version.
+        """Keep the states of a shard's phones, in place of those of the same version.
 
         Raises:
-            NoRoomError: the disk is full; says of which folder, and how much is needed.
+            NoRoomError: if the disk is full; the message names the folder and the space needed.
         """
         packed = _encoder.encode(states)
         each = len(packed) / max(1, len(states))
         write_whole(self._file(shard, version), packed, 2 * each * self.phones)
 
     def forget(self, shard: int, version: int) -> None:
-        """Remove what a later version has replaced."""
+        """Remove a version that a later one has replaced."""
         self._file(shard, version).unlink(missing_ok=True)
 
     def _file(self, shard: int, version: int) -> Path:
@@ -65,17 +67,17 @@ class States:
 
 
 def write_whole(file: Path, content: bytes, needed: float) -> None:
-    """Write a file, whole or not at all, in place of one of its name.
+    """Write a file as a whole or not at all, in place of an existing one.
 
     Args:
-        file: in a folder that exists.
-        content: of it.
-        needed: bytes that all such files take together, about; for the error.
+        file: File in an existing folder.
+        content: Content of the file.
+        needed: Approximate bytes of all such files together; for the error message.
 
     Raises:
-        NoRoomError: the disk is full; says of which folder, and how much is needed.
+        NoRoomError: if the disk is full; the message names the folder and the space needed.
     """
-    # A name of its own: a process that was thought to be dead may be writing the same.
+    # A name of its own: a process that was thought dead may be writing the same file.
     part = file.with_suffix(f".{os.getpid()}")
     try:
         part.write_bytes(content)

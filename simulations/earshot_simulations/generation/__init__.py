@@ -1,1 +1,1 @@
-"""Generators of sound from a budget to what one can listen to, and how good their samples are."""
+"""Generators of sound, from a budget to audible samples, and the quality of their samples."""

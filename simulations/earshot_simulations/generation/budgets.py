@@ -1,9 +1,9 @@
-"""From a budget to the noise that training a generator, or labels for its samples, need.
+"""Conversion of a budget into the noise that training a generator, or labelling its samples, needs.
 
-All noise is fixed before anything is looked at, and counted by the noise alone, so that the budget
-may be published. Of DP-SGD the unit is a clip that is there or not; of votes a teacher that is left
-out (`Unit.PHONE`) or that votes otherwise (`Unit.REPLACED_PHONE`). Teachers share no clip, so a
-teacher's ε holds for each of its clips as well.
+All noise is fixed before any data is looked at, and is counted by the noise alone, so the budget
+may be published. The unit of DP-SGD is a clip that is present or absent; that of votes is a teacher
+that is left out (`Unit.PHONE`) or that votes otherwise (`Unit.REPLACED_PHONE`). Teachers share no
+clip, so a teacher's ε holds for each of its clips as well.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.pate.mechanisms import UNITS, Name
 
 MECHANISMS = (Name.LNMAX, Name.GNMAX)
-"""Those whose noise is worked out from a budget here."""
+"""Mechanisms whose noise is derived from a budget here."""
 
 
 class Batches(Protocol):
-    """What of training by DP-SGD decides its cost beside the noise."""
+    """The settings of training by DP-SGD that decide its cost, apart from the noise."""
 
     @property
     def steps(self) -> int:
-        """How many batches there are."""
+        """Number of batches."""
 
     @property
     def batch(self) -> int:
@@ -33,33 +33,33 @@ class Batches(Protocol):
 
 
 class UselessBudgetError(InvalidParametersError):
-    """A budget for which noise would drown all that there is to learn; says what would do."""
+    """The budget needs noise that drowns everything; the message says what would help."""
 
 
 def dp_sgd(epsilon: float, delta: float, clips: int, settings: Batches) -> float:
-    """Noise on a sum of clipped gradients, over their norm (Abadi et al., CCS 2016).
+    """Return the noise on a sum of clipped gradients, over their norm (Abadi et al., CCS 2016).
 
-    Every clip is in every batch with probability batch/clips, on its own (Poisson sampling).
+    Every clip is in every batch with probability batch/clips, independently (Poisson sampling).
 
     Args:
-        epsilon: ε of all steps together, for a clip that is there or not.
+        epsilon: ε of all steps together, for a clip that is present or absent.
         delta: δ, below one over the clips.
-        clips: how many there are.
-        settings: of training.
+        clips: Number of clips.
+        settings: Settings of the training.
 
     Returns:
-        The deviation, in multiples of the norm that gradients are clipped to.
+        Standard deviation, in multiples of the norm that gradients are clipped to.
 
     Raises:
-        InvalidParametersError: a number is out of range, a δ that allows to publish a clip, or more
-            clips in a batch than there are.
+        InvalidParametersError: if a number is out of range, δ is so large that a clip may be
+            published, or a batch has more clips than there are.
     """
     from earshot_server.accounting.dp_sgd import training_noise
 
     check(epsilon, delta, clips)
     if settings.batch > clips:
         raise InvalidParametersError(
-            f"batch={settings.batch}: there are {clips} clips; take a batch of at most so many"
+            f"batch={settings.batch}: must be at most {clips}, the number of clips"
         )
     return training_noise(epsilon, settings.batch / clips, settings.steps, delta)
 
@@ -71,20 +71,22 @@ def labels(
     mechanism: Name,
     unit: Unit = Unit.REPLACED_PHONE,
 ) -> float:
-    """Noise on counts of teachers' votes with which all answers together keep a budget.
+    """Return the noise on counts of teachers' votes with which all answers together keep a budget.
 
     Args:
         epsilon: ε of all answers.
-        delta: δ.
-        queries: that are answered; the teachers' parts, iterations and classes are no matter.
-        mechanism: `LNMAX` or `GNMAX`.
-        unit: what neighbours differ in.
+        delta: δ of all answers.
+        queries: Queries that are answered; the number of teachers' parts, iterations and classes
+            does not matter.
+        mechanism: Mechanism, `LNMAX` or `GNMAX`.
+        unit: Unit by which neighbours differ.
 
     Returns:
-        In votes: the scale of `LNMAX`'s Laplace noise, or the deviation σ of `GNMAX`'s Gaussian.
+        Noise in votes: the scale of `LNMAX`'s Laplace noise, or the deviation σ of `GNMAX`'s
+        Gaussian.
 
     Raises:
-        InvalidParametersError: a number is out of range, or another mechanism or unit.
+        InvalidParametersError: if a number is out of range, or the mechanism or unit is another.
     """
     from earshot_server.accounting.votes import calibration
 
@@ -96,7 +98,7 @@ def labels(
         raise InvalidParametersError(
             f"unit={unit}: must be one of {', '.join(map(repr, map(str, UNITS)))}"
         )
-    counts = 2 if unit is Unit.REPLACED_PHONE else 1  # that change by one vote each
+    counts = 2 if unit is Unit.REPLACED_PHONE else 1  # counts that change, by one vote each
     if mechanism == Name.LNMAX:
         return calibration.laplace_scale(epsilon, delta, queries, counts)
     return calibration.gaussian_deviation(epsilon, delta, queries, math.sqrt(counts))
@@ -109,47 +111,48 @@ def pate_gan(
     mechanism: Name = Name.LNMAX,
     unit: Unit = Unit.REPLACED_PHONE,
 ) -> float:
-    """The same where teachers say "real" or "generated" of samples (Jordon et al., ICLR 2019).
+    """Return the noise of votes of "real" or "generated" on samples (Jordon et al., ICLR 2019).
 
-    Two classes are no cheaper than many: a vote that changes moves both counts. Arguments and
-    errors are those of `labels`; every sample of every iteration is a query.
+    Two classes are no cheaper than many: a changed vote moves both counts. Arguments and errors are
+    those of `labels`; every sample of every iteration is a query.
     """
     return labels(epsilon, delta, queries, mechanism, unit)
 
 
 def check(epsilon: float, delta: float, clips: int) -> None:
-    """A budget that protects each of so many clips.
+    """Check a budget that protects each clip.
 
     Raises:
-        InvalidParametersError: no ε, no δ, or a δ of 1/clips or more, which allows to publish one.
+        InvalidParametersError: if ε or δ is out of range, or δ is 1/clips or more, with which a
+            clip may be published.
     """
     checks.epsilon("epsilon", epsilon)
     checks.probability("delta", delta)
     checks.whole("clips", clips)
     if delta * clips >= 1:
         raise InvalidParametersError(
-            f"delta={delta}: must be below 1/{clips}, one over the number of clips, or one of them "
-            "may as well be published"
+            f"delta={delta}: must be below 1/{clips}, one over the number of clips, or a clip may "
+            "be published"
         )
 
 
 def check_useful(noise: float, most: int, what: str, remedy: str) -> None:
-    """Refuse noise that is larger than all that it is added to.
+    """Refuse noise that exceeds everything that it is added to.
 
-    Of a batch of B clipped gradients no sum is longer than B norms, and of M teachers no count is
-    larger than M: where the noise on a single number is more, nothing can be learned from it.
+    The sum of a batch of B clipped gradients is at most B norms long, and a count of M teachers is
+    at most M: nothing can be learned where the noise on a single number is larger.
 
     Args:
-        noise: deviation or scale, in norms or votes.
-        most: B or M.
-        what: is drowned, such as "200 teachers".
-        remedy: what would do.
+        noise: Standard deviation or scale, in norms or votes.
+        most: Largest signal: B norms or M votes.
+        what: Source of the signal, such as "200 teachers".
+        remedy: Advice for the user.
 
     Raises:
-        UselessBudgetError: the noise is larger.
+        UselessBudgetError: if the noise is larger than the signal.
     """
     if noise > most:
         raise UselessBudgetError(
-            f"this budget buys nothing: it needs noise of {noise:.4g} where {what} can make "
+            f"this budget is useless: it needs noise of {noise:.4g}, but {what} can contribute "
             f"{most} at most; {remedy}"
         )

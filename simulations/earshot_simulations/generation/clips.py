@@ -1,4 +1,4 @@
-"""What a generator is trained on: one second of each sound file of a folder, as a picture."""
+"""The clips that a generator is trained on: one second of each sound file, as a picture."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from earshot_protocol.errors import InvalidInputError
 
 _LAYOUT = "a folder with audio files in it, or in its sub-folders"
 _PARTS = 20
-"""Places in a second where the second that is taken may begin."""
+"""Number of parts of a second at which the chosen second may begin."""
 _MOST_NAMED = 3
 
 Progress = Callable[[int, int], None]
@@ -28,12 +28,12 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Clips:
-    """One picture a file.
+    """Pictures of clips, one for each file.
 
     Attributes:
-        pictures: float32 (clips, frames, bands) in [-1, 1].
-        labels: what each is, by its name.
-        names: of the files, within the folder.
+        pictures: Pictures, float32 (clips, frames, bands) in [-1, 1].
+        labels: Names of the clips' classes.
+        names: Paths of the files, within the folder.
     """
 
     pictures: NDArray[np.float32]
@@ -45,13 +45,13 @@ class Clips:
 
 
 def listed(folder: Path) -> Dataset:
-    """The sound files of a folder and of its sub-folders, by name; nothing is decoded.
+    """List the sound files of a folder and its sub-folders, by name, without decoding any.
 
-    A spoken digit (DIGIT_SPEAKER_TAKE) is labelled by its digit, any other file by its folder, and
-    one that lies in no sub-folder by its name without numbers.
+    A spoken digit (DIGIT_SPEAKER_TAKE) is labelled by its digit; any other file by its sub-folder
+    or, in the folder itself, by its name without numbers.
 
     Raises:
-        DatasetError: there is no such folder, or no sound in it.
+        DatasetError: if there is no such folder, or no sound in it.
     """
     clips = [
         Clip(path, _label(path, folder), path.relative_to(folder).as_posix())
@@ -68,27 +68,27 @@ def opened(
     """Decode the loudest second of each file; nothing of it is kept on the disk.
 
     Args:
-        dataset: as `listed` lists it.
-        progress: told after each file.
-        settings: of the pictures.
+        dataset: Files as listed by `listed`.
+        progress: Callback after each file.
+        settings: Settings of the pictures.
 
     Raises:
-        UnreadableFileError: a file does not decode, or holds NaN.
-        InvalidInputError: a clip is silent, or two are the same sound: then what one costs is paid
-            twice, and nobody could say for whom.
+        UnreadableFileError: if a file does not decode, or holds NaN.
+        InvalidInputError: if a clip is silent, or two are the same sound, whose price would then be
+            paid twice without anyone knowing for whom.
     """
     decoded = waveforms(dataset, None, progress, settings.rate).all()
     names = [clip.group for clip in dataset.clips]
     seconds = np.stack([_loudest(sound, settings.rate) for sound in decoded])
     silent = [name for name, sounds in zip(names, audio.loud(seconds), strict=True) if not sounds]
     if silent:
-        raise InvalidInputError(f"{_some(silent)}: silent; there is nothing to learn, remove them")
+        raise InvalidInputError(f"{_some(silent)}: silent, with nothing to learn; remove them")
     owners: dict[bytes, str] = {}
     for name, second in zip(names, seconds, strict=True):
         first = owners.setdefault(_digest(second), name)
         if first != name:
             raise InvalidInputError(
-                f"{name} is the same sound as {first}: remove one, for a clip that is there twice "
+                f"{name} is the same sound as {first}: remove one, for a clip that occurs twice "
                 "is protected half as well"
             )
     labels = tuple(clip.label or "" for clip in dataset.clips)
@@ -96,10 +96,10 @@ def opened(
 
 
 def refuse_shared(clips: Clips, public: Clips) -> None:
-    """Public sound is no part of the sensitive.
+    """Refuse public sound that is also among the sensitive.
 
     Raises:
-        InvalidInputError: some clips are in both.
+        InvalidInputError: if some clips are in both.
     """
     sensitive = {_digest(picture) for picture in clips.pictures}
     shared = [
@@ -109,7 +109,7 @@ def refuse_shared(clips: Clips, public: Clips) -> None:
     ]
     if shared:
         raise InvalidInputError(
-            f"{_some(shared)}: in --public and in --clips; what is sensitive cannot be public"
+            f"{_some(shared)}: both in --public and in --clips; sensitive clips cannot be public"
         )
 
 

@@ -1,10 +1,10 @@
-"""How far generated sound is from real sound: the Fréchet distance of two sets of embeddings.
+"""Fréchet distance of two sets of embeddings, as a measure of generated against real sound.
 
 Each set is taken for a normal law, and the distance is that of Dowson and Landau (Journal of
 Multivariate Analysis, 1982), squared, as Heusel et al. (NeurIPS 2017) use it for images. It says
-how alike two crowds are, not whether any clip is good. A set's own covariance is learned from it,
-so the distance of two sets of one law is above zero, and the more so the smaller they are: it is to
-be read beside that of real sound from real sound, with sets of the same size.
+how alike two crowds are, not whether any clip is good. A set's covariance is estimated from the set
+itself, so the distance of two sets of one law is above zero, and the more so the smaller they are:
+it has to be read beside that of real sound from real sound, with sets of the same size.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from earshot_simulations.generation.public_embedding import NOTE
 from earshot_simulations.sweeps.estimate import Estimate, estimate
 
 SAMPLES_PER_DIMENSION = 10
-"""At least; with fewer, a covariance is mostly chance."""
+"""Least samples per dimension; with fewer, a covariance is mostly chance."""
 
 Numbers = NDArray[np.float64]
 
 
 class TooFewSamplesError(InvalidInputError):
-    """Fewer than ten samples for each dimension of an embedding."""
+    """There are fewer than ten samples for each dimension of an embedding."""
 
 
 @dataclass(frozen=True)
 class Fidelity:
-    """How far generated sound is from real sound, and real sound from itself.
+    """Distances of generated sound from real sound, and of real sound from itself.
 
     Attributes:
-        generated: distance of generated sound from one half of the real clips, over random halves.
-        real: distance of the two halves, over the same.
-        size: clips and samples in each set.
-        dimensions: of the embedding.
-        note: what must stand beside the figures.
+        generated: Distance of generated sound from one half of the real clips, over random halves.
+        real: Distance of the two halves, over the same random halves.
+        size: Clips and samples in each set.
+        dimensions: Dimensions of the embedding.
+        note: Remark that must accompany the figures.
     """
 
     generated: Estimate
@@ -49,20 +49,20 @@ class Fidelity:
 
 
 def distance(some: Numbers, others: Numbers) -> float:
-    """The squared Fréchet distance of the normal laws of two sets.
+    """Return the squared Fréchet distance of the normal laws of two sets.
 
     Args:
-        some: (n, dimensions).
-        others: (m, dimensions).
+        some: First set, (n, dimensions).
+        others: Second set, (m, dimensions).
 
     Raises:
-        TooFewSamplesError: a set has fewer than ten samples a dimension.
-        InvalidInputError: other shapes, or numbers that are not finite.
+        TooFewSamplesError: if a set has fewer than ten samples per dimension.
+        InvalidInputError: if the shapes differ otherwise, or numbers are not finite.
     """
     one, other = _checked("some", some), _checked("others", others)
     if one.shape[1] != other.shape[1]:
         raise InvalidInputError(
-            f"embeddings of {one.shape[1]} and of {other.shape[1]} dimensions: must have as many"
+            f"embeddings of {one.shape[1]} and of {other.shape[1]} dimensions: must be the same"
         )
     return of_laws(
         one.mean(axis=0),
@@ -73,16 +73,16 @@ def distance(some: Numbers, others: Numbers) -> float:
 
 
 def of_laws(mean: Numbers, covariance: Numbers, other_mean: Numbers, other: Numbers) -> float:
-    """‖μ₁ − μ₂‖² + tr Σ₁ + tr Σ₂ − 2 tr (Σ₁^½ Σ₂ Σ₁^½)^½ of two normal laws.
+    """Return ‖μ₁ − μ₂‖² + tr Σ₁ + tr Σ₂ − 2 tr (Σ₁^½ Σ₂ Σ₁^½)^½ of two normal laws.
 
     Args:
-        mean: μ₁, (dimensions,).
-        covariance: Σ₁, (dimensions, dimensions).
-        other_mean: μ₂.
-        other: Σ₂.
+        mean: Mean μ₁, (dimensions,).
+        covariance: Covariance Σ₁, (dimensions, dimensions).
+        other_mean: Mean μ₂, (dimensions,).
+        other: Covariance Σ₂, (dimensions, dimensions).
     """
     first, second = np.atleast_2d(covariance), np.atleast_2d(other)
-    # All three are symmetric and have no negative eigenvalues, but for rounding.
+    # All three are symmetric and have no negative eigenvalues, except by rounding.
     values, vectors = np.linalg.eigh(first)
     root = (vectors * np.sqrt(values.clip(0))) @ vectors.T
     inner = np.linalg.eigvalsh(root @ second @ root).clip(0)
@@ -92,30 +92,29 @@ def of_laws(mean: Numbers, covariance: Numbers, other_mean: Numbers, other: Numb
 
 
 def fidelity(real: Numbers, generated: Numbers, splits: int = 10, seed: int = 0) -> Fidelity:
-    """Distances over random halves of the real clips, with sets of one size.
+    """Return distances over random halves of the real clips, with sets of one size.
 
     Each split shuffles the real clips and the samples, and compares one half of the clips with the
-    other half and with as many samples. Splits share clips, so the intervals are of the halving:
-    they say nothing of how far another training would be, for which there are seeds.
+    other half and with as many samples. Splits share clips, so the intervals reflect the halving
+    only: they say nothing about the distance after another training, which other seeds would show.
 
     Args:
-        real: embeddings of real clips, (n, dimensions).
-        generated: embeddings of samples, (m, dimensions).
-        splits: how many.
-        seed: of the halves.
+        real: Embeddings of real clips, (n, dimensions).
+        generated: Embeddings of samples, (m, dimensions).
+        splits: Number of random halvings.
+        seed: Seed of the halvings.
 
     Raises:
-        TooFewSamplesError: half of the clips, or the samples, are fewer than ten a dimension.
-        InvalidInputError: other shapes, or numbers that are not finite.
-        InvalidParametersError: no split.
+        TooFewSamplesError: if half of the clips, or the samples, are fewer than ten per dimension.
+        InvalidInputError: if the shapes do not fit, or numbers are not finite.
+        InvalidParametersError: if there are no splits.
     """
     checks.whole("splits", splits)
     samples = _checked("generated", generated)
     clips = _checked("real", real, halves=True)
     if clips.shape[1] != samples.shape[1]:
         raise InvalidInputError(
-            f"embeddings of {clips.shape[1]} and of {samples.shape[1]} dimensions: must have as "
-            "many"
+            f"embeddings of {clips.shape[1]} and of {samples.shape[1]} dimensions: must be the same"
         )
     generator = np.random.default_rng(seed)
     size = min(len(clips) // 2, len(samples))
@@ -134,7 +133,7 @@ def _checked(name: str, embeddings: Numbers, halves: bool = False) -> Numbers:
     if table.ndim != 2 or not table.shape[1] or table.dtype.kind != "f":
         raise InvalidInputError(
             f"{name}: {table.dtype} of shape {table.shape}; must be floating-point numbers, one "
-            "embedding a row"
+            "embedding per row"
         )
     if not np.isfinite(table).all():
         raise InvalidInputError(f"{name}: must be finite numbers")
@@ -143,6 +142,6 @@ def _checked(name: str, embeddings: Numbers, halves: bool = False) -> Numbers:
         whole = f"{2 * needed}, in two halves" if halves else str(needed)
         raise TooFewSamplesError(
             f"{name}: {len(table)} samples of {table.shape[1]} dimensions; a Fréchet distance "
-            f"needs {SAMPLES_PER_DIMENSION} a dimension, {whole}"
+            f"needs {SAMPLES_PER_DIMENSION} per dimension, {whole}"
         )
     return table.astype(np.float64)

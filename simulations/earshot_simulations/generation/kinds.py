@@ -1,4 +1,4 @@
-"""Which generators there are, and what each needs: all that is checked before any sound is read."""
+"""Kinds of generators and their needs: all checks that are made before any sound is read."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from earshot_simulations.pate.mechanisms import Name
 
 
 class Kind(enum.StrEnum):
-    """What the command line calls a way to train a generator."""
+    """Kinds of training a generator, as the command line calls them."""
 
     AAE = "aae"
-    """An adversarial autoencoder without noise: on public sound, or not private."""
+    """Adversarial autoencoder without noise: on public sound, or not private."""
     AAE_PRIVATE = "aae-private"
-    """The same by DP-SGD."""
+    """Adversarial autoencoder by DP-SGD."""
     PATE_GAN = "pate-gan"
-    """A generator that learns from noisy votes of teachers."""
+    """Generator that learns from noisy votes of teachers."""
     DP_GAN = "dp-gan"
-    """A generator that learns from a critic trained by DP-SGD."""
+    """Generator that learns from a critic trained by DP-SGD."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """Of a training; `DEFAULTS` has what a recipe has.
+    """The size of a training; `DEFAULTS` has those of the recipes.
 
     Attributes:
-        steps: how many.
-        batch: clips of a step, on average; of PATE-GAN samples that teachers vote on in a step.
+        steps: Number of steps.
+        batch: Clips of a step, on average; for PATE-GAN, samples that teachers vote on in a step.
     """
 
     steps: int
@@ -52,18 +52,18 @@ _DP_SGD = (Kind.AAE_PRIVATE, Kind.DP_GAN)
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be trained.
+    """The parameters of a requested training.
 
     Attributes:
-        kind: which.
-        size: of the training.
-        epsilon: ε; None where there is no noise.
-        delta: δ; None where there is no noise.
-        teachers: M, of PATE-GAN.
-        mechanism: how votes are answered, of PATE-GAN.
+        kind: Kind of the training.
+        size: Size of the training.
+        epsilon: ε; None without noise.
+        delta: δ; None without noise.
+        teachers: Number of teachers (M) of PATE-GAN.
+        mechanism: Mechanism that answers votes in PATE-GAN.
 
     Raises:
-        InvalidParametersError: a number out of range, missing, or of another kind.
+        InvalidParametersError: if a number is out of range, missing, or belongs to another kind.
     """
 
     kind: Kind
@@ -79,8 +79,8 @@ class Request:
         given = [each is not None for each in (self.epsilon, self.delta)]
         if self.kind is Kind.AAE and any(given):
             raise InvalidParametersError(
-                f"{self.kind} adds no noise, so a budget buys nothing: leave --epsilon and --delta "
-                f"out, or take {Kind.AAE_PRIVATE}"
+                f"{self.kind} adds no noise, so a budget has no effect: leave --epsilon and "
+                f"--delta out, or use {Kind.AAE_PRIVATE}"
             )
         if self.kind is not Kind.AAE and not all(given):
             raise InvalidParametersError(f"{self.kind} needs a budget: give --epsilon and --delta")
@@ -90,7 +90,7 @@ class Request:
                 raise InvalidParametersError(f"{self.kind} needs --teachers and --mechanism")
         elif any(votes):
             raise InvalidParametersError(
-                f"--teachers and --mechanism are of {Kind.PATE_GAN}, and not of {self.kind}"
+                f"--teachers and --mechanism are for {Kind.PATE_GAN}, not for {self.kind}"
             )
 
     @property
@@ -100,7 +100,7 @@ class Request:
 
     @property
     def unit(self) -> str:
-        """What neighbours differ in, in words that follow "for each"."""
+        """Unit by which neighbours differ, in words that follow "for each"."""
         return UNITS[self.kind]
 
 
@@ -114,13 +114,13 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Noise:
-    """What keeps a budget.
+    """The noise that keeps a budget.
 
     Attributes:
-        level: of DP-SGD the deviation over the norm of a clip's gradient, of votes the deviation or
-            scale in votes.
-        most: clips of a batch, or teachers: what the noise is to be compared with.
-        words: both in a sentence.
+        level: Noise level: for DP-SGD the deviation over the norm of a clip's gradient, for votes
+            the deviation or scale in votes.
+        most: Clips of a batch, or teachers, to compare the noise with.
+        words: Sentence that states both.
     """
 
     level: float
@@ -129,16 +129,16 @@ class Noise:
 
 
 def noise(request: Request, clips: int) -> Noise | None:
-    """The noise that a training needs, None for one without.
+    """Return the noise that a training needs; None for one without.
 
     Args:
-        request: what is to be trained.
-        clips: how many there are, which is public.
+        request: Training that is requested.
+        clips: Number of clips, which is public.
 
     Raises:
-        InvalidInputError: more teachers, or clips in a batch, than clips.
-        InvalidParametersError: no budget, see `budgets`.
-        UselessBudgetError: noise that drowns all there is to learn, with what would do.
+        InvalidInputError: if there are more teachers, or clips in a batch, than clips.
+        InvalidParametersError: if there is no valid budget; see `budgets`.
+        UselessBudgetError: if the noise drowns everything; the message says what would help.
     """
     if request.epsilon is None or request.delta is None:
         return None
@@ -152,14 +152,14 @@ def _of_gradients(request: Request, clips: int, epsilon: float, delta: float) ->
     size = request.size
     if size.batch > clips:
         raise InvalidInputError(
-            f"--batch {size.batch}: there are {clips} clips; take a batch of at most so many"
+            f"--batch {size.batch}: must be at most {clips}, the number of clips"
         )
     level = budgets.dp_sgd(epsilon, delta, clips, size)
     budgets.check_useful(
         level,
         size.batch,
         f"a batch of {size.batch} clips",
-        "take fewer --steps, more clips or a larger --epsilon",
+        "use fewer --steps, more clips or a larger --epsilon",
     )
     return Noise(
         level,
@@ -178,8 +178,8 @@ def _of_votes(request: Request, clips: int, epsilon: float, delta: float) -> Noi
         )
     unit = Unit.REPLACED_PHONE
     level = budgets.pate_gan(epsilon, delta, request.queries, mechanism, unit)
-    remedy = "take fewer --steps, a smaller --batch, more --teachers or a larger --epsilon"
-    if mechanism == Name.GNMAX:  # whose noise grows with the root of the queries
+    remedy = "use fewer --steps, a smaller --batch, more --teachers or a larger --epsilon"
+    if mechanism == Name.GNMAX:  # its noise grows with the root of the queries
         one = budgets.pate_gan(epsilon, delta, 1, mechanism, unit)
         most = math.floor((teachers / one) ** 2)
         remedy = f"it has room for {most} of {request.queries} queries; {remedy}"
@@ -194,7 +194,7 @@ def _of_votes(request: Request, clips: int, epsilon: float, delta: float) -> Noi
 
 
 def share(request: Request, noise: Noise) -> float:
-    """Of a step, that sensitive clips have beside public ones; of what is public alone."""
+    """Return the share of a step that sensitive clips have beside public ones."""
     if request.kind is Kind.PATE_GAN:
         return recipes.voted_share(noise.level / noise.most)
     return recipes.share(noise.level)

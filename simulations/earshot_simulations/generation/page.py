@@ -1,6 +1,6 @@
 """A page to listen to sounds on, with a picture of each: generated samples, or a tagged folder.
 
-It says where its sounds come from and what they may be worth before it plays any.
+It states the origin and the likely worth of its sounds before it plays any.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from earshot_simulations.learning.markup import (
 )
 
 LONGEST = 10.0
-"""Seconds of a sound that are on the page; the rest is in its file."""
+"""Longest part of a sound on the page, in seconds; the rest is in its file."""
 MOST_BYTES = 12 * 2**20
-"""Of sound on one page."""
+"""Most bytes of sound on one page."""
 
 RATE = 16_000
 """Samples per second of sound that is read from files for a page."""
 
 _HEIGHT = 1.9
 _RANGE = 60.0
-"""Decibels, from no colour to all of it."""
+"""Range of the colours in decibels, from none to full."""
 _HERTZ = (250, 500, 1000, 2000, 4000, 8000)
 _NAME = 60
-"""Characters of a title."""
+"""Most characters of a title."""
 _NOTHING = "There is nothing to listen to."
 
 
@@ -59,10 +59,10 @@ class Sound:
     """One player.
 
     Attributes:
-        name: its title; different for each sound of a page.
-        samples: float32 (samples,) with full scale at ±1, at least one.
-        rate: samples per second, a multiple of 1,000.
-        words: below the title, such as the labels that it was given.
+        name: Title of the sound, unique on its page.
+        samples: Samples, float32 (samples,) with full scale at ±1, at least one.
+        rate: Samples per second, a multiple of 1,000.
+        words: Text below the title, such as the sound's labels.
     """
 
     name: str
@@ -73,16 +73,16 @@ class Sound:
 
 @dataclass(frozen=True)
 class Listening:
-    """What a page is about.
+    """The content of a page.
 
     Attributes:
-        kicker: what kind of page it is.
-        headline: the outcome in one plain sentence.
-        warnings: what nobody shall miss: what is not private, what may be noise.
-        origin: who learned from what, in a sentence.
-        sounds: in the order of the page.
-        facts: what else is known, in two columns.
-        unseen: sounds that there are besides.
+        kicker: Kind of the page.
+        headline: Outcome in one plain sentence.
+        warnings: Warnings that nobody may miss: lack of privacy, or possible noise.
+        origin: Sentence that says who learned from what.
+        sounds: Sounds in the order of the page.
+        facts: Other facts, in two columns.
+        unseen: Number of further sounds that are not in `sounds`.
     """
 
     kicker: str
@@ -95,38 +95,38 @@ class Listening:
 
 
 def sound_of(path: Path, name: str, words: str = "") -> Sound:
-    """The beginning of a sound in a file, at `RATE`.
+    """Read the beginning of a sound file, at `RATE`.
 
     Raises:
-        UnreadableFileError: it does not decode.
+        UnreadableFileError: if the file does not decode.
     """
     from earshot_models import audio
 
-    # One second more than is played, so that the page says that there is more.
+    # One second longer than is played, so that the page says that there is more.
     samples = audio.read_mono(path, RATE)[: int((LONGEST + 1) * RATE)]
     return Sound(name, samples, RATE, words)
 
 
 def write(listening: Listening, path: Path) -> None:
-    """Write the page, whole or not at all."""
+    """Write the page, as a whole or not at all."""
     replace_file(path, render(listening))
 
 
 def render(listening: Listening) -> str:
-    """The whole page as one HTML document that loads nothing from elsewhere.
+    """Render the page as one HTML document that loads nothing from elsewhere.
 
     Raises:
-        InvalidInputError: two sounds of one name, or one that is empty or not finite.
-        InvalidParametersError: a rate that no picture can be made of.
+        InvalidInputError: if two sounds have the same name, or one is empty or not finite.
+        InvalidParametersError: if no picture can be made at a sound's rate.
     """
     names = [sound.name for sound in listening.sounds]
     if len(set(names)) < len(names):
-        raise InvalidInputError("sounds: each needs a name of its own, or players cannot be told")
+        raise InvalidInputError("sounds: names must differ, or players cannot be told apart")
     cards, left = _cards(listening.sounds)
     more = left + listening.unseen
     words = f"Nothing plays by itself. {_ABOUT}" if cards else _NOTHING
     rest = lead(f"{counted(more, 'more sound')} not on this page.") if more else ""
-    facts = table("What is known.", ("What", "Is"), listening.facts) if listening.facts else ""
+    facts = table("Known facts.", ("Fact", "Value"), listening.facts) if listening.facts else ""
     return document(
         title=listening.kicker,
         kicker=f"Earshot · {listening.kicker}",
@@ -142,14 +142,14 @@ def render(listening: Listening) -> str:
 
 
 _ABOUT = (
-    "A picture shows time from left to right and pitch from low to high. Its loudest place has "
-    f"most colour, what is {_RANGE:g} dB softer or hardly there has none; colours of two pictures "
-    "do not compare."
+    "A picture shows time from left to right and pitch from low to high. Its loudest place has the "
+    f"most colour; places {_RANGE:g} dB softer, or hardly audible, have none. Colours of different "
+    "pictures cannot be compared."
 )
 
 
 def _cards(sounds: Sequence[Sound]) -> tuple[list[str], int]:
-    """Figures of the first sounds, as many as there is room for, and how many are left out."""
+    """Return the figures of as many first sounds as fit, and the number of the others."""
     cards: list[str] = []
     room = MOST_BYTES
     for number, sound in enumerate(sounds):
@@ -197,7 +197,7 @@ def _picture(name: str, samples: NDArray[np.float32], rate: int) -> Picture:
 
 
 def _colour(seen: NDArray[np.float32], settings: SpectrogramSettings) -> NDArray[np.float64]:
-    """From 0 to 1: all for a picture's own loudest, none for what is `_RANGE` softer, or hardly."""
+    """Return colours from 0 to 1: full at the loudest, none `_RANGE` below or at the floor."""
     span = settings.ceiling - settings.floor
     above = (seen.astype(np.float64) + 1) / 2 * span
     most = above.max()
@@ -209,7 +209,7 @@ def _colour(seen: NDArray[np.float32], settings: SpectrogramSettings) -> NDArray
 def _described(
     name: str, seen: NDArray[np.float32], seconds: float, settings: SpectrogramSettings
 ) -> str:
-    """In words what a picture shows."""
+    """Describe a picture in words."""
     about = f"Mel spectrogram of {name}, {seconds:.2g} s:"
     if seen.max() <= -1:
         return f"{about} silent."
@@ -224,6 +224,6 @@ def _described(
 
 
 def _settings(rate: int) -> SpectrogramSettings:
-    """Fine enough for eyes: frames of 50 ms, every 20 ms."""
+    """Return settings fine enough for eyes: frames of 50 ms, every 20 ms."""
     checks.whole("rate", rate)
     return SpectrogramSettings(rate=rate, frames=50, bands=64, window=2 * (rate // 40))

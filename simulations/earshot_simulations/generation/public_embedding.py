@@ -2,7 +2,7 @@
 
 The Fréchet distance of generated to real clips is that of their embeddings. An embedding that had
 met the sensitive clips would carry some of them into every figure that is published; this one never
-meets them. A small network learns to tell public sounds apart, and its last hidden layer, turned
+meets them. A small network learns to tell public sounds apart, and its last hidden layer, rotated
 and scaled so that public sound has unit covariance, is the embedding.
 """
 
@@ -25,10 +25,10 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replacement
 
 NOTE = "public embedding: never met the sensitive clips"
-"""For every page and note with a distance by such an embedding."""
+"""Remark for every page with a distance by such an embedding."""
 
 _VERSION = 1
-"""Of what is kept; it is part of the key."""
+"""Cache format version; part of the key."""
 _AT_ONCE = 1024
 """Pictures in one step of embedding."""
 _BATCH = 128
@@ -37,19 +37,19 @@ _DECAY = 1e-3
 
 @dataclass(frozen=True)
 class EmbeddingSettings:
-    """How an embedding is fitted.
+    """The settings of fitting an embedding.
 
     Attributes:
-        dimensions: of an embedding, at most the units of the last hidden layer.
-        hidden: units of the two hidden layers.
-        copies: of each picture, moved and made louder or softer by chance.
-        shift: frames by which a copy is moved, at most.
-        gain: of the range [-1, 1] by which a copy is louder or softer, at most.
-        passes: over all copies.
-        seed: of weights, copies and order.
+        dimensions: Dimensions of an embedding, at most the units of the last hidden layer.
+        hidden: Units of the two hidden layers.
+        copies: Copies of each picture, shifted and made louder or softer at random.
+        shift: Largest shift of a copy, in frames.
+        gain: Largest change of a copy's loudness, as a part of the range [-1, 1].
+        passes: Passes over all copies.
+        seed: Seed of weights, copies and order.
 
     Raises:
-        InvalidParametersError: a number out of range.
+        InvalidParametersError: if a number is out of range.
     """
 
     dimensions: int = 32
@@ -76,11 +76,11 @@ class PublicEmbedding:
     """A fitted embedding.
 
     Attributes:
-        shape: frames and bands of the pictures that it embeds.
-        weights: of the hidden layers, each (units before, units).
-        biases: of the hidden layers, each (units,).
-        mean: of the last layer on public sound, (units,).
-        whitening: float64 (units, dimensions).
+        shape: Frames and bands of the pictures that it embeds.
+        weights: Weights of the hidden layers, each (units before, units).
+        biases: Biases of the hidden layers, each (units,).
+        mean: Mean of the last layer on public sound, (units,).
+        whitening: Whitening matrix, float64 (units, dimensions).
     """
 
     shape: tuple[int, int]
@@ -91,20 +91,20 @@ class PublicEmbedding:
 
     @property
     def dimensions(self) -> int:
-        """Of an embedding."""
+        """Dimensions of an embedding."""
         return int(self.whitening.shape[1])
 
     def embed(self, pictures: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Embeddings of pictures.
+        """Return embeddings of pictures.
 
         Args:
-            pictures: (n, frames, bands) in [-1, 1].
+            pictures: Pictures, (n, frames, bands) in [-1, 1].
 
         Returns:
-            float64 (n, dimensions).
+            Embeddings, float64 (n, dimensions).
 
         Raises:
-            InvalidInputError: another shape, or numbers that are not finite.
+            InvalidInputError: if the shape differs, or numbers are not finite.
         """
         given = _checked(pictures, self.shape)
         found = np.empty((len(given), self.dimensions))
@@ -120,16 +120,16 @@ def fit(
     labels: Sequence[str],
     settings: EmbeddingSettings | None = None,
 ) -> PublicEmbedding:
-    """An embedding that tells these sounds apart.
+    """Fit an embedding that tells these sounds apart.
 
     Args:
-        pictures: of public sound, (n, frames, bands) in [-1, 1].
-        labels: what each of them is; of two classes at least.
-        settings: how; defaults by default.
+        pictures: Pictures of public sound, (n, frames, bands) in [-1, 1].
+        labels: Classes of the pictures, at least two different ones.
+        settings: Settings of the fit; None for the defaults.
 
     Raises:
-        InvalidInputError: pictures or labels that are none or do not fit, fewer pictures than
-            dimensions, or sounds that are all alike.
+        InvalidInputError: if pictures or labels are invalid or do not fit, the pictures are fewer
+            than the dimensions, or the sounds are all alike.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
@@ -138,15 +138,13 @@ def fit(
     given = _checked(pictures, np.shape(pictures)[1:])
     names = np.asarray(labels, dtype=np.str_)
     if names.shape != (len(given),):
-        raise InvalidInputError(
-            f"{names.size} labels for {len(given)} pictures: one each is needed"
-        )
+        raise InvalidInputError(f"{names.size} labels for {len(given)} pictures: must be one each")
     if len(np.unique(names)) < 2:
-        raise InvalidInputError("labels: public sound of two classes at least is needed")
+        raise InvalidInputError("labels: public sound must have at least two classes")
     if len(given) < chosen.dimensions:
         raise InvalidInputError(
             f"{len(given)} public pictures: an embedding of {chosen.dimensions} dimensions needs "
-            "as many at least"
+            "at least that many"
         )
     generator = np.random.default_rng(chosen.seed)
     copies = np.concatenate(
@@ -161,7 +159,7 @@ def fit(
         random_state=chosen.seed,
     )
     with warnings.catch_warnings():
-        # The number of passes is part of the settings, not a search for the end.
+        # The number of passes is a setting, so convergence is not required.
         warnings.filterwarnings("ignore", category=ConvergenceWarning)
         network.fit(_flat(copies), np.tile(names, chosen.copies))
     weights = tuple(np.asarray(each, dtype=np.float64) for each in network.coefs_[:-1])
@@ -182,16 +180,16 @@ def kept(
     labels: Sequence[str],
     settings: EmbeddingSettings | None = None,
 ) -> PublicEmbedding:
-    """As `fit`, or what was fitted on exactly these pictures and labels before.
+    """Return what `fit` returns, from a cache if it was fitted on exactly these inputs before.
 
     Args:
-        folder: that keeps embeddings; made if it is not there.
-        pictures: see `fit`.
-        labels: see `fit`.
-        settings: see `fit`.
+        folder: Folder of the cache; created if it does not exist.
+        pictures: Pictures, as for `fit`.
+        labels: Labels, as for `fit`.
+        settings: Settings, as for `fit`.
 
     Raises:
-        InvalidInputError: see `fit`.
+        InvalidInputError: as for `fit`.
     """
     chosen = settings or EmbeddingSettings()
     path = folder / f"embedding-{_key(pictures, labels, chosen)}.npz"
@@ -220,7 +218,7 @@ def _flat(pictures: NDArray[np.float64]) -> NDArray[np.float64]:
 def _copy(
     pictures: NDArray[np.float64], settings: EmbeddingSettings, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Each picture, moved in time and louder or softer; what is silent stays so."""
+    """Shift each picture in time and make it louder or softer; silent places stay silent."""
     moves = generator.integers(-settings.shift, settings.shift + 1, len(pictures))
     gains = generator.uniform(-settings.gain, settings.gain, len(pictures))
     moved = np.stack(
@@ -241,15 +239,15 @@ def _last_layer(
 
 
 def _whitening(layer: NDArray[np.float64], dimensions: int) -> NDArray[np.float64]:
-    """Towards the directions of most variance, each scaled to unit variance."""
+    """Return the directions of most variance, each scaled to unit variance."""
     values, vectors = np.linalg.eigh(np.cov(layer, rowvar=False))
     values, vectors = values[::-1][:dimensions], vectors[:, ::-1][:, :dimensions]
     if not values[-1] > 1e-9 * values[0]:
         raise InvalidInputError(
             f"public sounds are too much alike for an embedding of {dimensions} dimensions: give "
-            "more of them, or take fewer dimensions"
+            "more of them, or use fewer dimensions"
         )
-    # An eigenvector's sign is the linear algebra's choice; this one is not.
+    # An eigenvector's sign depends on the linear algebra library; fix it.
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(dimensions)])
     return np.asarray(vectors * signs / np.sqrt(values), dtype=np.float64)
 
@@ -262,7 +260,7 @@ def _key(pictures: NDArray[np.float32], labels: Sequence[str], settings: Embeddi
 
 
 def _load(path: Path) -> PublicEmbedding | None:
-    """What was kept; None if there is nothing, or nothing whole."""
+    """Return the cached embedding, or None if there is no complete one."""
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             layers = range(int(file["layers"]))

@@ -1,4 +1,4 @@
-"""The report on a trained generator: who saw what, at what price, and what samples are worth."""
+"""The report on a trained generator: its data, its privacy cost, and the worth of its samples."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from earshot_simulations.generation.result import NOISE
 from earshot_simulations.generation.run import Trained
 
 _LITTLE = 0.01
-"""A δ from which nobody is protected."""
+"""Largest δ that still protects anyone."""
 _PUBLIC = (
     "The number of clips, the settings of the training and the scale of spectrograms are public: "
     "none of them was chosen by looking at the clips."
 )
 _TRUST = (
-    "The figures are the word of whoever ran this training: nothing in the generator's file proves "
-    "them."
+    "The figures rest on trust in whoever ran this training: nothing in the generator's file "
+    "proves them."
 )
 _HOW = {
     Kind.AAE: (
@@ -33,7 +33,7 @@ _HOW = {
     Kind.AAE_PRIVATE: (
         "An adversarial autoencoder trained by DP-SGD (Abadi et al., CCS 2016): in each step every "
         "clip is in the batch by chance (Poisson sampling), its gradient is clipped, and noise is "
-        "added to the sum. What the decoder becomes is worked out from these sums alone."
+        "added to the sum. The decoder is computed from these sums alone."
     ),
     Kind.DP_GAN: (
         "A generator and a critic (Xie et al. 2018); the critic alone meets the clips, by DP-SGD "
@@ -45,9 +45,7 @@ _HOW = {
         "generator meets the student alone."
     ),
 }
-_THERE = (
-    "Unit: one clip that is there or not. One that is exchanged for another counts as two of these."
-)
+_THERE = "Unit: one clip, present or absent. A clip exchanged for another counts as two of these."
 _UNITS = {
     Kind.AAE_PRIVATE: _THERE,
     Kind.DP_GAN: _THERE,
@@ -59,7 +57,7 @@ _UNITS = {
 
 
 def report(trained: Trained, found: Fidelity | None, why: str) -> str:
-    """In words, as Markdown."""
+    """Format the report as Markdown."""
     request, origin = trained.request, trained.generator.origin
     learned = "sensitive" if trained.sensitive else "public"
     lines = [
@@ -91,7 +89,7 @@ def report(trained: Trained, found: Fidelity | None, why: str) -> str:
 
 def _seen(trained: Trained) -> list[str]:
     if not trained.sensitive:
-        return ["Only public sound was read, so anybody may have the generator and its samples."]
+        return ["Only public sound was read, so anyone may have the generator and its samples."]
     lines = [
         "- The clips were read on this machine; neither they nor their spectrograms are in any "
         "file of this folder.",
@@ -105,7 +103,7 @@ def _seen(trained: Trained) -> list[str]:
     return [
         *lines,
         "- While the training ran, its folder `work` held weights and the secret of its noise, "
-        "which are as sensitive as the clips; it is gone now.",
+        "which are as sensitive as the clips; it has been deleted.",
         "- The generator's file and its samples may be published at the price below.",
         f"- {_PUBLIC}",
     ]
@@ -116,15 +114,15 @@ def _started(trained: Trained) -> list[str]:
         return []
     return [
         f"- The training started with networks that learned {len(trained.public)} public clips, "
-        "and went on hearing these beside the others, the more the more noise there is. That costs "
-        "nothing, and samples may repeat what is public.",
+        "and kept using these beside the others, the more the more noise there is. That costs "
+        "nothing, and samples may repeat public sound.",
     ]
 
 
 def _cost(trained: Trained) -> list[str]:
     origin, request = trained.generator.origin, trained.request
     if not trained.sensitive:
-        return ["Nothing: no sensitive clip was met."]
+        return ["Nothing: no sensitive clip was used."]
     if trained.noise is None:
         return ["There is no ε: no noise was added."]
     counted = (
@@ -143,7 +141,7 @@ def _cost(trained: Trained) -> list[str]:
 
 
 def _several(origin: Origin) -> str:
-    """What a budget is worth for those who are heard more than once: the group's ε and δ.
+    """Explain a budget's worth for a person with several clips, by the group's ε and δ.
 
     k clips have k·ε at (e^(kε) − 1)/(e^ε − 1)·δ (Vadhan, The Complexity of Differential Privacy,
     2017, Lemma 2.2).
@@ -152,9 +150,9 @@ def _several(origin: Origin) -> str:
     two = math.exp(min(0.0, math.log(delta) + float(np.logaddexp(0.0, epsilon))))
     worth = " – that is, nothing is promised" if two > _LITTLE else ""
     return (
-        "A clip is what is protected, not a person. Two clips of one person have "
+        "The protected unit is a clip, not a person. Two clips of one person have "
         f"ε = {2 * epsilon:g} at δ = {two:.2g}{worth}; more clips are protected still less. "
-        "Another training on the same clips is paid for again."
+        "Another training on the same clips costs as much again."
     )
 
 
@@ -165,6 +163,6 @@ def _distance(found: Fidelity | None, why: str) -> str:
         f"Fréchet distance of samples from public sound: {found.generated}; of public sound from "
         f"public sound: {found.real} (sets of {found.size}, {found.dimensions} dimensions; "
         f"intervals over random halves of the same clips). {why[0].upper()}{why[1:]}. Generated "
-        "sound of sensitive clips need not be near public sound: a distance says that it is other, "
-        "not that it is worse."
+        "sound of sensitive clips need not be near public sound: a distance says that it is "
+        "different, not that it is worse."
     )

@@ -1,4 +1,4 @@
-"""What training a generator, or sampling from one, leaves behind: figures, sounds, a page."""
+"""The results of training a generator, or of sampling from one: figures, sounds, a page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 GENERATOR, FIGURES, REPORT, PAGE = "generator.npz", "result.json", "report.md", "listen.html"
 SAMPLES = "samples"
-"""Folder of sounds."""
+"""Name of the folder of sounds."""
 SAMPLED = (FIGURES, PAGE, SAMPLES)
 FILES = (GENERATOR, FIGURES, REPORT, PAGE, SAMPLES)
 
@@ -33,23 +33,24 @@ NOISE = (
     "not. Listen, and compare with samples of an untrained one, before you rely on any."
 )
 _DIMENSIONS = 32
-"""Of the embedding, at most."""
+"""Most dimensions of the embedding."""
 _SEED = 1
-"""Of the samples that a distance is of; those to listen to may have any."""
+"""Seed of the samples that distances are measured on; audible samples may have any."""
 
 
 def distance(trained: Trained) -> tuple[Fidelity | None, str]:
-    """How far samples are from public sound, and, where there is no figure, why not.
+    """Return the samples' distance from public sound with a remark, or None with the reason.
 
-    No distance to sensitive clips is worked out: it would tell something of them, at no price.
+    No distance to sensitive clips is computed: it would reveal something about them, free of
+    charge.
     """
     known = trained.public
     if known is None:
         return None, (
-            "No distance to the sensitive clips is given, for it would be a release of its own, at "
-            "no price; give --public to learn how far samples are from public sound."
+            "No distance to the sensitive clips is given, because it would be an uncounted release "
+            "of its own; give --public to learn the samples' distance from public sound."
         )
-    # As many as two halves of the public clips have room for.
+    # As many as two halves of the public clips allow.
     dimensions = min(_DIMENSIONS, len(known) // (2 * frechet.SAMPLES_PER_DIMENSION))
     try:
         settings = EmbeddingSettings(max(2, dimensions))
@@ -63,10 +64,10 @@ def distance(trained: Trained) -> tuple[Fidelity | None, str]:
 
 
 def write_samples(generator: Generator, count: int, seed: int, folder: Path) -> list[Sound]:
-    """Samples as WAV files, and as the page has them.
+    """Write samples as WAV files, and return them for the page.
 
     Raises:
-        OtherShapeError: the generator makes no clips that there is a way back to sound from.
+        OtherShapeError: if the generator's clips cannot be turned back into sound.
     """
     from earshot_models.generators.leaves_file import OtherShapeError
 
@@ -78,7 +79,7 @@ def write_samples(generator: Generator, count: int, seed: int, folder: Path) -> 
         )
     (folder / SAMPLES).mkdir(exist_ok=True)
     for old in (folder / SAMPLES).glob("sample-*.wav"):
-        old.unlink()  # of another generator, perhaps, or of more samples
+        old.unlink()  # perhaps of another generator, or beyond the count
     waves = spectrogram.sound(generator.samples(count, seed))
     sounds = []
     for number, wave in enumerate(waves, start=1):
@@ -93,7 +94,7 @@ def write_page(
     facts: Sequence[tuple[str, str]],
     folder: Path,
 ) -> Path:
-    """The page to listen on."""
+    """Write the page to listen on, and return its path."""
     number = len(sounds)
     made = f"{number} {'sample' if number == 1 else 'samples'} of a generator"
     listening = Listening(
@@ -110,7 +111,7 @@ def write_page(
 
 
 def headline(origin: Origin) -> str:
-    """A few words on what may be said of samples."""
+    """Return a few words on the privacy of samples."""
     from earshot_models.generators.origin import OriginKind
 
     if origin.kind is OriginKind.PUBLIC:
@@ -121,14 +122,14 @@ def headline(origin: Origin) -> str:
 
 
 def not_private(origin: Origin) -> bool:
-    """Whether samples may repeat what the generator heard."""
+    """Return whether samples may repeat the sound that the generator learned from."""
     from earshot_models.generators.origin import OriginKind
 
     return origin.kind is OriginKind.NOT_PRIVATE
 
 
 def figures(origin: Origin, samples: int, seed: int) -> dict[str, Any]:
-    """Of samples, by the names of `result.json`."""
+    """Return the figures of samples, by the names of `result.json`."""
     return {
         "origin": origin.kind.value,
         "epsilon": origin.epsilon,
@@ -142,7 +143,7 @@ def figures(origin: Origin, samples: int, seed: int) -> dict[str, Any]:
 
 
 def training_figures(trained: Trained, found: Fidelity | None, why: str) -> dict[str, Any]:
-    """Of a training, by the names of `result.json`."""
+    """Return the figures of a training, by the names of `result.json`."""
     request, noise = trained.request, trained.noise
     return {
         "kind": request.kind.value,
@@ -168,7 +169,7 @@ def training_figures(trained: Trained, found: Fidelity | None, why: str) -> dict
 
 
 def write_json(content: dict[str, Any], folder: Path) -> None:
-    """All figures."""
+    """Write all figures to `result.json`."""
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     replace_file(folder / FIGURES, f"{text}\n")
 

@@ -1,4 +1,4 @@
-"""One generator from sound to its file: what is asked for is checked before any sound is read."""
+"""One generator from sound to its file; requests are checked before any sound is read."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from earshot_models.generators.start import Start
 
 WORK = "work"
-"""Folder, in --out, of a training under way; as secret as the clips, and gone afterwards."""
+"""Folder, in --out, of a training under way; as secret as the clips, and deleted afterwards."""
 _CHECKPOINT = "training"
 _START = "start"
-"""Checkpoint of what learns public sound first; none of it is secret."""
+"""Name of the checkpoint of networks that learn public sound first; none of it is secret."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A generator and what it was made from.
+    """A generator and its origin.
 
     Attributes:
-        generator: as its file has it.
-        request: what was asked for.
-        clips: that it learned from.
-        sensitive: whether these are.
-        noise: that kept the budget; None without.
-        public: public clips that are known besides; None without.
+        generator: Generator, as in its file.
+        request: Training that was requested.
+        clips: Number of clips that it learned from.
+        sensitive: Whether these clips are sensitive.
+        noise: Noise that kept the budget; None without.
+        public: Other public clips; None without.
     """
 
     generator: Generator
@@ -52,14 +52,14 @@ class Trained:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is going to be trained: listed and reckoned, with no sound read yet.
+    """A planned training: files listed and noise computed, with no sound read yet.
 
     Attributes:
-        request: what is asked for.
-        learned: the clips to learn from.
-        sensitive: whether these are.
-        compared: public clips to start with and to compare with; None without.
-        noise: that keeps the budget; None without.
+        request: Training that is requested.
+        learned: Clips to learn from.
+        sensitive: Whether these clips are sensitive.
+        compared: Public clips to start with and to compare with; None without.
+        noise: Noise that keeps the budget; None without.
     """
 
     request: Request
@@ -70,18 +70,18 @@ class Plan:
 
 
 def planned(request: Request, sensitive: Path | None, public: Path | None) -> Plan:
-    """Look for all that may be wrong before hours of training.
+    """Plan a training, with all checks that are possible before hours of work.
 
     Args:
-        request: what is asked for.
-        sensitive: folder of sensitive clips.
-        public: folder of public clips: an `AAE` learns from these or from sensitive ones, for all
-            others they are there to start with and to compare with.
+        request: Training that is requested.
+        sensitive: Folder of sensitive clips.
+        public: Folder of public clips: an `AAE` learns from these or from sensitive ones; other
+            kinds start and compare with them.
 
     Raises:
-        InvalidInputError: folders that are none, or hold too little.
-        InvalidParametersError: numbers out of range, or no folder to learn from.
-        UselessBudgetError: a budget that buys nothing.
+        InvalidInputError: if a folder does not exist, or holds too little.
+        InvalidParametersError: if a number is out of range, or there is no folder to learn from.
+        UselessBudgetError: if the budget is too small to learn anything.
     """
     if request.kind is Kind.AAE and (sensitive is None) == (public is None):
         raise InvalidParametersError(
@@ -98,18 +98,18 @@ def planned(request: Request, sensitive: Path | None, public: Path | None) -> Pl
 
 
 def train(plan: Plan, folder: Path, progress: Progress, seed: int = 0) -> Trained:
-    """Train a generator, from where a run in this folder was cut short.
+    """Train a generator, resuming an interrupted run in this folder.
 
     Args:
-        plan: what is trained.
-        folder: of the checkpoint; exists.
-        progress: told how far it is.
-        seed: of the randomness of what learns without noise, an `AAE` or a start; all that adds
-            noise draws it from the operating system.
+        plan: Planned training.
+        folder: Folder of the checkpoint, which exists.
+        progress: Callback for progress.
+        seed: Seed of trainings without noise, an `AAE` or a start; those that add noise draw it
+            from the operating system.
 
     Raises:
-        InvalidInputError: sound that cannot be read, is silent, or is there twice.
-        OtherTrainingError: the folder's checkpoint is of another training.
+        InvalidInputError: if sound cannot be read, is silent, or occurs twice.
+        OtherTrainingError: if the folder's checkpoint belongs to another training.
     """
 
     def told(what: str) -> sound.Progress:
@@ -142,9 +142,9 @@ def _origin(request: Request, sensitive: bool) -> Origin:
 def _start(
     request: Request, noise: Noise, public: Clips, seed: int, checkpoint: Path, progress: Progress
 ) -> Start[Any]:
-    """Networks that learned public sound, for a private training to go on from.
+    """Return networks that learned public sound, for a private training to continue from.
 
-    A run that was cut short learns them again, the same ones, and then goes on.
+    An interrupted run learns the same networks again, and then continues.
     """
     from earshot_models.generators import origin
     from earshot_models.generators.autoencoder import start_autoencoder

@@ -1,4 +1,4 @@
-"""A tagged folder as a page to listen on: every file beside what a student named in it."""
+"""A tagged folder as a page to listen on: every file beside the labels a student found in it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from earshot_simulations.generation import page
 from earshot_simulations.generation.page import Listening
 
 MOST_SOUNDS = 60
-"""Files of a page; it would else take minutes to draw."""
+"""Most files on a page; more would take minutes to draw."""
 
 
 def write(heard: Heard, folder: Path, path: Path) -> None:
-    """Write the page: files with a label first, the surest of them before all others.
+    """Write the page: files with a label first, the most certain before all others.
 
     Args:
-        heard: what was named.
-        folder: in which the files lie that were tagged.
-        path: of the page.
+        heard: Labels of the files.
+        folder: Folder of the tagged files.
+        path: Path of the page.
 
     Raises:
-        UnreadableFileError: a file that was read before does not decode any more.
+        UnreadableFileError: if a file that was read before does not decode any more.
     """
     found = tag_report.figures(heard)
     readable = [file for file in found["files"] if file["pieces"]]
@@ -55,4 +55,4 @@ def _expected(row: dict[str, object]) -> str:
     expected = row["false_alarms_expected"]
     if expected is None:
         return ""
-    return f"; {row['pieces']} pieces, {expected:.1f} false alarms to be expected"
+    return f"; {row['pieces']} pieces, {expected:.1f} false alarms expected"

@@ -1,4 +1,4 @@
-"""Sound as WAV: mono, 16 bits, as every browser and player takes it."""
+"""Sound as WAV: mono, 16 bits, as every browser and player accepts it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _LARGEST = 2**15 - 1
 
 
 def encoded(samples: NDArray[np.float32], rate: int) -> bytes:
-    """A file's content.
+    """Return the content of a WAV file.
 
     Args:
-        samples: (samples,) with full scale at ±1; what is louder is cut.
-        rate: samples per second.
+        samples: Samples, (samples,) with full scale at ±1; louder ones are clipped.
+        rate: Samples per second.
 
     Raises:
-        InvalidInputError: another shape, or samples that are not finite.
-        InvalidParametersError: a rate that no sound has.
+        InvalidInputError: if the shape differs, or samples are not finite.
+        InvalidParametersError: if the rate is out of range.
     """
     checks.whole("rate", rate, *RATES)
     given = np.asarray(samples, dtype=np.float64)

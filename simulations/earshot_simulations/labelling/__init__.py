@@ -1,1 +1,1 @@
-"""A labelling phase over simulated phones, and how much of its labels is right."""
+"""A labelling phase over simulated phones, and the accuracy of its labels."""

@@ -21,14 +21,14 @@ _MOST_NOTES = 3
 
 
 def write(run: Run, folder: Path) -> None:
-    """Write `result.json` and `report.html`, each whole or not at all."""
+    """Write `result.json` and `report.html`, each as a whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     replace_file(folder / "result.json", json.dumps(result(run), indent=2, allow_nan=False) + "\n")
     replace_file(folder / "report.html", render(run))
 
 
 def render(run: Run) -> str:
-    """The whole report as one HTML document that loads nothing from elsewhere."""
+    """Render the whole report as one HTML document that loads nothing from elsewhere."""
     return document(
         title=f"{run.survivors} of {run.settings.phones} phones",
         kicker=f"Earshot · a simulated labelling phase · {run.population}",
@@ -40,7 +40,7 @@ def render(run: Run) -> str:
 
 
 def headline(run: Run) -> str:
-    """The outcome in one plain sentence."""
+    """Return the outcome in one plain sentence."""
     scores = run.scores
     if scores is None:
         return f"The phase failed: {run.failure}"
@@ -48,15 +48,15 @@ def headline(run: Run) -> str:
     samples = counted(run.settings.samples, "sample")
     said = f"{who} labelled {percent(scores.answered)} of {samples}"
     if scores.right is not None:
-        said += f", {percent(scores.right)} of these rightly"
+        said += f", {percent(scores.right)} of these correctly"
     return (
-        f"{said}; a phone alone labels {percent(scores.alone)} rightly in the mean; the phase "
+        f"{said}; a phone alone labels {percent(scores.alone)} correctly on average; the phase "
         f"costs ε = {real(run.together[Unit.PHONE].epsilon)} per phone."
     )
 
 
 def figures(scores: Scores) -> dict[str, str]:
-    """What there is to say in numbers, by name."""
+    """Return the figures of the scores in words, by name."""
     alone = f"{percent(scores.alone)} (mean), {percent(scores.best_alone)} (best)"
     return {
         "samples answered": percent(scores.answered),
@@ -78,15 +78,15 @@ def _samples(run: Run) -> str:
         return section("Samples", lead("The phase failed before anything was published."))
     names = run.parameters.labels
     shares = table(
-        "What was answered.", ("", "#Share"), list(map(list, figures(run.scores).items()))
+        "Answered samples.", ("", "#Share"), list(map(list, figures(run.scores).items()))
     )
     rows = [
         [str(row + 1), names[scene], answer_of(found, row), real(found.name_p_values[row])]
         for row, scene in enumerate(run.scenes)
     ]
     said = (
-        f"Where {real(found.threshold)} or more phones agree with the label that has the most "
-        "votes, noise included, it is the answer."
+        f"The label with the most votes is the answer if {real(found.threshold)} or more phones, "
+        "noise included, agree with it."
     )
     answers = table("Sample by sample.", ("Sample", "Truth", "Answer", "#p"), rows)
     return section("Samples", lead(said) + shares + answers)

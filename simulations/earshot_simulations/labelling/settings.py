@@ -1,4 +1,4 @@
-"""What a simulated labelling phase is like."""
+"""Settings of a simulated labelling phase."""
 
 from __future__ import annotations
 
@@ -22,32 +22,34 @@ from earshot_simulations.learning.settings import POLICIES, Agreement, Summation
 from earshot_simulations.populations import Heterogeneity, Population, Recordings
 
 _SAMPLES = 0xD
-"""Under a seed: what chooses samples."""
+"""Number of the generator, under a seed, that chooses samples."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One simulated labelling phase; the names are those of the command's options.
+    """The settings of one simulated labelling phase, named like the command's options.
 
     Attributes:
-        phones: that take part.
-        recordings: of a phone, on average.
-        scenes: of generated data.
-        data: `blobs`, `soundscapes`, or the path of a folder of class/*.wav|ogg|flac.
-        labelled: fraction of recordings that carry a label.
-        heterogeneity: how phones differ.
-        samples: B, how many recordings that no phone has heard are to be labelled.
+        phones: Phones that take part.
+        recordings: Recordings of a phone, on average.
+        scenes: Scenes of generated data.
+        data: Recordings that phones hear: blobs, soundscapes, or a folder of class/*.wav|ogg|flac.
+        labelled: Fraction of recordings that carry a label.
+        heterogeneity: How phones differ.
+        samples: Recordings to label, none of which a phone has heard (B).
         epsilon: ε of the phase, for a phone of weight 1.
-        delta: δ of it.
-        check_share: of what it costs (as ρ of zero-concentrated privacy), for the check.
-        threshold: T; None for what is usual.
-        largest_weight: W.
-        dropout: ρ, fraction of phones that vanish during the phase.
-        corrupted: γ, the fraction for which noise and graph are made.
-        policy: what the phones agree to.
-        summation: how votes are added up.
-        jobs: processes.
-        seed: of everything but keys.
+        delta: δ of the phase.
+        check_share: Share of ε (in ρ of zero-concentrated privacy) for asking who agrees.
+        threshold: Phones that must agree on an answer (T); by default more than noise alone
+            reaches.
+        largest_weight: Most votes that one phone may cast per sample (W).
+        dropout: Fraction of phones that vanish during the phase (ρ).
+        corrupted: Fraction of corrupted phones that noise and graph are made for (γ).
+        policy: Policy that phones agree to.
+        summation: Summation of votes: real, or ideal, which replaces the cryptography and nothing
+            else.
+        jobs: Processes of this machine.
+        seed: Seed for everything except keys.
     """
 
     phones: int = 1000
@@ -70,10 +72,11 @@ class Settings:
     seed: int = 0
 
     def check(self) -> None:
-        """Refuse what cannot be simulated, before any work.
+        """Refuse settings that cannot be simulated, before any work.
 
         Raises:
-            InvalidParametersError: says which setting is wrong and what would be accepted.
+            InvalidParametersError: if a setting is wrong; the message says which and what is
+                accepted.
         """
         checks.whole("samples", self.samples, 1, LARGEST_SAMPLES)
         checks.whole("recordings", self.recordings)
@@ -91,12 +94,12 @@ class Settings:
         if refused:
             raise InvalidParametersError(
                 f"no phone would take part, with --policy {self.policy}: {'; '.join(refused)} "
-                f"(--policy {Agreement.ANYTHING} simulates phones that agree all the same)"
+                f"(--policy {Agreement.ANYTHING} simulates phones that agree to anything)"
             )
 
     @property
     def heard(self) -> learning.Settings:
-        """The same of what phones hear."""
+        """Settings of the phones' recordings, for a learning phase."""
         return learning.Settings(
             phones=self.phones,
             recordings=self.recordings,
@@ -109,22 +112,23 @@ class Settings:
         )
 
     def chosen(self, population: Population) -> Recordings:
-        """The samples: drawn from what no phone has heard, with the truth of each.
+        """Draw the samples from recordings that no phone has heard, with the truth of each.
 
         Raises:
-            InvalidParametersError: there are not so many.
+            InvalidParametersError: if there are not enough.
         """
         unheard = population.held_out()
         if self.samples > len(unheard.points):
             raise InvalidParametersError(
-                f"samples={self.samples}: at most {len(unheard.points)}, which no phone has heard"
+                f"samples={self.samples}: must be at most {len(unheard.points)}, the number of "
+                "recordings that no phone has heard"
             )
         drawn = np.random.default_rng([self.seed, _SAMPLES]).permutation(len(unheard.points))
         kept = drawn[: self.samples]
         return Recordings(unheard.points[kept], unheard.labels[kept], unheard.scenes[kept])
 
     def parameters(self, population: Population, samples: Recordings) -> LabellingParameters:
-        """Of the phase in which these samples are labelled."""
+        """Return the parameters of the phase in which these samples are labelled."""
         points = Matrix.of(samples.points)
         return self._parameters(population.encoder, population.labels, points)
 

@@ -29,21 +29,23 @@ from earshot_simulations.learning.simulation import SUMMATIONS, open_population
 from earshot_simulations.populations import Population, Recordings
 
 _ASKED_ALONE = 200
-"""Phones whose own labels are scored, one by one."""
+"""Number of phones whose own labels are scored one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """How much is right; shares are of all samples.
+    """The accuracy of labels; shares are of all samples.
 
     Attributes:
-        answered: samples that enough phones agree on.
-        right: of these, the share whose label is the truth; None without any.
-        clear: samples whose answer stands clear of the noise.
-        clear_right: of these, the share that is right.
-        proposed_right: samples whose label with the most noisy votes is right, answered or not.
-        alone: what a phone by itself labels rightly: the mean over some phones.
-        best_alone: the most that one of them does.
+        answered: Share of samples that enough phones agree on.
+        right: Share of answered samples with the true label; None without any.
+        clear: Share of samples whose answer stands clear of the noise.
+        clear_right: Share of clear samples with the true label; None without any.
+        proposed_right: Share of samples whose label with the most noisy votes is true, answered or
+            not.
+        alone: Share of samples that a phone labels correctly by itself, on average over some
+            phones.
+        best_alone: Share of samples that the best of these phones labels correctly.
     """
 
     answered: float
@@ -60,20 +62,20 @@ class Run:
     """Everything that `result.json` and `report.html` say about one simulated labelling phase.
 
     Attributes:
-        settings: what was asked for.
-        parameters: of the phase.
-        population: what phones hear, in words.
-        scenes: of each sample, the truth, an index into the labels.
-        outcome: what was published; None where the phase failed.
-        scores: of it.
-        survivors: phones that stayed to the end.
-        costs: of each private step.
-        together: what these come to.
-        steps: in order.
-        failure: why the phase failed; None if it did not.
-        notes: refusals, and what the server refused.
-        peak_memory_mb: largest resident memory, in megabytes, as `learning.run.Run` has it.
-        seconds: wall-clock time.
+        settings: Settings of the simulation.
+        parameters: Parameters of the phase.
+        population: Phones and their recordings, in words.
+        scenes: True label of each sample, as an index into the labels.
+        outcome: Published result; None if the phase failed.
+        scores: Scores of the outcome; None if the phase failed.
+        survivors: Phones that stayed to the end.
+        costs: Cost of each private step.
+        together: Cost of all private steps together.
+        steps: Records of the steps, in order.
+        failure: Reason why the phase failed; None if it did not.
+        notes: Refusals by phones and by the server.
+        peak_memory_mb: Largest resident memory, in megabytes, as in `learning.run.Run`.
+        seconds: Wall-clock time of the simulation, in seconds.
     """
 
     settings: Settings
@@ -96,8 +98,8 @@ def simulate(settings: Settings, progress: Progress = lambda what, done, total: 
     """Run a labelling phase from hearing to the published answers, and score them.
 
     Raises:
-        InvalidParametersError: settings that cannot be simulated; before any work.
-        InvalidInputError: a folder without usable recordings.
+        InvalidParametersError: if the settings cannot be simulated; before any work.
+        InvalidInputError: if a folder has no usable recordings.
     """
     settings.check()
     started = time.perf_counter()
@@ -137,7 +139,7 @@ def simulate(settings: Settings, progress: Progress = lambda what, done, total: 
 
 
 def score(outcome: Labelled, samples: Recordings, population: Population) -> Scores:
-    """How much of what was published is right, beside what phones know alone."""
+    """Score the published labels, beside those of phones alone."""
     labels, truth = np.array(outcome.labels), samples.scenes
     answered = labels >= 0
     clear = np.array([name is not None for name in outcome.names])
@@ -157,9 +159,9 @@ def score(outcome: Labelled, samples: Recordings, population: Population) -> Sco
 
 
 def _alone(population: Population, phone: int, samples: Recordings) -> float:
-    """The share of samples that a phone labels rightly by its own recordings."""
+    """Return the share of samples that a phone labels correctly by its own recordings."""
     heard = population.recordings(phone)
-    names = (*population.labels, None)  # so that -1, unlabelled, is None
+    names = (*population.labels, None)  # index -1, unlabelled, yields None
     labels = [names[label] for label in heard.labels.tolist()]
     answers = NearestRecordings.of(heard.points, labels).answers(samples.points)
     truth = [population.labels[scene] for scene in samples.scenes]
@@ -171,7 +173,7 @@ def _share(right: Any) -> float | None:
 
 
 def result(run: Run) -> dict[str, Any]:
-    """The run as `result.json` has it: plain Python types."""
+    """Return the run as in `result.json`, in plain Python types."""
     described: dict[str, object] = {
         "version": distribution.version(),
         "failure": run.failure,

@@ -1,4 +1,4 @@
-"""What a report says of an adversary."""
+"""The part of a report about an adversary."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ ATTACKS = {
     "garbage": "answered every task with random bytes",
     "dropouts": "vanished together before the last round of the last secure sum",
 }
-"""What phones do that make an attack, by its name in `Adversary`."""
+"""Actions of the phones that make an attack, by its name in `Adversary`."""
 
 
 def outcome(success: Success) -> str:
-    """What came of it, in one sentence."""
+    """Return the outcome of an attack in one sentence."""
     if success.published is None:
         return "The phase ended without a result."
     if not success.published:
         return "The adversary's place was not published."
     counted_to_it = (
-        f"{percent(success.share)} of recordings, none of which belongs there, would be"
+        f"{percent(success.share)} of held-out recordings, none of which belongs there, would be"
         if success.share
         else "no held-out recording would be"
     )
@@ -33,32 +33,32 @@ def outcome(success: Success) -> str:
 
 
 def adversary_section(success: Success | None, by_sums: bool = False) -> str:
-    """The part of the report; empty where no phone was corrupted.
+    """Format the report's section on the adversary; empty if no phone was corrupted.
 
     Args:
-        success: what came of it.
-        by_sums: whether environments were found by secure sums: then no vote keeps a place.
+        success: Outcome of the attack; None if no phone was corrupted.
+        by_sums: Whether environments were found by secure sums, in which no vote keeps a place.
     """
     if success is None:
         return ""
     words = (
-        f"An adversary controlled {counted(success.controlled, 'phone')}; noise and graph were "
-        f"made for at most {real(success.expected)}. It wanted a place that nobody heard to be "
+        f"An adversary controlled {counted(success.controlled, 'phone')}; noise and graph allow "
+        f"for at most {real(success.expected)}. It wanted a place that nobody heard to be "
         "published under the first label."
     )
     attacks = table(
-        "What its phones did; a phone may make several attacks.",
-        ("Attack", "#Phones", "They"),
+        "Actions of its phones; a phone may make several attacks.",
+        ("Attack", "#Phones", "Action"),
         [
             [name.replace("_", " "), whole(count), ATTACKS[name]]
             for name, count in success.phones.items()
         ],
     )
     came = table(
-        "What came of it.",
+        "Outcome.",
         ("", "#Count"),
         [
-            ["Answers of theirs that the server refused", whole(success.refused)],
+            ["Answers of its phones that the server refused", whole(success.refused)],
             ["Votes for labels in the adversary's cell", _optional(success.votes)]
             if by_sums
             else ["Votes to keep the adversary's place", _optional(success.votes)],

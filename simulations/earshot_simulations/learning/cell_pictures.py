@@ -1,4 +1,4 @@
-"""The pictures of a discovery by secure sums: where cells begin, move to, and what they are."""
+"""The pictures of a discovery by secure sums: where cells begin and move to, and their names."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from earshot_simulations.learning.run import Floats, Run
 
 
 def start(run: Run, plane: Frame) -> Picture | None:
-    """The public start centroids, and into which cell each recording falls."""
+    """Draw the public start centroids and the cell of each recording."""
     if run.start_centroids is None:
         return None
     return _cells(run, plane, run.start_centroids, "public start centroid")
 
 
 def moved(run: Run, plane: Frame) -> Picture | None:
-    """Where sums moved the cells, and where from; None before the first sum."""
+    """Draw where sums moved the cells, and where from; None before the first sum."""
     if run.start_centroids is None or run.global_centroids is None or not len(run.moved):
         return None
     before, after = plane.place(run.start_centroids), plane.place(run.global_centroids)
     clear = run.moved
-    began = clear[: len(before)]  # cells that came later began nowhere
+    began = clear[: len(before)]  # cells that came later have no start
 
     def draw(axes: Axes) -> None:
         background(axes, run, plane)
@@ -59,7 +59,7 @@ def moved(run: Run, plane: Frame) -> Picture | None:
 
 
 def named(run: Run, plane: Frame) -> Picture | None:
-    """The cells with their names, in the colour of their environment; None before the last sum."""
+    """Draw cells with their names, coloured by environment; None before the last sum."""
     if run.global_centroids is None or run.label_votes is None:
         return None
     centres, labels = plane.place(run.global_centroids), np.asarray(run.labels)
@@ -83,7 +83,7 @@ def named(run: Run, plane: Frame) -> Picture | None:
 
 
 def _cells(run: Run, plane: Frame, centroids: Floats, noun: str) -> Picture:
-    """Recordings in the colour of the cell that they fall into, and the cells' centroids."""
+    """Draw recordings in the colour of their cell, and the cells' centroids."""
     placed, centres = plane.place(run.points), plane.place(centroids)
     cells = np.empty(0, dtype=np.int64)
     if len(placed):

@@ -1,4 +1,4 @@
-"""What a report says of a discovery by secure sums alone: cells, and what becomes of them."""
+"""The parts of a report that only a discovery by secure sums has: cells and their fate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KIND = "discovery phase"
 
 
 def found(run: Run) -> tuple[str, str]:
-    """What was found, for the figures at the head of a page: what is counted, and the counts."""
+    """Return the name and the values of the counts at the head of a page."""
     placed = run.start_centroids if run.global_centroids is None else run.global_centroids
     cells = NOTHING if placed is None else whole(len(placed))
     moved = whole(int(run.moved.sum())) if len(run.moved) else NOTHING
@@ -25,7 +25,7 @@ def found(run: Run) -> tuple[str, str]:
 
 
 def pictures(run: Run) -> str:
-    """What became of the cells, step by step, in one plane."""
+    """Show the fate of the cells, step by step, in one plane."""
     frame = plane.frame(run.points)
     words = (
         "Phones sort what they heard into the cells of public start centroids. Secure sums over "
@@ -37,7 +37,7 @@ def pictures(run: Run) -> str:
 
 
 def steps(run: Run, frame: plane.Frame) -> tuple[Step, ...]:
-    """The steps that follow hearing, one after the other."""
+    """Return the steps that follow hearing, in order."""
     return (
         Step(
             "Public start centroids and their cells",
@@ -63,7 +63,7 @@ def steps(run: Run, frame: plane.Frame) -> tuple[Step, ...]:
 
 
 def environments(run: Run) -> str:
-    """Environments, cells and their votes."""
+    """Format environments, cells and their votes."""
     title = "Environments found"
     if run.label_votes is None:
         return section(title, lead("The run ended before the sum of labels."))

@@ -1,4 +1,4 @@
-"""The charts of a phase: what its steps took, and what its votes counted."""
+"""The charts of a phase: the cost of its steps, and the counts of its votes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from earshot_simulations.learning.run import Integers, Run
 from earshot_simulations.learning.wording import duration
 
 _MOST_CELLS = 200
-"""Above so many the cells of a table of votes become pixels, without their numbers."""
+"""Most cells of a table of votes that are drawn with numbers; more become pixels."""
 
 
 def bytes_per_step(steps: Sequence[StepRecord]) -> Picture | None:
-    """Bytes up and down per phone that answered; None if no phone was ever asked."""
+    """Draw bytes up and down per phone that answered; None if no phone was ever asked."""
     asked = [step for step in steps if step.asked]
     series = {
         "up": [step.per_phone(step.bytes_up) for step in asked],
@@ -33,13 +33,13 @@ def bytes_per_step(steps: Sequence[StepRecord]) -> Picture | None:
 
 
 def seconds_per_step(steps: Sequence[StepRecord]) -> Picture | None:
-    """Wall-clock time of every step; None before the first."""
+    """Draw the wall-clock time of every step; None before the first."""
     series = {"": [step.seconds for step in steps]}
     return _per_step("Wall-clock time per step.", steps, series, duration) if steps else None
 
 
 def dropouts(steps: Sequence[StepRecord]) -> Picture | None:
-    """How many phones vanished in each step; None if none did."""
+    """Draw the number of phones that vanished in each step; None if none did."""
     asked = [step for step in steps if step.asked]
     lost = [len(step.dropped) for step in asked]
     title = "Phones that vanished, by step."
@@ -47,7 +47,7 @@ def dropouts(steps: Sequence[StepRecord]) -> Picture | None:
 
 
 def centroid_votes(run: Run) -> Picture | None:
-    """Votes of every candidate of the first vote, the kept ones in colour."""
+    """Draw votes of every candidate of the first vote, the kept ones in colour."""
     if run.centroid_votes is None or not len(run.centroid_votes):
         return None
     votes = run.centroid_votes
@@ -75,7 +75,7 @@ def centroid_votes(run: Run) -> Picture | None:
 
 
 def label_histogram(run: Run) -> Picture | None:
-    """Recordings per label, as published centroids name them and as they are; None if uncounted."""
+    """Draw recordings per label, as named by published centroids and true; None if uncounted."""
     if not run.true_histogram.any():
         return None
     order = np.sort(_largest(np.maximum(run.label_histogram, run.true_histogram)))
@@ -91,7 +91,7 @@ def label_histogram(run: Run) -> Picture | None:
 
 
 def label_votes(run: Run) -> Picture | None:
-    """The sums of the last vote: one row per cell or kept centroid, one column per label."""
+    """Draw the sums of the last vote: a row per cell or kept centroid, a column per label."""
     if run.label_votes is None or not run.label_votes.size:
         return None
     columns = np.sort(_largest(np.maximum(run.label_votes, 0).sum(axis=0)))
@@ -143,7 +143,7 @@ def _bars(
     alt: str,
     remark: str = "",
 ) -> Picture:
-    """Horizontal bars with their values, one group per name, one colour per series."""
+    """Draw horizontal bars with their values, one group per name, one colour per series."""
 
     def draw(axes: Axes) -> None:
         rows, thick = np.arange(len(names)), 0.74 / len(series)
@@ -170,7 +170,7 @@ def _per_step(
     series: Mapping[str, Sequence[float]],
     text: Callable[[float], str],
 ) -> Picture:
-    """Bars of one series or two, a group for each step."""
+    """Draw bars of one or two series, a group for each step."""
     listed = "; ".join(
         f"{step.step}: "
         + ", ".join(f"{text(amounts[row])} {name}".rstrip() for name, amounts in series.items())
@@ -186,5 +186,5 @@ def _not_shown(count: int, noun: str) -> str:
 
 
 def _largest(amounts: Integers) -> Integers:
-    """The indices of the largest amounts, largest first, as many as a picture has rows for."""
+    """Return indices of the largest amounts, largest first, as many as a picture has rows."""
     return np.argsort(-amounts, kind="stable")[:MOST_ROWS]

@@ -17,7 +17,7 @@ from earshot_simulations.learning.differences import (
 from earshot_simulations.learning.written import Written
 
 _COUNTED = ("named", "global_centroids", "top_global_centroids")
-"""What counts centroids on the local route, and cells where sums are taken."""
+"""Figures that count centroids on the local route, and cells where sums are taken."""
 _FIGURES = (
     *("survivors", "ari_train", "ari_test", "label_accuracy", "clear_label_accuracy", *_COUNTED),
 )
@@ -25,14 +25,14 @@ _FIGURES = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """In what two runs differ.
+    """The differences between two runs.
 
     Attributes:
-        settings: what was asked of them, (A, B) by name; what neither looked at is left out.
-        provenance: versions and files that differ.
-        figures: every figure that one of them has, whether it differs or not.
-        ended: why each ended early; None for one that did not.
-        same: whether nothing at all differs but what a clock measured, and where it ran.
+        settings: Settings that differ, (A, B) by name; those that neither run used are left out.
+        provenance: Versions and files that differ.
+        figures: Every figure that one of the runs has, whether it differs or not.
+        ended: Reasons why each run ended early; None for one that did not.
+        same: Whether nothing differs but clock measurements and the place where the runs ran.
     """
 
     settings: Mapping[str, Pair]
@@ -43,17 +43,17 @@ class Comparison:
 
     @property
     def across(self) -> bool:
-        """Whether they took different routes, which protect and count different things."""
+        """Whether the runs took different routes, which protect and count different things."""
         return ROUTE in self.settings
 
     def difference(self, name: str) -> float | None:
-        """B − A of a figure; None where one has no such figure, or it counts something else."""
+        """Return B − A of a figure; None if one run lacks it, or the two count different things."""
         a, b = self.figures[name]
         apart = self.across and name in _COUNTED
         return None if a is None or b is None or apart else b - a
 
     def plain(self) -> dict[str, object]:
-        """As JSON has it; `difference` is B − A, null where there is none."""
+        """Return the comparison as JSON has it; `difference` is B − A, or null."""
         return {
             "same": self.same,
             "settings": {name: {"a": a, "b": b} for name, (a, b) in self.settings.items()},
@@ -67,7 +67,7 @@ class Comparison:
 
 
 def compare(first: Written, second: Written) -> Comparison:
-    """Two runs, whatever they were asked to do and whichever version did them."""
+    """Compare two runs of any settings and versions."""
     a, b = first.figures, second.figures
     ours, theirs = _figures(a), _figures(b)
     asked = settings_differing(a["configuration"], b["configuration"])
@@ -85,7 +85,7 @@ def compare(first: Written, second: Written) -> Comparison:
 
 
 def _figures(result: Mapping[str, Any]) -> dict[str, float | None]:
-    """The figures of one `result.json` that two runs are compared by."""
+    """Return the figures of one `result.json` by which two runs are compared."""
     together = result["privacy"]["together"]
     return {
         **{name: result[name] for name in _FIGURES},

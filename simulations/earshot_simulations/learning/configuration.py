@@ -1,4 +1,4 @@
-"""Settings as files hold them: nested tables of plain values, written and read."""
+"""Settings in files: nested tables of plain values, written and read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TYPES = typing.get_type_hints(Settings)
 
 
 def configuration(settings: Settings) -> dict[str, object]:
-    """All settings of a run, one entry each; what was left to a default is filled in."""
+    """Return all settings of a run, one entry each, with defaults filled in."""
     budget, epsilon = settings.budget, settings.epsilon
     if settings.discovery is Discovery.SECURE_SUM:
         epsilon = settings.whole_epsilon
@@ -35,15 +35,16 @@ def configuration(settings: Settings) -> dict[str, object]:
 
 
 def settings_of(entries: Mapping[str, Any]) -> Settings:
-    """The settings that a file names; what it does not name keeps its default.
+    """Return the settings that a file names; others keep their defaults.
 
     Args:
-        entries: by the names of `Settings`; `heterogeneity`, `adversary` and `budget` are tables
-            of their own, and a budget may also be written as on the command line.
+        entries: Values by the names of `Settings`; `heterogeneity`, `adversary` and `budget` are
+            tables of their own, and a budget may also be written as on the command line.
 
     Raises:
-        InvalidParametersError: a name that is unknown, or a value of the wrong type or range; says
-            which and what would be accepted. What only `Settings.check` finds is not looked for.
+        InvalidParametersError: if a name is unknown, or a value has the wrong type or range; the
+            message says which and what is accepted. Errors that only `Settings.check` finds are not
+            detected.
     """
     held: dict[str, Any] = entries_of(Settings())
     usual = BUDGETS[geometry_of(str(entries.get("data", held["data"])))]
@@ -65,35 +66,35 @@ def settings_of(entries: Mapping[str, Any]) -> Settings:
 
 
 def known(name: str, names: Iterable[str], table: str = "", noun: str = "setting") -> None:
-    """Refuse a name that is none of these, and say which one is close.
+    """Refuse a name that is not known, and suggest a close one.
 
     Args:
-        name: that a file has.
-        names: that it may have.
-        table: what it stands in, with a point at the end.
-        noun: what the names are of.
+        name: Name in a file.
+        names: Names that are accepted.
+        table: Table of the name, with a point at the end.
+        noun: Noun for what the names stand for.
 
     Raises:
-        InvalidParametersError: says it.
+        InvalidParametersError: if the name is not known.
     """
     if name in names:
         return
     names = sorted(names)
     close = difflib.get_close_matches(name, names, 1)
-    meant = f"; perhaps {table}{close[0]} is meant" if close else ""
+    meant = f"; did you mean {table}{close[0]}?" if close else ""
     raise InvalidParametersError(
         f"{table}{name}: there is no such {noun}{meant} (there are {', '.join(names)})"
     )
 
 
 def entries_of(value: object) -> dict[str, Any]:
-    """A dataclass of settings as the plain values that a file has; what was left open is None."""
+    """Return a dataclass of settings as plain values for a file; open ones are None."""
     held: dict[str, Any] = msgspec.to_builtins(value)
     return held
 
 
 def _worded(words: str) -> str:
-    """What msgspec says, the setting first: "Expected `int`, got `str` - at `$.phones`"."""
+    """Reword msgspec's "Expected `int`, got `str` - at `$.phones`" with the setting first."""
     what, _, where = words.replace(" | null`", "`").partition(" - at `$.")
     name = where.rstrip("`")
     types = typing.get_args(_TYPES.get(name)) or (_TYPES.get(name),)

@@ -1,4 +1,4 @@
-"""In what two kept runs differ: first what was asked, then what came out."""
+"""The differences between two kept runs: first their settings, then their results."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 from earshot_simulations.learning.settings import OPTIONS
 
 WHERE = frozenset({"address", "engine", "jobs"})
-"""Settings that decide where phones run, and nothing of the result."""
+"""Settings that decide where phones run, but nothing of the result."""
 
 ROUTE = "discovery"
-"""The setting that says how environments are found, and so whom a phase protects."""
+"""Name of the setting that decides how environments are found, and so whom a phase protects."""
 
 MEASURED = frozenset({"configuration", "peak_memory_mb", "provenance", "seconds"})
-"""What of a result is not decided by its settings, or is settings."""
+"""Entries of a result that its settings do not decide, or that are settings."""
 
 Pair = tuple[Any, Any]
 
 
 def flat(value: object, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Each plain value within nested tables and lists, by its dotted place, in order."""
+    """Yield each plain value within nested tables and lists, by its dotted place, in order."""
     inner: Iterator[tuple[object, object]]
     if isinstance(value, Mapping) and value:
         inner = iter(value.items())
@@ -35,9 +35,9 @@ def flat(value: object, place: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def differing(first: object, second: object) -> dict[str, Pair]:
-    """The places at which two values differ, with what each has there; None where it has nothing.
+    """Return the places at which two values differ, with each one's value or None.
 
-    Numbers are equal where they are the same number: no tolerance.
+    Numbers are equal if they are the same number: there is no tolerance.
     """
     one, other = dict(flat(first)), dict(flat(second))
     places = [*one, *(place for place in other if place not in one)]
@@ -50,7 +50,7 @@ def differing(first: object, second: object) -> dict[str, Pair]:
 
 
 def settings_differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Pair]:
-    """In what two `configuration`s differ; what neither discovery looks at is left out."""
+    """Return the differences of two `configuration`s in settings that either route uses."""
     ways = {first.get(ROUTE), second.get(ROUTE)}
     used = frozenset().union(*(names for way, names in OPTIONS.items() if way in ways))
     unused = frozenset().union(*OPTIONS.values()) - used | WHERE
@@ -62,7 +62,7 @@ def settings_differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> d
 
 
 def results_differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Pair]:
-    """In what two `result.json` differ, times, memory and settings aside."""
+    """Return the differences of two `result.json`, except times, memory and settings."""
 
     def found(figures: Mapping[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in figures.items() if name not in MEASURED}

@@ -1,4 +1,4 @@
-"""How pictures of a report are drawn: as SVG that follows the reader's light or dark theme."""
+"""Drawing of a report's pictures, as SVG that follows the reader's light or dark theme."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ PALETTE = (
 )
 """Ten colours that stay apart under the three colour-vision deficiencies, on white and on black."""
 INK, MUTED, LINE, CARD = "#1b1e23", "#8b919b", "#dfe2e7", "#fdfdfe"
-"""The light theme's; `_themed` turns each into a CSS variable that knows the dark one."""
+"""Colours of the light theme; `_themed` turns each into a CSS variable that knows the dark one."""
 WIDTH = 4.6
-"""Inches; also what keeps text legible when a page scales the picture down to a phone."""
+"""Width in inches, which also keeps text legible when a page scales the picture down to a phone."""
 MOST_ROWS = 40
-"""Of a chart, and names in the words for a picture."""
+"""Most rows of a chart, and names in the words for a picture."""
 
 _THEME = (
     "<style>"
@@ -59,12 +59,12 @@ _STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Picture:
-    """An SVG without outside references, and what it shows in words.
+    """An SVG without outside references, and a description of it in words.
 
     Attributes:
-        svg: the markup.
-        alt: for who cannot see it.
-        remark: what the picture leaves out; empty if nothing.
+        svg: Markup of the picture.
+        alt: Description for readers who cannot see the picture.
+        remark: Note on parts that the picture leaves out; empty if none.
     """
 
     svg: str
@@ -73,19 +73,19 @@ class Picture:
 
     @property
     def source(self) -> str:
-        """As a data URI for an `img`, whose styles and ids cannot meet those of the page."""
+        """Data URI for an `img`, whose styles and ids cannot clash with those of the page."""
         return "data:image/svg+xml;base64," + base64.b64encode(self.svg.encode()).decode()
 
 
 def picture(
     draw: Callable[[Axes], None], height: float, alt: str, *remarks: str, square: bool = False
 ) -> Picture:
-    """What `draw` draws, `WIDTH` wide and so many inches high; empty remarks are passed over."""
+    """Draw with `draw`, `WIDTH` by `height` inches, and join the remarks that are not empty."""
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
-        # Text stays text, so the reader's fonts draw it, not the one that measures it here.
+        # Text stays text: the reader's fonts draw it, not the font that measures it here.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         axes = figure.add_subplot()
@@ -99,7 +99,7 @@ def picture(
 
 
 def _themed(svg: str) -> str:
-    """The bare `svg` element, its colours and fonts those of the reader's theme."""
+    """Return the bare `svg` element, with colours and fonts of the reader's theme."""
     svg = svg[svg.index("<svg") :]
     opening = svg.index(">") + 1
 
@@ -111,6 +111,6 @@ def _themed(svg: str) -> str:
 
 
 def short(text: str, most: int = 22) -> str:
-    """At most so many characters."""
+    """Cut a text to at most this many characters."""
     text = printable(text)
     return text if len(text) <= most else text[: most - 1] + "…"

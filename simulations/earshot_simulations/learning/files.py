@@ -13,21 +13,21 @@ from earshot_simulations.learning.settings import Discovery
 
 RESULT, REPORT = "result.json", "report.html"
 FILES = (RESULT, REPORT)
-"""All that `write` writes."""
+"""All files that `write` writes."""
 FILES_OF_BOTH = (REPORT, *(f"{route}/{name}" for route in Routes.BOTH.each for name in FILES))
-"""All that `write_both` writes."""
+"""All files that `write_both` writes."""
 
 
 def write(run: Run, folder: Path) -> None:
-    """Write `result.json` and `report.html`, each whole or not at all.
+    """Write `result.json` and `report.html`, each as a whole or not at all.
 
     The numbers are written first, so that they survive a report that cannot be drawn.
 
     Args:
-        run: finished or ended early.
-        folder: created if it is not there; other files in it stay as they are.
+        run: Run that finished or ended early.
+        folder: Folder, created if it does not exist; other files in it stay as they are.
     """
-    # What words and draws a report is not loaded while a run is measured.
+    # The modules of a report are not loaded while a run is measured.
     from earshot_simulations.learning.report import render
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -36,13 +36,13 @@ def write(run: Run, folder: Path) -> None:
 
 
 def write_both(runs: Mapping[Discovery, Run], folder: Path) -> None:
-    """Write `report.html` on both routes together, and what `write` does in a folder for each.
+    """Write a `report.html` on both routes together, and each route's files in its own folder.
 
-    What an earlier run left under these names goes, so that all that is there is of these runs.
+    Files of an earlier run under these names are removed, so that all files are of these runs.
 
     Args:
-        runs: by route; the second is missing where the first was interrupted.
-        folder: created if it is not there; other files in it stay as they are.
+        runs: Runs by route; the second is missing if the first was interrupted.
+        folder: Folder, created if it does not exist; other files in it stay as they are.
     """
     from earshot_simulations.learning.routes_page import render
 

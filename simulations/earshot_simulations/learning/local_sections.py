@@ -1,4 +1,4 @@
-"""What a report says of the local route alone: centroids that phones publish, and two votes."""
+"""The parts of a report that only the local route has: published centroids, and two votes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_ROWS = 200
 
 
 def found(run: Run) -> tuple[str, str]:
-    """What was found, for the figures at the head of a page: what is counted, and the counts."""
+    """Return the name and the values of the counts at the head of a page."""
     kept = NOTHING if run.centroid_votes is None else whole(len(run.top))
     centroids = NOTHING if run.global_centroids is None else whole(len(run.global_centroids))
     named = NOTHING
@@ -25,7 +25,7 @@ def found(run: Run) -> tuple[str, str]:
 
 
 def pictures(run: Run) -> str:
-    """What the steps made of the phones' sound, in one plane."""
+    """Show, in one plane, what the steps made of the phones' sound."""
     frame = plane.frame(run.points)
     words = "Every picture shows the same plane. Grey points are what the phones heard."
     shown = numbered(heard(run, frame), *steps(run, frame))
@@ -33,10 +33,10 @@ def pictures(run: Run) -> str:
 
 
 def steps(run: Run, frame: plane.Frame) -> tuple[Step, ...]:
-    """The steps that follow hearing, one after the other."""
+    """Return the steps that follow hearing, in order."""
     return (
         Step(
-            "What they published",
+            "What the phones published",
             "The top centroids of all phones, with the noise that protects each recording.",
             plane.local_centroids(run, frame),
         ),
@@ -55,7 +55,7 @@ def steps(run: Run, frame: plane.Frame) -> tuple[Step, ...]:
 
 
 def environments(run: Run) -> str:
-    """The kept centroids and their votes."""
+    """Format the kept centroids and their votes."""
     if run.centroid_votes is None:
         return section("Environments found", lead("The run ended before the vote on centroids."))
     rows = []
@@ -104,6 +104,6 @@ def environments(run: Run) -> str:
 
 
 def left_out(rows: int) -> str:
-    """The remark on rows that a table has no room for; empty if it shows all."""
+    """Return the remark on rows that a table has no room for; empty if it shows all."""
     more = rows - MOST_ROWS
     return lead(f"{whole(more)} more are in result.json.") if more > 0 else ""

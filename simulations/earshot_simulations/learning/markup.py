@@ -22,17 +22,17 @@ def document(
     figures: str = "",
     sound: bool = False,
 ) -> str:
-    """A whole page that loads nothing from elsewhere.
+    """Return a whole page that loads nothing from elsewhere.
 
     Args:
-        title: of the window, after the name of the system.
-        kicker: what kind of page it is.
-        headline: the outcome in one plain sentence.
-        sections: the page's parts, as HTML; empty ones are left out.
-        version: of Earshot.
-        notes: below the headline, as HTML.
-        figures: below these, as HTML.
-        sound: whether it may play sound that it holds itself.
+        title: Title of the window, after the name of the system.
+        kicker: Kind of the page.
+        headline: Outcome in one plain sentence.
+        sections: Parts of the page, as HTML; empty ones are left out.
+        version: Version of Earshot.
+        notes: HTML below the headline.
+        figures: HTML below the notes.
+        sound: Whether the page may play sound that it contains.
     """
     page = resources.files(__package__).joinpath("report.html").read_text(encoding="utf-8")
     return Template(page).substitute(
@@ -48,60 +48,60 @@ def document(
 
 
 def escaped(words: str) -> str:
-    """Words as they stand in the page."""
+    """Escape words for the page."""
     return html.escape(printable(words))
 
 
 def section(title: str, content: str) -> str:
-    """A part of the report under its heading."""
+    """Return a part of the report under its heading."""
     return f"<section><h2>{title}</h2>\n{content}</section>"
 
 
 def lead(words: str) -> str:
-    """The paragraph that a section begins with."""
+    """Return the paragraph that a section begins with."""
     return f'<p class="lead">{escaped(words)}</p>'
 
 
 def alert(words: str) -> str:
-    """A paragraph that nobody shall miss."""
+    """Return a paragraph that nobody must miss."""
     return f'<p class="alert">{escaped(words)}</p>'
 
 
 def details(summary: str, content: str) -> str:
-    """Details, for those who ask."""
+    """Return details that the reader can unfold."""
     return f"<details><summary>{summary}</summary>{content}</details>"
 
 
 def figures(pairs: Mapping[str, str]) -> str:
-    """The figures at the head of a page, by what they are called."""
+    """Return the figures at the head of a page, by name."""
     each = (f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in pairs.items())
     return f'<dl class="figures">{"".join(each)}</dl>'
 
 
 def grid(*figures: str, kind: str = "grid") -> str:
-    """Figures side by side, as the page's width allows."""
+    """Return figures side by side, as the page's width allows."""
     return f'<div class="{kind}">{"".join(figures)}</div>'
 
 
 def card(title: str, *words: str) -> str:
-    """Paragraphs under a heading, framed like a picture."""
+    """Return paragraphs under a heading, framed like a picture."""
     paragraphs = "".join(f"<p>{escaped(each)}</p>" for each in words)
     return f'<div class="card"><h3>{escaped(title)}</h3>{paragraphs}</div>'
 
 
 def cards(*each: str) -> str:
-    """Cards below each other, in one place of a grid."""
+    """Return cards below each other, in one place of a grid."""
     return f'<div class="cards">{"".join(each)}</div>'
 
 
 def figure(title: str, words: str, picture: Picture | None, *below: str) -> str:
-    """A picture under its title; None for one that a run that ended early never came to.
+    """Return a picture under its title, or a remark if the run ended before it.
 
     Args:
-        title: of the picture, as HTML.
-        words: that say more.
-        picture: above what else there is.
-        below: as HTML.
+        title: Title of the picture, as HTML.
+        words: Caption of the picture.
+        picture: Picture; None if a run that ended early never reached it.
+        below: HTML below the picture.
     """
     image = '<p class="missing">Nothing to show: the run did not get this far.</p>'
     if picture is not None:
@@ -112,11 +112,11 @@ def figure(title: str, words: str, picture: Picture | None, *below: str) -> str:
 
 
 def player(name: str, source: str) -> str:
-    """What plays a sound.
+    """Return a player of a sound.
 
     Args:
-        name: of the sound, for who does not see what is beside it.
-        source: a data URI.
+        name: Name of the sound, for readers who cannot see what is beside it.
+        source: Data URI of the sound.
     """
     return (
         f'<audio controls preload="metadata" aria-label="{escaped(name)}" src="{source}"></audio>'
@@ -126,7 +126,7 @@ def player(name: str, source: str) -> str:
 def table(
     caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], foot: Sequence[str] = ()
 ) -> str:
-    """A table whose columns marked with # hold numbers; the first cell of a row is its heading."""
+    """Return a table: columns marked with # hold numbers, and a row's first cell is its heading."""
     marks = [' class="number"' if column.startswith("#") else "" for column in columns]
     heads = "".join(
         f'<th scope="col"{mark}>{escaped(column.removeprefix("#"))}</th>'

@@ -15,9 +15,9 @@ class Step(NamedTuple):
     """A step of a phase.
 
     Attributes:
-        title: of its picture.
-        words: that say more.
-        picture: None where a run that ended early never came to it.
+        title: Title of the picture.
+        words: Caption of the picture.
+        picture: Picture; None if a run that ended early never reached the step.
     """
 
     title: str
@@ -26,7 +26,7 @@ class Step(NamedTuple):
 
 
 def heard(run: Run, frame: plane.Frame) -> Step:
-    """The first step of all phases."""
+    """Return the first step of all phases."""
     return Step(
         "What the phones heard",
         f"A sample of {counted(len(run.points), 'recording')}, coloured by true scene. "
@@ -36,7 +36,7 @@ def heard(run: Run, frame: plane.Frame) -> Step:
 
 
 def numbered(*steps: Step) -> list[str]:
-    """Steps as figures, in their order."""
+    """Return steps as numbered figures, in their order."""
     return [
         figure(f"{number}. {step.title}", step.words, step.picture)
         for number, step in enumerate(steps, start=1)

@@ -20,15 +20,16 @@ from earshot_simulations.learning.run import Floats, Integers, Run
 from earshot_simulations.learning.wording import percent
 
 _MARKERS = ("o", "s", "^", "D")
-"""Beyond ten groups the shape of the marks changes, too."""
+"""Shapes of marks, which change after every ten groups."""
 _LETTER, _LINE_HEIGHT = 0.024, 0.052
 """Size of text as fractions of the width and height of a picture."""
 _MOST_VECTORS = 1500
-"""Above so many marks the marks, and only they, become pixels: the file stays small."""
+"""Most marks that are drawn as vectors; more become pixels, and only they, so that the file stays
+small."""
 _MOST_MARKS = 20_000
 
 Placed = npt.NDArray[np.float64]
-"""Shape (m, 2): points in the plane."""
+"""Points in the plane, shape (m, 2)."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,11 @@ class Frame:
     """The plane that all four pictures of a learning phase share.
 
     Attributes:
-        mean: (d,), what lies at the origin.
-        directions: (2, d), orthonormal rows.
-        explained: the share of the points' variance that the plane keeps; None if it keeps all.
-        low: (2,), the lower left corner.
-        high: (2,), the upper right corner.
+        mean: Point at the origin, (d,).
+        directions: Orthonormal rows, (2, d).
+        explained: Share of the points' variance that the plane keeps; None if it keeps all.
+        low: Lower left corner, (2,).
+        high: Upper right corner, (2,).
     """
 
     mean: npt.NDArray[np.float64]
@@ -50,23 +51,24 @@ class Frame:
     high: npt.NDArray[np.float64]
 
     def place(self, points: Floats) -> Placed:
-        """Where points (m, d) lie in the plane, (m, 2)."""
+        """Return the places (m, 2) of points (m, d) in the plane."""
         placed: Placed = (points - self.mean) @ self.directions.T
         return placed
 
     def outside(self, placed: Placed) -> int:
-        """How many of the placed points lie beyond the corners."""
+        """Return the number of placed points beyond the corners."""
         return int(np.any((placed < self.low) | (placed > self.high), axis=1).sum())
 
 
 def frame(points: Floats) -> Frame:
-    """The points themselves in up to two dimensions, their first two principal components above.
+    """Return the plane of the points, or of their first two principal components.
 
-    The picture is framed around these points: centroids that noise threw far away are counted in
-    the remarks instead of shrinking everything else.
+    The components are used beyond two dimensions. The picture is framed around these points:
+    centroids that noise threw far away are counted in the remarks instead of shrinking everything
+    else.
 
     Args:
-        points: float32 (m, d), m ≥ 0.
+        points: Points, float32 (m, d), m ≥ 0.
     """
     dimensions = points.shape[1]
     mean, directions, explained = np.zeros(dimensions), np.eye(2, dimensions), None
@@ -74,8 +76,8 @@ def frame(points: Floats) -> Frame:
         mean = points.mean(axis=0, dtype=np.float64) if len(points) else mean
         spread, rows = np.linalg.svd(points - mean, full_matrices=False)[1:]
         directions[: len(rows[:2])] = rows[:2]
-        # Which way a component points is arbitrary; the largest entry decides, for the same
-        # picture on every machine.
+        # The sign of a component is arbitrary; the largest entry decides, for the same picture
+        # on every machine.
         largest = np.abs(directions).argmax(axis=1)
         directions *= np.sign(directions[[0, 1], largest])[:, None]
         variance = float((spread**2).sum())
@@ -87,7 +89,7 @@ def frame(points: Floats) -> Frame:
 
 
 def projection(plane: Frame) -> str:
-    """Say what is projected on it, and what of it is lost; empty where nothing is."""
+    """Describe the projection and its loss; empty if there is none."""
     if plane.explained is None:
         return ""
     return (
@@ -97,7 +99,7 @@ def projection(plane: Frame) -> str:
 
 
 def recordings(run: Run, plane: Frame) -> Picture:
-    """The phones' points, coloured by true scene."""
+    """Draw the phones' points, coloured by true scene."""
     placed = plane.place(run.points)
     scenes = np.unique(run.scenes)
     centres = np.array([placed[run.scenes == scene].mean(axis=0) for scene in scenes])
@@ -112,7 +114,7 @@ def recordings(run: Run, plane: Frame) -> Picture:
 
 
 def local_centroids(run: Run, plane: Frame) -> Picture | None:
-    """The local top centroids of all phones; None before there are any."""
+    """Draw the local top centroids of all phones; None before there are any."""
     if run.local_centroids is None:
         return None
     placed = plane.place(run.local_centroids)
@@ -127,7 +129,7 @@ def local_centroids(run: Run, plane: Frame) -> Picture | None:
 
 
 def global_centroids(run: Run, plane: Frame) -> Picture | None:
-    """Local centroids coloured by cluster, outliers grey, global centroids as crosses."""
+    """Draw local centroids by cluster, outliers in grey, global centroids as crosses."""
     if run.global_centroids is None:
         return None
     placed, clusters = np.empty((0, 2)), run.local_clusters
@@ -157,7 +159,7 @@ def global_centroids(run: Run, plane: Frame) -> Picture | None:
 
 
 def labelled_centroids(run: Run, plane: Frame) -> Picture | None:
-    """The kept centroids with their labels and votes; larger where more phones voted."""
+    """Draw the kept centroids with labels and votes, larger where more phones voted."""
     if run.global_centroids is None or run.centroid_votes is None:
         return None
     centres = plane.place(run.global_centroids[run.top])
@@ -182,13 +184,13 @@ def labelled_centroids(run: Run, plane: Frame) -> Picture | None:
 
 
 def framed(draw: Callable[[Axes], None], plane: Frame, alt: str, *remarks: str) -> Picture:
-    """What `draw` draws, within the frame."""
+    """Draw with `draw`, within the frame."""
 
     def draw_framed(axes: Axes) -> None:
         from matplotlib.collections import PathCollection
 
         draw(axes)
-        # Marks near the edge are whole, and those beyond it, which remarks count, are not drawn.
+        # Marks near the edge are drawn whole; those beyond it, which remarks count, are not drawn.
         for drawn in (each for each in axes.collections if isinstance(each, PathCollection)):
             placed = np.asarray(drawn.get_offsets(), dtype=np.float64)
             inside = np.all((placed >= plane.low) & (placed <= plane.high), axis=1)
@@ -223,20 +225,20 @@ def marks(axes: Axes, placed: Placed, group: Integers, size: float | Placed) -> 
 
 
 def background(axes: Axes, run: Run, plane: Frame) -> None:
-    """The phones' points, faint: only a simulation knows them."""
+    """Draw the phones' points faintly, which only a simulation knows."""
     placed, pixels = plane.place(run.points), len(run.points) > _MOST_VECTORS
     scatter(axes, placed, s=3, c=drawing.MUTED, alpha=0.3, rasterized=pixels)
 
 
 def scatter(axes: Axes, placed: Placed, **look: Any) -> None:
-    """Marks without edges."""
+    """Draw marks without edges."""
     axes.scatter(placed[:, 0], placed[:, 1], linewidths=0, **look)
 
 
 def room(
     plane: Frame, centres: Placed, names: Sequence[str], below: float
 ) -> list[tuple[float, float, str]]:
-    """Where to write each name: below its centre, or lower until it covers no other.
+    """Return the place of each name: below its centre, or lower until it covers no other name.
 
     Names that then fall out of the picture are left out.
     """
@@ -256,21 +258,21 @@ def room(
 
 
 def write(axes: Axes, names: Sequence[tuple[float, float, str]]) -> None:
-    """Names where there is room for them, see `room`."""
+    """Write the names at the places from `room`."""
     box = {"facecolor": drawing.CARD, "alpha": 0.75, "linewidth": 0, "boxstyle": "round,pad=0.15"}
     for x, y, text in names:
         axes.text(x, y, text, ha="center", va="center", zorder=6, bbox=box)
 
 
 def without_room(count: int) -> str:
-    """The remark on names that are left out; empty if none is."""
-    return f"{counted(count, 'name')} left out for want of room." if count else ""
+    """Return the remark on names that are left out; empty if none are."""
+    return f"{counted(count, 'name')} left out for lack of room." if count else ""
 
 
 def _cluster_colours(run: Run) -> Integers:
-    """For each global centroid the number of the nearest scene, each scene used once.
+    """Return for each global centroid the number of the nearest scene, with each scene used once.
 
-    Colours then mean the same in all pictures; centroids that no scene is left for get new ones.
+    Colours then mean the same in all pictures; centroids without a scene get new ones.
     """
     from scipy.optimize import linear_sum_assignment
     from scipy.spatial.distance import cdist
@@ -289,7 +291,7 @@ def _cluster_colours(run: Run) -> Integers:
 
 
 def left_out(plane: Frame, placed: Placed, drawn: int) -> tuple[str, str]:
-    """Remarks on points that are not drawn, and on those outside; empty if there are none."""
+    """Return remarks on points not drawn and on points outside; empty if there are none."""
     outside = plane.outside(placed)
     lie = "lies" if outside == 1 else "lie"
     return (
@@ -299,5 +301,5 @@ def left_out(plane: Frame, placed: Placed, drawn: int) -> tuple[str, str]:
 
 
 def _sample(count: int) -> Integers:
-    """Evenly spaced indices of the points that are drawn, all of them if they are few enough."""
+    """Return evenly spaced indices of the points to draw, or all if they are few enough."""
     return np.linspace(0, count - 1, min(count, _MOST_MARKS)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""What decides the bits of a run beside its settings: versions, and the files that it reads."""
+"""Everything that decides the bits of a run besides its settings: versions and input files."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from earshot_simulations.learning.settings import BLOBS, SOUNDSCAPES, Settings
 LIBRARIES = (
     *("ai-edge-litert", "librosa", "numba", "numpy", "scikit-learn", "scipy", "soundfile", "soxr"),
 )
-"""Whose arithmetic and random streams reach a figure."""
+"""Libraries whose arithmetic and random streams affect figures."""
 
 
 class OtherVersionError(InvalidInputError):
-    """What another version of Earshot wrote, and this one cannot go on with."""
+    """The file was written by another version of Earshot, and cannot be continued."""
 
 
 def check_version(place: object, version: object) -> None:
-    """Refuse what another version wrote.
+    """Refuse a file that another version wrote.
 
     Raises:
-        OtherVersionError: says which versions, and what to install.
+        OtherVersionError: if the versions differ; the message says which, and what to install.
     """
     ours = distribution.version()
     if version != ours:
         raise OtherVersionError(
-            f"{place}: was written by Earshot {version}, and this is {ours}, which may come to "
-            f"other figures; pip install '{distribution.NAME}=={version}', or run it anew"
+            f"{place}: was written by Earshot {version}, but this is {ours}, which may produce "
+            f"other figures; pip install '{distribution.NAME}=={version}', or run it again"
         )
 
 
 def versions() -> dict[str, str]:
-    """What a run is done with; a library that is not installed is not named."""
+    """Return the versions that a run depends on; libraries that are not installed are left out."""
     named = {"earshot": distribution.version(), "python": platform.python_version()}
     for library in LIBRARIES:
         try:
@@ -50,17 +50,17 @@ def versions() -> dict[str, str]:
 
 
 def provenance(settings: Settings) -> dict[str, object]:
-    """What `result.json` keeps so that a repetition has the same to go on.
+    """Return the entries by which `result.json` makes a repetition comparable.
 
     Returns:
-        versions: see above.
+        versions: Versions of Earshot, Python and libraries; see `versions`.
         encoder: SHA-256 of the encoder file, hexadecimal; None for points, which need none.
-        data: SHA-256 of names and contents of the sound files, hexadecimal; None for what is
-            generated.
+        data: SHA-256 of names and contents of the sound files, hexadecimal; None for generated
+            data.
 
     Raises:
-        DatasetError: there is no such folder, or no sound in it.
-        OSError: a file cannot be read.
+        DatasetError: if there is no such folder, or no sound in it.
+        OSError: if a file cannot be read.
     """
     sound = settings.data != BLOBS
     folder = sound and settings.data != SOUNDSCAPES
@@ -72,7 +72,7 @@ def provenance(settings: Settings) -> dict[str, object]:
 
 
 def digest(figures: Mapping[str, object]) -> str:
-    """SHA-256 of what JSON holds, hexadecimal, whatever its order and indentation."""
+    """Return the SHA-256 of JSON content, hexadecimal, whatever its order and indentation."""
     canonical = json.dumps(figures, sort_keys=True, allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -83,7 +83,7 @@ def _encoder(named: str | None) -> str:
 
 
 def _sound(folder: Path) -> str:
-    # What lists sound files loads what reads them.
+    # Imported here because listing sound files loads the libraries that read them.
     from earshot_models.datasets.folder import load
 
     return digest({clip.name: _file(clip.path) for clip in load(folder).clips})

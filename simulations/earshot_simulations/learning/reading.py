@@ -1,4 +1,4 @@
-"""What a reader should know before trusting the figures of a simulation."""
+"""Remarks that a reader should know before trusting the figures of a simulation."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ REAL_SOUND = {
     Discovery.LOCAL: "Real sound that its encoder had never heard got the right name 67 % of the "
     "time at ε = 2.8 per recording " + _UNHEARD,
 }
-"""What a reader of figures on synthesized scenes should compare them with."""
+"""Results on real sound, to compare with figures on synthesized scenes."""
 _MOSTLY = 0.5
-"""The share of places found that are named clearly, from which on a note has nothing to add."""
+"""Share of clearly named places from which on a note has nothing to add."""
 
 
 def try_it(routes: Routes) -> str:
-    """The command that simulates the same over sound of one's own."""
+    """Return the command that simulates the same over one's own sound."""
     route = "" if routes is Routes.SECURE_SUM else f"--discovery {routes} "
     return f"earshot simulate {route}--data FOLDER --recordings 100 --dropout 0.1 --out out/real"
 
@@ -46,19 +46,19 @@ def reading(
     success: Success | None,
     name_p_values: Sequence[float] = (),
 ) -> list[str]:
-    """Notes on a run, in plain sentences, what matters most first.
+    """Return notes on a run, in plain sentences, the most important first.
 
     Args:
-        settings: of the run.
-        population: what the phones heard.
-        success: what an adversary achieved; None if there was none.
-        name_p_values: as `Run.name_p_values`; empty where no names were voted for.
+        settings: Settings of the run.
+        population: Phones and their recordings.
+        success: Success of an adversary; None if there was none.
+        name_p_values: Values as in `Run.name_p_values`; empty if no names were voted for.
     """
     notes = []
     refusals = settings.refusals()
     if refusals and settings.agreement is Agreement.RECORDING:
         notes.append(
-            "Single recordings are protected here, and phones are not: they agreed to whatever the "
+            "This protects single recordings, but not phones: they agreed to whatever the "
             f"phase costs a phone (--policy {Agreement.RECORDING}). A phone with the default "
             f"policy would not take part: {'; '.join(refusals)}."
         )
@@ -71,12 +71,12 @@ def reading(
         notes.append("The secure sum was replaced by plain addition: nothing was protected.")
     if success is not None and success.controlled > success.expected:
         notes.append(
-            f"An adversary controlled {success.controlled} phones, and noise and graph were made "
-            f"for at most {success.expected:g}: less was protected than is said here."
+            f"An adversary controlled {success.controlled} phones, but noise and graph allow for "
+            f"at most {success.expected:g}: less was protected than this report says."
         )
     if settings.data == SOUNDSCAPES and settings.encoder in (None, *SHIPPED_ENCODERS):
         notes.append(
-            "These scenes are synthesized, and the shipped encoder was trained on such: it "
+            "These scenes are synthesized, and the shipped encoder was trained on such scenes: it "
             "flatters sound that it knows."
         )
         notes.append(f"{REAL_SOUND[settings.discovery]}.")
@@ -84,8 +84,8 @@ def reading(
         notes.append(
             f"The figures hold for sound like this and the encoder '{population.encoder}'. An "
             "encoder flatters sound that it was trained on, even without labels; the shipped ones "
-            "heard four folds of ESC-10, spoken digits and synthesized scenes, the newer one free "
-            "sounds too."
+            "heard four folds of ESC-10, spoken digits and synthesized scenes, the newer one also "
+            "free sounds."
         )
     found = len(name_p_values)
     clear = sum(are_clear(name_p_values, found))

@@ -1,4 +1,4 @@
-"""A kept run done again: whether it can be, and whether it came out the same."""
+"""The repetition of a kept run: whether it is possible, and whether the result is the same."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ from earshot_simulations.learning.written import Written
 
 
 class OtherSoundError(InvalidInputError):
-    """A folder of sound, or an encoder, that is not the one of the run."""
+    """A folder of sound, or an encoder, is not that of the run."""
 
 
 def repeatable(written: Written) -> tuple[Settings, dict[str, Pair]]:
-    """The settings with which a run is done again, once it is known that it can be.
+    """Check that a run can be repeated, and return the settings for it.
 
     Returns:
-        the settings, and what of the libraries and the machine is another: (then, now) by name.
-            These seldom change a figure, so they are no reason not to try.
+        Settings, and the libraries and machine that differ: (then, now) by name. These seldom
+        change a figure, so a repetition is possible all the same.
 
     Raises:
-        OtherVersionError: another version of Earshot wrote it.
-        OtherSoundError: the sound or the encoder has changed since.
-        InvalidInputError: the run was interrupted: nobody knows where; or there is no such folder.
-        InvalidParametersError: settings that this version cannot run.
+        OtherVersionError: if another version of Earshot wrote the run.
+        OtherSoundError: if the sound or the encoder has changed since.
+        InvalidInputError: if the run was interrupted, at an unknown point, or there is no such
+            folder.
+        InvalidParametersError: if this version cannot run the settings.
     """
     figures, file = written.figures, written.path
     check_version(file, figures["version"])
     ended = figures.get("interrupted")
     if ended is not None and not str(ended).startswith(PHASE_FAILED):
         raise InvalidInputError(
-            f"{file}: this run was {ended}, so there is no end to come to again; run its settings "
-            "anew (its report has the command)"
+            f"{file}: this run was {ended}, so it has no result to repeat; run its settings again "
+            "(its report has the command)"
         )
     settings = written.settings
     settings.check()
@@ -44,18 +45,18 @@ def repeatable(written: Written) -> tuple[Settings, dict[str, Pair]]:
     for what, place in (("data", settings.data), ("encoder", settings.encoder)):
         if now[what] != figures["provenance"].get(what):
             raise OtherSoundError(
-                f"{file}: {what} {place} is not what the run had (its SHA-256 is another); bring "
-                "back the files of then, or run the settings anew"
+                f"{file}: {what} {place} is not that of the run (its SHA-256 differs); restore the "
+                "original files, or run the settings again"
             )
     return settings, differing(figures["provenance"].get("versions"), versions())
 
 
 def outcome(written: Written, repeated: Mapping[str, Any]) -> dict[str, Pair]:
-    """What differs between a kept run and its repetition, (then, now) by place; empty if nothing.
+    """Return the differences between a kept run and its repetition, (then, now) by place.
 
     Args:
-        written: the kept run.
-        repeated: `learning.run.result` of the repetition.
+        written: Kept run.
+        repeated: Result of the repetition, from `learning.run.result`.
     """
     now = {name: value for name, value in repeated.items() if name != DIGEST}
     return results_differing(written.figures, now)

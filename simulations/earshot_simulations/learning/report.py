@@ -1,4 +1,4 @@
-"""`report.html`: what a simulated phase did, on one page that loads nothing else."""
+"""The page `report.html` on a simulated phase, which loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -30,18 +30,16 @@ from earshot_simulations.learning.settings import OPTIONS
 from earshot_simulations.learning.wording import duration, percent, printable
 
 _MOST_NOTES = 3
-_WRITTEN = {"selection_method": "selection"}
-"""Options that are not written as their settings are called."""
 _MOST_ROWS = 200
 _MOST_PHONES = 1000
 _Value = TypeVar("_Value")
 
 
 def render(run: Run) -> str:
-    """The whole report as one HTML document.
+    """Render the whole report as one HTML document.
 
     Args:
-        run: finished or ended early; what it never reached is said, not left blank.
+        run: Run that finished or ended early; missing parts are mentioned, not left blank.
     """
     route = cell_sections if run.by_sums else local_sections
     sections = (
@@ -67,7 +65,7 @@ def render(run: Run) -> str:
 
 
 def headline(run: Run) -> str:
-    """The outcome in one plain sentence."""
+    """Return the outcome in one plain sentence."""
     who = f"{whole(run.survivors)} of {counted(run.phones, 'phone')}"
     if run.interrupted is not None:
         return f"The run ended early: {run.interrupted}."
@@ -91,7 +89,7 @@ def headline(run: Run) -> str:
 
 
 def _clear_part(run: Run) -> float | None:
-    """Right names that noise did not give; None where all published names stand clear of it."""
+    """Return the share of right names that noise did not give; None if all names are clear."""
     clear = run.clear_label_accuracy
     return None if clear is None or clear == run.label_accuracy else clear
 
@@ -106,7 +104,7 @@ def _in_both_units(run: Run) -> str:
 
 
 def command_line(configuration: Mapping[str, object]) -> str:
-    """The command that repeats the run, quoted for a shell, one option a line."""
+    """Return the command that repeats the run, quoted for a shell, one option per line."""
     parts = ["earshot simulate"]
     taken = configuration.get("discovery")
     ways = [way for way in OPTIONS if taken in OPTIONS and way != taken]
@@ -114,13 +112,16 @@ def command_line(configuration: Mapping[str, object]) -> str:
     for name, value in configuration.items():
         if value is None or value is False or value == {} or name in others:
             continue
-        words = ["--" + _WRITTEN.get(name, name).replace("_", "-")]
-        if isinstance(value, Mapping):
-            pairs = (f"{key.replace('_', '-')}={entry}" for key, entry in value.items())
-            words.append(",".join(pairs))
-        elif value is not True:
-            words.append(str(value))
-        parts.append(shlex.join(printable(word) for word in words))
+        option = "--" + name.replace("_", "-")
+        entries = value.items() if isinstance(value, Mapping) else ()
+        pairs = [(key.replace("_", "-"), str(entry)) for key, entry in entries]
+        if name == "budget":
+            words = [[option, ",".join(map("=".join, pairs))]]
+        elif pairs:
+            words = [[f"{option}.{key}", entry] for key, entry in pairs]
+        else:
+            words = [[option] if value is True else [option, str(value)]]
+        parts += (shlex.join(map(printable, each)) for each in words)
     return " \\\n  ".join(parts)
 
 
@@ -151,12 +152,12 @@ def _privacy(run: Run) -> str:
     if not spent:
         return section(title, lead("Nothing was released, so nothing was spent."))
     promise = (
-        "The most that everything published can tell about one recording, or about one phone: "
+        "This bounds what everything published reveals about one recording, or about one phone: "
         "whether it took part changes the probability of any outcome by at most the factor "
         "e<sup>ε</sup>, except with probability δ. A phone is compared with zeros in its place, "
-        "its noise still added (zero-out); beside it stands what it pays where another phone's "
-        "part is put in its place, which no budget counts. Steps together cost what they compose "
-        "to, which may be less than their sum."
+        "its noise still added (zero-out); the cost if another phone's part takes its place stands "
+        "beside it, and no budget counts it. Steps together cost what they compose to, which may "
+        "be less than their sum."
     )
     costs = run.together
     rows = [
@@ -165,7 +166,7 @@ def _privacy(run: Run) -> str:
     ]
     spending = table(
         "Cost of every step, per recording, per phone"
-        + ("" if run.by_sums else " that has as many recordings as the phase counts on")
+        + ("" if run.by_sums else " with as many recordings as the phase assumes")
         + ", and per phone that is replaced.",
         (
             *("Step", "#ε recording", "#δ recording", "#ε phone (zero-out)"),
@@ -303,5 +304,5 @@ def _notes(run: Run) -> str:
 
 
 def optional(value: _Value | None, write: Callable[[_Value], str]) -> str:
-    """A value as it is written; a dash for one that a run never came to."""
+    """Format a value, or return a dash for one that a run never reached."""
     return NOTHING if value is None else write(value)

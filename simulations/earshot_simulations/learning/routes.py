@@ -8,16 +8,16 @@ from earshot_simulations.learning.settings import Discovery
 
 
 class Routes(enum.StrEnum):
-    """What a simulation takes."""
+    """Routes of a simulation."""
 
     SECURE_SUM = Discovery.SECURE_SUM.value
     LOCAL = Discovery.LOCAL.value
     BOTH = "both"
-    """One after the other, on what the crowd hears once."""
+    """Both routes one after the other, on recordings that the crowd hears once."""
 
     @property
     def each(self) -> tuple[Discovery, ...]:
-        """In the order in which they are run: the thesis's comes first."""
+        """Routes in the order in which they are run: the thesis's comes first."""
         if self is Routes.BOTH:
             return Discovery.LOCAL, Discovery.SECURE_SUM
         return (Discovery(self),)

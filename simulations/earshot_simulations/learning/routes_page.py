@@ -1,4 +1,4 @@
-"""`report.html` of both routes on one crowd: what each found and cost, and whom it protects."""
+"""The page `report.html` on both routes for one crowd: findings, costs, and whom each protects."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _MOST_NOTES = 3
 
 @dataclass(frozen=True)
 class _Route:
-    """What a page calls a route.
+    """A route as the page describes it.
 
     Attributes:
-        name: of its phase, as a heading.
-        unit: that it protects.
-        sections: what a report says of it alone.
-        places: what its published places are called.
+        name: Name of the route's phase, as a heading.
+        unit: Unit that the route protects.
+        sections: Module with the report's sections for this route alone.
+        places: Noun for the places that the route publishes.
     """
 
     name: str
@@ -60,11 +60,11 @@ _ROUTES: Mapping[Discovery, _Route] = {
 
 
 def render(runs: Mapping[Discovery, Run]) -> str:
-    """The whole page as one HTML document.
+    """Render the whole page as one HTML document.
 
     Args:
-        runs: by route, at least one; what a run that ended early never reached is said, and so is
-            that a route was not begun.
+        runs: Runs by route, at least one; missing parts of a run that ended early are mentioned,
+            and so is a route that was not begun.
     """
     first = next(iter(runs.values()))
     shared = [note for note in first.notes if all(note in run.notes for run in runs.values())]
@@ -88,13 +88,13 @@ def render(runs: Mapping[Discovery, Run]) -> str:
 
 
 def headline(runs: Mapping[Discovery, Run]) -> str:
-    """What each route came to, in one plain sentence."""
+    """Return the result of each route, in one plain sentence."""
     first = next(iter(runs.values()))
     clauses = []
     for route, run in runs.items():
         shown, cost = _ROUTES[route], run.together.get(_ROUTES[route].unit)
         if run.stopped or run.label_accuracy is None or cost is None:
-            clauses.append(f"the {shown.name.lower()} came to no result")
+            clauses.append(f"the {shown.name.lower()} has no result")
             continue
         clauses.append(
             f"the {shown.name.lower()} gives {percent(run.label_accuracy)} of new recordings "
@@ -104,7 +104,7 @@ def headline(runs: Mapping[Discovery, Run]) -> str:
 
 
 def _endings(runs: Mapping[Discovery, Run]) -> list[str]:
-    """Why there is less to see than there could be."""
+    """Return the reasons why parts of the page are missing."""
     endings = [
         f"The {_ROUTES[route].name.lower()} ended early: {run.interrupted}."
         for route, run in runs.items()
@@ -128,7 +128,7 @@ def _figures(runs: Mapping[Discovery, Run]) -> str:
 
 
 def _heard(runs: Mapping[Discovery, Run]) -> str:
-    """What both routes begin with, and what each promises those who were heard."""
+    """Format the recordings that both routes begin with, and each route's promise."""
     run = next(iter(runs.values()))
     title = "One crowd, two promises"
     if not len(run.points):
@@ -137,8 +137,8 @@ def _heard(runs: Mapping[Discovery, Run]) -> str:
     words = lead(
         f"Phones have {asked.get('recordings')} recordings on average, of which "
         f"{percent(float(str(asked.get('labelled', 0))))} carry a label. Each is embedded once, "
-        "and both routes go on from there. They are alternatives: a phone that took part in both "
-        "would pay for both."
+        "and both routes continue from there. They are alternatives: a phone that took part in "
+        "both would pay for both."
     )
     step = heard(run, frame)
     picture = figure(step.title, f"{step.words} {plane.projection(frame)}", step.picture)
@@ -147,7 +147,7 @@ def _heard(runs: Mapping[Discovery, Run]) -> str:
 
 
 def _promise(route: _Route, run: Run) -> str:
-    """Whom a route protects, with what this run cost."""
+    """Format a route's protected unit, with the cost of this run."""
     costs = run.together
     if not costs:
         return card(route.name, "Nothing was released, so nothing was spent.")
@@ -163,7 +163,7 @@ def _promise(route: _Route, run: Run) -> str:
             f"{_epsilon(costs[Unit.PHONE])}."
         )
     else:
-        words.append("That covers all that a phone heard.")
+        words.append("That covers everything that a phone heard.")
     if is_vacuous(costs[Unit.PHONE]):
         words.append("That promises nothing to a phone.")
     return card(f"{route.name}: protects a {route.unit.value}", *words)
@@ -174,7 +174,7 @@ def _epsilon(cost: Cost) -> str:
 
 
 def _compared(runs: Mapping[Discovery, Run]) -> str:
-    """The figures of the routes in columns."""
+    """Format the figures of the routes in columns."""
 
     def cost(unit: Unit, name: str) -> Callable[[Discovery, Run], str]:
         def written(_route: Discovery, run: Run) -> str:
@@ -189,7 +189,7 @@ def _compared(runs: Mapping[Discovery, Run]) -> str:
         )
 
     rows: dict[str, Callable[[Discovery, Run], str]] = {
-        "What is protected": lambda route, _: _ROUTES[route].unit.value,
+        "Protected unit": lambda route, _: _ROUTES[route].unit.value,
         "ε per recording": cost(Unit.RECORDING, "epsilon"),
         "ε per phone (zero-out)": cost(Unit.PHONE, "epsilon"),
         "ε per phone, replaced": cost(Unit.REPLACED_PHONE, "epsilon"),
@@ -210,8 +210,8 @@ def _compared(runs: Mapping[Discovery, Run]) -> str:
         "Wall-clock time": lambda _, run: duration(run.seconds),
     }
     found = table(
-        "Held-out recordings are ones that no phone "
-        "heard. All steps together cost what they compose to. The time of the first includes "
+        "Held-out recordings are those that no phone "
+        "heard. All steps together cost what they compose to. The time of the first route includes "
         "hearing, which is done once for both.",
         ("Figure", *(f"#{_ROUTES[route].name}" for route in runs)),
         [[name, *(cell(route, run) for route, run in runs.items())] for name, cell in rows.items()],
@@ -224,7 +224,7 @@ def _found(counts: Discovery, route: Discovery, run: Run) -> str:
 
 
 def _notes(runs: Mapping[Discovery, Run], shared: Sequence[str]) -> str:
-    """What a reader should know before trusting the figures, route by route."""
+    """Format remarks for readers before they trust the figures, route by route."""
     own = {
         route: [note for note in run.notes if note not in shared][:_MOST_NOTES]
         for route, run in runs.items()
@@ -234,7 +234,7 @@ def _notes(runs: Mapping[Discovery, Run], shared: Sequence[str]) -> str:
 
 
 def _side_by_side(runs: Mapping[Discovery, Run]) -> str:
-    """Step for step what each route made of the sound."""
+    """Show, step by step, what each route made of the sound."""
     columns = [_steps(_ROUTES[route], run) for route, run in runs.items()]
     shown = [
         figure(step.title, step.words, step.picture)
@@ -243,8 +243,8 @@ def _side_by_side(runs: Mapping[Discovery, Run]) -> str:
     ]
     words = lead(
         "The pictures of a phase show one plane, in which grey points are what the phones heard. "
-        "Each phase has its own: noise is added to every dimension, so each projects sound on as "
-        "many as suit it."
+        "Each phase has its own plane: noise is added to every dimension, so each projects sound "
+        "on the number of dimensions that suits it."
     )
     return section("Step by step, side by side", words + grid(*shown))
 
@@ -258,7 +258,7 @@ def _steps(route: _Route, run: Run) -> list[Step]:
 
 
 def _named(runs: Mapping[Discovery, Run]) -> str:
-    """What has which name on each route."""
+    """Format the number of places with each name, on each route."""
     labels = next(iter(runs.values())).label_names
     named = {route: Counter(run.names) for route, run in runs.items()}
     rows = [
@@ -278,7 +278,7 @@ def _named(runs: Mapping[Discovery, Run]) -> str:
     shown = (
         figure(
             f"{_ROUTES[route].name}: labels, published and true",
-            "Held-out recordings by the name that they get, be it noise, beside their true one.",
+            "Held-out recordings by their published name, even if noise, beside their true one.",
             charts.label_histogram(run),
         )
         for route, run in runs.items()
@@ -288,8 +288,8 @@ def _named(runs: Mapping[Discovery, Run]) -> str:
 
 def _files(runs: Mapping[Discovery, Run]) -> str:
     links = "".join(
-        f'<li><a href="{route}/report.html">{_ROUTES[route].name}</a>: privacy step by step, who '
-        f"vanished when, votes, time and traffic; its figures are in {route}/result.json.</li>"
+        f'<li><a href="{route}/report.html">{_ROUTES[route].name}</a>: privacy step by step, '
+        f"dropouts, votes, time and traffic; its figures are in {route}/result.json.</li>"
         for route in runs
     )
     words = lead("Beside this page, in folders of their own:")
@@ -304,13 +304,13 @@ def _repeated(runs: Mapping[Discovery, Run]) -> str:
 
 
 def _asked(runs: Mapping[Discovery, Run]) -> dict[str, object]:
-    """The options of both runs together."""
+    """Return the options of both runs together."""
     each = {route: run.configuration for route, run in runs.items()}
     asked = dict(next(iter(each.values())))
     for route, configuration in each.items():
         asked |= {name: configuration.get(name) for name in OPTIONS[route]}
-        asked["epsilon"] = configuration.get("epsilon")  # the last, by secure sums, has always one
-    # Each route's own policy is what it takes by default.
+        asked["epsilon"] = configuration.get("epsilon")  # the last, by secure sums, always has one
+    # Each route takes its own policy by default.
     if len({configuration.get("policy") for configuration in each.values()}) > 1:
         del asked["policy"]
     return asked | {"discovery": str(Routes.BOTH)}

@@ -1,4 +1,4 @@
-"""What one simulated phase did."""
+"""The record of one simulated phase."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.integer[Any]]
 
 NOBODY = -1
-"""In `Run.labels`: the centroid is unnamed."""
+"""Label in `Run.labels` of an unnamed centroid."""
 
 DIGEST = "digest"
-"""In `result.json`: that of everything else there."""
+"""Name of the entry in `result.json` that is the digest of everything else there."""
 
 PHASE_FAILED = "the phase failed: "
-"""How `Run.interrupted` begins where no interruption but the phase itself ended the run."""
+"""Beginning of `Run.interrupted` if the phase itself ended the run, not an interruption."""
 
 
 def _no_integers() -> Integers:
@@ -46,48 +46,51 @@ class Run:
     A run that ended early leaves the fields of later steps at their defaults.
 
     Attributes:
-        version: of Earshot.
-        configuration: what the command was given, one entry per option.
-        provenance: what else decides the result; see `learning.provenance`.
-        population: what the phones heard, in words.
-        phones: n, the phones that took part.
-        survivors: phones that stayed to the end.
-        label_names: L, the equivalence classes that phones vote for; label i names scene i.
-        points: float32 (m, d), a sample of the phones' points.
-        scenes: int (m,), the true scene of each point.
-        start_centroids: float32 (s, d), where the cells of a discovery by secure sum began; further
-            ones may have come after them.
-        moved: bool (k,), which of the cells a sum has moved.
-        local_centroids: float32 (c, d), all that phones published.
-        local_clusters: int (c,), for each the global centroid that it went into, or `OUTLIER` or
-            `LEFT_OUT` of `earshot_server.discovery.interface`.
-        global_centroids: float32 (g, d).
-        centroid_votes: int (g,), noisy.
-        top: int (t,), the global centroids that the first vote kept.
-        label_votes: int (t, L), noisy.
-        labels: int (t,), the label of each kept centroid; -1 where it is unnamed.
-        centroid_p_values: whether the votes for each kept centroid may be noise.
-        name_p_values: whether its most frequent label may be.
-        ari_train: adjusted Rand index of the kept centroids on the phones' own recordings.
-        ari_test: the same on held-out recordings.
-        label_accuracy: fraction of held-out recordings that get the right name; a recording whose
+        version: Version of Earshot.
+        configuration: Settings given to the command, one entry per option.
+        provenance: Everything else that decides the result; see `learning.provenance`.
+        population: Phones' recordings, in words.
+        phones: Number n of phones that took part.
+        survivors: Phones that stayed to the end.
+        label_names: Equivalence classes that phones vote for, L of them; label i names scene i.
+        points: Sample of the phones' points, float32 (m, d).
+        scenes: True scene of each point, int (m,).
+        start_centroids: Starts of the cells of a discovery by secure sums, float32 (s, d); further
+            cells may have come after them.
+        moved: Whether a sum has moved each cell, bool (k,).
+        local_centroids: Centroids that phones published, float32 (c, d).
+        local_clusters: Global centroid that each local one went into, or `OUTLIER` or `LEFT_OUT` of
+            `earshot_server.discovery.interface`, int (c,).
+        global_centroids: Global centroids, or cells, float32 (g, d).
+        centroid_votes: Noisy votes for the global centroids, int (g,).
+        top: Indices of the global centroids that the first vote kept, int (t,).
+        label_votes: Noisy votes for the labels of the kept centroids, int (t, L).
+        labels: Label of each kept centroid, int (t,); -1 for an unnamed one.
+        centroid_p_values: p-values of the votes for each kept centroid, under noise alone.
+        name_p_values: p-values of the votes for each kept centroid's most frequent label, under
+            noise alone.
+        ari_train: Adjusted Rand index of the kept centroids on the phones' own recordings.
+        ari_test: Adjusted Rand index of the kept centroids on held-out recordings.
+        label_accuracy: Fraction of held-out recordings that get the right name; a recording whose
             nearest centroid is unnamed gets none, and counts as wrong.
-        clear_label_accuracy: the same by those names alone that stand clear of the noise.
-        adversary: what corrupted phones achieved; None if there were none.
-        privacy: every release, in each unit.
-        costs: of each private step that was released, in every unit, that of a replaced phone too.
-        together: what these come to, see `earshot_server.phases.costs`.
-        label_histogram: int (L,), recordings that the published centroids assign to each label
-            (thesis 7.2).
-        true_histogram: int (L,), recordings whose true label it is.
-        steps: in order.
-        skipped: recordings that could not be used.
-        notes: plain sentences that the report must show.
-        interrupted: why the run ended early; None if it did not.
-        peak_memory_mb: largest resident memory, in megabytes, added up over this process and all
-            that ran phones. What a process took before the run counts too: to measure a run, do it
-            in a process of its own.
-        seconds: wall-clock time of the whole run.
+        clear_label_accuracy: Fraction of held-out recordings that get the right name from names
+            that stand clear of the noise.
+        adversary: Success of the corrupted phones; None if there were none.
+        privacy: Every release, in each unit.
+        costs: Cost of each private step that was released, in every unit, that of a replaced phone
+            included.
+        together: Cost of these steps together; see `earshot_server.phases.costs`.
+        label_histogram: Number of recordings that the published centroids assign to each label, int
+            (L,) (thesis 7.2).
+        true_histogram: Number of recordings with each true label, int (L,).
+        steps: Records of the steps, in order.
+        skipped: Recordings that could not be used.
+        notes: Plain sentences that the report must show.
+        interrupted: Reason why the run ended early; None if it did not.
+        peak_memory_mb: Largest resident memory, in megabytes, added up over this process and all
+            that ran phones. Memory that a process took before the run counts too: to measure a run,
+            do it in a process of its own.
+        seconds: Wall-clock time of the whole run, in seconds.
     """
 
     version: str
@@ -129,7 +132,7 @@ class Run:
 
     @property
     def stopped(self) -> bool:
-        """Whether something from outside ended it: nobody knows what it would have come to."""
+        """Whether something from outside ended the run, so that its outcome is unknown."""
         return self.interrupted is not None and not self.interrupted.startswith(PHASE_FAILED)
 
     @property
@@ -139,7 +142,7 @@ class Run:
 
     @property
     def names(self) -> tuple[str | None, ...]:
-        """The label of each kept centroid; None where it may be noise, or before the vote."""
+        """Label of each kept centroid; None where it may be noise, or before the vote."""
         count = len(self.top)
         labels = self.labels if len(self.labels) else np.full(count, NOBODY)
         clear = are_clear(self.name_p_values, count) if self.name_p_values else (True,) * count
@@ -150,9 +153,9 @@ class Run:
 
 
 def result(run: Run) -> dict[str, object]:
-    """The run as `result.json` has it: plain Python types, null for what is not a finite number.
+    """Return the run as in `result.json`: plain Python types, null for numbers that are not finite.
 
-    Counts of what a run that ended early never reached are null, too.
+    Counts that a run that ended early never reached are null, too.
     """
     described: dict[str, object] = {
         "version": run.version,
@@ -201,7 +204,7 @@ def result(run: Run) -> dict[str, object]:
 
 
 def _environments(run: Run) -> list[dict[str, object]]:
-    """What cells of one label make up; each centroid of the local route is one of its own."""
+    """Group cells by label; each centroid of the local route is a group of its own."""
     if not run.by_sums or run.label_votes is None:
         kept = zip(run.top, run.names, strict=True)
         return [{"label": name, "centroids": [index]} for index, name in kept]
@@ -237,7 +240,7 @@ def _kept_centroids(run: Run) -> list[dict[str, object]]:
 
 
 def _cell(run: Run, row: int) -> dict[str, object]:
-    """What there is to say of a cell alone."""
+    """Return the entries that only a cell has."""
     if run.start_centroids is None:
         return {}
     likely = run.label_names[run.labels[row]] if len(run.labels) else None
@@ -247,7 +250,7 @@ def _cell(run: Run, row: int) -> dict[str, object]:
 
 
 def _by_step(run: Run, value: Callable[[StepRecord], float]) -> dict[str, float]:
-    """One number per step; a step that was repeated counts as one."""
+    """Return one number per step; a step that was repeated counts as one."""
     sums: dict[str, float] = {}
     for step in run.steps:
         sums[step.step] = sums.get(step.step, 0.0) + value(step)
@@ -255,7 +258,7 @@ def _by_step(run: Run, value: Callable[[StepRecord], float]) -> dict[str, float]
 
 
 def plain(value: object) -> object:
-    """The value in the types that JSON has; numbers that are not finite become None."""
+    """Convert a value to the types that JSON has; numbers that are not finite become None."""
     match value:
         case None | bool() | int():
             return value

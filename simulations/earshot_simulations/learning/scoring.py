@@ -1,4 +1,4 @@
-"""How well published centroids describe the truth (thesis 9.2.4 and 9.2.5)."""
+"""Agreement of published centroids with the truth (thesis 9.2.4 and 9.2.5)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ Labels = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Scores:
-    """Agreement with the truth.
+    """The agreement of published centroids with the truth.
 
     Attributes:
-        ari_train: adjusted Rand index of nearest centroids against true scenes, on recordings
-            that phones took part with.
-        ari_test: the same on recordings that no phone has.
-        label_accuracy: fraction of the latter that the published labels name rightly; what lies
-            closest to an unnamed centroid is named by nothing, and counts as wrong.
-        clear_label_accuracy: the same by those labels alone that stand clear of the noise.
-        label_histogram: how many of the latter each label was given to, shape (labels,).
-        true_histogram: how many of the latter each label belongs to, shape (labels,).
+        ari_train: Adjusted Rand index of nearest centroids against true scenes, on the recordings
+            of phones that took part.
+        ari_test: Adjusted Rand index on held-out recordings, which no phone has.
+        label_accuracy: Fraction of held-out recordings with the right published label; a recording
+            closest to an unnamed centroid counts as wrong.
+        clear_label_accuracy: Fraction of held-out recordings with the right label from labels that
+            stand clear of the noise.
+        label_histogram: Number of held-out recordings that were given each label, shape (labels,).
+        true_histogram: Number of held-out recordings with each true label, shape (labels,).
     """
 
     ari_train: float

@@ -1,16 +1,17 @@
-"""What a simulation is asked to do, checked before any work."""
+"""The settings of a simulation, checked before any work."""
 
 from __future__ import annotations
 
 import enum
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Annotated
 
 import msgspec
 import numpy as np
+from cyclopts import Parameter
 
 from earshot_client.policy import Policy
 from earshot_protocol import checks
@@ -32,29 +33,27 @@ from earshot_simulations.engine.interface import AGREES
 from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.populations import Heterogeneity, Population
 
-_T = TypeVar("_T")
-
 BLOBS = "blobs"
 SOUNDSCAPES = "soundscapes"
 
 NO_BUDGET = "none"
 NO_NOISE = 1e6
-"""Far above any ε that promises anything; the reports say that it promises nothing."""
+"""Value of ε far above any that promises anything; the reports say that it promises nothing."""
 MOST_PHONES = 10**7
-"""The server of a simulation keeps all answers to a step in its memory."""
+"""Most phones of a simulation, whose server keeps all answers to a step in memory."""
 
 
 def geometry_of(data: str) -> Geometry:
-    """How distances are taken: blobs are points in the plane, and sound has directions."""
+    """Return the geometry of data: blobs are points in the plane, and sound has directions."""
     return Geometry.EUCLIDEAN if data == BLOBS else Geometry.SPHERICAL
 
 
 _VANISHING = 1e-6
-"""As a noise multiplier: hardly an entry of a sum is off by one step."""
+"""Noise multiplier with which hardly any entry of a sum is off by one step."""
 
 
 class Summation(enum.StrEnum):
-    """How ballots are added up."""
+    """Summations that add up ballots."""
 
     REAL = "real"
     IDEAL = "ideal"
@@ -74,80 +73,85 @@ OPTIONS: Mapping[Discovery, frozenset[str]] = {
         }
     ),
 }
-"""The settings of one discovery alone."""
+"""Settings that only one discovery uses."""
 
 
 class Engine(enum.StrEnum):
-    """Where the phones run."""
+    """Engines that run the phones."""
 
     LOCAL = "local"
-    """In processes of this machine."""
+    """Processes of this machine."""
     RAY = "ray"
-    """On the nodes of a Ray cluster."""
+    """Nodes of a Ray cluster."""
 
 
 class Agreement(enum.StrEnum):
-    """What the phones agree to."""
+    """Policies that phones agree to."""
 
     DEFAULT = "default"
-    """Only what a phone accepts by default."""
+    """Only phases that a phone accepts by default."""
     RECORDING = "recording"
-    """The same, but for what it costs a phone as a whole: single recordings are protected."""
+    """Default policy without limits on a phone's whole cost: single recordings are protected."""
     ANYTHING = "anything"
-    """Whatever is valid."""
+    """Any valid phase."""
 
+
+_NO_OPTION = Parameter(parse=False)
+"""Marks a setting that the command line reads in another form."""
 
 POLICIES: Mapping[Agreement, Policy] = {
     Agreement.DEFAULT: Policy(),
     Agreement.RECORDING: Policy.per_recording(),
     Agreement.ANYTHING: AGREES,
 }
-"""What the names of policies stand for."""
+"""Policies by name."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One simulated phase; the names are those of the command's options.
+    """The settings of one simulated phase, named like the command's options.
 
     Attributes:
-        phones: that take part.
-        recordings: of a phone, on average; a public number.
-        scenes: of generated data.
-        data: `blobs`, `soundscapes`, or the path of a folder of class/*.wav|ogg|flac.
-        encoder: for sound: the name of a shipped encoder, or the path of an encoder file; None for
-            the default one.
-        labelled: fraction of recordings that carry a label.
-        heterogeneity: how phones differ.
-        adversary: which phones do what to the phase.
-        dropout: ρ, fraction of phones that vanish during the phase.
-        corrupted: γ, the fraction of phones that an adversary may control, for which noise and
-            graph are made; who really is corrupted, `adversary` says.
-        budget: ε of each private step of the local route, in the recording unit; None for what
-            `epsilon` is split into, or for what is usual with such data.
-        epsilon: ε of the whole phase; by secure sums per phone, None for what is usual; on the
-            local route per recording, None for what `budget` costs.
-        delta: δ of it.
-        label_share: of what secure sums spend (as ρ of zero-concentrated privacy), for the names.
-        cells: start centroids of a discovery by secure sums; None for what suits phones and budget
-            (`usual_cells`).
-        most_cells: k of it, to which these may grow; None for what is usual.
-        sums: T of it, how often cells are summed.
-        policy: what the phones agree to; None for what `discovery` needs: `recording` where it is
-            local, else `default`.
-        discovery: how global centroids are found.
-        summation: how ballots are added up.
-        engine: where phones run.
-        address: HOST:PORT of a Ray cluster; None for one of the run's own, on this machine.
-        jobs: processes of this machine.
-        seed: of everything but keys.
-        dimensions: of the projection in which sound is clustered; None for what suits the route.
-        local_centroids: k.
-        top_local_centroids: k*.
-        top_global_centroids: g*.
-        selection_method: how a phone chooses which centroids it publishes.
-        clustering_runs: how often a phone clusters, on average, to keep the best.
-        centroid_votes: ones in a ballot of the first vote.
-        label_votes: ones in a ballot of the second vote; None for one a kept centroid.
+        phones: Phones that take part.
+        recordings: Recordings of a phone, on average; a public number.
+        scenes: Scenes of generated data.
+        data: Recordings that phones hear: blobs, soundscapes, or a folder of class/*.wav|ogg|flac.
+        encoder: Encoder of sound: a shipped one by its name (contrast-1, contrast-2), or an encoder
+            file; by default contrast-2. ./NAME is a file.
+        labelled: Fraction of recordings that carry a label.
+        heterogeneity: How phones differ.
+        adversary: Fraction of phones that make each attack; equal fractions are the same phones.
+        dropout: Fraction of phones that vanish during the phase (ρ).
+        corrupted: Fraction of phones that an adversary may control (γ), which noise and graph are
+            made for.
+        budget: ε of each private step of the local route, per recording; by default what `epsilon`
+            is split into, or what suits the data.
+        epsilon: ε of the whole phase, per phone; by default 2. On the local route per recording, in
+            place of a budget for each step.
+        delta: δ of the phase.
+        label_share: Share of ε (in ρ of zero-concentrated privacy) that the names of cells get.
+        cells: Start centroids of a discovery by secure sums; by default 20, or 40 where crowd and ε
+            allow.
+        most_cells: Most cells that the start centroids may grow to (k); by default 40.
+        sums: Sums over cells before they are named (T), 0 to 3.
+        policy: Policy that phones agree to: default, recording (the default without limits on a
+            phone's whole cost), or anything; by default recording on the local route, else default.
+        discovery: Route: secure sums, or the local one.
+        summation: Summation of ballots: real, or ideal, which replaces the cryptography and nothing
+            else.
+        engine: Engine that runs the phones: processes of this machine, or a Ray cluster.
+        address: HOST:PORT of the Ray cluster; by default one is started here.
+        jobs: Processes of this machine.
+        seed: Seed for everything except keys.
+        dimensions: Dimensions of the projection in which sound is clustered; by default 32, on the
+            local route 24.
+        local_centroids: Centroids that a phone computes (k).
+        top_local_centroids: Centroids that a phone publishes (k*).
+        top_global_centroids: Global centroids that the first vote keeps (g*).
+        selection_method: Method by which a phone chooses the centroids that it publishes.
+        clustering_runs: Clusterings of a phone, on average, of which it keeps the best.
+        centroid_votes: Ones in a ballot of the first vote.
+        label_votes: Ones in a ballot of the second vote; by default one per kept centroid.
     """
 
     phones: int = 500
@@ -160,7 +164,7 @@ class Settings:
     adversary: Adversary = field(default_factory=Adversary)
     dropout: float = 0.0
     corrupted: float = 0.05
-    budget: Budget | None = None
+    budget: Annotated[Budget | None, _NO_OPTION] = None
     epsilon: float | None = None
     delta: float = discovery_budget.DELTA
     label_share: float = discovery_budget.LABEL_SHARE
@@ -168,7 +172,7 @@ class Settings:
     most_cells: int | None = None
     sums: int = discovery_budget.SUMS
     policy: Agreement | None = None
-    discovery: Discovery = Discovery.SECURE_SUM
+    discovery: Annotated[Discovery, _NO_OPTION] = Discovery.SECURE_SUM
     summation: Summation = Summation.REAL
     engine: Engine = Engine.LOCAL
     address: str | None = None
@@ -184,10 +188,11 @@ class Settings:
     label_votes: int | None = None
 
     def check(self) -> None:
-        """Refuse what cannot be simulated, before any work.
+        """Refuse settings that cannot be simulated, before any work.
 
         Raises:
-            InvalidParametersError: says which setting is wrong and what would be accepted.
+            InvalidParametersError: if a setting is wrong; the message says which and what is
+                accepted.
         """
         checks.whole("recordings", self.recordings, 1, LARGEST_RECORDINGS)
         checks.whole("scenes", self.scenes)
@@ -209,7 +214,7 @@ class Settings:
             raise InvalidParametersError(
                 f"no phone would take part by default, with --policy {self.agreement}: "
                 f"{'; '.join(refusals)} (--policy {Agreement.ANYTHING} simulates phones that agree "
-                "all the same, and the report says so)"
+                "to anything, and the report says so)"
             )
 
     def _check_address(self) -> None:
@@ -222,25 +227,25 @@ class Settings:
         host, _, port = self.address.rpartition(":")
         if not host or not (port.isascii() and port.isdecimal() and 0 < int(port) < 2**16):
             raise InvalidParametersError(
-                f"address={self.address}: must be HOST:PORT of a Ray cluster, as 10.0.0.7:6379"
+                f"address={self.address}: must be HOST:PORT of a Ray cluster, such as 10.0.0.7:6379"
             )
 
     @property
     def agreement(self) -> Agreement:
-        """What the phones agree to, as chosen or as the discovery needs."""
+        """Policy that the phones agree to, as chosen or as the discovery needs."""
         if self.policy is not None:
             return self.policy
         local = self.discovery is Discovery.LOCAL
         return Agreement.RECORDING if local else Agreement.DEFAULT
 
     def refusals(self, agreement: Agreement = Agreement.DEFAULT) -> tuple[str, ...]:
-        """Everything for which a phone of this policy would not take part."""
+        """Return all reasons why a phone with this policy would not take part."""
         today = datetime.now(UTC).date()
         refused = POLICIES[agreement].refusals_of_phase(self.any_parameters(), Ledger(), today)
         return tuple(map(str, refused))
 
     def expenses(self) -> tuple[Expense, ...]:
-        """What a phase costs a phone, whatever the population."""
+        """Return the cost of a phase to a phone, whatever the population."""
         return self.any_parameters().plan().expenses()
 
     @property
@@ -255,16 +260,16 @@ class Settings:
 
     @property
     def counts(self) -> CellCounts:
-        """With how many cells a discovery by secure sums begins, and to how many they may grow.
+        """Numbers of cells that a discovery by secure sums begins with, and that they may grow to.
 
         Raises:
-            InvalidParametersError: a number of cells, or an ε or δ, is out of range.
+            InvalidParametersError: if a number of cells, or ε or δ, is out of range.
         """
         epsilon = self.whole_epsilon
         return cell_counts(self.phones, epsilon, self.delta, self.cells, self.most_cells)
 
     def any_parameters(self) -> Parameters:
-        """The parameters of a phase over any population that the settings may name."""
+        """Return the parameters of a phase over any population that the settings may name."""
         labels = ("any label",)
         if self.discovery is Discovery.SECURE_SUM:
             checks.whole("dimensions", self.projected, 1, LARGEST_DIMENSIONS)
@@ -273,10 +278,10 @@ class Settings:
         return self._learning_parameters("", geometry_of(self.data), self.projected, labels)
 
     def parameters(self, population: Population) -> Parameters:
-        """The parameters of a phase over this population.
+        """Return the parameters of a phase over this population.
 
         Raises:
-            MissingCentroidsError: the population has no such start centroids.
+            MissingCentroidsError: if the population has no such start centroids.
         """
         encoder, labels = population.encoder, population.labels
         if self.discovery is Discovery.SECURE_SUM:
@@ -304,7 +309,7 @@ class Settings:
         )
 
     def _noise(self, start: CentroidSet, labels: int) -> Noises:
-        """Noise multipliers of each sum of cells, and of that of labels."""
+        """Return the noise multipliers of each sum of cells, and of that of labels."""
         if self.whole_epsilon >= NO_NOISE:
             return Noises(_VANISHING, _VANISHING)
         return noises(
@@ -349,10 +354,11 @@ class Settings:
 def whole_budget(text: str) -> Budget:
     """Read `clustering=…,selection=…,centroid-vote=…,label-vote=…`, or `none`.
 
-    `none` is an ε at which every mechanism's noise vanishes: what the system does without privacy.
+    With `none`, ε is so large that every mechanism's noise vanishes, as without privacy.
 
     Raises:
-        InvalidParametersError: a name that is unknown, missing or repeated, or not a number.
+        InvalidParametersError: if a name is unknown, missing or repeated, or a value is not a
+            number.
     """
     names = Budget.names()
     if text.strip() == NO_BUDGET:
@@ -362,26 +368,3 @@ def whole_budget(text: str) -> Budget:
         expected = ",".join(f"{name}=ε" for name in names)
         raise InvalidParametersError(f"budget '{text}': give each once, as {expected}, or none")
     return Budget(*(values[name] for name in names))
-
-
-def named_numbers(kind: type[_T], text: str) -> _T:
-    """Read `name=number,…` into a dataclass of numbers; what is not named keeps its default.
-
-    Raises:
-        InvalidParametersError: a name that is unknown or repeated, or a value that is no number or
-            out of range.
-    """
-    known = [each.name.replace("_", "-") for each in fields(kind)]  # type: ignore[arg-type]
-    given: dict[str, float] = {}
-    for part in text.split(",") if text.strip() else ():
-        name, _, value = (word.strip() for word in part.partition("="))
-        if name not in known or name in given:
-            raise InvalidParametersError(
-                f"{kind.__name__.lower()} '{text}': give each at most once, as "
-                + ",".join(f"{each}=number" for each in known)
-            )
-        try:
-            given[name] = float(value)
-        except ValueError:
-            raise InvalidParametersError(f"{name}={value}: must be a number") from None
-    return kind(**{name.replace("-", "_"): value for name, value in given.items()})

@@ -51,39 +51,39 @@ SUMMATIONS: Mapping[names.Summation, Summation] = {
     names.Summation.REAL: BELL,
     names.Summation.IDEAL: IDEAL,
 }
-"""What the settings name."""
+"""Summations by their name in the settings."""
 
 HEAR = "hear"
 HEARD = ("phones", "recordings", "scenes", "data", "encoder", "heterogeneity", "seed")
-"""Settings that decide what phones hear, but not how it is projected nor what of it is labelled."""
+"""Settings that decide what phones hear, but not its projection or the labelled part."""
 _PICTURED_POINTS = 4000
 _PICTURED_PHONES = 200
 
 
 def _no_progress(what: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
     """Run a phase from hearing to the published result.
 
-    Ctrl-C, or a phase that fails, ends the run early; what is finished is in the `Run`.
+    Ctrl-C, or a phase that fails, ends the run early; the `Run` holds everything that is finished.
 
     Args:
-        settings: what to simulate.
-        progress: called as work goes on.
+        settings: Settings of the simulation.
+        progress: Callback for progress.
 
     Returns:
         Everything that a report needs.
 
     Raises:
-        InvalidParametersError: settings that cannot be simulated; before any work.
-        InvalidInputError: a folder without usable recordings.
-        ClusterError: there is no such cluster, or it cannot run phones; before any work.
+        InvalidParametersError: if the settings cannot be simulated; before any work.
+        InvalidInputError: if a folder has no usable recordings.
+        ClusterError: if there is no such cluster, or it cannot run phones; before any work.
     """
     settings.check()
     started = time.perf_counter()
-    # Closing, not entering: what is heard on entering could not be interrupted.
+    # Closing, not entering: hearing on entering could not be interrupted.
     with ExitStack() as stack:
         start = stack.enter_context(_engines(settings))
         population = stack.enter_context(closing(open_population(settings, progress)))
@@ -151,12 +151,13 @@ def simulate_routes(
 ) -> dict[names.Discovery, Run]:
     """Run the phases of several routes one after the other; one crowd hears once for all of them.
 
-    Each is what `simulate` makes of its settings, bit for bit. Ctrl-C, or an engine that breaks,
-    ends the run under way early, and no further one is begun; a phase that fails is one of them.
+    Each has the result of `simulate` for its settings, bit for bit. Ctrl-C, or an engine that
+    breaks, ends the run under way early, and no further one is begun; a phase that fails does not
+    stop the next.
 
     Args:
-        asked: what to simulate on each route, in order.
-        progress: called as work goes on, with the route before the name of a step.
+        asked: Settings of each route, in order.
+        progress: Callback for progress, with the route before the name of a step.
 
     Raises:
         InvalidParametersError, InvalidInputError, ClusterError: as `simulate`, for any of them
@@ -187,7 +188,7 @@ def _of_route(progress: Progress, route: str, what: str, done: int, total: int) 
 
 @contextmanager
 def _engines(settings: Settings) -> Iterator[Callable[[Scenario], Engine]]:
-    """What starts the engine of the settings, connected to its cluster if it has one."""
+    """Yield the function that starts the settings' engine, connected to its cluster if any."""
     if settings.engine is names.Engine.LOCAL:
         yield lambda scenario: LocalEngine(scenario, settings.jobs)
         return
@@ -199,7 +200,7 @@ def _engines(settings: Settings) -> Iterator[Callable[[Scenario], Engine]]:
 
 
 def _attack(settings: Settings, population: Population) -> Attack:
-    """The corrupted phones, and their target."""
+    """Return the corrupted phones and their target."""
     adversary = settings.adversary
     members = adversary.members(settings.phones, settings.seed)
     if not any(members.values()):
@@ -211,7 +212,7 @@ def _attack(settings: Settings, population: Population) -> Attack:
 def _achieved(
     attack: Attack, parameters: Parameters, population: Population, course: Course
 ) -> Success | None:
-    """What the adversary achieved; None if there was none."""
+    """Return the success of the adversary; None if there was none."""
     if not attack.corrupted:
         return None
     refused = sum(course.refused[phone] for phone in attack.corrupted)
@@ -222,7 +223,7 @@ def _achieved(
 
 
 def open_population(settings: Settings, progress: Progress = _no_progress) -> Population:
-    """The phones that the settings name, which the caller prepares and closes."""
+    """Return the phones that the settings name, which the caller prepares and closes."""
     phones, recordings, scenes = settings.phones, settings.recordings, settings.scenes
     labelled, seed, differ = settings.labelled, settings.seed, settings.heterogeneity
     if settings.data == names.BLOBS:
@@ -237,7 +238,7 @@ def open_population(settings: Settings, progress: Progress = _no_progress) -> Po
 
 
 def _outcome(settings: Settings, population: Population, course: Course) -> dict[str, Any]:
-    """What phones heard, published and voted, as far as the phase came, as fields of a `Run`."""
+    """Return what phones heard, published and voted so far, as fields of a `Run`."""
     state = course.coordinator.state
     if not course.at:
         return {"points": np.empty((0, population.dimensions), np.float32)}
@@ -288,7 +289,7 @@ def _named(state: LearningPhase | DiscoveryPhase) -> dict[str, Any]:
 
 
 def heard_by_some(settings: Settings, population: Population) -> Recordings:
-    """What some phones of a population heard: enough to score and to draw."""
+    """Return the recordings of some phones: enough to score and to draw."""
     generator = np.random.default_rng([settings.seed, 0x5])
     some = generator.permutation(settings.phones)[:_PICTURED_PHONES]
     sample = [population.recordings(int(phone)) for phone in some]

@@ -1,4 +1,4 @@
-"""Numbers and foreign text as a report writes them; the rest is worded as on the dashboard."""
+"""Wording of numbers and foreign text in a report; the rest is worded as on the dashboard."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from earshot_server.dashboard import wording
 
 
 def printable(text: str) -> str:
-    """The text without control characters and halves of characters, which no page may hold.
+    """Return the text without control characters and halves of characters, which no page may hold.
 
-    Other than on the dashboard, line breaks become spaces, and reading may change its direction.
+    Unlike on the dashboard, line breaks become spaces, and the reading direction may change.
     """
     return "".join(
         letter
@@ -23,7 +23,7 @@ def printable(text: str) -> str:
 
 
 def duration(value: float) -> str:
-    """What was measured, in the unit that suits it; the dashboard's durations are rougher."""
+    """Format measured seconds in a suitable unit; the dashboard's durations are rougher."""
     if value >= 59.95:
         minutes, seconds = divmod(round(value), 60)
         return f"{minutes} min {seconds} s"
@@ -33,5 +33,5 @@ def duration(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage; only everything is 100 %: 0.997 is not rounded up to it."""
+    """Format a share as a percentage; only a full share is 100 %: 0.997 is not rounded up to it."""
     return wording.percent(share if share >= 1 else min(share, 0.99))

@@ -1,4 +1,4 @@
-"""`result.json` of a run that somebody kept, read again: whole, ours, and as it was written."""
+"""A kept `result.json`, read again: complete, written by Earshot, and not edited."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _NEEDED = ("configuration", "provenance", "version", DIGEST)
 
 
 class EditedResultError(InvalidInputError):
-    """A `result.json` that is not as a run wrote it."""
+    """The `result.json` is not as a run wrote it."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """A run as its file tells of it.
+    """A run as described by its file.
 
     Attributes:
-        path: of the file.
-        figures: what it holds, see `learning.run.result`.
+        path: Path of the file.
+        figures: Content of the file; see `learning.run.result`.
     """
 
     path: Path
@@ -37,19 +37,19 @@ class Written:
 
     @property
     def settings(self) -> Settings:
-        """What the run was asked to do.
+        """Settings of the run.
 
         Raises:
-            InvalidParametersError: this version knows no such settings.
+            InvalidParametersError: if this version does not know these settings.
         """
         return settings_of(self.figures["configuration"])
 
 
 def read_each(path: Path) -> dict[Discovery, Written]:
-    """The runs that a folder holds, by route: one, or those of both routes on one crowd.
+    """Read the runs of a folder, by route: one, or those of both routes on one crowd.
 
     Args:
-        path: of `result.json`, or of a folder that `earshot simulate --out` wrote.
+        path: Path of `result.json`, or of a folder that `earshot simulate --out` wrote.
 
     Raises:
         InvalidInputError: as `read`.
@@ -60,24 +60,24 @@ def read_each(path: Path) -> dict[Discovery, Written]:
 
 
 def _of_routes(folder: Path) -> list[Path]:
-    """The folders of single routes in one that has no result of its own."""
+    """Return the folders of single routes in a folder that has no result of its own."""
     if (folder / RESULT).exists():
         return []
     return [folder / route for route in Routes.BOTH.each if (folder / route / RESULT).exists()]
 
 
 def read(path: Path) -> Written:
-    """A run that was written by `earshot simulate --out`.
+    """Read a run that was written by `earshot simulate --out`.
 
-    The digest in the file tells an accident or an afterthought, such as a figure that was rounded
-    by hand. It is no signature: whoever wants to deceive can work it out anew.
+    The digest in the file detects an accident or an afterthought, such as a figure that was rounded
+    by hand. It is not a signature: whoever wants to deceive can compute it again.
 
     Args:
-        path: of `result.json`, or of the folder that holds it.
+        path: Path of `result.json`, or of the folder that holds it.
 
     Raises:
-        InvalidInputError: there is no such file, or it is not the result of a simulated phase.
-        EditedResultError: something in it was changed after it was written.
+        InvalidInputError: if there is no such file, or it is not the result of a simulated phase.
+        EditedResultError: if something in it was changed after it was written.
     """
     file = path / RESULT if path.is_dir() else path
     try:
@@ -106,14 +106,14 @@ def read(path: Path) -> Written:
     kept = figures.pop(DIGEST)
     if kept != digest(figures):
         raise EditedResultError(
-            f"{file}: was edited after the run wrote it (its digest is another); restore the file, "
-            "or run its settings anew"
+            f"{file}: was edited after the run wrote it (its digest differs); restore the file, "
+            "or run its settings again"
         )
     return Written(file, figures | {"configuration": _as_now(figures["configuration"])})
 
 
 def _as_now(configuration: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Settings without the ε that former versions told beside a budget, and did not look at."""
+    """Drop the ε that former versions recorded beside a budget without using it."""
     local = configuration.get("discovery") == Discovery.LOCAL
     unread = local and configuration.get("budget") is not None
     return {**configuration, "epsilon": None} if unread else configuration

@@ -1,1 +1,1 @@
-"""Black-box attacks on generators: whether a record was learned from, told from samples alone."""
+"""Black-box attacks on generators, which infer training records from samples alone."""

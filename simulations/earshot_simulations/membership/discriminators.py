@@ -1,4 +1,4 @@
-"""Attack by discriminator: what tells samples from other records takes members for samples.
+"""Attack by discriminator, which mistakes members for samples as it tells samples from others.
 
 LOGAN's black-box attack with auxiliary knowledge (Hayes et al., PoPETs 2019, section 4.3): the
 attacker trains a discriminator of its own on what the generator makes, against records that it did
@@ -12,18 +12,18 @@ import numpy as np
 from earshot_simulations.membership.game import Game, Numbers, Played, flat
 
 _LEAST = 100
-"""Samples that are looked at, of many; as many as there are other records, if these are more."""
+"""Samples that are used at least, if there are as many; more if there are more other records."""
 
 
 def discriminator(game: Game, played: Played) -> Numbers:
-    """How surely a discriminator takes a record for a sample, (trials, records)."""
+    """Return a discriminator's certainty that records are samples, (trials, records)."""
     records, reference = flat(game.records), flat(game.reference)
     most = max(len(reference), _LEAST)
     return np.stack([_sureness(each[:most], reference, records) for each in played.samples])
 
 
 def _sureness(samples: Numbers, reference: Numbers, records: Numbers) -> Numbers:
-    """Of a support vector machine with radial basis functions: local, as overfitting is."""
+    """Return the certainty of an RBF support vector machine, local like overfitting."""
     from sklearn.svm import SVC
 
     rows = np.concatenate([samples, reference])

@@ -1,4 +1,4 @@
-"""How well an attack did: areas, advantages and rates, with intervals over trials and records."""
+"""The success of an attack: areas, advantages and rates, with intervals over trials and records."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from earshot_simulations.membership.game import Coins, Numbers
 
 LOW = 0.01
-"""The rate of false alarms at which true ones are counted."""
+"""Rate of false alarms at which true ones are counted."""
 _RESAMPLES = 200
 _INTERVAL = 0.95
 
 
 class Interval(NamedTuple):
-    """A figure, and between which numbers it lies with a confidence of 95 %."""
+    """A figure with its 95 % confidence interval."""
 
     value: float
     low: float
@@ -25,18 +25,19 @@ class Interval(NamedTuple):
 
 
 _UNKNOWN = Interval(float("nan"), 0.0, 1.0)
-"""Of trials that all had a record, or all lacked it."""
+"""Interval of trials that all had a record, or all lacked it."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What an attack told of trials that it had not learned from.
+    """The success of an attack on trials that it had not learned from.
 
     Attributes:
-        area: under the curve of true over false alarms, of all records; a half for a blind one.
-        canarys_area: of the canary alone.
-        advantage: true less false alarms, at the threshold that was best for known coins.
-        rate: of true alarms, where false ones have the rate `LOW`.
+        area: Area under the curve of true over false alarms, of all records; a half for a blind
+            attack.
+        canarys_area: Area of the canary alone.
+        advantage: True minus false alarms, at the threshold that was best for known coins.
+        rate: Rate of true alarms where false ones have the rate `LOW`.
     """
 
     area: Interval
@@ -46,13 +47,13 @@ class Evidence:
 
 
 def evidence(known: tuple[Numbers, Coins], measured: tuple[Numbers, Coins], seed: int) -> Evidence:
-    """Figures of measured trials, with intervals over trials and records drawn again (bootstrap).
+    """Return figures of measured trials, with bootstrap intervals over trials and records.
 
     Args:
-        known: scores (trials, records), large for what seems learned from, and coins; of trials
-            that choose the threshold.
-        measured: likewise, of other trials.
-        seed: of what is drawn again.
+        known: Scores (trials, records), large for records that seem learned from, and coins, of
+            trials that choose the threshold.
+        measured: Scores and coins of other trials.
+        seed: Seed of the resampling.
     """
     scores, coins = measured
     threshold = _best_threshold(*known)
@@ -86,7 +87,7 @@ def _interval(
 
 
 def _area(scores: Numbers, coins: Coins) -> float:
-    """P(a member's score exceeds another's), of equals a half (Mann and Whitney)."""
+    """Return P(a member's score exceeds another's), ties a half (Mann and Whitney)."""
     from scipy.stats import rankdata
 
     members = int(coins.sum())
@@ -105,7 +106,7 @@ def _advantage(scores: Numbers, coins: Coins, threshold: float) -> float:
 
 
 def _rate(scores: Numbers, coins: Coins) -> float:
-    """Of true alarms above the threshold that no more than `LOW` of the others exceed."""
+    """Return the rate of true alarms above a threshold that at most `LOW` of others exceed."""
     if not coins.any() or coins.all():
         return float("nan")
     others = np.sort(scores[~coins])

@@ -1,10 +1,10 @@
 """The game of membership: coins decide which records a generator learns from, samples are shown.
 
-Each trial tosses a fair coin for every record, trains a generator on those that won and shows what
-it makes. Whoever guesses coins from that better than ε-differential privacy allows has refuted ε
-(Steinke, Nasr and Jagielski, NeurIPS 2023; Jagielski, Ullman and Oprea, NeurIPS 2020). The coins of
-the first half of the trials are known to the attacker, who learns from them as from shadow models;
-those of the second half are guessed.
+Each trial tosses a fair coin for every record, trains a generator on those that won and shows its
+samples. An attacker who guesses coins from them better than ε-differential privacy allows has
+refuted ε (Steinke, Nasr and Jagielski, NeurIPS 2023; Jagielski, Ullman and Oprea, NeurIPS 2020).
+The coins of the first half of the trials are known to the attacker, who learns from them as from
+shadow models; those of the second half are guessed.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ LEAST_REFERENCE = 8
 
 
 class Sampler(Protocol):
-    """A trained generator, of which nobody sees more than this."""
+    """A trained generator, of which an attacker sees nothing but samples."""
 
     def samples(self, count: int, seed: int) -> npt.NDArray[np.float32]:
-        """So many samples, shaped like records."""
+        """Return this many samples, shaped like records."""
         ...
 
 
 Train = Callable[[Records, int], Sampler]
-"""From records and a seed to a generator."""
+"""Function that trains a generator on records with a seed."""
 Progress = Callable[[int, int], None]
-"""Told how many trials are done, and of how many."""
+"""Callback that receives the number of finished trials, and of all trials."""
 
 
 @dataclass(frozen=True)
 class Game:
-    """What is played.
+    """The settings of a game.
 
     Attributes:
-        records: whose membership is guessed, (records, …); the first is the canary, as unlike all
-            others as a record can be.
-        always: records that every generator learns from, (others, …), perhaps none.
-        reference: records of the same kind that none learns from and the attacker has,
+        records: Records whose membership is guessed, (records, …); the first is the canary, as
+            unlike all others as a record can be.
+        always: Records that every generator learns from, (others, …), perhaps none.
+        reference: Records of the same kind that no generator learns from and the attacker has,
             (references, …).
-        instead: what takes the place of a record whose coin is lost, shaped like `records`; None
-            to leave it out. With it neighbours differ in a record that is exchanged.
-        trials: generators that are trained.
-        samples: of each generator.
+        instead: Replacements of records whose coin is lost, shaped like `records`; None to leave
+            such records out. With it neighbours differ in an exchanged record.
+        trials: Number of generators that are trained.
+        samples: Number of samples of each generator.
 
     Raises:
-        InvalidInputError: records of different shapes, or that are no numbers, or too few.
-        InvalidParametersError: a number is out of range.
+        InvalidInputError: if records have different shapes, are not finite numbers, or are too few.
+        InvalidParametersError: if a number is out of range.
     """
 
     records: Records
@@ -81,7 +81,7 @@ class Game:
             if rows is None:
                 continue
             if len(rows) < least:
-                raise InvalidInputError(f"{name}: {len(rows)} records; at least {least} are needed")
+                raise InvalidInputError(f"{name}: {len(rows)} records; must be at least {least}")
             if rows.shape[1:] != shape:
                 raise InvalidInputError(
                     f"{name}: shape {rows.shape}; must be (…, {', '.join(map(str, shape))}) like "
@@ -92,19 +92,18 @@ class Game:
 
     @property
     def known(self) -> int:
-        """Trials whose coins the attacker is told."""
+        """Number of trials whose coins the attacker knows."""
         return self.trials // 2
 
 
 @dataclass(frozen=True)
 class Played:
-    """What came out.
+    """The results of a game.
 
     Attributes:
-        coins: whether a record was learned from, (trials, records).
-        samples: float64 (trials, samples, numbers), flat.
-        reference: samples of a generator that learned from `Game.reference` alone,
-            (samples, numbers).
+        coins: Whether each record was learned from, (trials, records).
+        samples: Samples of each trial as rows, float64 (trials, samples, numbers).
+        reference: Samples of a generator trained on `Game.reference` alone, (samples, numbers).
     """
 
     coins: Coins
@@ -116,13 +115,13 @@ def play(train: Train, game: Game, seed: int, progress: Progress | None = None) 
     """Train one generator for each trial, and one that knows none of the records.
 
     Args:
-        train: what is attacked.
-        game: what is played.
-        seed: of coins, trainings and samples.
-        progress: told after each trial.
+        train: Training that is attacked.
+        game: Settings of the game.
+        seed: Seed of coins, trainings and samples.
+        progress: Callback after each trial.
 
     Raises:
-        InvalidInputError: a generator makes samples of another shape, or such as are no numbers.
+        InvalidInputError: if a generator makes samples of another shape, or that are not finite.
     """
     generator = np.random.default_rng(checks.whole("seed", seed, 0))
     coins = generator.random((game.trials, len(game.records))) < 0.5
@@ -137,7 +136,7 @@ def play(train: Train, game: Game, seed: int, progress: Progress | None = None) 
 
 
 def learned_from(game: Game, coins: Coins) -> Records:
-    """The records of one training."""
+    """Return the records of one training."""
     if game.instead is None:
         chosen = game.records[coins]
     else:
@@ -147,7 +146,7 @@ def learned_from(game: Game, coins: Coins) -> Records:
 
 
 def flat(records: npt.NDArray[np.floating]) -> Numbers:
-    """Records as rows of float64."""
+    """Return records as rows of float64."""
     return np.asarray(records, dtype=np.float64).reshape(len(records), -1)
 
 

@@ -1,11 +1,11 @@
-"""What guessed coins say of ε: lower bounds that hold with a stated confidence.
+"""Lower bounds on ε, with a stated confidence, from guessed coins.
 
-Two tests. *Of all records*: under (ε, δ)-differential privacy the number of right guesses is hardly
+Two tests. *All records*: under (ε, δ)-differential privacy the number of right guesses is hardly
 larger than that of coins that fall right with probability e^ε/(1 + e^ε) (Steinke, Nasr and
 Jagielski, NeurIPS 2023, Theorem 5.2); coins of several trainings are coins of one mechanism that
-runs them all. *Of the canary alone*: whether its score exceeds a threshold, in trials with it and
-in trials without it (Jagielski, Ullman and Oprea, NeurIPS 2020; Clopper and Pearson). Which test,
-and at which threshold, is chosen on trials other than those that are measured.
+runs them all. *The canary alone*: whether its score exceeds a threshold, in trials with it and in
+trials without it (Jagielski, Ullman and Oprea, NeurIPS 2020; Clopper and Pearson). The test and its
+threshold are chosen on trials other than those that are measured.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from earshot_simulations.membership.game import Coins, Numbers
 from earshot_simulations.membership.proportions import clopper_pearson
 
 SHARES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
-"""Of all coins, which may be guessed won, and likewise lost."""
+"""Shares of all coins that may be guessed won, and likewise lost."""
 _THRESHOLDS = 40
 _BISECTIONS = 50
 _LARGEST = 40.0
@@ -31,8 +31,8 @@ class GuessAll:
     """Guess that the highest scores were learned from and the lowest were not.
 
     Attributes:
-        won: share of all coins that are guessed won.
-        lost: likewise lost.
+        won: Share of all coins that are guessed won.
+        lost: Share of all coins that are guessed lost.
     """
 
     won: float
@@ -41,25 +41,25 @@ class GuessAll:
     words = "guesses of all records"
 
     def bound(self, scores: Numbers, coins: Coins, delta: float, confidence: float) -> float:
-        """A lower bound on ε.
+        """Return a lower bound on ε.
 
         Args:
-            scores: (trials, records), large for what seems learned from.
-            coins: what was, likewise.
+            scores: Scores (trials, records), large for records that seem learned from.
+            coins: Coins (trials, records), true for records that were learned from.
             delta: δ.
-            confidence: that the bound holds.
+            confidence: Confidence that the bound holds.
         """
         return guessed_epsilon(*self._guessed(scores, coins), coins.size, delta, confidence)
 
     def refutes(
         self, epsilon: float, scores: Numbers, coins: Coins, delta: float, confidence: float
     ) -> bool:
-        """Whether the bound is above ε, without working it out."""
+        """Return whether the bound is above ε, without computing it."""
         guessed = self._guessed(scores, coins)
         return chance_of_right(*guessed, coins.size, epsilon, delta) <= 1 - confidence
 
     def _guessed(self, scores: Numbers, coins: Coins) -> tuple[int, int]:
-        """How many guesses were right, and how many there were."""
+        """Return the number of right guesses, and of all guesses."""
         ordered = coins.ravel()[np.argsort(scores, axis=None, kind="stable")]
         won, lost = round(self.won * len(ordered)), round(self.lost * len(ordered))
         right = int(ordered[len(ordered) - won :].sum()) + int((~ordered[:lost]).sum())
@@ -68,11 +68,12 @@ class GuessAll:
 
 @dataclass(frozen=True)
 class CanaryAbove:
-    """Look whether the canary's score is at least a threshold; or below it.
+    """Test whether the canary's score reaches a threshold, or falls below it.
 
     Attributes:
-        threshold: of the score.
-        above: whether scores from it on go with the canary; else those below it with its absence.
+        threshold: Threshold of the score.
+        above: Whether scores from the threshold up indicate the canary; otherwise those below it
+            indicate its absence.
     """
 
     threshold: float
@@ -81,7 +82,7 @@ class CanaryAbove:
     words = "the canary's score"
 
     def bound(self, scores: Numbers, coins: Coins, delta: float, confidence: float) -> float:
-        """See `GuessAll.bound`."""
+        """Return a lower bound on ε; arguments as for `GuessAll.bound`."""
         event = (scores[:, 0] >= self.threshold) == self.above
         usual = coins[:, 0] == self.above
         error = (1 - confidence) / 2
@@ -92,7 +93,7 @@ class CanaryAbove:
     def refutes(
         self, epsilon: float, scores: Numbers, coins: Coins, delta: float, confidence: float
     ) -> bool:
-        """See `GuessAll.refutes`."""
+        """Return whether the bound is above ε."""
         return self.bound(scores, coins, delta, confidence) > epsilon
 
 
@@ -100,7 +101,7 @@ Test = GuessAll | CanaryAbove
 
 
 def tests_of(scores: Numbers) -> list[Test]:
-    """All tests that are tried on scores, (trials, records)."""
+    """Return all tests that are tried on scores (trials, records)."""
     places = np.unique(np.quantile(scores[:, 0], np.linspace(0, 1, _THRESHOLDS)))
     return [
         *(
@@ -113,7 +114,7 @@ def tests_of(scores: Numbers) -> list[Test]:
 
 
 def best_test(scores: Numbers, coins: Coins, delta: float, confidence: float) -> tuple[Test, float]:
-    """The test that shows most on trials whose coins are known, and what it shows of them."""
+    """Return the test that shows most on trials with known coins, and the ε that it shows."""
     best, shown = tests_of(scores)[0], -1.0
     for test in tests_of(scores):
         if shown < 0 or test.refutes(shown, scores, coins, delta, confidence):
@@ -122,14 +123,14 @@ def best_test(scores: Numbers, coins: Coins, delta: float, confidence: float) ->
 
 
 def guessed_epsilon(right: int, guesses: int, coins: int, delta: float, confidence: float) -> float:
-    """The largest ε that so many right guesses refute, from below.
+    """Return the largest ε that this many right guesses refute, from below.
 
     Args:
-        right: guesses that were.
-        guesses: how many were made, fixed before.
-        coins: how many there were, guessed or not.
+        right: Number of right guesses.
+        guesses: Number of guesses, fixed beforehand.
+        coins: Number of coins, guessed or not.
         delta: δ.
-        confidence: that ε is not below.
+        confidence: Confidence that ε is not below.
     """
 
     def refuted(epsilon: float) -> bool:
@@ -145,7 +146,7 @@ def guessed_epsilon(right: int, guesses: int, coins: int, delta: float, confiden
 
 
 def chance_of_right(right: int, guesses: int, coins: int, epsilon: float, delta: float) -> float:
-    """At most how likely so many right guesses are, or more (Steinke et al., Theorem 5.2).
+    """Bound the probability of this many right guesses or more (Steinke et al., Theorem 5.2).
 
     β + 2mδ · max_i (P[right − i ≤ W < right]) / i, W binomial, of `guesses` at e^ε/(1 + e^ε),
     β = P[W ≥ right] and m the number of coins.

@@ -1,6 +1,6 @@
 """Generators that are broken on purpose, so that attacks have something to find.
 
-None of them is offered to anybody: they say what attacks can see at all.
+They are not offered to users: they show what attacks can detect at all.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ _NOISE = 0.05
 
 @dataclass(frozen=True)
 class Repeating:
-    """Makes the records that it has learned from, with a little noise.
+    """A generator that repeats the records that it has learned from, with a little noise.
 
     Attributes:
-        records: these.
-        noise: its deviation, in parts of the records' own.
+        records: Records that it has learned from.
+        noise: Standard deviation of the noise, as a fraction of the records' own.
     """
 
     records: Records
     noise: float = _NOISE
 
     def samples(self, count: int, seed: int) -> npt.NDArray[np.float32]:
-        """So many of them at random."""
+        """Return this many records, drawn at random, with noise."""
         generator = np.random.default_rng(seed)
         drawn = self.records[generator.integers(0, len(self.records), count)]
         blurred = drawn + self.noise * self.records.std() * generator.standard_normal(drawn.shape)
@@ -36,5 +36,5 @@ class Repeating:
 
 
 def repeating(records: Records, seed: int) -> Repeating:
-    """It has nothing to learn, so the seed does not matter."""
+    """Return a generator of these records; nothing is trained, so the seed does not matter."""
     return Repeating(records)

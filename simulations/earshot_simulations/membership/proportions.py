@@ -1,15 +1,15 @@
-"""Bounds on a probability, from how often something happened."""
+"""Confidence bounds on a probability, from the number of occurrences of an event."""
 
 from __future__ import annotations
 
 
 def clopper_pearson(hits: int, trials: int, error: float) -> tuple[float, float]:
-    """Bounds on a probability, each of them wrong with at most probability `error`.
+    """Return bounds on a probability, each of them wrong with at most probability `error`.
 
     Args:
-        hits: trials in which the event happened.
-        trials: all of them.
-        error: of either bound.
+        hits: Trials in which the event happened.
+        trials: All trials.
+        error: Error probability of either bound.
     """
     from scipy.stats import beta
 

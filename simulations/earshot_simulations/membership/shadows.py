@@ -1,9 +1,9 @@
 """Attacks by shadow models: generators with and without a record, and a classifier between them.
 
 Stadler, Oprisanu and Troncoso (USENIX Security 2022), section 3.2: the attacker trains generators
-of whose records it knows everything, describes what each makes by a few numbers, and learns which
-numbers go with the record. The first half of a game's trials are the shadow models here; they are
-scored by classifiers that were learned without them.
+whose records it knows, describes each by a few numbers of its samples, and learns which numbers go
+with the record. The first half of a game's trials are the shadow models here; they are scored by
+classifiers that were learned without them.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ _FOLDS = 4
 _NEAREST = 5
 _SMALL = 1e-9
 _PENALTY = 30.0
-"""On the weights of classifiers, as shadow models are few."""
+"""Penalty on the weights of classifiers, as shadow models are few."""
 
 
 def moments(game: Game, played: Played) -> Numbers:
-    """By mean, median and deviation of each number of a record, (trials, records)."""
+    """Score by mean, median and deviation of each number of a record, (trials, records)."""
     samples = played.samples
     told = (samples.mean(axis=1), np.median(samples, axis=1), samples.std(axis=1))
     return _by_shadows(np.concatenate(told, axis=1), played.coins, game.known)
 
 
 def correlations(game: Game, played: Played) -> Numbers:
-    """By how the numbers of a record go together, (trials, records)."""
+    """Score by the correlations between the numbers of a record, (trials, records)."""
     upper = np.triu_indices(played.samples.shape[2], 1)
     centred = played.samples - played.samples.mean(axis=1, keepdims=True)
     together = np.einsum("tsi,tsj->tij", centred, centred) / played.samples.shape[1]
@@ -38,7 +38,7 @@ def correlations(game: Game, played: Played) -> Numbers:
 
 
 def nearness(game: Game, played: Played) -> Numbers:
-    """By the distances of a record to samples: the nearest few, and the middle one."""
+    """Score by the distances of a record to samples: the nearest few, and the median."""
     records = flat(game.records)
     apart = np.stack([distances(records, samples) for samples in played.samples])
     few = min(_NEAREST, apart.shape[2])
@@ -52,12 +52,12 @@ def nearness(game: Game, played: Played) -> Numbers:
 
 
 def _by_shadows(told: Numbers, coins: Coins, known: int) -> Numbers:
-    """Scores of classifiers, one for each record, (trials, records).
+    """Return scores of classifiers, one for each record, (trials, records).
 
     Args:
-        told: what is told of each generator, (trials, features).
-        coins: what it learned from, (trials, records).
-        known: trials, the first ones, that a classifier may learn from.
+        told: Features of each generator, (trials, features).
+        coins: Coins of each generator, (trials, records).
+        known: Number of first trials that a classifier may learn from.
     """
     fold = np.arange(known) % _FOLDS
     scores = np.empty(coins.shape)
@@ -69,9 +69,10 @@ def _by_shadows(told: Numbers, coins: Coins, known: int) -> Numbers:
 
 
 def _learned(told: Numbers, coins: Coins, asked: Numbers) -> Numbers:
-    """By linear classifiers that minimize squared errors, with a penalty.
+    """Return scores of linear classifiers that minimize squared errors, with a penalty.
 
-    How often a record's coin was won says nothing of its next one, so no classifier is told.
+    The frequency of a record's won coins says nothing about its next coin, so it is withheld from
+    classifiers.
     """
     from sklearn.linear_model import Ridge
 

@@ -1,4 +1,4 @@
-"""All attacks on one generator, and whether what they find fits what is said of its privacy."""
+"""All attacks on one generator, and the comparison of their findings with its stated privacy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from earshot_simulations.membership.guesses import best_test
 from earshot_simulations.membership.planted import repeating
 
 Attack = Callable[[Game, Played], Numbers]
-"""Scores of all trials and records, (trials, records): large for what seems learned from."""
+"""Scores of all trials and records, (trials, records): large if a record seems learned from."""
 
 ATTACKS: dict[str, Attack] = {
     "nearest sample": distances.nearest,
@@ -30,26 +30,27 @@ CONFIDENCE = 0.95
 
 
 class Verdict(enum.StrEnum):
-    """What the attacks say of a stated ε."""
+    """Verdicts of the attacks on a stated ε."""
 
     PASSES = "passes"
-    """They found no more than it allows, and find more where more is to be found."""
+    """They found no more than it allows, and do find more where there is more to find."""
     FAILS = "fails"
     """They found more than it allows."""
     SILENT = "says nothing"
-    """They found no more than it allows, and would not have in a generator that hides nothing."""
+    """They found no more than it allows, but would not have in a generator that hides nothing
+    either."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one attack.
+    """The outcome of one attack.
 
     Attributes:
-        attack: its name.
-        evidence: how well it did.
-        expected: the ε that it showed of trials whose coins it knew.
-        shown: the ε that it showed of the others, a lower bound.
-        test: by which test.
+        attack: Name of the attack.
+        evidence: Success of the attack.
+        expected: ε that it showed on trials whose coins it knew.
+        shown: ε that it showed on the other trials, a lower bound.
+        test: Name of the test.
     """
 
     attack: str
@@ -61,18 +62,19 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Report:
-    """Of all attacks.
+    """The outcome of all attacks.
 
     Attributes:
-        outcomes: of each.
-        chosen: of the one that did best on the trials whose coins were known; its `shown` is the
-            bound that the verdict stands on, and no others' counts.
-        epsilon, delta: stated of the generator; ε is infinite if it is not said to be private.
-        confidence: that `chosen.shown` is a lower bound on ε.
-        power: what the same attacks show of a generator that repeats its records, in the same
+        outcomes: Outcome of each attack.
+        chosen: Outcome of the attack that did best on the trials with known coins; the verdict
+            rests on its `shown` alone.
+        epsilon, delta: Stated ε and δ of the generator; ε is infinite if it does not claim to be
+            private.
+        confidence: Confidence that `chosen.shown` is a lower bound on ε.
+        power: ε that the same attacks show of a generator that repeats its records, in the same
             number of trials.
-        trials: that were measured.
-        coins: of all records in these.
+        trials: Number of measured trials.
+        coins: Number of coins of all records in these trials.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -86,7 +88,7 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """In one word."""
+        """Verdict in one word."""
         if self.chosen.shown > self.epsilon:
             return Verdict.FAILS
         return Verdict.PASSES if self.power > self.epsilon else Verdict.SILENT
@@ -106,19 +108,19 @@ def attacked(
     """Play the game, try all attacks, and do the same to a generator that repeats its records.
 
     Args:
-        train: what is attacked.
-        game: what is played.
-        epsilon: stated of the generator, for neighbours as the game has them; infinity if it is
-            not said to be private.
-        delta: δ.
-        seed: of everything that is drawn.
-        confidence: of the lower bound.
-        attacks: by name.
-        progress: told of trials.
+        train: Training that is attacked.
+        game: Settings of the game.
+        epsilon: Stated ε of the generator, for neighbours as the game has them; infinity if it does
+            not claim to be private.
+        delta: Stated δ of the generator.
+        seed: Seed of everything that is drawn.
+        confidence: Confidence of the lower bound.
+        attacks: Attacks by name.
+        progress: Callback after each trial.
 
     Raises:
-        InvalidParametersError: a number is out of range.
-        InvalidInputError: the generator makes no samples like its records.
+        InvalidParametersError: if a number is out of range.
+        InvalidInputError: if the generator's samples do not look like its records.
     """
     if epsilon != math.inf:
         checks.positive("epsilon", epsilon)
@@ -163,6 +165,6 @@ def _power(
 def _halves(
     attack: Attack, game: Game, played: Played
 ) -> tuple[tuple[Numbers, Coins], tuple[Numbers, Coins]]:
-    """Scores and coins of trials that are known, and of those that are measured."""
+    """Return scores and coins of known trials, and those of measured trials."""
     scores, coins, known = attack(game, played), played.coins, game.known
     return (scores[:known], coins[:known]), (scores[known:], coins[known:])

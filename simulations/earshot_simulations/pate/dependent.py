@@ -116,7 +116,7 @@ def _in_steps(mechanism: Mechanism, queries: int, order: float) -> float:
     x(2λ − 1)/(λ − 1). Every draw that decides adds `ODDS` to x: a check, one for each class, of
     which an adaptive threshold may turn four times, and the one of the publication.
     """
-    turns = 4 if mechanism.name is Name.ADAPTIVE else 1
+    turns = 4 if mechanism.name is Name.GNTHRESHOLD_ADAPTIVE else 1
     draws = queries * (1 + turns * mechanism.classes + len(mechanism.grid or ())) + 1
     return draws * ODDS * (2 * order - 1) / (order - 1)
 

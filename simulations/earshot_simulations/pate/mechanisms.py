@@ -28,13 +28,13 @@ class Name(enum.StrEnum):
     BINARY = "binary"
     TAU = "tau"
     POWERSET = "powerset"
-    THRESHOLD = "gnthreshold"
-    ADAPTIVE = "gnthreshold-adaptive"
-    GRID = "grid-threshold"
+    GNTHRESHOLD = "gnthreshold"
+    GNTHRESHOLD_ADAPTIVE = "gnthreshold-adaptive"
+    GRID_THRESHOLD = "grid-threshold"
 
 
 SINGLE_WINNER = (Name.LNMAX, Name.GNMAX, Name.CONFIDENT, Name.INTERACTIVE)
-THRESHOLDS = (Name.THRESHOLD, Name.ADAPTIVE, Name.GRID)
+THRESHOLDS = (Name.GNTHRESHOLD, Name.GNTHRESHOLD_ADAPTIVE, Name.GRID_THRESHOLD)
 """To which teachers may answer with probabilities."""
 _NEEDS_CHECK = (Name.CONFIDENT, Name.INTERACTIVE)
 _NEVER_CHECKED = (Name.LNMAX, Name.GNMAX)
@@ -103,16 +103,16 @@ class Mechanism:
             raise InvalidParametersError(
                 f"winners={self.most}: must be from 1 to the {self.classes} labels there are"
             )
-        self._only((Name.THRESHOLD,), "cut", self.cut, needed=False)
-        self._only((Name.GRID,), "grid", self.grid)
-        self._only((Name.GRID,), "scale", self.scale, needed=False)
+        self._only((Name.GNTHRESHOLD,), "cut", self.cut, needed=False)
+        self._only((Name.GRID_THRESHOLD,), "grid", self.grid)
+        self._only((Name.GRID_THRESHOLD,), "scale", self.scale, needed=False)
         self._only(THRESHOLDS, "threshold without --check-sigma", self.bar, needed=False)
         self._check_thresholds()
         if self.name is not Name.POWERSET:  # whose sets only a federated tally lists
             _ = self.ballot
 
     def _check_thresholds(self) -> None:
-        if self.name is Name.ADAPTIVE:
+        if self.name is Name.GNTHRESHOLD_ADAPTIVE:
             checks.whole("classes", self.classes, 2)
         if self.scale is not None:
             checks.positive("scale", self.scale)
@@ -155,7 +155,7 @@ class Mechanism:
                 return Subset(self.classes, self.most)
             case Name.BINARY:
                 return Approval(self.classes)
-            case Name.THRESHOLD | Name.ADAPTIVE | Name.GRID:
+            case Name.GNTHRESHOLD | Name.GNTHRESHOLD_ADAPTIVE | Name.GRID_THRESHOLD:
                 return Outputs(self.classes, self.most, self.steps)
         return OneHot(self.classes)
 

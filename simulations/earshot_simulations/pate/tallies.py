@@ -139,7 +139,7 @@ def _check_thresholds(counter: Counter, mechanism: Mechanism, voters: Electorate
         raise InvalidParametersError(
             f"grid={mechanism.grid}: must be below the {voters.teachers} teachers"
         )
-    if mechanism.name is Name.GRID and central != (mechanism.scale is not None):
+    if mechanism.name is Name.GRID_THRESHOLD and central != (mechanism.scale is not None):
         raise InvalidParametersError(
             "scale: a curator chooses a threshold from a grid with noise of its own and needs it; "
             "the server of a secure sum chooses by noisy counts: leave it out"

@@ -41,10 +41,10 @@ def voting(mechanism: Mechanism, teachers: int) -> ThresholdVoting:
     """
     own, check = mechanism, mechanism.check
     match own.name:
-        case Name.THRESHOLD:
+        case Name.GNTHRESHOLD:
             cut = teachers / 2 if own.cut is None else own.cut
             return GNThreshold(cut, own.deviation, teachers, own.most, check)
-        case Name.GRID:
+        case Name.GRID_THRESHOLD:
             grid, scale = own.grid or (), own.scale or 0.0
             return GridThreshold(grid, scale, own.deviation, teachers, own.most, check)
     return AdaptiveThreshold(own.deviation, teachers, own.most, check)
@@ -62,9 +62,9 @@ def against_thresholds(mechanism: Mechanism, votes: Numbers, teachers: float) ->
         int64 (queries, labels): 1 or 0, or `NONE` where no count reaches the bar.
     """
     match mechanism.name:
-        case Name.ADAPTIVE:
+        case Name.GNTHRESHOLD_ADAPTIVE:
             winning = above_widest_gap(votes)
-        case Name.GRID:
+        case Name.GRID_THRESHOLD:
             winning = votes > _roomiest(np.array(mechanism.grid), votes, teachers)[:, None]
         case _:
             winning = votes > (teachers / 2 if mechanism.cut is None else mechanism.cut)

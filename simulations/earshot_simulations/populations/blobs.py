@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.overriding import override
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_simulations.populations.heterogeneity import Heterogeneity
 from earshot_simulations.populations.population import Crowd, Population, Stream
@@ -15,13 +16,13 @@ DEVIATION = 0.05
 """Standard deviation of a blob, in each coordinate."""
 
 CENTRE_BOUND = 0.85
-"""No coordinate of a centre is larger in magnitude."""
+"""Largest magnitude of a centre's coordinates."""
 
 SEPARATION = 0.35
 """Smallest distance between two centres: seven deviations."""
 
 MOST_SCENES = 20
-"""More centres than this rarely fit when they are thrown at random."""
+"""Most scenes; more centres rarely fit when they are thrown at random."""
 
 _DARTS = 2000
 
@@ -73,7 +74,7 @@ class Blobs(Population):
 class LiftedBlobs(Blobs):
     """The same points on the sphere, where discovery by secure sum looks for directions.
 
-    A point (x, y) is the direction of (x, y, 1): directions that are close are points that are.
+    A point (x, y) becomes the direction of (x, y, 1): directions are close if their points are.
     """
 
     name = "blobs on the sphere"
@@ -81,10 +82,12 @@ class LiftedBlobs(Blobs):
     geometry = Geometry.SPHERICAL
     dimensions = 3
 
+    @override
     def start(self, cells: int) -> CentroidSet:
-        """See `Population.start`: evenly spread over [-1, 1]², whatever the blobs are.
+        """Return start centroids evenly spread over [-1, 1]², whatever the blobs are.
 
-        A low-discrepancy sequence: the multiples of powers of the plastic number's inverse.
+        They are a low-discrepancy sequence: the multiples of powers of the plastic number's
+        inverse.
         """
         steps = _PLASTIC ** -np.arange(1.0, 3.0)
         return CentroidSet.of(_lifted(2 * np.modf(np.outer(np.arange(1, cells + 1), steps))[0] - 1))
@@ -96,7 +99,7 @@ class LiftedBlobs(Blobs):
 
 
 _PLASTIC = 1.324717957244746
-"""The real root of x³ = x + 1."""
+"""The plastic number, the real root of x³ = x + 1."""
 
 
 def _lifted(points: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -108,7 +111,7 @@ def _lifted(points: NDArray[np.floating]) -> NDArray[np.float32]:
 
 
 def _centres(scenes: int, generator: np.random.Generator) -> NDArray[np.float32]:
-    """Throw darts that keep their distance; where they got stuck, start over."""
+    """Throw darts that keep their distance; start over when they get stuck."""
     centres: list[NDArray[np.float64]] = []
     while len(centres) < scenes:
         centres = []

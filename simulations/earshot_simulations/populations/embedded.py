@@ -1,4 +1,4 @@
-"""Phones that hear sound: every second is embedded once, and its point lies in a file."""
+"""Phones that hear sound: every second is embedded once, and its point is kept in a file."""
 
 from __future__ import annotations
 
@@ -18,20 +18,22 @@ from earshot_client.encoder import Encoder, open_encoder, rate_of, start_centroi
 from earshot_protocol.checks import whole
 from earshot_protocol.errors import InvalidParametersError, WrongStateError
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.overriding import override
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_simulations.populations.hearing import PREFIX, heard
 from earshot_simulations.populations.population import Crowd, Population
 
 Progress = Callable[[int, int], None]
-"""Called with what is done and all that is to be done, after each batch."""
+"""Callback that receives the amount done and the total, after each batch."""
 
 
 class EmbeddedSound(Population):
-    """What all populations of sound share: embed, project, then answer from the file.
+    """The common part of all populations of sound: embed, project, then answer from the file.
 
-    Files, so that many processes share them and memory stays bounded. They lie in the system's
-    temporary folder (TMPDIR), and go with `close` or with the object that made them. Embeddings of
-    full length are gone before that, unless populations hear within `hearing.hearing_once`.
+    Files let many processes share the points and keep memory bounded. They lie in the system's
+    temporary folder (TMPDIR), and are removed by `close` or with the object that made them.
+    Embeddings of full length are removed before that, unless populations hear within
+    `hearing.hearing_once`.
     """
 
     geometry = Geometry.SPHERICAL
@@ -48,16 +50,16 @@ class EmbeddedSound(Population):
         """Check the parameters.
 
         Args:
-            crowd: who hears how much of what.
-            labels: one per scene.
-            dimensions: of the projected embeddings, 1 to the encoder's.
-            jobs: processes that embed, at least 1; the result does not depend on it.
-            progress: called with the recordings or files that are done and all of them.
-            encoder: an encoder file; None for the default encoder.
+            crowd: Numbers of recordings, scenes and labels of the phones.
+            labels: Names of the labels, one per scene.
+            dimensions: Dimensions of the projected embeddings, 1 to the encoder's.
+            jobs: Processes that embed, at least 1; the result does not depend on it.
+            progress: Callback that receives the number of finished recordings or files, and of all.
+            encoder: Encoder file; None for the default encoder.
 
         Raises:
-            InvalidParametersError: if one of them is out of range.
-            DamagedEncoderError: there is no such encoder file, or it is damaged.
+            InvalidParametersError: if a parameter is out of range.
+            DamagedEncoderError: if there is no such encoder file, or it is damaged.
         """
         super().__init__(crowd, labels)
         opened = open_encoder(encoder)
@@ -78,7 +80,7 @@ class EmbeddedSound(Population):
     def prepare(self) -> None:
         """Embed and project every recording; calls after the first do nothing.
 
-        Embedding takes `jobs` processes, and is left out where a population has heard the same.
+        Embedding takes `jobs` processes, and is skipped if a population has heard the same.
 
         Raises:
             InvalidInputError: if a class of the folder has no usable second on either side.
@@ -95,8 +97,9 @@ class EmbeddedSound(Population):
             self.close()
             raise
 
+    @override
     def start(self, cells: int) -> CentroidSet:
-        """See `Population.start`: those that come with the encoder."""
+        """Return the public start centroids that come with the encoder."""
         opened = open_encoder(self._encoder_file)
         return CentroidSet.of(start_centroids(opened, self.dimensions, cells))
 
@@ -108,7 +111,7 @@ class EmbeddedSound(Population):
             self._folder = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy only reads: the duty to remove the files does not go along.
+        # A copy only reads: it does not inherit the duty to remove the files.
         return {**self.__dict__, "_folder": None, "_progress": None}
 
     def _points(
@@ -123,17 +126,17 @@ class EmbeddedSound(Population):
         return self._stored(POINTS, np.float32).reshape(-1, self.dimensions)
 
     def _stored(self, name: str, kind: type[Any]) -> NDArray[Any]:
-        """The numbers of a file, mapped read-only."""
+        """Map the numbers of a file, read-only."""
         if self._files is None:
             raise WrongStateError("prepare the population first (or use it as a context manager)")
         return np.memmap(self._files / name, dtype=kind, mode="r")
 
     def _made_by(self) -> tuple[Path | None, int]:
-        """The encoder's file, and when it was written."""
+        """Return the encoder's file, and when it was written."""
         return self._encoder_file, changed(self._encoder_file)
 
     def _projected(self, sound: Path) -> Iterator[NDArray[np.float32]]:
-        """The points of all that was heard, in its order, some rows at a time."""
+        """Yield the points of all recordings, in order, some rows at a time."""
         opened = _current(self._encoder_file)
         with (sound / EMBEDDINGS).open("rb") as file:
             while block := file.read(_ROWS_AT_ONCE * opened.dimensions * 4):
@@ -142,26 +145,30 @@ class EmbeddedSound(Population):
 
     @abstractmethod
     def _sound(self) -> object:
-        """All but the encoder that what is embedded depends on, as its `repr` says it."""
+        """Return an object whose `repr` tells all that embeddings depend on but the encoder."""
 
     @abstractmethod
     def _embed_all(self, sound: Path) -> None:
-        """Write `EMBEDDINGS` to a folder, and what else `_arrange` needs to know of them."""
+        """Write `EMBEDDINGS` to a folder, and everything else that `_arrange` needs."""
 
     @abstractmethod
     def _arrange(self, sound: Path, folder: Path) -> int:
-        """Write `POINTS`: what phones hear, then what is held out; how many are the phones'."""
+        """Write `POINTS`, those of the phones first, then the held-out ones.
+
+        Returns:
+            The number of the phones' points.
+        """
 
     @abstractmethod
     def _rows(
         self, phone: int, scenes: NDArray[np.int16], generator: np.random.Generator
     ) -> slice | NDArray[np.int64]:
-        """Where the recordings of a phone stand in the file."""
+        """Return the rows of a phone's recordings in the file."""
 
     def _in_parallel(
         self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]
     ) -> Iterator[Any]:
-        """Results of calls with these arguments, in order; tasks are taken as they are needed."""
+        """Yield results of calls with these arguments, in order; tasks are taken on demand."""
         from joblib import Parallel, delayed
 
         parallel = Parallel(n_jobs=self._jobs, return_as="generator", batch_size=1)
@@ -169,19 +176,19 @@ class EmbeddedSound(Population):
 
 
 POINTS = "points"
-"""The file of all points, float32."""
+"""Name of the file of all points, float32."""
 EMBEDDINGS = "embeddings"
-"""The file of what was heard before it is projected, float32: as long as the encoder makes them."""
+"""Name of the file of embeddings before projection, float32, at the encoder's full length."""
 _ROWS_AT_ONCE = 2**14
 
 
 def embedded(sound: NDArray[np.float32], encoder: Path | None) -> NDArray[np.float32]:
-    """Embeddings of seconds at the encoder's rate, one a row."""
+    """Return embeddings of seconds at the encoder's rate, one per row."""
     return _current(encoder).embed(sound)
 
 
 def rate_heard(encoder: Path | None) -> int:
-    """Samples per second of the seconds that `embedded` takes."""
+    """Return samples per second of the seconds that `embedded` takes."""
     return rate_of(_current(encoder))
 
 
@@ -191,21 +198,21 @@ def _current(encoder: Path | None) -> Encoder:
 
 @lru_cache(maxsize=1)
 def _opened(encoder: Path | None, changed: int) -> Encoder:
-    """Once in each process, and anew when the file has changed."""
+    """Open an encoder once in each process, and again when the file has changed."""
     return open_encoder(encoder)
 
 
 def changed(file: Path | None) -> int:
-    """When a file was written last, in nanoseconds; 0 without one."""
+    """Return when a file was last written, in nanoseconds; 0 without a file."""
     with suppress(OSError):
         return file.stat().st_mtime_ns if file else 0
     return 0
 
 
 def no_progress(done: int, total: int) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 def starts(counts: Iterable[int]) -> NDArray[np.int64]:
-    """Where each run of so many begins, int64 (runs + 1,), and where the last one ends."""
+    """Return int64 (runs + 1,): where each run of a given length begins, and the last ends."""
     return np.cumsum(np.fromiter(chain([0], counts), dtype=np.int64))

@@ -1,4 +1,4 @@
-"""Sound is heard once: what several populations hear alike is embedded by the first of them."""
+"""Sharing of sound between populations: the first embeds what others hear alike."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 PREFIX = "earshot-"
-"""How the names of temporary folders begin."""
+"""Prefix of the names of temporary folders."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Where populations keep what they have heard for one another; processes may share it.
+    """A place where populations keep what they have heard for one another; processes may share it.
 
     Attributes:
-        folder: whoever made it removes it.
-        most: how many hearings it holds; those not asked for the longest give way to new ones.
+        folder: Folder of the hearings; whoever made it removes it.
+        most: Most hearings that it holds; the least recently used give way to new ones.
     """
 
     folder: Path
@@ -31,7 +31,7 @@ class Kept:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Let populations that are prepared within, in this process, look there first."""
+        """Let populations that are prepared within, in this process, look here first."""
         before = _KEPT.set(self)
         try:
             yield
@@ -46,17 +46,17 @@ _KEPT: ContextVar[Kept | None] = ContextVar("kept", default=None)
 def hearing_once(most: int = 1) -> Iterator[Kept]:
     """Let populations that are prepared within hear the same sound once.
 
-    What was heard lies in the system's temporary folder (TMPDIR), and is removed on leaving. Inside
-    another of these, the outer one serves.
+    The hearings lie in the system's temporary folder (TMPDIR), and are removed on leaving. Inside
+    another such context, the outer one serves.
 
     Args:
-        most: how many hearings are kept at a time, at least 1.
+        most: Most hearings that are kept at a time, at least 1.
 
     Yields:
-        where they are kept, for other processes to use.
+        The place where they are kept, for other processes to use.
 
     Raises:
-        OSError: there is no room for it.
+        OSError: if there is no room for it.
     """
     outer = _KEPT.get()
     if outer is not None:
@@ -70,11 +70,11 @@ def hearing_once(most: int = 1) -> Iterator[Kept]:
 
 @contextmanager
 def heard(what: object, hear: Callable[[Path], None]) -> Iterator[Path]:
-    """The folder of what was heard; it is there inside the context, and may go afterwards.
+    """Yield the folder of a hearing, which exists within the context, and perhaps afterwards.
 
     Args:
-        what: whose `repr` says all that the sound depends on.
-        hear: writes it to an empty folder, where nobody has before. One process does, and others
+        what: Object whose `repr` tells everything that the sound depends on.
+        hear: Function that writes the hearing to an empty folder. One process calls it, and others
             that want the same wait for it.
     """
     kept = _KEPT.get()
@@ -88,7 +88,7 @@ def heard(what: object, hear: Callable[[Path], None]) -> Iterator[Path]:
         if place.exists():
             os.utime(place)
         else:
-            # Renamed when it is whole: a process that is killed leaves nothing that passes for it.
+            # Renamed when complete: a process that is killed leaves nothing that looks complete.
             unfinished = place.with_suffix(".new")
             shutil.rmtree(unfinished, ignore_errors=True)
             unfinished.mkdir()
@@ -99,7 +99,7 @@ def heard(what: object, hear: Callable[[Path], None]) -> Iterator[Path]:
 
 
 def _make_room(kept: Kept, newest: Path) -> None:
-    """Remove what is too many; what another process is reading stays until the next time."""
+    """Remove surplus hearings; one that another process is reading stays until the next time."""
     places = (place for place in kept.folder.iterdir() if place.is_dir() and not place.suffix)
     others = sorted(set(places) - {newest}, key=lambda place: place.stat().st_mtime_ns)
     for place in others[: len(others) + 1 - kept.most]:

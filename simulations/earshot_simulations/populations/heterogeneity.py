@@ -1,4 +1,4 @@
-"""How phones differ from each other: in what they hear, how much, and how much of it they label.
+"""Differences between phones: in what they hear, how much, and how much of it they label.
 
 The names are those of federated learning (Hsu et al. 2019; Kairouz et al. 2021, section 3.1) and of
 the beta-binomial distribution.
@@ -14,21 +14,21 @@ from numpy.typing import NDArray
 from earshot_protocol.checks import between, fraction
 
 LARGEST_QUANTITY = 20
-"""Times the mean: no phone has more recordings, whatever the skew."""
+"""Most recordings of a phone, in multiples of the mean, whatever the skew."""
 
 
 @dataclass(frozen=True)
 class Heterogeneity:
-    """How phones differ.
+    """The differences between phones.
 
     Attributes:
-        concentration: of the symmetric Dirichlet distribution that a phone's mix of scenes is drawn
-            from, 0.01 to 10⁶: small for phones that hear few scenes each, large where all hear the
-            same.
+        concentration: Concentration of the symmetric Dirichlet distribution that a phone's mix of
+            scenes is drawn from, 0.01 to 10⁶: small for phones that hear few scenes each, large
+            where all hear the same.
         quantity_skew: σ of a log-normal factor of mean 1 on a phone's number of recordings, 0 to 2.
-        labelled_correlation: between two recordings of one phone, as to whether they are labelled
-            (the intra-class correlation of a beta-binomial): 0 where all phones label the same
-            fraction, towards 1 where some label all and the others nothing; below 1.
+        labelled_correlation: Correlation between two recordings of one phone, as to whether they
+            are labelled (the intra-class correlation of a beta-binomial): 0 where all phones label
+            the same fraction, towards 1 where some label all and the others nothing; below 1.
 
     Raises:
         InvalidParametersError: if one of them is out of range.
@@ -44,20 +44,20 @@ class Heterogeneity:
         fraction("labelled_correlation", self.labelled_correlation)
 
     def mix(self, scenes: int, generator: np.random.Generator) -> NDArray[np.float64]:
-        """A phone's share of each scene, float64 (scenes,), of sum 1."""
+        """Return a phone's share of each scene, float64 (scenes,), of sum 1."""
         return generator.dirichlet(np.full(scenes, self.concentration))
 
     def quantity(self, count: int, mean: int, generator: np.random.Generator) -> int:
-        """A number of recordings after the skew, 1 to 20 times the mean."""
+        """Return a number of recordings after the skew, 1 to 20 times the mean."""
         if not self.quantity_skew:
             return count
         exponent = self.quantity_skew * generator.standard_normal() - self.quantity_skew**2 / 2
         return int(np.clip(round(count * np.exp(exponent)), 1, LARGEST_QUANTITY * mean))
 
     def labelled(self, mean: float, generator: np.random.Generator) -> float:
-        """The fraction of its recordings that a phone labels."""
+        """Return the fraction of its recordings that a phone labels."""
         if not self.labelled_correlation or mean in (0, 1):
             return mean
-        # Two shapes whose sum s gives the correlation 1 / (s + 1).
+        # The two shape parameters have a sum s that gives the correlation 1 / (s + 1).
         total = 1 / self.labelled_correlation - 1
         return float(generator.beta(mean * total, (1 - mean) * total))

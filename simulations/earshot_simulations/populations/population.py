@@ -1,4 +1,4 @@
-"""What a simulation needs to know of its phones, and how much each phone hears of what."""
+"""The phones of a simulation, and how much each hears of which scene."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Recordings(NamedTuple):
     """Embedded recordings.
 
     Attributes:
-        points: float32 (recordings, dimensions).
-        labels: int16 (recordings,), index into `Population.labels`, or -1 for unlabelled.
-        scenes: int16 (recordings,), index of the true scene, which no phone knows.
+        points: Points, float32 (recordings, dimensions).
+        labels: Index into `Population.labels`, or -1 for unlabelled, int16 (recordings,).
+        scenes: Index of the true scene, which no phone knows, int16 (recordings,).
     """
 
     points: NDArray[np.float32]
@@ -55,9 +55,9 @@ class Skipped:
     """A recording that could not be used.
 
     Attributes:
-        recording: which one, such as a file's path relative to its folder.
-        reason: why, in a word or two that many share.
-        detail: what exactly was found.
+        recording: Name of the recording, such as a file's path relative to its folder.
+        reason: Reason in a word or two, shared by many recordings.
+        detail: Exact finding.
     """
 
     recording: str
@@ -67,19 +67,19 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Crowd:
-    """How much each phone hears of which scene, and what of it gets a label.
+    """The recordings that each phone hears of each scene, and the part that gets a label.
 
     Every phone has its own number of recordings, uniform from half to one and a half times
     `recordings` (one phone in a hundred has none), and its own mix of scenes; `heterogeneity` says
     how far they differ beyond that.
 
     Attributes:
-        phones: number of phones, at least 1.
-        recordings: mean number per phone, at least 1.
-        scenes: number of scenes, at least 1.
-        labelled: fraction of the recordings that carry their true label, 0 to 1.
-        seed: at least 0.
-        heterogeneity: how phones differ.
+        phones: Number of phones, at least 1.
+        recordings: Mean number of recordings per phone, at least 1.
+        scenes: Number of scenes, at least 1.
+        labelled: Fraction of the recordings that carry their true label, 0 to 1.
+        seed: Seed of the crowd, at least 0.
+        heterogeneity: Differences between phones.
 
     Raises:
         InvalidParametersError: if one of them is out of range.
@@ -98,22 +98,22 @@ class Crowd:
         share("labelled", self.labelled)
 
     def generator(self, stream: Stream, index: int = 0) -> np.random.Generator:
-        """The randomness of one purpose and one phone (or batch)."""
+        """Return the generator of one purpose and one phone (or batch)."""
         return seeds.generator(self.seed, stream, index)
 
     def count(self, phone: int) -> int:
-        """Number of recordings of a phone."""
+        """Return the number of recordings of a phone."""
         return self._count(self._of(phone))
 
     def heard(self, phone: int) -> tuple[NDArray[np.int16], NDArray[np.int16], np.random.Generator]:
-        """The scenes and labels of a phone's recordings.
+        """Return the scenes and labels of a phone's recordings.
 
         Args:
-            phone: 0 to phones - 1.
+            phone: Number of the phone, 0 to phones - 1.
 
         Returns:
-            scenes int16 (recordings,), labels int16 (recordings,), and the phone's generator, to
-            draw whatever else belongs to this phone.
+            Scenes int16 (recordings,), labels int16 (recordings,), and the phone's generator, to
+            draw everything else that belongs to this phone.
 
         Raises:
             InvalidInputError: if there is no such phone.
@@ -143,16 +143,16 @@ class Crowd:
 class Population(ABC):
     """Simulated phones. A copy that was pickled after `prepare` answers in another process.
 
-    Entering prepares it, leaving closes it.
+    As a context manager, a population is prepared on entering and closed on leaving.
 
     Attributes:
-        name: what the phones hear, in a word or two.
-        encoder: name of what made points of it, which a phase over them must ask for.
-        geometry: spherical where the points have unit length.
-        dimensions: length of a point.
-        phones: number of phones.
-        labels: names of the labels; label i is the name of scene i.
-        skipped: what could not be used; complete after `prepare`.
+        name: Kind of the phones' recordings, in a word or two.
+        encoder: Name of the encoder of the points, which a phase over them must ask for.
+        geometry: Geometry of the points, spherical if they have unit length.
+        dimensions: Length of a point.
+        phones: Number of phones.
+        labels: Names of the labels; label i is the name of scene i.
+        skipped: Recordings that could not be used; complete after `prepare`.
     """
 
     name: str
@@ -170,28 +170,28 @@ class Population(ABC):
         """Do the work that takes long, once; calls after the first do nothing."""
 
     def recordings(self, phone: int) -> Recordings:
-        """What one phone has heard: possibly nothing, and the same at every call.
+        """Return the recordings of one phone: possibly none, and the same at every call.
 
         Args:
-            phone: 0 to phones - 1.
+            phone: Number of the phone, 0 to phones - 1.
 
         Raises:
             InvalidInputError: if there is no such phone.
-            WrongStateError: where `prepare` has work to do, before it and after `close`.
+            WrongStateError: if `prepare` has work to do and was not called, or after `close`.
         """
         scenes, labels, generator = self._crowd.heard(phone)
         return Recordings(self._points(phone, scenes, generator), labels, scenes)
 
     def start(self, cells: int) -> CentroidSet:
-        """So many public start centroids among its points, as a discovery phase needs them.
+        """Return this many public start centroids among its points, for a discovery phase.
 
         Raises:
-            MissingCentroidsError: its encoder has not so many, or the population has none at all.
+            MissingCentroidsError: if its encoder has fewer, or the population has none at all.
         """
         raise MissingCentroidsError(f"{self.name}: there are no public start centroids")
 
     def held_out(self) -> Recordings:
-        """Labelled recordings that no phone has heard, at most 200 and equally many of each scene.
+        """Return labelled recordings that no phone has heard, at most 200 per scene and balanced.
 
         Raises:
             WrongStateError: as for `recordings`.
@@ -201,7 +201,7 @@ class Population(ABC):
         return Recordings(points, truth, truth)
 
     def close(self) -> None:  # noqa: B027 - not all leave something
-        """Remove what `prepare` left on the disk."""
+        """Remove the files that `prepare` left on the disk."""
 
     def __enter__(self) -> Self:
         self.prepare()
@@ -211,15 +211,15 @@ class Population(ABC):
         self.close()
 
     def _each_scene(self, count: int = HELD_OUT_PER_SCENE) -> NDArray[np.int16]:
-        """Every scene so many times, in order."""
+        """Return every scene this many times, in order."""
         return np.repeat(np.arange(len(self.labels), dtype=np.int16), count)
 
     @abstractmethod
     def _points(
         self, phone: int, scenes: NDArray[np.int16], generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """What a phone hears that meets these scenes."""
+        """Return the points of a phone's recordings, given their scenes."""
 
     @abstractmethod
     def _held_out_points(self) -> NDArray[np.float32]:
-        """Equally many of each scene, in the scenes' order."""
+        """Return equally many points of each scene, in the scenes' order."""

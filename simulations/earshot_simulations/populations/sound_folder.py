@@ -34,12 +34,13 @@ from earshot_simulations.populations.heterogeneity import Heterogeneity
 from earshot_simulations.populations.population import HELD_OUT_PER_SCENE, Crowd, Skipped, Stream
 
 HELD_OUT_FRACTION = 0.25
-"""Of the clips of a folder that no phone hears."""
+"""Fraction of the clips of a folder that no phone hears."""
 
 _BATCH = 8
-"""Clips."""
+"""Clips that are embedded together."""
 _CUT = "cut"
-"""The file that says of each clip how many seconds of it were embedded, and what was skipped."""
+"""Name of the file that holds, for each clip, its number of embedded seconds and the skipped
+ones."""
 
 _MOST_NAMED = 5
 
@@ -47,8 +48,8 @@ _MOST_NAMED = 5
 class SoundFolder(EmbeddedSound):
     """Phones whose recordings are seconds of the audio files of a folder, one scene per class.
 
-    Clips are cut into seconds. A quarter of the clips, whole recordings of them, is held out; a
-    phone hears a random second of a random remaining clip of each scene in its mix.
+    Clips are cut into seconds. A quarter of the clips, in whole recordings, is held out; a phone
+    hears a random second of a random remaining clip of each scene in its mix.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class SoundFolder(EmbeddedSound):
             InvalidParametersError: if a parameter is out of range.
             DatasetError: if there is no such folder, or no sound in it.
             InvalidInputError: if a class's clips all stem from one recording, or files have fewer
-                samples per second than the encoder hears; names the first of them.
+                samples per second than the encoder hears; the message names the first of them.
         """
         self.name = Path(folder).resolve().name
         dataset = load(Path(folder))
@@ -90,7 +91,10 @@ class SoundFolder(EmbeddedSound):
         return {**state, "_sides": ((), ())} if self._files else state
 
     def _clips(self) -> list[Clip]:
-        """Those of both sides, in an order that no seed changes: all crowds hear this folder."""
+        """Return the clips of both sides, in an order that no seed changes.
+
+        All crowds hear this folder in the same order.
+        """
         return sorted(chain.from_iterable(self._sides), key=lambda clip: clip.path)
 
     def _sound(self) -> object:
@@ -130,7 +134,7 @@ class SoundFolder(EmbeddedSound):
         return int(self._seconds.seconds[-1])
 
     def _by_class(self, clips: list[_EmbeddedClip], use: str) -> list[list[NDArray[np.float32]]]:
-        """Per class, the points of each clip that has any."""
+        """Return the points of each clip that has any, by class."""
         classes: dict[str, list[NDArray[np.float32]]] = {label: [] for label in self.labels}
         for clip in clips:
             if len(clip.points):
@@ -144,7 +148,7 @@ class SoundFolder(EmbeddedSound):
         return list(classes.values())
 
     def _balanced(self, classes: list[list[NDArray[np.float32]]]) -> list[NDArray[np.float32]]:
-        """Equally many random seconds of each class."""
+        """Return equally many random seconds of each class."""
         points = [np.concatenate(clips) for clips in classes]
         most = min(HELD_OUT_PER_SCENE, *map(len, points))
         generator = self._crowd.generator(Stream.HELD_OUT)
@@ -158,11 +162,11 @@ class SoundFolder(EmbeddedSound):
 
 @dataclass(frozen=True)
 class _Seconds:
-    """Where the seconds of each training clip, and the clips of each class, begin.
+    """The beginnings of the seconds of each training clip, and of the clips of each class.
 
     Attributes:
-        clips: int64 (classes + 1,), the first clip of each class, and the number of clips.
-        seconds: int64 (clips + 1,), the first second of each clip, and the number of seconds.
+        clips: First clip of each class, and the number of clips, int64 (classes + 1,).
+        seconds: First second of each clip, and the number of seconds, int64 (clips + 1,).
     """
 
     clips: NDArray[np.int64]
@@ -170,11 +174,11 @@ class _Seconds:
 
     @classmethod
     def index(cls, lengths: list[list[int]]) -> _Seconds:
-        """From the number of seconds of every clip of every class."""
+        """Build the index from the number of seconds of every clip of every class."""
         return cls(starts(map(len, lengths)), starts(chain.from_iterable(lengths)))
 
     def draw(self, scenes: NDArray[np.int16], generator: np.random.Generator) -> NDArray[np.int64]:
-        """For each scene, a random clip of it, and of that clip a random second."""
+        """Draw for each scene a random clip of it, and of that clip a random second."""
         clip = generator.integers(self.clips[scenes], self.clips[scenes + 1])
         return generator.integers(self.seconds[clip], self.seconds[clip + 1])
 
@@ -189,7 +193,7 @@ class _EmbeddedClip:
 def _embed_clips(
     clips: list[Clip], encoder: Path | None
 ) -> list[tuple[NDArray[np.float32], list[Skipped]]]:
-    """Embeddings of the usable seconds of each clip, and what of it was skipped."""
+    """Return embeddings of the usable seconds of each clip, and its skipped parts."""
     rate, found = rate_heard(encoder), []
     for clip in clips:
         seconds, skipped = _cut(clip, rate)
@@ -199,9 +203,9 @@ def _embed_clips(
 
 
 def _refuse_below(rate: int, encoder: str, clips: Sequence[Clip]) -> None:
-    """Refuse files without all that the encoder hears; those that do not decode are skipped later.
+    """Refuse files with fewer samples per second than the encoder hears.
 
-    Only headers are read.
+    Only headers are read; files that do not decode are skipped later.
     """
     below = []
     for clip in clips:
@@ -212,7 +216,7 @@ def _refuse_below(rate: int, encoder: str, clips: Sequence[Clip]) -> None:
     if below:
         more = len(below) - _MOST_NAMED
         raise InvalidInputError(
-            f"the encoder '{encoder}' hears {rate:,} samples per second, and {len(below)} of "
+            f"the encoder '{encoder}' hears {rate:,} samples per second, but {len(below)} of "
             f"{len(clips)} files have fewer: {', '.join(below[:_MOST_NAMED])}"
             + (f" and {more} more" if more > 0 else "")
             + "; record at that rate or above, or choose an encoder that hears less"
@@ -220,9 +224,9 @@ def _refuse_below(rate: int, encoder: str, clips: Sequence[Clip]) -> None:
 
 
 def _cut(clip: Clip, wanted: int) -> tuple[list[NDArray[np.float32]], list[Skipped]]:
-    """The usable seconds of a clip at a rate, and the others with the reason.
+    """Return the usable seconds of a clip at a rate, and the others with the reason.
 
-    What remains after the last full second is left out.
+    The rest after the last full second is left out.
     """
     try:
         samples, rate = read(clip.path)

@@ -26,9 +26,9 @@ from earshot_simulations.populations.heterogeneity import Heterogeneity
 from earshot_simulations.populations.population import HELD_OUT_PER_SCENE, Crowd, Stream
 
 _BATCH = 256
-"""Recordings."""
+"""Recordings that are embedded together."""
 _STARTS = "starts"
-"""The file of where each phone's points begin, int64."""
+"""Name of the file that holds where each phone's points begin, int64."""
 
 
 class Soundscapes(EmbeddedSound):
@@ -55,7 +55,7 @@ class Soundscapes(EmbeddedSound):
         `prepare` synthesizes and embeds.
 
         Raises:
-            InvalidParametersError: if one of them is out of range: scenes, those of
+            InvalidParametersError: if a parameter is out of range: scenes, those of
                 `earshot_models.soundscapes.SCENES`, are 1 to 10.
         """
         if scenes > len(SCENES):
@@ -64,14 +64,14 @@ class Soundscapes(EmbeddedSound):
         super().__init__(crowd, SCENES[:scenes], dimensions, jobs, progress, encoder)
 
     def _sound(self) -> object:
-        # Which recordings carry a label is nothing that anybody hears.
+        # The choice of labelled recordings does not affect the sound.
         differ = replace(self._crowd.heterogeneity, labelled_correlation=0.0)
         return self.name, replace(self._crowd, labelled=0.0, heterogeneity=differ)
 
     def _embed_all(self, sound: Path) -> None:
         first = self._starts()
         done, total = 0, int(first[-1]) + HELD_OUT_PER_SCENE * len(self.labels)
-        # Not through a memory map, where a full disk would end the process.
+        # Not through a memory map, with which a full disk would kill the process.
         with (sound / EMBEDDINGS).open("wb") as file:
             tasks = ((self._crowd, phones, self._encoder_file) for phones in _batches(first))
             for embeddings in self._in_parallel(_embed_phones, tasks):
@@ -92,7 +92,7 @@ class Soundscapes(EmbeddedSound):
         return int(first[-1])
 
     def _starts(self) -> NDArray[np.int64]:
-        """Where the recordings of each phone begin."""
+        """Return where the recordings of each phone begin."""
         return starts(map(self._crowd.count, range(self.phones)))
 
     def _rows(self, phone: int, scenes: NDArray[np.int16], generator: np.random.Generator) -> slice:
@@ -101,7 +101,7 @@ class Soundscapes(EmbeddedSound):
 
 
 def _batches(first: NDArray[np.int64]) -> Iterator[range]:
-    """Runs of phones that hear about `_BATCH` recordings together."""
+    """Yield runs of phones that hear about `_BATCH` recordings together."""
     start, phones = 0, len(first) - 1
     while start < phones:
         full = int(np.searchsorted(first, first[start] + _BATCH))

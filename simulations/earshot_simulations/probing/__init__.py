@@ -1,1 +1,1 @@
-"""How good an encoder is."""
+"""Measures of the quality of an encoder."""

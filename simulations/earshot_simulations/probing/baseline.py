@@ -1,4 +1,4 @@
-"""What can be had without an encoder: statistics of the log-mel spectrum."""
+"""A baseline without an encoder: statistics of the log-mel spectrum."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _BATCH = 64
 
 
 class LogMelStatistics:
-    """Per band: mean over time, deviation, and mean change between frames; 192 numbers.
+    """Mean over time, deviation, and mean change between frames of each band; 192 numbers.
 
-    They are centred and brought to unit variance as it is best for what is embedded first, so that
-    what is heard later is on the same scale; and then to unit length, as embeddings are.
+    They are centred and scaled to unit variance as suits the first sound that is embedded, so that
+    later sound is on the same scale; and then scaled to unit length, as embeddings are.
 
     They are of 8 kHz, whatever other encoders hear.
     """
@@ -28,7 +28,7 @@ class LogMelStatistics:
         self._scale: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
 
     def embed(self, samples: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Floats (batch, 8000) → float32 (batch, 192), unit rows."""
+        """Embed floats (batch, 8000) as float32 (batch, 192), unit rows."""
         rows = np.empty((len(samples), self.dimensions), dtype=np.float32)
         for start in range(0, len(samples), _BATCH):
             mel = spectrum(samples[start : start + _BATCH])
@@ -41,5 +41,9 @@ class LogMelStatistics:
         return np.asarray(rows / np.maximum(lengths, 1e-6), dtype=np.float32)
 
     def project(self, embeddings: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
-        """There is no projection."""
+        """Refuse, because there is no projection.
+
+        Raises:
+            InvalidInputError: always.
+        """
         raise InvalidInputError("log-mel statistics have no projection")

@@ -1,4 +1,4 @@
-"""Every measure of every encoder with its interval, in one picture."""
+"""A picture with every measure of every encoder and its interval."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from earshot_simulations.probing.probe import Probe
 from earshot_simulations.probing.sections import Section, sections
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-"""Of Okabe and Ito: told apart by colour-blind readers too; markers differ besides."""
+"""Colours of Okabe and Ito, which colour-blind readers can tell apart; markers differ as well."""
 
 _MARKERS = "osD^vPX"
 _COLUMNS = 3
 _SPREAD = 0.62
-"""Of the space between two rows, what the encoders of one row take up."""
+"""Share of the space between two rows that the encoders of one row take up."""
 
 
 def draw_comparison(labels: Sequence[str], probes: Sequence[Probe], path: Path) -> None:
-    """Write a picture: a panel for each section, in it a row for each measure.
+    """Write a picture with a panel for each section and a row for each measure.
 
     Args:
-        labels: of the encoders.
-        probes: on the same sound.
-        path: of the picture.
+        labels: Labels of the encoders.
+        probes: Probes on the same sound.
+        path: Path of the picture.
     """
     from matplotlib.figure import Figure
 

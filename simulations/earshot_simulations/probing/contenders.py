@@ -14,7 +14,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.probing.baseline import LogMelStatistics
 
 HELD = "{held}"
-"""Stands in the path of an encoder for the fold or speaker that is held out."""
+"""Placeholder in the path of an encoder for the fold or speaker that is held out."""
 
 RAW = "--raw"
 
@@ -26,10 +26,10 @@ class Contender:
     """An encoder, or one for each side that is held out.
 
     Attributes:
-        label: what it is called in tables and pictures; no two are called the same.
-        given: as it was asked for.
-        encoders: by what is held out.
-        paths: of the encoder files, likewise; none for log-mel statistics.
+        label: Name in tables and pictures, unique among contenders.
+        given: Encoder as it was requested.
+        encoders: Encoders by held-out side.
+        paths: Encoder files by held-out side; empty for log-mel statistics.
     """
 
     label: str
@@ -39,21 +39,22 @@ class Contender:
 
 
 def open_contenders(given: Sequence[str], raw: bool, sides: Sequence[str]) -> list[Contender]:
-    """Open every file that will be needed.
+    """Open every encoder file that will be needed.
 
     Args:
-        given: paths, in which `HELD` may stand, or names of shipped encoders.
-        raw: whether log-mel statistics are one more.
-        sides: what will be held out in turn.
+        given: Paths, which may contain `HELD`, or names of shipped encoders.
+        raw: Whether log-mel statistics are one more contender.
+        sides: Sides that will be held out in turn.
 
     Raises:
-        InvalidInputError: one of them is given twice.
-        DamagedEncoderError: some files are no encoder files; names the first of them.
-        MissingRuntimeError: LiteRT is not installed.
+        InvalidInputError: if one of them is given twice.
+        DamagedEncoderError: if some files are not encoder files; the message names the first of
+            them.
+        MissingRuntimeError: if LiteRT is not installed.
     """
     twice = [each for each, count in Counter(given).items() if count > 1]
     if twice:
-        raise InvalidInputError(f"--encoder {twice[0]} is given twice: it would equal itself")
+        raise InvalidInputError(f"--encoder {twice[0]} is given twice; give each encoder once")
     opened: dict[Path, Encoder] = {}
     wrong: list[str] = []
     found = []

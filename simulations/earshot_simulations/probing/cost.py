@@ -1,4 +1,4 @@
-"""What an encoder file costs a phone: bytes, CPU and memory."""
+"""Cost of an encoder file to a phone: bytes, CPU and memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from earshot_protocol.spectrum import Spectrum
 _SECONDS = 200
 _PASSES = 5
 
-# A phone, and no more: it embeds a second of sound, says so, and waits.
+# A minimal phone: it embeds a second of sound, reports that, and waits.
 _CLIENT = """
 import sys
 import numpy as np
@@ -32,14 +32,14 @@ sys.stdin.read()
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one encoder file.
+    """The cost of one encoder file.
 
     Attributes:
-        bytes: of the file.
-        cpu_ms: milliseconds of CPU, on one thread, from a second of sound to its embedding; the
+        bytes: Size of the file in bytes.
+        cpu_ms: Milliseconds of CPU, on one thread, from a second of sound to its embedding; the
             median of several passes, one second at a time.
-        spectrum_ms: of these, until the network starts.
-        resident_mb: memory of a client process that has embedded one second, in 2**20 bytes.
+        spectrum_ms: Part of `cpu_ms` before the network starts.
+        resident_mb: Memory of a client process that has embedded one second, in 2**20 bytes.
     """
 
     bytes: int
@@ -52,8 +52,8 @@ def cost(path: Path) -> Cost:
     """Measure an encoder file on this machine.
 
     Raises:
-        DamagedEncoderError: not an encoder file.
-        MissingRuntimeError: LiteRT is not installed.
+        DamagedEncoderError: if the file is not an encoder file.
+        MissingRuntimeError: if LiteRT is not installed.
     """
     from earshot_client.lite_rt_encoder import spectrum
 
@@ -90,7 +90,7 @@ def _resident(path: Path) -> float:
         stderr=subprocess.DEVNULL,
         text=True,
     ) as client:
-        # It waits until its input ends, which leaving this block does.
+        # It waits until its input ends, which happens on leaving this block.
         ready = client.stdout.readline() if client.stdout else ""
         if not ready:
             raise WrongStateError("the client process ended before it was ready")

@@ -1,11 +1,11 @@
 """The same sound, heard worse: through noise, from a pocket, by another device, in another room.
 
-All of it is made otherwise than what encoders train with (`earshot_models.augmentations`): else it
-would be measured how well they learned that by heart. It is numpy and scipy on waveforms.
-
-Levels are relative to each second's own root mean square. One call is one hearing: pocket,
-microphone and room are drawn once for it, noise anew for each second. What is drawn is the same at
-every rate, so that encoders of several rates hear alike what all of them hear.
+All of it is made differently from the augmentations that encoders train with
+(`earshot_models.augmentations`): otherwise this would measure how well they learned those by
+heart. It is numpy and scipy on waveforms. Levels are relative to each second's own root mean
+square. One call is one hearing: pocket, microphone and room are drawn once for it, noise anew for
+each second. The draws are the same at every rate, so that encoders of several rates hear the same
+in the band that all of them hear.
 
 - **noise**: pink (equal power in every octave, from 20 Hz), 20, 10 or 0 dB below each second.
 - **pocket**: cloth, a Butterworth low-pass of second order with its knee at 0.8 to 1.25 kHz, 12 dB
@@ -56,12 +56,12 @@ _Sound = NDArray[np.floating]
 
 @dataclass(frozen=True)
 class Condition:
-    """A way of hearing.
+    """A condition under which sound is heard.
 
     Attributes:
-        name: in figures.
-        title: in words.
-        hear: seconds, floats (batch, rate) → as many.
+        name: Name in figures.
+        title: Name in words.
+        hear: Function from seconds, floats (batch, rate), to as many degraded ones.
     """
 
     name: str
@@ -72,16 +72,16 @@ class Condition:
 def degraded(
     condition: Condition, sound: _Sound, clip: NDArray[np.int64], seed: int = 0
 ) -> NDArray[np.float32]:
-    """Each clip as it is heard in a condition, the same for the same seed.
+    """Degrade each clip as it is heard in a condition, the same for the same seed.
 
     Args:
-        condition: one of `CONDITIONS`.
-        sound: (seconds, rate), at 8,000 samples per second or more.
-        clip: (seconds,), of which clip each is: they are one hearing.
-        seed: of all that is drawn.
+        condition: Condition, one of `CONDITIONS`.
+        sound: Sound (seconds, rate), at 8,000 samples per second or more.
+        clip: Number of each second's clip, (seconds,): seconds of a clip are one hearing.
+        seed: Seed of all that is drawn.
 
     Returns:
-        float32 (seconds, rate).
+        Degraded sound, float32 (seconds, rate).
     """
     heard = np.empty(sound.shape, dtype=np.float32)
     for number in np.unique(clip):
@@ -92,12 +92,12 @@ def degraded(
 
 
 def noisy(sound: _Sound, generator: _Generator, decibels: float) -> _Sound:
-    """With pink noise, so many decibels below each second."""
+    """Add pink noise, this many decibels below each second."""
     return sound + _at(_noise(sound.shape, generator, slope=-0.5), sound, -decibels)
 
 
 def in_a_pocket(sound: _Sound, generator: _Generator) -> _Sound:
-    """Muffled by cloth, and shaken."""
+    """Muffle sound by cloth, and add rumble and rustle."""
     cloth = muffled(sound, generator.uniform(*POCKET_KNEE))
     rumble = _noise(sound.shape, generator, band=(_LOWEST_HERTZ, RUMBLE_BELOW_HERTZ))
     rustle = _noise(sound.shape, generator, band=RUSTLE_HERTZ) * _strokes(sound.shape, generator)
@@ -105,7 +105,7 @@ def in_a_pocket(sound: _Sound, generator: _Generator) -> _Sound:
 
 
 def muffled(sound: _Sound, knee: float) -> _Sound:
-    """Seconds (batch, rate) through a low-pass of 12 dB per octave above a knee in hertz."""
+    """Filter seconds (batch, rate) by a low-pass of 12 dB per octave above a knee in hertz."""
     from scipy import signal
 
     sections = signal.butter(2, knee, fs=sound.shape[1], output="sos")
@@ -113,7 +113,7 @@ def muffled(sound: _Sound, knee: float) -> _Sound:
 
 
 def by_another_device(sound: _Sound, generator: _Generator) -> _Sound:
-    """Through a small microphone and a codec."""
+    """Pass sound through a small microphone and a codec."""
     from scipy import signal
 
     low, rate = generator.uniform(*MICROPHONE_FROM_HERTZ), sound.shape[1]
@@ -125,7 +125,7 @@ def by_another_device(sound: _Sound, generator: _Generator) -> _Sound:
 
 
 def coded(sound: _Sound) -> _Sound:
-    """Seconds (batch, rate) as a codec of a few bits per coefficient gives them back."""
+    """Code and decode seconds (batch, rate) by a codec of a few bits per coefficient."""
     from scipy import signal
 
     frame = round(CODEC_FRAME_SECONDS * sound.shape[1])
@@ -147,7 +147,7 @@ def coded(sound: _Sound) -> _Sound:
 
 
 def in_a_room(sound: _Sound, generator: _Generator) -> _Sound:
-    """With the echoes of a small room."""
+    """Add the echoes of a small room."""
     from scipy import signal
 
     size = np.array([generator.uniform(*side) for side in ROOM_METRES])
@@ -163,14 +163,14 @@ def in_a_room(sound: _Sound, generator: _Generator) -> _Sound:
 def echoes(
     size: _Sound, source: _Sound, ear: _Sound, reflected: float, rate: int = NARROW.rate
 ) -> _Sound:
-    """Impulse response of a box, from the direct sound on, which has amplitude 1.
+    """Return the impulse response of a box, from the direct sound on, which has amplitude 1.
 
     Args:
-        size: metres (3,).
-        source: metres (3,) from a corner.
-        ear: likewise.
-        reflected: by each wall, of the amplitude.
-        rate: samples per second.
+        size: Size of the box in metres, (3,).
+        source: Place of the source in metres from a corner, (3,).
+        ear: Place of the ear in metres from a corner, (3,).
+        reflected: Share of the amplitude that each wall reflects.
+        rate: Samples per second.
 
     Returns:
         Samples of 150 ms.
@@ -192,7 +192,7 @@ def echoes(
 
 
 def audible(response: _Sound, rate: int = NARROW.rate) -> _Sound:
-    """A response without what lies below all that is heard of a room."""
+    """Remove from a response the frequencies below all that is heard of a room."""
     from scipy import signal
 
     sections = signal.butter(2, _ROOM_FROM_HERTZ, "highpass", fs=rate, output="sos")
@@ -208,7 +208,7 @@ CONDITIONS = (
     Condition("device", "another device", by_another_device),
     Condition("room", "a small room", in_a_room),
 )
-"""In the order in which they are shown."""
+"""All conditions, in the order in which they are shown."""
 
 
 def _noise(
@@ -217,9 +217,9 @@ def _noise(
     slope: float = 0.0,
     band: tuple[float, float] = (_LOWEST_HERTZ, np.inf),
 ) -> _Sound:
-    """Gaussian noise (seconds, rate) of a band, its amplitude as a power of the frequency.
+    """Return Gaussian noise (seconds, rate) of a band, its amplitude as a power of the frequency.
 
-    What a wider spectrum has more is drawn from a generator of its own, so that the rest is the
+    The surplus of a wider spectrum is drawn from a generator of its own, so that the rest is the
     same at every rate.
     """
     count, rate = shape
@@ -236,7 +236,7 @@ def _noise(
 
 
 def _strokes(shape: tuple[int, ...], generator: _Generator) -> _Sound:
-    """Envelopes (seconds, rate) of cloth that rubs a few times a second."""
+    """Return envelopes (seconds, rate) of cloth that rubs a few times a second."""
     time = np.arange(shape[1]) / shape[1]
     envelopes = np.zeros(shape)
     for row in range(shape[0]):
@@ -249,7 +249,7 @@ def _strokes(shape: tuple[int, ...], generator: _Generator) -> _Sound:
 
 
 def _at(noise: _Sound, sound: _Sound, decibels: float) -> _Sound:
-    """Noise at a level relative to each second's; where one of the two is silent, nothing."""
+    """Scale noise to a level relative to each second's; zero if one of the two is silent."""
     level, own = (np.sqrt(np.mean(of**2, axis=1, keepdims=True)) for of in (sound, noise))
     wanted = level * 10 ** (decibels / 20)
     gain: _Sound = np.divide(wanted, own, out=np.zeros_like(own), where=own > 0)

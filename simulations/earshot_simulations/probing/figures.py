@@ -1,4 +1,4 @@
-"""What a probe found, in numbers: means with 95 % intervals over folds, and paired differences."""
+"""Results of a probe in numbers: means with 95 % intervals over folds, and paired differences."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _DIGITS = 4
 
 @dataclass(frozen=True)
 class Difference:
-    """Of one measure, between an encoder and the first, paired by fold.
+    """The difference in one measure between an encoder and the first, paired by fold.
 
     Attributes:
-        mean: what the encoder has more than the first.
-        wide: half the width of the 95 % interval.
+        mean: Mean difference, the encoder minus the first.
+        wide: Half the width of the 95 % interval.
     """
 
     mean: float
@@ -31,18 +31,18 @@ class Difference:
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves out 0."""
+        """Whether the interval excludes 0."""
         return abs(self.mean) > self.wide
 
 
 def differences(
     probed: Mapping[str, NDArray[np.floating]], first: Mapping[str, NDArray[np.floating]]
 ) -> dict[str, Difference]:
-    """Every measure that both have.
+    """Return the difference in every measure that both have.
 
     Args:
-        probed: measures by name, (folds,), as `Probe.values`.
-        first: likewise, of the same folds.
+        probed: Measures by name, (folds,), as `Probe.values`.
+        first: Measures of the first encoder, of the same folds.
     """
     return {
         name: Difference(*interval(values - first[name]))
@@ -52,7 +52,7 @@ def differences(
 
 
 def sound_figures(probe: Probe) -> dict[str, Any]:
-    """For JSON: what was listened to."""
+    """Return figures of the sound for JSON."""
     seconds, compared = probe.seconds, comparable(probe.seconds)
     figures: dict[str, Any] = {
         "dataset": probe.dataset,
@@ -73,7 +73,7 @@ def sound_figures(probe: Probe) -> dict[str, Any]:
 
 
 def encoder_figures(probe: Probe) -> dict[str, Any]:
-    """For JSON: what was found of an encoder."""
+    """Return figures of an encoder for JSON."""
     figures: dict[str, Any] = {
         "encoder": probe.encoder,
         "rate": probe.seconds.rate,
@@ -89,7 +89,7 @@ def encoder_figures(probe: Probe) -> dict[str, Any]:
 
 
 def paired_figures(label: str, probe: Probe, to: str, first: Probe) -> dict[str, Any]:
-    """For JSON: how an encoder differs from the first."""
+    """Return the differences of an encoder from the first for JSON."""
     figures: dict[str, Any] = {"encoder": label, "to": to}
     for name, of in differences(probe.values(), first.values()).items():
         _put(figures, name, {**_rounded(mean=of.mean, interval_95=of.wide), "clear": of.clear})
@@ -100,8 +100,8 @@ def refuse_nothing(probes: Sequence[Probe]) -> None:
     """Raise an InvalidInputError if there is nothing that could be measured."""
     if not any(probe.values() for probe in probes):
         raise InvalidInputError(
-            f"{probes[0].dataset} has no two labels, and not in each held-out side two clips "
-            "that last two seconds: nothing of it can be measured"
+            f"{probes[0].dataset} has fewer than two labels, and a held-out side with fewer than "
+            "two clips of two seconds: there is nothing to measure"
         )
 
 

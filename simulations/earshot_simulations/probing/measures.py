@@ -1,7 +1,7 @@
-"""What embeddings say of kinds of sound: to a linear probe, to neighbours, to a clustering.
+"""Measures of how well embeddings tell kinds of sound: a linear probe, neighbours, a clustering.
 
-All on one fold: fitted on its training side, measured on clips of recordings, places or speakers
-that the training side does not hold.
+All are on one fold: fitted on its training side, measured on clips of recordings, places or
+speakers that the training side does not hold.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ _KMEANS_SEEDS = 5
 
 @dataclass(frozen=True)
 class FoldMeasures:
-    """Of one fold.
+    """The measures of one fold.
 
     Attributes:
-        second_accuracy: linear probe, on seconds that do not overlap.
-        clip_accuracy: linear probe, on the mean log-probability of a clip's windows; a clip that is
-            silent throughout counts as wrong.
-        neighbour_accuracy: vote of the ten nearest training windows by cosine, on seconds.
-        ari: adjusted Rand index of k-means on the held-out seconds, k = classes; mean over seeds.
-        ari_twice: the same with twice as many clusters.
-        silhouette: of the true classes of the held-out seconds, by cosine.
-        confusion: int64 (classes, classes), truth by row, of the seconds.
-        penalty: the one that was chosen.
+        second_accuracy: Accuracy of the linear probe on seconds that do not overlap.
+        clip_accuracy: Accuracy of the linear probe on the mean log-probability of a clip's windows;
+            a clip that is silent throughout counts as wrong.
+        neighbour_accuracy: Accuracy of the vote of the ten nearest training windows by cosine, on
+            seconds.
+        ari: Adjusted Rand index of k-means on the held-out seconds, k = classes; mean over seeds.
+        ari_twice: Adjusted Rand index with twice as many clusters.
+        silhouette: Silhouette of the true classes of the held-out seconds, by cosine.
+        confusion: Confusion matrix of the seconds, truth by row, int64 (classes, classes).
+        penalty: Penalty that was chosen.
     """
 
     second_accuracy: float
@@ -57,9 +58,9 @@ class LinearProbe:
     """A linear classifier of embeddings.
 
     Attributes:
-        penalty: the one of `PENALTIES` that was chosen.
-        model: scikit-learn's.
-        classes: how many there are, whether or not the training side holds all of them.
+        penalty: Penalty that was chosen among `PENALTIES`.
+        model: Model of scikit-learn.
+        classes: Number of classes, whether or not the training side holds all of them.
     """
 
     penalty: float
@@ -67,13 +68,13 @@ class LinearProbe:
     classes: int
 
     def log_odds(self, embeddings: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Log-probabilities (embeddings, classes)."""
+        """Return log-probabilities (embeddings, classes)."""
         logs = np.full((len(embeddings), self.classes), -np.inf)
         logs[:, self.model.classes_] = self.model.predict_log_proba(embeddings)
         return logs
 
     def accuracy(self, embeddings: NDArray[np.floating], truth: NDArray[np.int64]) -> float:
-        """Fraction of the embeddings whose likeliest class is the true one."""
+        """Return the fraction of embeddings whose likeliest class is the true one."""
         return float(np.mean(self.log_odds(embeddings).argmax(axis=1) == truth))
 
 
@@ -81,19 +82,19 @@ def fit(seconds: Seconds, embeddings: NDArray[np.floating], side: int) -> Linear
     """Fit the linear probe without a side.
 
     Args:
-        seconds: what was embedded.
-        embeddings: (windows, dimensions).
-        side: held out.
+        seconds: Seconds that were embedded.
+        embeddings: Embeddings, (windows, dimensions).
+        side: Side that is held out.
 
     Raises:
-        InvalidInputError: the side, or what is left, holds fewer than two classes.
+        InvalidInputError: if the side, or the rest, holds fewer than two classes.
     """
     training = seconds.sides[seconds.clip] != side
     for part, what in ((~training, "is"), (training, "is not")):
         if len(np.unique(seconds.label[part])) < 2:
             raise InvalidInputError(
                 f"all sound that {what} of {seconds.names[side]} is of one class: hold out sides "
-                "that have several, or give no labels to measure places alone"
+                "with several classes, or give no labels to measure only places"
             )
     penalty = _best_penalty(seconds, embeddings, training)
     return _fitted(embeddings[training], seconds.label[training], penalty, len(seconds.labels))
@@ -105,10 +106,10 @@ def measure(
     """Measure one fold.
 
     Args:
-        seconds: what was embedded.
-        embeddings: (windows, dimensions).
-        linear: what `fit` made without the side.
-        side: held out.
+        seconds: Seconds that were embedded.
+        embeddings: Embeddings, (windows, dimensions).
+        linear: Linear probe that was fitted without the side.
+        side: Side that is held out.
     """
     from sklearn.metrics import confusion_matrix, silhouette_score
 
@@ -134,11 +135,11 @@ def measure(
 
 @dataclass(frozen=True)
 class Projected:
-    """What the private steps have to cluster, in one number of dimensions.
+    """The clusters that the private steps can find, in one number of dimensions.
 
     Attributes:
-        ari: adjusted Rand index, as in `FoldMeasures`.
-        ari_twice: the same with twice as many clusters as classes.
+        ari: Adjusted Rand index, as in `FoldMeasures`.
+        ari_twice: Adjusted Rand index with twice as many clusters as classes.
     """
 
     ari: float
@@ -151,13 +152,13 @@ def projected(
     project: Callable[[NDArray[np.floating], int], NDArray[np.floating]],
     side: int,
 ) -> dict[int, Projected]:
-    """Clusters by the dimensions projected to.
+    """Measure clusters by the number of projected dimensions.
 
     Args:
-        seconds: what was embedded.
-        embeddings: (windows, dimensions).
-        project: of the encoder.
-        side: held out.
+        seconds: Seconds that were embedded.
+        embeddings: Embeddings, (windows, dimensions).
+        project: Projection of the encoder.
+        side: Side that is held out.
     """
     tested = seconds.tested(side)
     truth, classes = seconds.label[tested], len(seconds.labels)
@@ -171,10 +172,10 @@ def projected(
 
 
 def interval(values: NDArray[np.floating]) -> tuple[float, float]:
-    """Mean and half the width of its 95 % interval by Student's t, over folds.
+    """Return a mean and half the width of its 95 % interval by Student's t, over folds.
 
     Args:
-        values: one per fold, at least two.
+        values: Values of the folds, at least two.
     """
     from scipy import stats
 
@@ -186,10 +187,10 @@ def interval(values: NDArray[np.floating]) -> tuple[float, float]:
 def _fitted(
     embeddings: NDArray[np.floating], labels: NDArray[np.int64], penalty: float, classes: int
 ) -> LinearProbe:
-    """Of one penalty.
+    """Fit the probe with one penalty.
 
-    Coordinates are not standardised: embeddings are of unit length, and on principal components it
-    would make as much of what hardly varies as of what does.
+    Coordinates are not standardised: embeddings have unit length, and on principal components this
+    would give dimensions that hardly vary as much weight as the others.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -200,7 +201,7 @@ def _fitted(
 def _best_penalty(
     seconds: Seconds, embeddings: NDArray[np.floating], training: NDArray[np.bool_]
 ) -> float:
-    """By cross-validation over sides of the training side, or clips of it where there is one."""
+    """Choose a penalty by cross-validation over training sides, or over clips if there is one."""
     sides = seconds.sides[seconds.clip]
     groups = sides if len(np.unique(sides[training])) >= 2 else seconds.clip % _INNER_FOLDS
     scores = np.zeros(len(PENALTIES))
@@ -208,7 +209,7 @@ def _best_penalty(
         inner = training & (groups != group)
         out = training & (groups == group) & seconds.disjoint
         if len(np.unique(seconds.label[inner])) < 2 or not out.any():
-            continue  # of so little sound nothing is learned that could be scored
+            continue  # too little sound to learn or score anything
         for place, penalty in enumerate(PENALTIES):
             probe = _fitted(embeddings[inner], seconds.label[inner], penalty, len(seconds.labels))
             scores[place] += probe.accuracy(embeddings[out], seconds.label[out])
@@ -244,10 +245,10 @@ def _neighbour_accuracy(
 def clusters_ari(
     embeddings: NDArray[np.floating], truth: NDArray[np.int64], clusters: int
 ) -> float:
-    """Adjusted Rand index of k-means against the truth, mean over seeds.
+    """Return the adjusted Rand index of k-means against the truth, mean over seeds.
 
     Raises:
-        InvalidInputError: there are fewer embeddings than clusters.
+        InvalidInputError: if there are fewer embeddings than clusters.
     """
     from sklearn.cluster import KMeans
     from sklearn.metrics import adjusted_rand_score
@@ -257,7 +258,7 @@ def clusters_ari(
             f"{len(embeddings)} seconds are held out, too few for {clusters} clusters: "
             "a probe needs more sound"
         )
-    # What embeds alike is one point, and there are no more clusters than points.
+    # Equal embeddings are one point, and there cannot be more clusters than points.
     clusters = min(clusters, len(np.unique(embeddings, axis=0)))
     scores = [
         adjusted_rand_score(

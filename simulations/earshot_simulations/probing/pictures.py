@@ -1,4 +1,4 @@
-"""Pictures of an embedding space (thesis, Figure 9.2), and of what a probe confuses."""
+"""Pictures of an embedding space (thesis, Figure 9.2), and of a probe's confusions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_POINTS = 2000
 
 
 def draw(probe: Probe, folder: Path) -> None:
-    """Write `embedding.png` (PCA and t-SNE) and `confusion.png` into a folder that is there."""
+    """Write `embedding.png` (PCA and t-SNE) and `confusion.png` into an existing folder."""
     shown = sample(probe.seconds)
     placed = projections(probe.embeddings[shown])
     label, labels = probe.seconds.label[shown], probe.seconds.labels
@@ -26,19 +26,19 @@ def draw(probe: Probe, folder: Path) -> None:
 
 
 def sample(seconds: Seconds) -> NDArray[np.int64]:
-    """Indices of the windows that a picture shows: seconds that do not overlap, 2,000 at most."""
+    """Return indices of the windows for a picture: seconds that do not overlap, at most 2,000."""
     whole = np.flatnonzero(seconds.disjoint)
     return np.sort(np.random.default_rng(0).permutation(whole)[:_MOST_POINTS])
 
 
 @dataclass(frozen=True)
 class Projection:
-    """Embeddings, laid out.
+    """Embeddings laid out for a picture.
 
     Attributes:
-        name: of the method.
-        points: (embeddings, 2 or 3).
-        explained: fraction of the variance; 0 where that means nothing.
+        name: Name of the method.
+        points: Points, (embeddings, 2 or 3).
+        explained: Fraction of the variance explained; 0 where that is meaningless.
     """
 
     name: str
@@ -47,10 +47,10 @@ class Projection:
 
 
 def projections(embeddings: NDArray[np.floating]) -> list[Projection]:
-    """PCA in two dimensions, t-SNE in two and in three; on one thread, as `probe_several`.
+    """Return PCA in two dimensions, t-SNE in two and in three; on one thread, as `probe_several`.
 
     Args:
-        embeddings: (seconds, dimensions), more than 3 seconds.
+        embeddings: Embeddings, (seconds, dimensions), of more than 3 seconds.
     """
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
@@ -75,7 +75,7 @@ def draw_embedding(
     labels: tuple[str, ...],
     path: Path,
 ) -> None:
-    """Projections side by side, a colour for each label."""
+    """Draw projections side by side, with a colour for each label."""
     from matplotlib import colormaps
     from matplotlib.figure import Figure
 

@@ -1,12 +1,12 @@
-"""What embeddings say of places: whether the same place is recognised when it is heard again.
+"""Measures of how well embeddings recognise the same place when it is heard again.
 
-Each clip is cut into its first and its second half, of which one stands for an earlier visit and
+Each clip is cut into its first and its second half, one of which stands for an earlier visit and
 the other for a later one. A **place** is the recording that a clip was cut from: ESC-10 and ESC-50
-cut several takes from some recordings (`Clip.recording`), and to find a half of another take is as
-right as to find one's own. A clip that is a recording of its own is a place of its own. Clips of
-one group but of different recordings (a location, an artist) may be one place or two: neither is
-looked for in the other's presence, unless the whole held-out side is one group, as of a speaker,
-where it says nothing.
+cut several takes from some recordings (`Clip.recording`), and finding a half of another take is as
+right as finding one's own. A clip that is a recording of its own is a place of its own. Clips of
+one group but of different recordings (a location, an artist) may be one place or two: neither is a
+candidate for the other, unless the whole held-out side is one group, such as a speaker, where the
+group says nothing.
 
 No label is read.
 """
@@ -26,15 +26,16 @@ _NOTHING = 1e-9
 
 @dataclass(frozen=True)
 class PlaceMeasures:
-    """Of one fold; each clip of which both halves have sound.
+    """The measures of one fold, over each clip with sound in both halves.
 
     Attributes:
-        halves: how often the half that is nearest by cosine to the mean embedding of a half, among
-            the opposite halves of all clips, is of the same place; both ways.
-        seconds: the same of single seconds that do not overlap.
-        ari: adjusted Rand index of k-means on these seconds, k = places, against the places; mean
+        halves: Fraction of halves whose nearest opposite half of any clip, by cosine of mean
+            embeddings, is of the same place; both ways.
+        seconds: Fraction of single seconds that do not overlap whose nearest opposite one is of the
+            same place.
+        ari: Adjusted Rand index of k-means on these seconds, k = places, against the places; mean
             over seeds.
-        chance: what `halves` would be if one of the opposite halves were drawn.
+        chance: Value of `halves` if one of the opposite halves were drawn at random.
     """
 
     halves: float
@@ -46,12 +47,12 @@ class PlaceMeasures:
 def measure_places(
     seconds: Seconds, embeddings: NDArray[np.floating], side: int
 ) -> PlaceMeasures | None:
-    """Measure one fold; None if it has no two places to tell apart.
+    """Measure one fold; None if it has fewer than two places to tell apart.
 
     Args:
-        seconds: what was embedded.
-        embeddings: (windows, dimensions), unit rows.
-        side: held out.
+        seconds: Seconds that were embedded.
+        embeddings: Embeddings, (windows, dimensions), unit rows.
+        side: Side that is held out.
     """
     tested = seconds.tested(side)
     each = _Visits(embeddings[tested], seconds.clip[tested], seconds.half[tested]).whole()
@@ -68,7 +69,7 @@ def measure_places(
 
 
 def comparable(seconds: Seconds) -> int:
-    """How many clips have sound in both halves."""
+    """Return the number of clips that have sound in both halves."""
     clip, half = seconds.clip[seconds.disjoint], seconds.half[seconds.disjoint]
     return len(np.intersect1d(clip[half == 0], clip[half == 1]))
 
@@ -76,13 +77,13 @@ def comparable(seconds: Seconds) -> int:
 def same_place(
     seconds: Seconds, known: NDArray[np.floating], heard: NDArray[np.floating], side: int
 ) -> float | None:
-    """`PlaceMeasures.halves` where the half that seeks is heard otherwise than those it is among.
+    """Return `PlaceMeasures.halves` for halves that are degraded, among clean ones.
 
     Args:
-        seconds: what was embedded.
-        known: (tested seconds of the side, dimensions), unit rows.
-        heard: of the same seconds.
-        side: held out.
+        seconds: Seconds that were embedded.
+        known: Embeddings of clean sound, (tested seconds of the side, dimensions), unit rows.
+        heard: Embeddings of the same seconds, degraded.
+        side: Side that is held out.
     """
     tested = seconds.tested(side)
     clip, half = seconds.clip[tested], seconds.half[tested]
@@ -94,20 +95,20 @@ def same_place(
 
 @dataclass(frozen=True)
 class _Visits:
-    """Embeddings (visits, dimensions), of which clip and in which half of it: int64 (visits,)."""
+    """Embeddings (visits, dimensions), with their clip and its half: int64 (visits,)."""
 
     points: NDArray[np.floating]
     clip: NDArray[np.int64]
     half: NDArray[np.int64]
 
     def whole(self) -> _Visits:
-        """Without clips that lack a half."""
+        """Return the visits without clips that lack a half."""
         both = np.intersect1d(self.clip[self.half == 0], self.clip[self.half == 1])
         kept = np.isin(self.clip, both) & (self.half != NO_HALF)
         return _Visits(self.points[kept], self.clip[kept], self.half[kept])
 
     def means(self) -> _Visits:
-        """One visit for each half of each clip."""
+        """Return one visit for each half of each clip."""
         halves, of = np.unique(2 * self.clip + self.half, return_inverse=True)
         means = np.zeros((len(halves), self.points.shape[1]))
         np.add.at(means, of, self.points)
@@ -116,7 +117,7 @@ class _Visits:
 
 
 def _found(seconds: Seconds, seeking: _Visits, known: _Visits) -> tuple[float, float]:
-    """How often the nearest of the opposite halves is of the same place, and what chance gives."""
+    """Return how often the nearest opposite half is of the same place, and its chance level."""
     here, there = seconds.recordings[seeking.clip], seconds.recordings[known.clip]
     same = here[:, np.newaxis] == there
     group = seconds.groups[seeking.clip], seconds.groups[known.clip]

@@ -27,29 +27,29 @@ from earshot_simulations.probing.seconds import (
 MEASURES = tuple(
     field.name for field in fields(FoldMeasures) if field.name not in ("confusion", "penalty")
 )
-"""Of kinds of sound."""
+"""Measures of kinds of sound."""
 
 PLACES = ("halves", "seconds", "ari")
-"""Of places: those of `PlaceMeasures` that are better or worse."""
+"""Measures of places: those of `PlaceMeasures` that can be better or worse."""
 
 CLEAN = {"second_accuracy": "second_accuracy", "same_place": "places.halves"}
-"""Which measure of clean sound each of `Heard` is to be compared with."""
+"""Measure of clean sound with which each of `Heard` is compared."""
 
 
 @dataclass
 class Probe:
-    """What was found of one encoder; each list has an entry for each side of `seconds.names`.
+    """The results of one encoder; each list has an entry for each side of `seconds.names`.
 
     Attributes:
-        encoder: names of the encoders.
-        dataset: its name.
-        seconds: what was embedded, at the rate of the last fold's encoder.
-        embeddings: of the last fold's encoder, (windows, dimensions).
-        folds: kinds of sound; empty without labels.
-        projected: clusters of kinds by the dimensions projected to; empty without labels, or for an
-            encoder without a projection.
-        places: the same place again; None where a side has no two places.
-        heard: by condition.
+        encoder: Names of the encoders.
+        dataset: Name of the data set.
+        seconds: Seconds that were embedded, at the rate of the last fold's encoder.
+        embeddings: Embeddings of the last fold's encoder, (windows, dimensions).
+        folds: Measures of kinds of sound; empty without labels.
+        projected: Clusters of kinds by the number of projected dimensions; empty without labels, or
+            for an encoder without a projection.
+        places: Measures of the same place again; None where a side has fewer than two places.
+        heard: Measures by condition.
     """
 
     encoder: str
@@ -62,7 +62,7 @@ class Probe:
     heard: list[dict[str, Heard]] = field(default_factory=list)
 
     def values(self) -> dict[str, NDArray[np.float64]]:
-        """Every measure by its name, (sides,); a dot in a name stands between group and member.
+        """Return every measure by name, (sides,); a dot in a name separates group and member.
 
         A measure that a side does not have is left out.
         """
@@ -88,10 +88,10 @@ class Probe:
         }
 
     def chance(self) -> dict[str, float]:
-        """What a measure would be if nothing were heard, mean over sides, where that is known.
+        """Return the values of measures if nothing were heard, mean over sides, where known.
 
-        Of accuracies that of saying the commonest class. (A silhouette or an adjusted Rand index is
-        0 by chance, by definition.)
+        That of an accuracy is the share of the commonest class. (A silhouette or an adjusted Rand
+        index is 0 by chance, by definition.)
         """
         chances = {}
         if self.folds:
@@ -118,11 +118,11 @@ def probe(
     """Hold each fold, speaker or set of groups out in turn.
 
     Args:
-        dataset: of which all clips have a label, or none: then only places are measured.
-        encoder_for: the name of what is held out → an encoder, which must not have been trained on
-            its labels, and for an honest figure not on its sound either.
-        cache: folder for decoded sound.
-        progress: told how far it is.
+        dataset: Data set in which all clips have a label, or none: then only places are measured.
+        encoder_for: Function from the name of the held-out side to an encoder, which must not have
+            been trained on its labels, nor, for an honest figure, on its sound.
+        cache: Folder for decoded sound.
+        progress: Callback for progress.
     """
     return probe_several(dataset, [encoder_for], cache, progress)[0]
 
@@ -133,12 +133,12 @@ def probe_several(
     cache: Path | None = None,
     progress: Progress = no_progress,
 ) -> list[Probe]:
-    """As `probe`, of each of several encoders on the same sound, degraded alike.
+    """Probe each of several encoders on the same sound, degraded alike, as `probe`.
 
-    Each hears it at its own rate; windows, and what is drawn to degrade them, are the same.
+    Each hears it at its own rate; windows, and the draws that degrade them, are the same.
 
-    On one thread: on a machine that does other work too, many small products on several of them
-    take ten times as long, as each waits for the slowest.
+    One thread is used: on a machine that does other work too, many small products on several
+    threads take ten times as long, as each waits for the slowest.
     """
     from threadpoolctl import threadpool_limits
 

@@ -1,4 +1,4 @@
-"""How far what was learned from clean sound holds for sound that is heard worse."""
+"""Robustness of what was learned from clean sound to sound that is heard worse."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from earshot_simulations.probing.seconds import Seconds, embed
 
 @dataclass(frozen=True)
 class Heard:
-    """The held-out side of one fold, in one condition.
+    """The measures of the held-out side of one fold, in one condition.
 
     Attributes:
-        second_accuracy: of the linear probe that was fitted on clean sound; None without labels.
-        same_place: as `PlaceMeasures.halves`: a half that is heard so, among clean ones; None where
-            there are no two places.
+        second_accuracy: Accuracy of the linear probe that was fitted on clean sound; None without
+            labels.
+        same_place: Value as `PlaceMeasures.halves`, of degraded halves among clean ones; None if
+            there are fewer than two places.
     """
 
     second_accuracy: float | None
@@ -30,7 +31,7 @@ class Heard:
 
 
 def degraded_sides(seconds: Seconds, side: int) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    """A side's seconds that do not overlap, in each condition in turn: (name, sound)."""
+    """Yield a side's seconds that do not overlap, in each condition in turn: (name, sound)."""
     tested = seconds.tested(side)
     for condition in CONDITIONS:
         yield condition.name, degraded(condition, seconds.sound[tested], seconds.clip[tested])
@@ -47,12 +48,12 @@ def measure_heard(
     """Measure one fold in one condition.
 
     Args:
-        seconds: what was embedded.
-        clean: (windows, dimensions).
-        sound: of the side, as `degraded_sides` gives it.
-        encoder: that gave `clean`.
-        linear: fitted on clean sound; None without labels.
-        side: held out.
+        seconds: Seconds that were embedded.
+        clean: Embeddings of clean sound, (windows, dimensions).
+        sound: Sound of the side, from `degraded_sides`.
+        encoder: Encoder that made `clean`.
+        linear: Linear probe, fitted on clean sound; None without labels.
+        side: Side that is held out.
     """
     tested = seconds.tested(side)
     embeddings = embed(encoder, sound)

@@ -22,7 +22,7 @@ Progress = Callable[[str, int, int], None]
 
 
 def no_progress(what: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 HOPS = 2
@@ -31,7 +31,7 @@ HOPS = 2
 NO_LABEL = -1
 
 NO_HALF = -1
-"""The half of a window that lies across the middle of its clip."""
+"""Half of a window that lies across the middle of its clip."""
 
 
 @dataclass(frozen=True)
@@ -39,22 +39,23 @@ class Seconds:
     """Windows of clips, half a second apart; silent ones are left out.
 
     Attributes:
-        sound: float32 (windows, rate).
-        label: int64 (windows,), index into `labels`; -1 where there are none.
-        clip: int64 (windows,), index of the clip.
-        disjoint: bool (windows,), whether it is one of the clip's seconds that do not overlap.
-        half: int64 (windows,), in which half of its clip it lies, 0 or 1; `NO_HALF` in neither, or
-            if the clip is too short for two seconds.
-        clip_labels: int64 (clips,).
-        recordings: int64 (clips,), the same for clips that were cut from one recording.
-        groups: int64 (clips,), the same for clips of one recording, location, artist or speaker.
-        sides: int64 (clips,), on which side of the folds a clip is tested.
-        labels: names of the classes; none if there are not two.
-        names: of the sides.
-        silent: seconds that were left out.
-        too_short: clips that are too short for two seconds.
-        unreadable: what is wrong with each file that was left out.
-        below: files that have fewer samples per second than `sound`, and were brought up.
+        sound: Sound, float32 (windows, rate).
+        label: Index into `labels`, int64 (windows,); -1 where there are none.
+        clip: Index of the clip, int64 (windows,).
+        disjoint: Whether a window is one of the clip's seconds that do not overlap, bool
+            (windows,).
+        half: Half of its clip in which a window lies, 0 or 1, int64 (windows,); `NO_HALF` if in
+            neither, or if the clip is too short for two seconds.
+        clip_labels: Label of each clip, int64 (clips,).
+        recordings: Number of the recording that each clip was cut from, int64 (clips,).
+        groups: Number of each clip's recording, location, artist or speaker, int64 (clips,).
+        sides: Side of the folds on which a clip is tested, int64 (clips,).
+        labels: Names of the classes; empty if there are fewer than two.
+        names: Names of the sides.
+        silent: Number of silent seconds that were left out.
+        too_short: Number of clips that are too short for two seconds.
+        unreadable: Error of each file that was left out.
+        below: Number of files with fewer samples per second than `sound`, which were brought up.
     """
 
     sound: NDArray[np.float32]
@@ -79,7 +80,7 @@ class Seconds:
         return int(self.sound.shape[1])
 
     def tested(self, side: int) -> NDArray[np.bool_]:
-        """Which windows are the seconds of a side that do not overlap: bool (windows,)."""
+        """Return which windows are a side's seconds that do not overlap, bool (windows,)."""
         return np.asarray((self.sides[self.clip] == side) & self.disjoint)
 
 
@@ -89,7 +90,7 @@ def cut(
     progress: Progress = no_progress,
     rate: int = NARROW.rate,
 ) -> Seconds:
-    """As `cut_at`, for encoders of one rate."""
+    """Cut all clips of a data set for encoders of one rate, as `cut_at`."""
     return cut_at([rate], dataset, cache, progress)[rate]
 
 
@@ -101,29 +102,29 @@ def cut_at(
 ) -> dict[int, Seconds]:
     """Cut all clips of a data set, and note in which of its folds each is tested.
 
-    A clip shorter than a second lies in the middle of a second of silence. Files that do not
-    decode are left out. At every rate the windows are the same, and silent is what is so at 8 kHz:
-    whatever else is measured, figures of two encoders are of the same seconds.
+    A clip shorter than a second is padded to the middle of a second of silence. Files that do not
+    decode are left out. The windows are the same at every rate, and those that are silent at 8 kHz
+    count as silent: figures of two encoders are always of the same seconds.
 
     Args:
-        rates: at which sound is wanted, samples per second.
-        dataset: of at least two folds, speakers or groups; all of its clips have a label, or none;
-            labels that are all the same are as good as none.
-        cache: folder for decoded sound.
-        progress: told after each file.
+        rates: Rates of the sound, samples per second.
+        dataset: Data set of at least two folds, speakers or groups; all of its clips have a label,
+            or none; labels that are all the same count as none.
+        cache: Folder for decoded sound.
+        progress: Callback after each file.
 
     Returns:
-        By rate: they differ in `sound` and `below` alone.
+        Seconds by rate, which differ in `sound` and `below` alone.
 
     Raises:
-        InvalidInputError: if only some clips have a label, all of a side are silent, a class or
-            all but one side has no file that decodes, or there is but one fold.
+        InvalidInputError: if only some clips have a label, all of a side are silent, a class or all
+            but one side has no file that decodes, or there is only one fold.
     """
     kinds = dataset.labels if len(dataset.labels) > 1 else ()
     if kinds:
         refuse_without_kinds(dataset)
-    # Before files are read: it refuses what cannot be held out, and what is held out is then the
-    # same for every reader of the folder, whichever files decode.
+    # Before files are read: it refuses sides that cannot be held out, and sides are then the same
+    # for every reader of the folder, whichever files decode.
     sides = [test for _, test in folds(dataset)]
     side_of = {clip: side_name(side) for side in sides for clip in side.clips}
     decoded = {
@@ -189,23 +190,23 @@ def cut_at(
 
 
 def below_sentence(seconds: Seconds, encoder: str) -> str:
-    """What a reader should know of files that lack some of what an encoder hears; empty if none."""
+    """Explain that files lack some of what an encoder hears; empty if none do."""
     if not seconds.below:
         return ""
     return (
         f"{seconds.below} files have fewer samples per second than the {seconds.rate:,} that "
-        f"{encoder} hears: they were brought up to it, with nothing above"
+        f"{encoder} hears: they were resampled, without anything in the upper band"
     )
 
 
 def _sound(
     decoded: Waveforms, rate: int, numbers: Sequence[int], audible: Sequence[NDArray[np.bool_]]
 ) -> NDArray[np.float32]:
-    """The windows that are not silent, of clips by their numbers, float32 (windows, rate)."""
+    """Return the windows that are not silent, of clips by number, float32 (windows, rate)."""
     rows = []
     for place, loud in zip(numbers, audible, strict=True):
         clip = decoded.clip(place)
-        # Rounding may have left a sample less than at 8 kHz.
+        # Rounding may have left one sample fewer than at 8 kHz.
         missing = (len(loud) - 1) * (rate // HOPS) + rate - len(clip)
         if len(loud) > 1 and missing > 0:
             clip = np.pad(clip, (0, missing))
@@ -218,7 +219,7 @@ def _windows(clip: NDArray[np.float32], rate: int) -> NDArray[np.float32]:
 
 
 def _recorded_rate(path: Path) -> float:
-    """Of a file that has been read; one that has gone since lacks nothing."""
+    """Return the rate of a file that has been read; infinite if it has gone since."""
     try:
         return audio.recorded_rate(path)
     except audio.UnreadableFileError:
@@ -226,12 +227,12 @@ def _recorded_rate(path: Path) -> float:
 
 
 def refuse_without_kinds(dataset: Dataset) -> None:
-    """Raise an InvalidInputError unless every clip has a label, and there are two of them."""
+    """Raise an InvalidInputError unless every clip has a label, of at least two."""
     bare = sum(clip.label is None for clip in dataset.clips)
     if bare:
         raise InvalidInputError(
-            f"{dataset.name} has {bare} clips without a label, of {len(dataset.clips)}: all must "
-            "have one, or for places alone none"
+            f"{dataset.name} has {bare} clips without a label, of {len(dataset.clips)}: all clips "
+            "must have one, or none to measure only places"
         )
     if len(dataset.labels) < 2:
         raise InvalidInputError(
@@ -241,9 +242,9 @@ def refuse_without_kinds(dataset: Dataset) -> None:
 
 
 def _halves(count: int) -> NDArray[np.int64]:
-    """In which half of its clip each of so many windows lies, int64 (count,).
+    """Return the half of its clip in which each of this many windows lies, int64 (count,).
 
-    The middle is the half second at or before it, so that no window is cut anew.
+    The middle is the half second at or before it, so that no window has to be cut again.
     """
     start, middle = np.arange(count), (count + 1) // 2
     halves = np.where(start >= middle, 1, np.where(start + 2 <= middle, 0, NO_HALF))
@@ -255,7 +256,7 @@ def _numbered(names: Iterable[str]) -> NDArray[np.int64]:
 
 
 def _readable(dataset: Dataset, unreadable: Sequence[str]) -> Dataset:
-    """The data set without the files that something is wrong with."""
+    """Return the data set without the files that have an error."""
     bad = {clip: wrong for clip, wrong in zip(dataset.clips, unreadable, strict=True) if wrong}
     if not bad:
         return dataset
@@ -267,17 +268,20 @@ def _readable(dataset: Dataset, unreadable: Sequence[str]) -> Dataset:
 
 
 def embed(encoder: Encoder, sound: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Embeddings of windows, float32 (windows, dimensions); offsets are removed as on a phone."""
+    """Return embeddings of windows, float32 (windows, dimensions).
+
+    Offsets are removed as on a phone.
+    """
     return encoder.embed(sound - sound.mean(axis=1, keepdims=True))
 
 
 def side_names(dataset: Dataset) -> list[str]:
-    """What is held out in turn, known before a file is read."""
+    """Return the names of the sides that are held out in turn, before any file is read."""
     return [side_name(test) for _, test in folds(dataset)]
 
 
 def side_name(part: Dataset) -> str:
-    """What all clips of a side share: a fold, a group, or the first group of several."""
+    """Return what all clips of a side share: a fold, a group, or the first of several groups."""
     first = part.clips[0]
     if first.fold is not None:
         return str(first.fold)

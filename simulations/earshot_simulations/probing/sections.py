@@ -15,8 +15,8 @@ class Section:
     """Measures that belong together.
 
     Attributes:
-        title: above them.
-        rows: the name of each, as in `Probe.values`, and what it is called here.
+        title: Title above the measures.
+        rows: Title of each measure, by its name in `Probe.values`.
     """
 
     title: str
@@ -24,7 +24,7 @@ class Section:
 
 
 def sections(names: Collection[str]) -> list[Section]:
-    """All sections that show some of these measures."""
+    """Return all sections that show some of these measures."""
     kept = []
     for section in _SECTIONS:
         rows = {name: title for name, title in section.rows.items() if name in names}

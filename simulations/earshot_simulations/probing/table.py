@@ -1,4 +1,4 @@
-"""What `earshot probe` prints."""
+"""The output of `earshot probe`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMES, _COLUMN = 22, 15
 
 
 def sound_lines(probe: Probe) -> Iterator[str]:
-    """What was listened to, and what was left out."""
+    """Yield lines on the sound, and on what was left out."""
     figures = sound_figures(probe)
     bad, places = figures["unreadable"], figures["compared_in_places"]
     yield (
@@ -33,7 +33,7 @@ def sound_lines(probe: Probe) -> Iterator[str]:
         if bad["count"] > _MOST_FILES:
             yield f"  and {bad['count'] - _MOST_FILES} more, in --json"
     if not probe.seconds.labels:
-        yield "there are no two labels: kinds of sound are not measured"
+        yield "there are fewer than two labels: kinds of sound are not measured"
     sides = zip(probe.seconds.names, probe.places, strict=True)
     bare = [name for name, place in sides if place is None]
     if bare:
@@ -41,14 +41,14 @@ def sound_lines(probe: Probe) -> Iterator[str]:
 
 
 def rate_lines(labels: Sequence[str], probes: Sequence[Probe]) -> Iterator[str]:
-    """Which encoders hear more than files hold."""
+    """Yield lines on encoders that hear more than files hold."""
     for label, probe in zip(labels, probes, strict=True):
         if probe.seconds.below:
             yield below_sentence(probe.seconds, label)
 
 
 def measure_lines(labels: Sequence[str], probes: Sequence[Probe]) -> Iterator[str]:
-    """Every measure, a column for each encoder; of one encoder each fold, too."""
+    """Yield every measure, a column for each encoder; for one encoder each fold, too."""
     values = [probe.values() for probe in probes]
     chance = probes[0].chance()
 
@@ -63,14 +63,14 @@ def measure_lines(labels: Sequence[str], probes: Sequence[Probe]) -> Iterator[st
         by_chance = f"chance {chance[name]:.3f}" if name in chance else ""
         return "".join(f"   {part}" for part in (folds, by_chance) if part)
 
-    yield "mean ± half of its 95 % interval over what is held out" + (
+    yield "mean ± half of its 95 % interval over the held-out sides" + (
         ", and each" if len(probes) == 1 else ""
     )
     yield from _lines(labels, {name for each in values for name in each}, cell, beside)
 
 
 def difference_lines(labels: Sequence[str], probes: Sequence[Probe]) -> Iterator[str]:
-    """How the other encoders differ from the first, paired by fold."""
+    """Yield the differences of the other encoders from the first, paired by fold."""
     first = probes[0].values()
     found = [differences(probe.values(), first) for probe in probes[1:]]
     names = {name for each in found for name in each}
@@ -81,18 +81,18 @@ def difference_lines(labels: Sequence[str], probes: Sequence[Probe]) -> Iterator
         of = found[column][name]
         return f"{of.mean:+.3f} ± {of.wide:.3f}{' *' if of.clear else '  '}"
 
-    yield f"difference to {labels[0]}, paired by what is held out; * its interval leaves out 0"
+    yield f"difference to {labels[0]}, paired by held-out side; * its interval excludes 0"
     yield from _lines(labels[1:], names, cell, lambda name: "")
     count = sum(map(len, found))
     yield ""
     yield (
-        f"of {count} differences about {count * 0.05:.0f} would bear a * if encoders were equal: "
-        "they are many, and look at the same sound"
+        f"of {count} differences about {count * 0.05:.0f} would bear a * even if encoders were "
+        "equal; all are measured on the same sound"
     )
 
 
 def cost_lines(labels: Sequence[str], costs: Sequence[Cost | None]) -> Iterator[str]:
-    """What each encoder file costs a phone."""
+    """Yield the cost of each encoder file to a phone."""
     for label, cost in zip(labels, costs, strict=True):
         if cost is not None:
             yield (

@@ -1,1 +1,1 @@
-"""Many simulated phases, each kept as it finishes, and what they say together."""
+"""Sweeps of many simulated phases, each kept as it finishes, and their joint results."""

@@ -1,4 +1,4 @@
-"""What several seeds say together."""
+"""Estimates over several seeds."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Estimate:
     """A mean over seeds.
 
     Attributes:
-        mean: over all of them.
-        wide: half of its 95 % interval by Student's t; None with one seed, which says nothing of
-            how far another would be.
-        seeds: how many.
+        mean: Mean over all seeds.
+        wide: Half of its 95 % interval by Student's t; None with one seed, which says nothing about
+            others.
+        seeds: Number of seeds.
     """
 
     mean: float
@@ -27,7 +27,7 @@ class Estimate:
 
     @property
     def clear(self) -> bool:
-        """Whether zero lies outside the interval: for a difference, whether there is one."""
+        """Whether the interval excludes zero: for a difference, whether there is one."""
         return self.wide is not None and abs(self.mean) > self.wide
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Estimate:
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Of one value per seed, at least one."""
+    """Estimate a mean from one value per seed, at least one."""
     if len(values) == 1:
         return Estimate(float(values[0]), None, 1)
     mean, wide = interval(np.asarray(values, dtype=np.float64))
@@ -43,5 +43,5 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def paired(values: Sequence[float], others: Sequence[float]) -> Estimate:
-    """Of the differences value − other, seed by seed: what all of a seed share cancels."""
+    """Estimate the mean difference value − other, seed by seed, in which shared parts cancel."""
     return estimate([value - other for value, other in zip(values, others, strict=True)])

@@ -16,16 +16,17 @@ _USUAL_SEEDS = 5
 
 
 def read(file: Path) -> Plan:
-    """The sweep that a TOML file describes.
+    """Read the sweep that a TOML file describes.
 
-    `seeds` is their number, or a list of them; `[settings]` is what all runs share, by the names of
-    `Settings`; `[grid]` has a list of values for each setting that varies, of which every
-    combination is run; or else every `[[list]]` is a point by itself.
+    `seeds` is their number, or a list of them; `[settings]` holds the settings that all runs share,
+    by the names of `Settings`; `[grid]` has a list of values for each setting that varies, and
+    every combination is run; alternatively every `[[list]]` is a point by itself.
 
     Raises:
-        InvalidInputError: there is no such file, or it is not TOML.
-        InvalidParametersError: a key or a setting that is unknown or cannot be simulated, neither a
-            grid nor a list, or both, or one without a point. Every message names the file.
+        InvalidInputError: if there is no such file, or it is not TOML.
+        InvalidParametersError: if a key or a setting is unknown or cannot be simulated, there is
+            neither a grid nor a list, or both, or one without a point. Every message names the
+            file.
     """
     try:
         described = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -33,7 +34,7 @@ def read(file: Path) -> Plan:
         raise InvalidInputError(f"{file}: there is no such file; name a sweep file") from None
     except OSError as error:
         raise InvalidInputError(f"{file}: cannot be read ({error.strerror})") from None
-    except ValueError as error:  # of TOML, and of UTF-8
+    except ValueError as error:  # from TOML or from UTF-8
         raise InvalidInputError(f"{file}: is not TOML ({error})") from None
     try:
         return _plan(described)
@@ -71,7 +72,7 @@ def _plan(described: Mapping[str, Any]) -> Plan:
 
 
 def _leaves(table: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
-    """What is no table, by its dotted name."""
+    """Yield everything that is not a table, by its dotted name."""
     for name, value in table.items():
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{place}{name}.")

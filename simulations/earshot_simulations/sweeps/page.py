@@ -1,4 +1,4 @@
-"""`sweep.html`: small multiples of a sweep, every figure against every setting that varied."""
+"""The page `sweep.html`: small multiples of every figure against every setting that varied."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ METRICS: Mapping[str, str] = {
     "epsilon_recording": "ε per recording",
     "epsilon_phone": "ε per phone",
 }
-"""Figures of a phase that are drawn, and what a reader calls them."""
+"""Figures of a phase that are drawn, with their names for readers."""
 
 _COUNTED = "centroids"
-"""A figure that counts centroids on one route, and cells on the other."""
+"""Name of a figure that counts centroids on one route, and cells on the other."""
 _MOST_LINES = 6
-"""Of a picture; where other settings have more combinations, it shows the mean over them."""
+"""Most lines of a picture; with more combinations of other settings, it shows their mean."""
 _ASIDE = 0.012
-"""Between lines at the same value, of the length of the axis."""
+"""Distance between lines at the same value, as a fraction of the axis."""
 _MOST_ROWS = 200
 _LOGARITHMIC = 10
-"""From which ratio of the largest to the smallest value an axis has powers."""
+"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Line:
     """One line of a picture.
 
     Attributes:
-        name: what it has in common; empty where it is the only one.
-        points: for each value of the setting, in order, a figure's mean over seeds.
+        name: Settings that the points share; empty for the only line.
+        points: Values of the setting, in order, each with a figure's mean over seeds.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Line:
 
 
 def render(results: Table) -> str:
-    """The whole page as one HTML document."""
+    """Render the whole page as one HTML document."""
     plan, failed = results.plan, results.failures
     shape = f"{counted(len(plan.arms), 'point')} × {counted(len(plan.seeds), 'seed')}"
     warning = (
@@ -87,10 +87,10 @@ def render(results: Table) -> str:
 
 
 def by_route(results: Table) -> dict[str, Table]:
-    """What a sweep came to on each route, with the settings that this one looks at.
+    """Return the results of a sweep on each route, with the settings that the route uses.
 
-    No picture but that of the routes themselves holds two of them: one protects recordings and the
-    other phones, and an ε of one is no ε of the other.
+    Only the picture of the routes themselves shows both: one protects recordings and the other
+    phones, and their ε cannot be compared.
     """
     plan = results.plan
     if ROUTE not in plan.varied:
@@ -126,10 +126,10 @@ def _by_setting(results: Table) -> Iterator[str]:
 
 
 def lines(results: Table, metric: str, setting: str) -> list[Line]:
-    """A figure against a setting, one line for each combination of the other settings.
+    """Return a figure against a setting, one line for each combination of the other settings.
 
-    Where there are more than a picture bears, one line: seed by seed the mean over all
-    combinations that have the value, so that the interval is of seeds and not of settings.
+    If there are more lines than a picture can show, there is one: seed by seed the mean over all
+    combinations that have the value, so that the interval is over seeds and not over settings.
     """
     plan = results.plan
     values = sorted({arm.labels[setting] for arm in plan.arms}, key=_order)
@@ -162,13 +162,13 @@ def lines(results: Table, metric: str, setting: str) -> list[Line]:
 
 
 def drawn_metrics(results: Table) -> list[str]:
-    """Figures of which there is something to see: they are not the same in all runs."""
+    """Return the figures worth drawing: those that are not the same in all runs."""
     rows = results.rows()
     return [name for name in METRICS if len({row.get(name) for row in rows}) > 1]
 
 
 def _tells(drawn: Sequence[Line]) -> bool:
-    """Whether a figure moves with the setting, or with the seed; a cost often does neither."""
+    """Return whether a figure moves with the setting or the seed; a cost often does neither."""
     return any(
         len({found.mean for _, found in line.points}) > 1
         or any(found.wide for _, found in line.points)
@@ -188,11 +188,11 @@ def _small_multiples(results: Table, setting: str, route: str = "") -> str:
     others = [name for name in results.plan.varied if name != setting]
     words = "Means over seeds with 95 % intervals (Student's t)."
     if averaged and others:
-        words += f" Each is a mean over all combinations of {', '.join(others)}, too."
+        words += f" Each is also a mean over all combinations of {', '.join(others)}."
     if len(results.plan.seeds) == 1:
-        words = "One seed: nothing says how far another would be."
+        words = "One seed only: the spread over seeds is unknown."
     if setting == ROUTE:
-        words += " Each route protects something else: local a recording, secure-sum a phone."
+        words += " The routes protect different units: local a recording, secure-sum a phone."
     title = f"By {escaped(setting)}" + (f", {escaped(route)}" if route else "")
     return section(title, lead(words) + grid(*figures))
 
@@ -249,12 +249,12 @@ def _picture(drawn: Sequence[Line], metric: str, setting: str) -> Picture | None
 
 
 def _moved(place: float, aside: float, first: float, last: float, powers: bool) -> float:
-    """A place on the axis so much further, as a fraction of its length."""
+    """Move a place on the axis by a fraction of its length."""
     return place * (last / first) ** aside if powers else place + aside * ((last - first) or 1)
 
 
 def _means(results: Table) -> str:
-    """All points with all figures that are drawn."""
+    """Format all points with all figures that are drawn."""
     names = [name for name in METRICS if name in results.metrics]
     columns = [results.estimates(name) for name in names]
     rows = [
@@ -288,7 +288,7 @@ def _mean(values: Sequence[Any]) -> float | None:
 
 
 def _order(value: Any) -> tuple[str, Any]:
-    """Numbers by size, all else by what it is called."""
+    """Return a key that sorts numbers by size, and everything else by name."""
     if isinstance(value, int | float):
         return "", value
     return "text", str(value)

@@ -1,4 +1,4 @@
-"""One simulated phase as figures: what a sweep measures where it is not told otherwise."""
+"""The figures of one simulated phase: the default measure of a sweep."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ ARI_TRAIN, ARI_TEST = "ari_train", "ari_test"
 NAMES, CLEAR_NAMES = "label_accuracy", "clear_label_accuracy"
 CENTROIDS = "centroids"
 CENTROID_NAMES = "centroid_label_accuracy"
-"""Figures of a phase. The last is how the thesis counts (9.2.5): the fraction of published
-centroids that have the name of the scene of the recording next to them."""
+"""Name of the figure by which the thesis counts (9.2.5): the fraction of published centroids that
+have the name of the scene of the recording next to them."""
 
 EPSILONS = {unit: f"epsilon_{unit}" for unit in LEDGER_UNITS}
-"""Figures, too: all that a phase costs, composed, at the δ of the accountant or of the phase."""
+"""Names of the figures of a phase's composed cost, at the δ of the accountant or of the phase."""
 
 NOTHING: Figures = {
     **dict.fromkeys((ARI_TRAIN, ARI_TEST, NAMES, CLEAR_NAMES, CENTROID_NAMES), 0.0),
     CENTROIDS: 0,
 }
-"""Of a phase that ended without a result: all recordings are in one cluster, which has no name."""
+"""Figures of a phase without a result: all recordings are in one cluster without a name."""
 
 
 def simulated(settings: Settings) -> Figures:
-    """The figures of one simulated phase, with what it cost.
+    """Return the figures of one simulated phase, with its cost.
 
     Raises:
-        KeyboardInterrupt: it was interrupted; half a phase is no figure.
+        KeyboardInterrupt: if it was interrupted; half a phase has no figures.
     """
     run = simulate(settings)
     if run.stopped:
@@ -51,14 +51,14 @@ def centroid_accuracy(
     points: npt.NDArray[np.float32],
     scenes: npt.NDArray[np.integer],
 ) -> float:
-    """Fraction of centroids that are labelled with the scene of the recording closest to them.
+    """Return the fraction of centroids with the label of the scene of the closest recording.
 
     Args:
-        centroids: float32 (centroids, dimensions), at least one.
-        labels: int (centroids,), of each; -1 for an unnamed one.
-        points: float32 (recordings, dimensions), at least one. On the sphere the closest by angle
-            is the closest by distance, as these have length one.
-        scenes: int (recordings,), the true one of each.
+        centroids: Centroids, float32 (centroids, dimensions), at least one.
+        labels: Label of each centroid, int (centroids,); -1 for an unnamed one.
+        points: Recordings, float32 (recordings, dimensions), at least one. On the sphere the
+            closest by angle is the closest by distance, as these have length one.
+        scenes: True scene of each recording, int (recordings,).
     """
     closest = nearest(centroids, points, Geometry.EUCLIDEAN)
     return float(np.mean(labels == scenes[closest]))

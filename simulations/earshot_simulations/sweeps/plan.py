@@ -1,4 +1,4 @@
-"""What a sweep runs: one base, what varies, and seeds."""
+"""The plan of a sweep: a base, the settings that vary, and seeds."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from earshot_simulations.sweeps.phase import SIMULATED
 from earshot_simulations.sweeps.sweep import Arm
 
 MOST_RUNS = 100_000
-"""A grid grows as a product; a table of more would be a mistake of the file."""
+"""Most runs of a sweep: a grid grows as a product, and more would be a mistake in the file."""
 SEED = "seed"
 NOT_VARIED = WHERE | {SEED}
-"""Settings that a sweep has of its own."""
+"""Settings that a sweep does not take from its file, but has of its own."""
 
 Changes = Mapping[str, Any]
-"""Of settings, by their dotted names."""
+"""Changes of settings, by their dotted names."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Plan:
     """A sweep, checked before any work; `of` makes one.
 
     Attributes:
-        varied: dotted names of the settings that differ between points.
-        arms: one per point, its labels the values of these.
-        seeds: of every point.
+        varied: Dotted names of the settings that differ between points.
+        arms: Arms, one per point, with the values of these settings as labels.
+        seeds: Seeds of every point.
     """
 
     varied: tuple[str, ...]
@@ -48,18 +48,18 @@ class Plan:
         points: Mapping[str, Sequence[Any]] | Sequence[Changes],
         seeds: int | Sequence[int],
     ) -> Plan:
-        """Every point of a grid or of a list, each with every seed.
+        """Return the plan of every point of a grid or of a list, each with every seed.
 
         Args:
-            base: what all runs share; settings that it does not name keep their default.
-            points: the values of each setting, of which every combination is run; or the points
-                one by one.
-            seeds: how many, from 0 on; or which.
+            base: Settings that all runs share; others keep their default.
+            points: Values of each setting, of which every combination is run; or the points one by
+                one.
+            seeds: Number of seeds, from 0 on; or the seeds.
 
         Raises:
-            InvalidParametersError: a grid or list without a point, a setting that is unknown, that
-                nobody looks at or that cannot be simulated, seeds that repeat, or more runs than
-                `MOST_RUNS`; says which point it is.
+            InvalidParametersError: if a grid or list has no point, a setting is unknown, unused or
+                cannot be simulated, seeds repeat, or there are more runs than `MOST_RUNS`; the
+                message says which point it is.
         """
         chosen = _seeds(seeds)
         changes = list(_combinations(points) if isinstance(points, Mapping) else _listed(points))
@@ -71,7 +71,7 @@ class Plan:
         places = dict.fromkeys(place for each in held for place in each)
         varied = tuple(
             place
-            for name in touched  # in the order of whoever wrote them
+            for name in touched  # in the order in which they were written
             for place in places
             if (place == name or place.startswith(f"{name}."))
             and any(other.get(place) != held[0].get(place) for other in held)
@@ -88,12 +88,12 @@ class Plan:
 
     @property
     def runs(self) -> int:
-        """How many phases are simulated."""
+        """Number of phases that are simulated."""
         return len(self.arms) * len(self.seeds)
 
     @property
     def shared(self) -> dict[str, Any]:
-        """What all runs have in common, by dotted names, as `result.json` has it."""
+        """Settings that all runs share, by dotted names, as in `result.json`."""
         held = dict(flat(plain(configuration(self.arms[0].phases[0]))))
         return {name: held[name] for name in held if name not in (*self.varied, *NOT_VARIED)}
 
@@ -120,7 +120,7 @@ def _combinations(grid: Mapping[str, Sequence[Any]]) -> Iterator[Changes]:
                 f"grid: {name}={values!r}: must be a list of at least one value"
             )
         if any(value in values[:place] for place, value in enumerate(values)):
-            raise InvalidParametersError(f"grid: {name}={list(values)}: a value stands there twice")
+            raise InvalidParametersError(f"grid: {name}={list(values)}: a value occurs twice")
     checks.whole("runs", math.prod(map(len, grid.values())), 1, MOST_RUNS)
     return (dict(zip(grid, point, strict=True)) for point in itertools.product(*grid.values()))
 
@@ -132,12 +132,13 @@ def _listed(points: Sequence[Changes]) -> Sequence[Changes]:
 
 
 def _settings(base: Changes, point: Changes) -> Settings:
-    """The settings of one point, which can be simulated."""
+    """Return the settings of one point, which can be simulated."""
     told = ", ".join(f"{name}={value}" for name, value in point.items()) or "no change"
     for name in (*base, *point):
         if name in NOT_VARIED:
             raise InvalidParametersError(
-                f"{name}: a sweep has its own: seeds, and the processes of the command"
+                f"{name}: not a setting of a sweep, which has seeds, and the processes of the "
+                "command"
             )
     try:
         settings = settings_of(_nested(base, point))
@@ -148,13 +149,13 @@ def _settings(base: Changes, point: Changes) -> Settings:
 
 
 def _nested(base: Changes, point: Changes) -> dict[str, Any]:
-    """The base with the changes of a point at their dotted places."""
+    """Return the base with the changes of a point at their dotted places."""
     entries = dict(base)
     for name, value in point.items():
         outer, _, inner = name.partition(".")
         if inner:
             held = entries.get(outer)
-            held = {} if held is None else held  # what is left open, such as a budget
+            held = {} if held is None else held  # an open setting, such as a budget
             if not isinstance(held, Mapping):
                 raise InvalidParametersError(f"{outer}={held!r}: must be a table, as {name} varies")
             entries[outer] = {**held, inner: value}
@@ -164,7 +165,7 @@ def _nested(base: Changes, point: Changes) -> dict[str, Any]:
 
 
 def _refuse_unused(base: Changes, points: Sequence[Changes], each: Sequence[Settings]) -> None:
-    """Refuse what is given and no run looks at: points that it tells apart would be the same."""
+    """Refuse settings that no run uses, as points that differ in these would be the same."""
     of_some = frozenset().union(*OPTIONS.values())
     used_by_any = frozenset().union(*(OPTIONS[settings.discovery] for settings in each))
     usual = entries_of(Settings())
@@ -183,7 +184,7 @@ def _refuse_unused(base: Changes, points: Sequence[Changes], each: Sequence[Sett
 
 
 def _refuse_equal(labels: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse points that differ in nothing."""
+    """Refuse points that are the same."""
     for place, label in enumerate(labels):
         first = labels.index(label)
         if first < place:

@@ -1,4 +1,4 @@
-"""A whole sweep: every run that is not done yet, then one table and one page of all."""
+"""A whole sweep: the runs that are not done yet, then one table and one page of all."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from earshot_simulations.sweeps.table import Table
 
 PAGE = "sweep.html"
 FILES = (FILE, table.CSV, table.PARQUET, PAGE)
-"""All that a sweep writes; the first is what an interrupted one goes on from."""
+"""All files of a sweep; an interrupted sweep continues from the first."""
 
 
 def _no_progress(what: str, done: int, total: int, line: str | None = None) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 def sweep(
@@ -40,25 +40,25 @@ def sweep(
     """Simulate every point with every seed, and keep one table and one page of all.
 
     Args:
-        base: what all runs share; its seed and its processes are not looked at.
+        base: Settings that all runs share; its seed and its processes are ignored.
         points: `{"epsilon": [2.0, 8.0], "labelled": [0.1, 0.3]}` for all combinations, or a list
             such as `[{"epsilon": 2.0}, {"epsilon": 8.0, "labelled": 0.1}]`. Names are those of
             `Settings`, dotted within one: `heterogeneity.concentration`.
-        folder: made if it is not there. Runs that it holds are not done again, so that a sweep that
-            was interrupted goes on, and one that has more points or seeds than before adds them.
-        seeds: how many, from 0 on; or which.
-        processes: runs at a time. The result does not depend on it.
-        progress: told how many runs are done.
+        folder: Folder, created if it does not exist. Runs that it holds are not repeated, so an
+            interrupted sweep continues, and one with more points or seeds than before adds them.
+        seeds: Number of seeds, from 0 on; or the seeds.
+        processes: Number of runs at a time. The result does not depend on it.
+        progress: Callback that receives the number of finished runs.
 
     Returns:
-        All figures, which `table.csv`, `table.parquet` and `sweep.html` in the folder hold, too.
+        All figures, which `table.csv`, `table.parquet` and `sweep.html` in the folder also hold.
 
     Raises:
-        InvalidParametersError: points, seeds or settings that cannot be simulated; before any work.
-        OtherVersionError: the folder holds runs of another version of Earshot.
-        InvalidInputError: it holds runs of another sweep, another process is writing it, or the
-            disk is full; what is finished is kept.
-        KeyboardInterrupt: the sweep was interrupted; what is finished is kept.
+        InvalidParametersError: if points, seeds or settings cannot be simulated; before any work.
+        OtherVersionError: if the folder holds runs of another version of Earshot.
+        InvalidInputError: if the folder holds runs of another sweep, another process is writing it,
+            or the disk is full; finished runs are kept.
+        KeyboardInterrupt: if the sweep was interrupted; finished runs are kept.
     """
     entries = entries_of(base)
     shared = {name: entries[name] for name in entries if name not in NOT_VARIED}
@@ -66,7 +66,7 @@ def sweep(
 
 
 def done(plan: Plan, folder: Path, processes: int = 1, progress: Progress = _no_progress) -> Table:
-    """The same for a plan, see `sweep`."""
+    """Run a planned sweep, as `sweep`."""
     check_processes("processes", processes)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -79,14 +79,14 @@ def done(plan: Plan, folder: Path, processes: int = 1, progress: Progress = _no_
         replace_file(folder / PAGE, render(found))
     except OSError as error:
         raise InvalidInputError(
-            f"{folder}: this machine has no room for that sweep ({error}); what is finished is in "
-            f"{FILE}: make room, and the same command goes on from there"
+            f"{folder}: this machine has no room for that sweep ({error}); finished runs are in "
+            f"{FILE}: make room, and the same command continues from there"
         ) from error
     return found
 
 
 def _refuse_others(plan: Plan, file: Path) -> None:
-    """Refuse a file with runs that this sweep does not ask for: its table would not be whole."""
+    """Refuse a file with runs outside this sweep, whose table would be incomplete."""
     with opened(file) as rows:
         for version in sorted(set(rows.versions.values())):
             check_version(file, version)
@@ -94,7 +94,7 @@ def _refuse_others(plan: Plan, file: Path) -> None:
         others = len(rows.versions.keys() - asked)
     if others:
         raise InvalidInputError(
-            f"{file}: holds {others} runs that this sweep does not ask for, so they are of another "
-            "one; name another folder, or give the sweep file that it was made by (points and "
-            "seeds may be added to it, and none taken away)"
+            f"{file}: holds {others} runs that are not in this sweep; name another folder, or give "
+            "the sweep file that it was made by (points and seeds may be added to it, but not "
+            "removed)"
         )

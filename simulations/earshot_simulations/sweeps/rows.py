@@ -1,4 +1,4 @@
-"""The file of a sweep: one finished phase a line, which a later run does not do again."""
+"""The file of a sweep: one finished phase per line, which a later run does not repeat."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pathlib import Path
 from earshot_protocol.errors import InvalidInputError
 
 Figures = Mapping[str, float | int | str | None]
-"""What was measured of one phase."""
+"""Measurements of one phase, by name."""
 
 FILE = "phases.jsonl"
-"""What commands call it, in their output folder."""
+"""Name of the file in the output folder of commands."""
 
 
 class Rows:
     """An append-only file of finished phases, by their keys; `opened` makes one.
 
-    A line that a killed run left half written is cut off, so nothing but that phase is lost.
+    A line that a killed run left half written is cut off, so only that phase is lost.
 
     Attributes:
-        versions: of Earshot, by the keys of the phases that are done.
+        versions: Versions of Earshot, by the keys of the finished phases.
     """
 
     def __init__(self, path: Path, file: FileIO) -> None:
@@ -46,8 +46,8 @@ class Rows:
                 self._figures.setdefault(key, figures)
             except (ValueError, KeyError, TypeError):
                 raise InvalidInputError(
-                    f"{path}, line {number}: no row of a sweep; remove the line, or name another "
-                    "folder"
+                    f"{path}, line {number}: not a row of a sweep; remove the line, or name "
+                    "another folder"
                 ) from None
 
     def __contains__(self, key: str) -> bool:
@@ -60,8 +60,8 @@ class Rows:
         """Keep a finished phase; it is on the disk when this returns.
 
         Raises:
-            InvalidInputError: the disk is full, or takes no more for another reason; the phases
-                before this one are kept.
+            InvalidInputError: if the disk is full, or cannot be written for another reason; earlier
+                phases are kept.
         """
         row = {"key": key, "configuration": configuration, "figures": figures}
         line = json.dumps(row).encode() + b"\n"
@@ -71,8 +71,8 @@ class Rows:
             os.fsync(self._file.fileno())
         except OSError as error:
             raise InvalidInputError(
-                f"{self._path}: nothing more can be written ({error.strerror}); what is finished "
-                "is kept: make room, and the same command goes on from there"
+                f"{self._path}: nothing more can be written ({error.strerror}); finished runs are "
+                "kept: make room, and the same command continues from there"
             ) from error
         self.versions[key] = str(configuration["version"])
         self._figures[key] = figures
@@ -80,13 +80,13 @@ class Rows:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Rows]:
-    """The rows of a file, which is made if it is not there.
+    """Open the rows of a file, which is created if it does not exist.
 
     Raises:
-        InvalidInputError: another run is writing it, or it holds something else.
+        InvalidInputError: if another run is writing it, or it holds something else.
     """
     path.touch()
-    # Without a buffer: what a full disk did not take would be tried again on closing.
+    # Without a buffer, which would be written again on closing after a full disk refused it.
     with path.open("r+b", buffering=0) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Many phases, in as many processes as one wants, each kept as it finishes."""
+"""Many phases, in any number of processes, each kept as it finishes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from earshot_simulations.populations.hearing import Kept, hearing_once
 from earshot_simulations.sweeps.rows import Figures, opened
 
 PHASES = "phases"
-"""What the progress is called."""
+"""Name of the progress."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What is done with the settings of one phase.
+    """A measurement of one phase, given its settings.
 
     Attributes:
-        name: stands in the rows; of two measures of the same settings each has its own.
-        run: a function of a module, so that other processes can call it.
+        name: Name in the rows; two measures of the same settings differ in it.
+        run: Function of a module, so that other processes can call it.
     """
 
     name: str
@@ -40,14 +40,14 @@ class Measure:
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase to be measured, known by all that its figures depend on."""
+    """One phase to be measured, identified by all that its figures depend on."""
 
     measure: Measure
     settings: Settings
 
     @property
     def configuration(self) -> Mapping[str, object]:
-        """All that the figures depend on; sound by what is in the files, not by where they lie."""
+        """Everything that the figures depend on, with digests in place of paths."""
         settings = msgspec.to_builtins(asdict(self.settings))
         for where in WHERE:
             del settings[where]
@@ -60,7 +60,7 @@ class Phase:
 
     @functools.cached_property
     def key(self) -> str:
-        """What its row is called."""
+        """Key of the phase's row."""
         canonical = json.dumps(self.configuration, sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -70,9 +70,9 @@ class Arm:
     """One configuration under several seeds.
 
     Attributes:
-        labels: what distinguishes it, as columns of a table.
-        measure: of each phase.
-        phases: their settings, one per seed.
+        labels: Distinguishing values, as columns of a table.
+        measure: Measure of each phase.
+        phases: Settings of the phases, one per seed.
     """
 
     labels: Mapping[str, str | float]
@@ -80,7 +80,7 @@ class Arm:
     phases: tuple[Settings, ...]
 
     def measurements(self) -> list[Phase]:
-        """What is measured, one per seed."""
+        """Return the phases to measure, one per seed."""
         return [Phase(self.measure, settings) for settings in self.phases]
 
 
@@ -90,24 +90,24 @@ def measured(
     processes: int = 1,
     progress: Progress = lambda what, done, total, line=None: None,
 ) -> list[tuple[Figures, ...]]:
-    """Do every phase that the file does not hold, and keep it as soon as it is done.
+    """Measure every phase that the file does not hold, and keep it as soon as it is done.
 
     A phase that several arms share is done once, and so is hearing for phases of one crowd, in
-    whichever process they run. What is interrupted loses the phases that are under way, one per
-    process; the next call does those and goes on.
+    whichever process they run. An interruption loses the phases that are under way, one per
+    process; the next call does those and continues.
 
     Args:
-        arms: what to measure.
-        file: holds what is done; see `Rows`.
-        processes: phases at a time. Each runs in one process, whatever its settings say: the
-            result does not depend on it.
-        progress: told how many phases are done.
+        arms: Arms to measure.
+        file: File of finished phases; see `Rows`.
+        processes: Number of phases at a time. Each runs in one process, whatever its settings say:
+            the result does not depend on it.
+        progress: Callback that receives the number of finished phases.
 
     Returns:
         For each arm the figures of its phases, in their order.
 
     Raises:
-        InvalidInputError: another run is writing the file, or it holds something else.
+        InvalidInputError: if another run is writing the file, or it holds something else.
     """
     from joblib import Parallel, delayed
 
@@ -128,10 +128,10 @@ def measured(
 
 
 def _by_crowd(due: Sequence[Phase], processes: int) -> Iterator[Phase]:
-    """Those of one crowd together, but one of each further crowd ahead, as many as processes.
+    """Yield the phases of one crowd together, with one phase of each of the next crowds ahead.
 
-    So a process hears the next crowd while others go through the last one, and what phones have
-    heard is asked for while it is still kept.
+    As many are ahead as there are processes: a process hears the next crowd while others go through
+    the last one, and recordings are asked for while they are still kept.
     """
     crowds: dict[tuple[object, ...], list[Phase]] = {}
     for phase in sorted(due, key=lambda phase: (phase.settings.phones, phase.settings.seed)):
@@ -151,7 +151,7 @@ def _figures(phase: Phase, kept: Kept) -> tuple[str, Figures]:
 
 @functools.lru_cache
 def _folder_digest(folder: Path) -> str:
-    """Of the names and sizes of all files in it."""
+    """Return the digest of the names and sizes of all files in a folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     listed = [(path.relative_to(folder).as_posix(), path.stat().st_size) for path in files]
     return _digest(json.dumps(listed).encode())

@@ -1,4 +1,4 @@
-"""All results of a sweep as one table, for whichever tool comes next."""
+"""All results of a sweep as one table, for other tools."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ CSV, PARQUET = "table.csv", "table.parquet"
 
 @dataclass(frozen=True)
 class Table:
-    """What a sweep came to.
+    """The results of a sweep.
 
     Attributes:
-        plan: what was run.
-        figures: for each point, those of its seeds, in their order.
+        plan: Plan of the sweep.
+        figures: Figures of each point's seeds, in their order.
     """
 
     plan: Plan
@@ -45,11 +45,11 @@ class Table:
 
     @property
     def failures(self) -> int:
-        """Phases that ended without a result; their scores are those of no result."""
+        """Number of phases without a result; their scores are those of no result."""
         return sum(bool(figures.get("failure")) for each in self.figures for figures in each)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per run: what varied, the seed, every figure; all with the same columns."""
+        """Return one row per run, all with the same columns: varied settings, seed, figures."""
         names = dict.fromkeys(name for each in self.figures for row in each for name in row)
         return [
             {**arm.labels, SEED: seed, **{name: figures.get(name) for name in names}}
@@ -58,21 +58,21 @@ class Table:
         ]
 
     def estimates(self, metric: str) -> list[Estimate | None]:
-        """A figure's mean over seeds with its interval, per point; None where it has none."""
+        """Return a figure's mean over seeds with its interval, per point; None without values."""
         return [over_seeds([figures.get(metric) for figures in each]) for each in self.figures]
 
 
 def over_seeds(values: Sequence[Any]) -> Estimate | None:
-    """Of the values that are there; None without any."""
+    """Estimate from the values that are present; None without any."""
     there = [float(value) for value in values if value is not None]
     return estimate(there) if there else None
 
 
 def write(table: Table, folder: Path) -> None:
-    """Write `table.csv` and `table.parquet`, each whole or not at all.
+    """Write `table.csv` and `table.parquet`, each as a whole or not at all.
 
-    In CSV numbers have all their digits, and what is missing is empty. Parquet has types, and
-    under the key `earshot` of its metadata the version and all settings that did not vary.
+    In CSV numbers have all their digits, and missing values are empty. Parquet has types, and under
+    the key `earshot` of its metadata the version and all settings that did not vary.
     """
     import pyarrow
     from pyarrow import parquet

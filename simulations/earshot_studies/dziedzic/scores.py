@@ -1,4 +1,4 @@
-"""How right names of several labels are: the four measures of the paper, label by label."""
+"""Scores of named labels: the four measures of the paper, label by label."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Scores:
     """Means over labels (Private Multi-Winner Voting, appendix D).
 
     Attributes:
-        accuracy: ACC, fraction of names, present or not, that are right.
-        balanced: BAC, mean of recall and specificity.
-        area: AUC, under the receiver operating characteristic.
-        precision: MAP, mean average precision.
-        labels: BAC of each label, float64 (labels,); NaN where it has no meaning.
-        measured: labels that are in some of what was scored and not in all of it: of all others
-            balanced accuracy, area and precision have no meaning, and they are left out.
+        accuracy: Fraction of correct names, present or not (ACC).
+        balanced: Mean of recall and specificity (BAC).
+        area: Area under the receiver operating characteristic (AUC).
+        precision: Mean average precision (MAP).
+        labels: BAC of each label, float64 (labels,); NaN where it is undefined.
+        measured: Number of labels that are in some but not all of the rows: for the others balanced
+            accuracy, area and precision are undefined, and they are left out.
     """
 
     accuracy: float
@@ -34,13 +34,13 @@ class Scores:
     measured: int
 
     def row(self) -> dict[str, float]:
-        """By the paper's abbreviations."""
+        """Return the scores by the paper's abbreviations."""
         values = (self.accuracy, self.balanced, self.area, self.precision)
         return dict(zip(MEASURES, values, strict=True))
 
 
 def balanced_accuracy(truth: NDArray[np.integer], named: NDArray[np.integer]) -> float:
-    """BAC alone, over the labels that are in some rows and not in others."""
+    """Return BAC alone, over the labels that are in some but not all of the rows."""
     there, said = np.asarray(truth).astype(bool), np.asarray(named) == 1
     return float(np.nanmean(_balanced(there, said)))
 
@@ -50,16 +50,16 @@ def scores(
     named: NDArray[np.integer],
     likely: NDArray[np.floating] | None = None,
 ) -> Scores:
-    """Score names of labels.
+    """Score named labels.
 
     Args:
-        truth: 0 or 1, (rows, labels).
-        named: 0 or 1, (rows, labels).
-        likely: how likely each label is, (rows, labels). Without it names are all there is to rank
-            by, and the area equals balanced accuracy, as in the paper's Tables 3, 11, 12 and 15.
+        truth: True labels, 0 or 1, (rows, labels).
+        named: Named labels, 0 or 1, (rows, labels).
+        likely: Probability of each label, (rows, labels). Without it only names can be ranked, and
+            the area equals balanced accuracy, as in the paper's Tables 3, 11, 12 and 15.
 
     Raises:
-        InvalidInputError: no label is in some rows and not in others.
+        InvalidInputError: if no label is in some but not all of the rows.
     """
     from sklearn.metrics import average_precision_score, roc_auc_score
 
@@ -68,8 +68,8 @@ def scores(
     usable = np.flatnonzero(there.any(axis=0) & ~there.all(axis=0)) if len(there) else np.array([])
     if not len(usable):
         raise InvalidInputError(
-            f"{len(there)} rows: no label is in some of them and not in others, so that none can "
-            "be scored"
+            f"{len(there)} rows: no label is in some of them and not in others, so none can be "
+            "scored"
         )
     balanced = _balanced(there, said)
     areas = [roc_auc_score(there[:, label], ranks[:, label]) for label in usable]
@@ -85,7 +85,7 @@ def scores(
 
 
 def _balanced(there: NDArray[np.bool_], said: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """By label; NaN where there are no positives or no negatives."""
+    """Return BAC by label; NaN without positives or without negatives."""
     positives, negatives = there.sum(axis=0), (~there).sum(axis=0)
     with np.errstate(invalid="ignore"):
         recall = (there & said).sum(axis=0) / positives

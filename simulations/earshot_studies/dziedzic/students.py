@@ -1,4 +1,4 @@
-"""What learns from answers: a student, and what it is held against."""
+"""Models that learn from answers: a student, and the one that it is compared with."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from earshot_studies.kit.mixtures.embedding import Part
 from earshot_studies.kit.mixtures.ensembles import PENALTY, Heads, trained
 
 _SURE = 0.95
-"""A label of an unanswered mixture that the student is as sure of, or of its absence, it learns."""
+"""Certainty from which the student learns a label of an unanswered mixture, or its absence."""
 _PSEUDO_WEIGHT = 0.2
 _ROUNDS = 2
 
 
 def student(answered: Part, unanswered: NDArray[np.float32], penalty: float = PENALTY) -> Heads:
-    """Learn from answers, then from what one is sure of oneself (pseudo-labels; Lee 2013).
+    """Learn from answers, then from one's own confident guesses (pseudo-labels; Lee 2013).
 
     The paper's student is MixMatch on the same two sets.
 
     Args:
-        answered: queries, with 1, 0 or `NONE` for each label.
-        unanswered: features of other public mixtures, (rows, features).
-        penalty: inverse strength of regularization.
+        answered: Queries, with 1, 0 or `NONE` for each label.
+        unanswered: Features of other public mixtures, (rows, features).
+        penalty: Inverse strength of the regularization.
     """
     known = (answered.truth != NONE).astype(np.float64)
     labels = np.where(answered.truth == NONE, 0, answered.truth).astype(np.int8)
@@ -46,13 +46,13 @@ def student(answered: Part, unanswered: NDArray[np.float32], penalty: float = PE
 
 @dataclass(frozen=True)
 class Training:
-    """How DP-SGD runs.
+    """The settings of DP-SGD.
 
     Attributes:
-        steps: batches.
-        rate: how likely each example is in a batch, on its own.
-        norm: that a gradient is clipped to, L2.
-        speed: learning rate, on the mean gradient.
+        steps: Number of batches.
+        rate: Probability of each example to be in a batch, independently.
+        norm: L2 norm to which a gradient is clipped.
+        speed: Learning rate, on the mean gradient.
     """
 
     steps: int = 300
@@ -70,20 +70,20 @@ class Training:
 def private_heads(
     part: Part, training: Training, noise: float, generator: np.random.Generator
 ) -> Heads:
-    """Logistic regressions by DP-SGD, one example at a time clipped over all labels together.
+    """Fit logistic regressions by DP-SGD, each example clipped over all labels together.
 
     The gradient of an example is the outer product of its errors p − y and its features, the bias
-    included, so that its norm is the product of theirs. An example whose features have no finite
-    length counts as zeros: it must not show in more than its share of the sum.
+    included, so its norm is the product of their norms. An example whose features have no finite
+    length counts as zeros: it must not contribute more than its share of the sum.
 
     Args:
-        part: labelled mixtures.
-        training: how.
-        noise: deviation over the clipping norm, see `accounting.dp_sgd`.
-        generator: of batches and noise; a simulation's.
+        part: Labelled mixtures.
+        training: Settings of the training.
+        noise: Standard deviation over the clipping norm; see `accounting.dp_sgd`.
+        generator: Generator of batches and noise; only for simulations.
     """
     rows = np.column_stack([part.features, np.ones(len(part))]).astype(np.float64)
-    # Long features would all be clipped: a public constant makes them about one long.
+    # Long features would all be clipped: a public constant brings them to a length of about one.
     rows /= np.sqrt(rows.shape[1])
     with np.errstate(over="ignore"):
         lengths = np.linalg.norm(rows, axis=1)

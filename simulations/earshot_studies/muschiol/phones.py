@@ -216,7 +216,7 @@ def _real(plan: Plan, seed: int, cast: NDArray[np.int8], sigma: float) -> tuple[
     folder = plan.work / f"sum-{seed}"
     folder.mkdir(exist_ok=True)
     cut = plan.threshold * plan.phones
-    mechanism = Mechanism(Name.THRESHOLD, cast.shape[2], sigma, most=plan.most, cut=cut)
+    mechanism = Mechanism(Name.GNTHRESHOLD, cast.shape[2], sigma, most=plan.most, cut=cut)
     budget = Budget(plan.epsilon, plan.delta, Unit.PHONE, plan.phones * plan.mixtures)
     sums = Sums(plan.sums.dropout, plan.sums.corrupted, plan.sums.vanishing, plan.samples)
     request = Request(mechanism, budget, Counter.FEDERATED, sums)

@@ -1,8 +1,8 @@
-"""What teachers answer about generated clips, under the noise of a budget.
+"""Teachers' answers about generated clips, under the noise of a budget.
 
-Three ways to add noise: as Yang et al. (Interspeech 2021) print it, and as Laplace and as Gaussian
-noise that keep the budget. What protects a clip is that it is with one teacher, whose whole vote it
-may move: to another class, wherever the clip is replaced or left out.
+There are three ways to add noise: as Yang et al. (Interspeech 2021) print it, and as Laplace and as
+Gaussian noise that keep the budget. A clip is protected because it is with one teacher, of which it
+may move the whole vote: to another class, whether the clip is replaced or left out.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from earshot_studies.pate_aae.digits import TEACHER, MovedRidge
 from earshot_studies.pate_aae.split import Clips
 
 Told = Callable[[int, int], None]
-"""Called with the teachers that are trained and all of them."""
+"""Callback that receives the number of trained teachers, and of all."""
 
 
 class Noise(enum.StrEnum):
-    """Of the answers."""
+    """Laws of the noise on answers."""
 
     PRINTED = "LNMax as printed"
     """Laplace noise of scale K/2ε, whatever that protects."""
@@ -40,7 +40,7 @@ class Noise(enum.StrEnum):
     GAUSSIAN = "GNMax"
     """Gaussian noise that keeps the budget."""
     NONE = "no noise"
-    """Not private: what the votes would give."""
+    """No noise and no privacy: the answers of the votes alone."""
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,19 @@ class Ensemble:
     """Teachers on disjoint parts of private clips.
 
     Attributes:
-        teachers: models, none of which may be published.
-        classes: names.
+        teachers: Models of the teachers, none of which may be published.
+        classes: Names of the classes.
     """
 
     teachers: tuple[Teacher, ...]
     classes: tuple[str, ...]
 
     def answers(self, pictures: NDArray[np.float32]) -> NDArray[np.int64]:
-        """What each teacher says of each picture, int64 (teachers, pictures)."""
+        """Return each teacher's class for each picture, int64 (teachers, pictures)."""
         return np.stack([teacher.predict(pictures) for teacher in self.teachers])
 
     def votes(self, pictures: NDArray[np.float32]) -> NDArray[np.float64]:
-        """How many teachers are for each class, (pictures, classes)."""
+        """Return the number of teachers for each class, (pictures, classes)."""
         return vote_counts(self.answers(pictures), len(self.classes))
 
 
@@ -71,17 +71,17 @@ def ensemble(
     generator: np.random.Generator,
     progress: Told = lambda done, total: None,
 ) -> Ensemble:
-    """Teachers of raw pictures: an encoder that all share would let one clip move all votes.
+    """Train teachers on raw pictures: with a shared encoder, one clip could move all votes.
 
     Args:
-        private: clips, each on its own.
-        classes: names.
-        teachers: how many.
-        generator: of who gets which clips; it looks at no clip.
-        progress: told after each teacher.
+        private: Private clips, each on its own.
+        classes: Names of the classes.
+        teachers: Number of teachers.
+        generator: Generator that assigns clips to teachers without looking at them.
+        progress: Callback after each teacher.
 
     Raises:
-        InvalidParametersError: more teachers than clips, or none.
+        InvalidParametersError: if there are more teachers than clips, or none.
     """
     parts = partitions(np.arange(len(private)), teachers, generator)
     found = []
@@ -94,16 +94,16 @@ def ensemble(
 
 @functools.lru_cache(maxsize=256)
 def scale(noise: Noise, epsilon: float, delta: float, queries: int) -> float:
-    """Of the noise on every count, in votes; 0 for none.
+    """Return the scale of the noise on every count, in votes; 0 for none.
 
     Args:
-        noise: of which law.
-        epsilon: ε of all answers; what `PRINTED` is named after, and not what it gives.
-        delta: δ; the printed scale knows none.
-        queries: K, how many clips are answered.
+        noise: Law of the noise.
+        epsilon: ε of all answers; `PRINTED` is named after it, but does not guarantee it.
+        delta: δ of all answers; the printed scale ignores it.
+        queries: Number of clips that are answered (K).
 
     Raises:
-        InvalidParametersError: a number is out of range, such as no query at all.
+        InvalidParametersError: if a number is out of range, such as no queries.
     """
     checks.epsilon("epsilon", epsilon)
     checks.whole("queries", queries)
@@ -124,21 +124,22 @@ def answered(
     size: float,
     generator: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """One class for every query, int64 (queries,).
+    """Return one class for every query, int64 (queries,).
 
     Args:
-        noise: of which law.
-        votes: (queries, classes).
-        size: of the noise, see `scale`.
-        generator: of the noise; a simulation's, for what is published needs secret randomness.
+        noise: Law of the noise.
+        votes: Votes, (queries, classes).
+        size: Scale of the noise; see `scale`.
+        generator: Generator of the noise; only for simulations, as published answers need secret
+            randomness.
 
     Raises:
-        InvalidInputError: votes that are none.
-        InvalidParametersError: noise of no size, where there must be some.
+        InvalidInputError: if the votes are invalid.
+        InvalidParametersError: if the noise has no size, but must have one.
     """
     match noise:
         case Noise.NONE:
-            # Equal counts are decided by lot: the first class would win more often than others.
+            # Ties are broken at random: otherwise the first class would win more often.
             most: NDArray[np.int64] = (votes + 0.5 * generator.random(votes.shape)).argmax(axis=1)
             return most
         case Noise.GAUSSIAN:

@@ -1,7 +1,7 @@
-"""How each generator of spoken digits is trained, and what noise its share of a budget needs.
+"""Training of each generator of spoken digits, and the noise that its share of a budget needs.
 
-Sizes, steps and norms were chosen on the public speaker alone. All networks, and the numbers that a
-sample is made from, are the same for all systems, as in Yang et al. (Interspeech 2021, 4.2).
+Sizes, steps and norms were chosen on the public speaker alone. All networks, and the random numbers
+that a sample is made from, are the same for all systems, as in Yang et al. (Interspeech 2021, 4.2).
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ _TEACHERS = Ensemble()
 
 @dataclass(frozen=True)
 class Recipe:
-    """Of all generators.
+    """The recipes of all generators.
 
     Attributes:
-        open: settings of what is trained without noise.
-        noisy: of an autoencoder that learns from noisy gradients; `batch` clips on average a step.
-        judged: of a generator whose critic does.
-        norm: to which gradients are clipped.
-        voted: of what learns from votes.
-        teachers: of critics.
-        start: of public networks that the three may start with; `voted_started` is then what
-            learns from votes.
+        open: Settings of generators that are trained without noise.
+        noisy: Settings of an autoencoder that learns from noisy gradients, with `batch` clips per
+            step on average.
+        judged: Settings of a generator whose critic learns from noisy gradients.
+        norm: Norm to which gradients are clipped.
+        voted: Settings of a generator that learns from votes.
+        teachers: Ensemble of critics that vote.
+        start: Settings of public networks that the three may start with.
+        voted_started: Settings of a generator that starts with these and learns from votes.
     """
 
     open: Settings = recipes.OPEN
@@ -59,7 +60,7 @@ class Recipe:
 
     @property
     def described(self) -> dict[System, str]:
-        """For notes, and to tell cells of other recipes apart."""
+        """Descriptions for notes, which also tell cells of different recipes apart."""
         open = f"{_network(self.open)}, {self.open.steps:,} steps of {self.open.batch} clips"
         noisy, judged = (
             f"{_network(own)}, {own.steps:,} steps of {own.batch} clips on average (Poisson), "
@@ -99,12 +100,12 @@ def _network(settings: Settings) -> str:
 
 
 def critics(teachers: int) -> Ensemble:
-    """So many critics of PATE-GAN, two at least."""
+    """Return this many critics of PATE-GAN, at least two."""
     return replace(_TEACHERS, teachers=max(2, teachers))
 
 
 def makers(recipe: Recipe | None = None) -> Makers:
-    """Of every system."""
+    """Return the makers of all systems."""
     chosen = recipe or Recipe()
     starts = _Starts(chosen.start)
     return {
@@ -133,11 +134,11 @@ class _Starts:
         self._kept: dict[str, tuple[Split, int, Start[Any]]] = {}
 
     def autoencoder(self, order: Order) -> Start[Any]:
-        """Of the public speaker."""
+        """Return the autoencoder of the public speaker."""
         return self._found(start_autoencoder, order)
 
     def gan(self, order: Order) -> Start[Any]:
-        """Of the public speaker."""
+        """Return the GAN of the public speaker."""
         return self._found(start_gan, order)
 
     def _found(self, begin: Callable[..., Start[Any]], order: Order) -> Start[Any]:
@@ -152,7 +153,7 @@ class _Starts:
 
 
 def _begun(starts: Starts | None, order: Order, share: float) -> Start[Any] | None:
-    """What a system starts with, beside as many public clips as its noise asks for."""
+    """Return a system's start, with the share of a step that its noise asks for."""
     return None if starts is None else replace(starts(order), share=share)
 
 
@@ -212,13 +213,13 @@ def _training(settings: Settings, norm: float, order: Order) -> PrivateTraining:
 
 @functools.lru_cache(maxsize=64)
 def _noise(budget: Budget, clips: int, settings: Settings) -> float:
-    """The same for all seeds, and seconds of work."""
+    """Compute the noise, once for all seeds: it takes seconds."""
     return budgets.dp_sgd(budget.epsilon, budget.delta, clips, settings)
 
 
 def _given(order: Order) -> Budget:
     if order.budget is None:
-        raise InvalidParametersError("budget: this generator meets private clips and needs one")
+        raise InvalidParametersError("budget: needed, as this generator meets private clips")
     return order.budget
 
 

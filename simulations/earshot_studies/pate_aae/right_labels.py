@@ -1,7 +1,8 @@
-"""How many labels Laplace noise of scale K/2ε leaves right, at best: Yang et al.'s Figure 5.
+"""The most labels that Laplace noise of scale K/2ε leaves right: Figure 5 of Yang et al.
 
-Nobody can have better votes than teachers that all agree and are right. What noise leaves of their
-labels, and what a student can make of that, is known exactly, or bounded, without any sound.
+The best possible votes are those of teachers that all agree and are right. The labels that noise
+leaves of these, and the accuracy of a student that learns from them, are known exactly, or bounded,
+without any sound.
 """
 
 from __future__ import annotations
@@ -12,25 +13,25 @@ from earshot_protocol import checks
 from earshot_server.accounting.votes.claims import printed_scale
 
 TEACHERS, WORDS = 200, 35
-"""Of the paper."""
+"""Teachers and words of the paper."""
 
 
 def right_labels(teachers: int, classes: int, scale: float) -> float:
-    """The share of right labels of teachers who all vote for the right class.
+    """Return the share of right labels of teachers who all vote for the right class.
 
     ∫ f(x) F(x + n/b)^(m−1) dx, f and F of Laplace noise of scale 1, by parts: the winner's noise
     beyond −n/b and beyond 0 in closed form, between them by quadrature.
 
     Args:
-        teachers: n.
-        classes: m.
-        scale: b of the noise on every count, in votes.
+        teachers: Number of teachers (n).
+        classes: Number of classes (m).
+        scale: Scale of the noise on every count, in votes (b).
 
     Returns:
-        From 1/m, where the noise drowns everything, to 1.
+        A share from 1/m, where the noise drowns everything, to 1.
 
     Raises:
-        InvalidParametersError: no teacher, no two classes, or no scale.
+        InvalidParametersError: if there are no teachers, fewer than two classes, or no scale.
     """
     from scipy.integrate import quad
 
@@ -45,18 +46,18 @@ def right_labels(teachers: int, classes: int, scale: float) -> float:
     def density(noise: float) -> float:
         return math.exp(noise + others * math.log1p(-math.exp(-noise - lead) / 2)) / 2
 
-    # Of the winner's noise no more than 10⁻²⁶ is beyond 60 scales.
+    # No more than 10⁻²⁶ of the winner's noise is beyond 60 scales.
     between = quad(density, max(-lead, -60.0), 0.0, epsabs=1e-12, limit=200)[0]
     return float(below + between + above)
 
 
 def printed_right_labels(epsilon: float, queries: int) -> float:
-    """The same of the paper's teachers and words at its scale, K/2ε."""
+    """Return the share for the paper's teachers and words at its scale, K/2ε."""
     return right_labels(TEACHERS, WORDS, printed_scale(epsilon, queries))
 
 
 def most_accuracy(epsilon: float, queries: int, words: int = WORDS) -> float:
-    """No student is right more often, however clean the generated clips fall into words.
+    """Bound the accuracy of a student, however cleanly the generated clips fall into words.
 
     Clips of one word, told from others without an error, share n = ⌈K/m⌉ noisy labels. Each of
     those has the law P_c if its word is c: right with p, else any other word alike. Whoever guesses
@@ -65,11 +66,11 @@ def most_accuracy(epsilon: float, queries: int, words: int = WORDS) -> float:
 
     Args:
         epsilon: ε that the scale K/2ε is named after.
-        queries: K, one for every word at least.
-        words: m.
+        queries: Number of queries (K), at least one for every word.
+        words: Number of words (m).
 
     Raises:
-        InvalidParametersError: fewer queries than words.
+        InvalidParametersError: if there are fewer queries than words.
     """
     checks.whole("queries", queries, words)
     right = right_labels(TEACHERS, words, printed_scale(epsilon, queries))

@@ -1,7 +1,7 @@
-"""Who is private: one speaker of a data set is public, the others are not, and some test.
+"""Split of speakers: one of a data set is public, the others are private, and some takes are tests.
 
 Everything that is chosen is chosen on the public speaker: private ones train teachers or private
-generators and are tested on, once, with other takes.
+generators, and are tested on once, with other takes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _TEST = "test"
 
 @dataclass(frozen=True)
 class Clips:
-    """Pictures of clips and what was said.
+    """Pictures of clips and their labels.
 
     Attributes:
-        pictures: float32 (clips, frames, bands) in [-1, 1].
-        labels: int64 (clips,), places among the classes.
+        pictures: Pictures, float32 (clips, frames, bands) in [-1, 1].
+        labels: Indices of the classes, int64 (clips,).
     """
 
     pictures: NDArray[np.float32]
@@ -41,15 +41,16 @@ class Clips:
 
 @dataclass(frozen=True)
 class Split:
-    """Clips by whose they are and what they are for.
+    """Clips by speaker and use.
 
     Attributes:
-        classes: names.
-        speaker: the public one.
-        public: of that speaker, all takes but the tests'.
-        validation: of that speaker, the tests' takes; all that is chosen is chosen on these.
-        private: of the other speakers, all takes but the tests'.
-        test: of the other speakers, the official tests' takes.
+        classes: Names of the classes.
+        speaker: Public speaker.
+        public: Takes of the public speaker, except those of the tests.
+        validation: Takes of the public speaker from the tests; everything that is chosen is chosen
+            on these.
+        private: Takes of the other speakers, except those of the tests.
+        test: Takes of the other speakers from the official tests.
     """
 
     classes: tuple[str, ...]
@@ -70,23 +71,23 @@ def open_split(
     """Read spoken digits.
 
     Args:
-        data: folder of the Free Spoken Digit Dataset.
-        speaker: the public one; the first by name where None.
-        cache: folder for decoded sound.
-        progress: told after each file.
-        settings: of the pictures.
+        data: Folder of the Free Spoken Digit Dataset.
+        speaker: Public speaker; None for the first by name.
+        cache: Folder for decoded sound.
+        progress: Callback after each file.
+        settings: Settings of the pictures.
 
     Raises:
-        DatasetError: no such folder, or files of other names.
-        InvalidParametersError: no speaker of that name.
-        InvalidInputError: a single speaker, or one without a clip to train or to test on.
-        UnreadableFileError: a file does not decode.
+        DatasetError: if there is no such folder, or files have other names.
+        InvalidParametersError: if there is no speaker of that name.
+        InvalidInputError: if there is only one speaker, or one has no clip to train or to test on.
+        UnreadableFileError: if a file does not decode.
     """
     found = spoken_digits.load(data)
     speakers = sorted({clip.group for clip in found.clips})
     if len(speakers) < 2:
         raise InvalidInputError(
-            f"{data} has one speaker, {speakers[0]}: one is public, so two are needed at least"
+            f"{data} has one speaker, {speakers[0]}: one is public, so there must be at least two"
         )
     own = speakers[0] if speaker is None else speaker
     if own not in speakers:
@@ -119,11 +120,11 @@ def open_split(
 
 @dataclass(frozen=True)
 class Sounds:
-    """Pictures of public sound and what it is.
+    """Pictures of public sound and their names.
 
     Attributes:
-        pictures: float32 (sounds, frames, bands) in [-1, 1].
-        names: what each is, in words.
+        pictures: Pictures, float32 (sounds, frames, bands) in [-1, 1].
+        names: Name of each sound, in words.
     """
 
     pictures: NDArray[np.float32]
@@ -136,17 +137,17 @@ def open_sounds(
     progress: Progress = lambda done, total: None,
     settings: SpectrogramSettings = SMALL,
 ) -> Sounds:
-    """All seconds of public sound that are not silent.
+    """Read all seconds of public sound that are not silent.
 
     Args:
-        data: folder of sound with a folder for each source.
-        cache: folder for decoded sound.
-        progress: told after each file.
-        settings: of the pictures.
+        data: Folder of sound with a folder for each source.
+        cache: Folder for decoded sound.
+        progress: Callback after each file.
+        settings: Settings of the pictures.
 
     Raises:
-        DatasetError: no such folder, or no sound in it.
-        UnreadableFileError: a file does not decode.
+        DatasetError: if there is no such folder, or no sound in it.
+        UnreadableFileError: if a file does not decode.
     """
     found = folder.load(data)
     waves = waveforms(found, cache, progress, settings.rate).all()

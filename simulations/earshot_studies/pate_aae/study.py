@@ -1,8 +1,8 @@
 """Private students of spoken digits: every generator, every budget, every seed, each once.
 
-A cell is what one trained generator gives under one budget: how far its samples are from real
-clips, and how often students are right that learned from answers about them. Cells are kept, so a
-killed study goes on with the next one.
+A cell holds the results of one trained generator under one budget: the distance of its samples from
+real clips, and the accuracy of students that learned from answers about them. Cells are kept, so a
+killed study continues with the next one.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ from earshot_studies.pate_aae.split import Clips, Split
 from earshot_studies.pate_aae.systems import Budget, Makers, Order, Samples, System, shares
 
 Cell = dict[str, str | float | int]
-"""What was measured."""
+"""Measurements by name."""
 
 EPSILONS = (0.01, 0.1, 1.0, 10.0, 100.0)
-"""Of the paper's Table 1."""
+"""Values of ε in the paper's Table 1."""
 
 _VERSION = 1
-"""Of what is kept; it is part of the key."""
+"""Cache format version; part of the key."""
 _SHOWN = 6
-"""Samples that are kept to be looked at."""
+"""Number of samples that are kept to be looked at."""
 _TEACHERS, _GENERATOR, _SAMPLES, _QUERIES, _NOISE = range(5)
-"""What random numbers of a seed are for."""
+"""Uses of a seed's random numbers."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is trained and asked.
+    """The amount of training and of queries.
 
     Attributes:
-        teachers: I, on disjoint parts of the private clips.
-        queries: K, generated clips that are answered; I of them, as in equation 8.
-        samples: generated clips whose distance is measured.
+        teachers: Teachers on disjoint parts of the private clips (I).
+        queries: Generated clips that are answered (K); I of them, as in equation 8.
+        samples: Generated clips whose distance is measured.
         delta: δ of every budget.
-        epsilons: of the budgets.
+        epsilons: ε of the budgets.
     """
 
     teachers: int = 200
@@ -67,15 +67,16 @@ class Size:
             checks.whole(name, getattr(self, name))
         checks.probability("delta", self.delta)
         if not self.epsilons or len(set(self.epsilons)) != len(self.epsilons):
-            raise InvalidParametersError("epsilons: must be one at least, each once")
+            raise InvalidParametersError("epsilons: must be at least one, all different")
         for epsilon in self.epsilons:
             checks.epsilon("epsilon", epsilon)
 
     def check(self, clips: int) -> None:
-        """Refuse sizes that so few private clips do not allow.
+        """Refuse sizes that this few private clips do not allow.
 
         Raises:
-            InvalidParametersError: fewer clips than teachers, or a δ that allows to publish one.
+            InvalidParametersError: if there are fewer clips than teachers, or δ is so large that a
+                clip may be published.
         """
         if self.teachers > clips:
             raise InvalidParametersError(
@@ -84,26 +85,27 @@ class Size:
             )
         if self.delta * clips >= 1:
             raise InvalidParametersError(
-                f"delta={self.delta}: must be below 1/{clips}, one over the private clips, or one "
-                "of them may as well be published"
+                f"delta={self.delta}: must be below 1/{clips}, one over the private clips, or a "
+                "clip may be published"
             )
 
 
 @dataclass(frozen=True)
 class Study:
-    """Where clips come from, and what is measured of them.
+    """The source of clips, and the measurements on them.
 
     Attributes:
-        split: clips by whose they are.
-        embedding: in which distances are measured.
-        size: how much is trained and asked.
-        makers: of the generators.
-        recipes: how each trains, in words; cells of another one are others.
-        folder: that keeps cells.
-        progress: told what is done.
+        split: Clips by speaker and use.
+        embedding: Embedding in which distances are measured.
+        size: Amount of training and of queries.
+        makers: Makers of the generators.
+        recipes: Recipe of each generator, in words; another recipe has other cells.
+        folder: Folder that keeps cells.
+        progress: Callback for progress.
 
     Raises:
-        InvalidParametersError: fewer clips than teachers, or a δ that allows to publish a clip.
+        InvalidParametersError: if there are fewer clips than teachers, or δ is so large that a clip
+            may be published.
     """
 
     split: Split
@@ -118,13 +120,13 @@ class Study:
         self.size.check(len(self.split.private))
 
     def references(self, seed: int) -> Cell:
-        """What can be reached without generated clips: floors and ceilings of students."""
+        """Return floors and ceilings of students without generated clips."""
         return self._kept(f"references-{seed}", lambda: [self._references(seed)])[0]
 
     def cells(self, system: System, seed: int) -> list[Cell]:
-        """What was measured of a system, under every budget.
+        """Return the measurements of a system under every budget.
 
-        A generator that spends nothing is the same under all of them, and trained once.
+        A generator that spends nothing is the same under all of them, and is trained once.
         """
         if not system.spends:
             name = self._name(system, None, seed)
@@ -140,7 +142,7 @@ class Study:
         return found
 
     def pictures(self, system: System, epsilon: float, seed: int) -> NDArray[np.float32]:
-        """Some samples of a system whose cells were measured, (samples, frames, bands)."""
+        """Return some samples of a measured system, (samples, frames, bands)."""
         name = self._name(system, epsilon if system.spends else None, seed)
         with self._path(name).with_suffix(".npy").open("rb") as file:
             return np.asarray(np.load(file, allow_pickle=False), dtype=np.float32)
@@ -192,16 +194,16 @@ class Study:
         votes: NDArray[np.float64],
         seed: int,
     ) -> Cell:
-        """Students of answers about the same clips, by every noise.
+        """Train and score students of answers about the same clips, with every noise.
 
-        The printed scale knows no other cost than the labels': it gets the whole ε.
+        The printed scale counts no cost but that of the labels, so it gets the whole ε.
         """
         agreed = votes.argmax(axis=1)
         found: Cell = {"labels_epsilon": labels.epsilon, "agreement": float(_share(votes).mean())}
         for place, noise in enumerate(Noise):
             budget = whole if noise is Noise.PRINTED else labels
             size = scale(noise, budget.epsilon, budget.delta, len(votes))
-            # The same noise numbers for every system and budget: comparisons are in pairs.
+            # The same noise numbers for every system and budget: comparisons are paired.
             winners = answered(noise, votes, size, _generator(seed, _NOISE, place))
             taught = Clips(queries, winners)
             found |= {
@@ -245,7 +247,7 @@ class Study:
 
     @cached_property
     def _ensembles(self) -> dict[int, Ensemble]:
-        """Of the last seed; training them again is cheaper than keeping all."""
+        """Ensemble of the last seed; training others again is cheaper than keeping all."""
         return {}
 
     def _kept(self, name: str, make: Callable[[], list[Cell]]) -> list[Cell]:
@@ -261,7 +263,7 @@ class Study:
 
     @cached_property
     def _identity(self) -> str:
-        """Of clips and sizes: cells of others are in another folder."""
+        """Identifier of clips and sizes: cells of others are in another folder."""
         split = self.split
         about = [
             _VERSION,
@@ -282,7 +284,7 @@ class Study:
 
 
 def _share(votes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of the teachers, that vote as most do: (queries,)."""
+    """Return the share of teachers that vote for the winner, (queries,)."""
     most: NDArray[np.float64] = votes.max(axis=1) / votes.sum(axis=1)
     return most
 

@@ -1,4 +1,4 @@
-"""Generators of spoken digits by name: what each learns from, and what of a budget it spends."""
+"""Generators of spoken digits by name: their training data, and their share of a budget."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from earshot_studies.pate_aae.split import Split
 
 
 class System(enum.StrEnum):
-    """A generator, by what it is made of and whom it has heard."""
+    """Generators, by their kind and training data."""
 
     PRINTED = "AAE, as printed"
-    """An adversarial autoencoder of the private clips themselves: not private."""
+    """Adversarial autoencoder of the private clips themselves: not private."""
     PUBLIC = "AAE, public"
-    """Of the public speaker alone: it costs nobody anything."""
+    """Adversarial autoencoder of the public speaker alone, which costs nobody anything."""
     PRIVATE = "AAE, DP-SGD"
-    """Of the private clips, by noisy gradients."""
+    """Adversarial autoencoder of the private clips, by noisy gradients."""
     PATE_GAN = "PATE-GAN"
-    """A critic that learns from noisy votes of critics on parts of the private clips."""
+    """GAN whose critic learns from noisy votes of critics on parts of the private clips."""
     DP_GAN = "DP-GAN"
-    """A critic that learns from the private clips by noisy gradients."""
+    """GAN whose critic learns from the private clips by noisy gradients."""
     PUBLIC_GAN = "GAN, public"
-    """Of the public speaker alone: what GANs start with, which costs nobody anything."""
+    """GAN of the public speaker alone: the start of GANs, which costs nobody anything."""
     STARTED_PRIVATE = "AAE, DP-SGD, from a public start"
-    """Goes on from an autoencoder of the public speaker, and beside that speaker's clips."""
+    """Continues from an autoencoder of the public speaker, beside that speaker's clips."""
     STARTED_PATE_GAN = "PATE-GAN, from a public start"
-    """Goes on from the public GAN, and beside the public speaker's clips."""
+    """Continues from the public GAN, beside the public speaker's clips."""
     STARTED_DP_GAN = "DP-GAN, from a public start"
-    """As that."""
+    """Continues from the public GAN, beside the public speaker's clips."""
 
     @property
     def spends(self) -> bool:
@@ -53,7 +53,7 @@ class System(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Budget:
-    """ε and δ of something that is published, for a clip that is there or not."""
+    """ε and δ of a publication, for a clip that is present or absent."""
 
     epsilon: float
     delta: float
@@ -64,32 +64,32 @@ class Budget:
 
     @property
     def half(self) -> Budget:
-        """What each of two things may cost that together cost this, by plain addition."""
+        """Budget of each of two publications that together cost this one, by plain addition."""
         return Budget(self.epsilon / 2, self.delta / 2)
 
 
 def shares(system: System, whole: Budget) -> tuple[Budget | None, Budget]:
-    """What the generator may spend, None if it spends nothing, and what the labels may."""
+    """Return the budget of the generator, None if it spends nothing, and that of the labels."""
     return (whole.half, whole.half) if system.spends else (None, whole)
 
 
 class Samples(Protocol):
-    """What a generator is asked for."""
+    """A trained generator, asked for nothing but samples."""
 
     def samples(self, count: int, seed: int) -> NDArray[np.float32]:
-        """Generated pictures, float32 (count, frames, bands) in [-1, 1]."""
+        """Return generated pictures, float32 (count, frames, bands) in [-1, 1]."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """What a generator is trained on and with.
+    """The inputs of a generator's training.
 
     Attributes:
-        split: whose clips there are; only the system says which it may meet.
-        budget: of the training; None where the system spends nothing.
-        seed: of all randomness.
-        checkpoint: file that a killed training goes on from.
-        progress: told how far it is.
+        split: All clips; the system decides which of them the generator may meet.
+        budget: Budget of the training; None if the system spends nothing.
+        seed: Seed of all randomness.
+        checkpoint: File from which a killed training continues.
+        progress: Callback for progress.
     """
 
     split: Split

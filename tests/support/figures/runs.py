@@ -82,11 +82,18 @@ def _simulations() -> dict[str, Run]:
     }
     for route, words in routes.items():
         runs[f"simulate sound {route}"] = Run(f"simulate {_SIMULATE} {_SOUND}{words}")
-    attackers = "--adversary poisoning=0.1,ballot-stuffing=0.1,wrong-shares=0.02 --corrupted 0.2"
+    attacks = {"poisoning": 0.1, "ballot-stuffing": 0.1, "wrong-shares": 0.02}
+    attackers = " ".join(f"--adversary.{name} {part}" for name, part in attacks.items())
+    formerly = ",".join(f"{name}={part}" for name, part in attacks.items())
     runs |= {
-        "simulate adversary": Run(f"simulate {_SIMULATE} --discovery local {attackers}"),
+        "simulate adversary": Run(
+            f"simulate {_SIMULATE} --discovery local --corrupted 0.2 {attackers}",
+            before=f"simulate {_SIMULATE} --discovery local --adversary {formerly} --corrupted 0.2",
+        ),
         "simulate uneven": Run(
-            f"simulate {_SIMULATE} --heterogeneity concentration=0.3,quantity-skew=1"
+            f"simulate {_SIMULATE} --heterogeneity.concentration 0.3 "
+            "--heterogeneity.quantity-skew 1",
+            before=f"simulate {_SIMULATE} --heterogeneity concentration=0.3,quantity-skew=1",
         ),
         "simulate ideal": Run(f"simulate {_SIMULATE} --summation ideal --json"),
         "simulate no noise": Run(f"simulate {_SIMULATE} --discovery local --budget none"),

@@ -1,4 +1,4 @@
-"""What answers of two cost, such as yes or no from a noisy number, whatever the number is."""
+"""Cost of two-valued answers, such as yes or no from a noisy number, whatever the number is."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from earshot_server.accounting.votes.outcomes import ERROR, checked_orders
 Numbers = npt.NDArray[np.float64]
 
 _FAR = 30.0
-"""Where λ times the distance is more than that, an answer is as good as the noisy number."""
+"""λ times the distance above which an answer is taken to cost as much as the noisy number."""
 _BESIDE = 9.0
 _POINTS = 301
 _CLOSER = 25
 _ROUNDS = 7
 _MARGIN = 1 + 1e-9
-"""More than what is left between the largest value and the largest one that was tried."""
+"""Margin above the gap between the largest value and the largest value that was tried."""
 
 
 def bit_divergence(deviation: float, orders: npt.ArrayLike, moved: float = 1.0) -> Numbers:
-    """The largest divergence between [x + N(0, σ²) > T] and the same of a neighbour, for every x.
+    """Return the largest divergence of [x + N(0, σ²) > T] from a neighbour's answer, over all x.
 
-    max_a D_λ(Bern Φ(a) ‖ Bern Φ(a ± Δ/σ)), for every T and in both directions. It is 2/π of that
-    of the noisy number, λΔ²/2σ², where λ ≪ σ/Δ (the Fisher information of the answer), and as much
-    where λ ≫ σ/Δ. What moves x by less costs less.
+    It is max_a D_λ(Bern Φ(a) ‖ Bern Φ(a ± Δ/σ)), for every T and in both directions: 2/π of that of
+    the noisy number, λΔ²/2σ², where λ ≪ σ/Δ (the Fisher information of the answer), and as much
+    where λ ≫ σ/Δ. A change that moves x by less costs less.
 
     Args:
-        deviation: σ.
-        orders: λ, each above 1.
-        moved: Δ, by how much a neighbour's number may differ.
+        deviation: Standard deviation σ of the noise.
+        orders: Orders λ, each above 1.
+        moved: Most Δ by which a neighbour's number may differ.
 
     Returns:
-        (orders,).
+        Divergences, (orders,).
 
     Raises:
-        InvalidParametersError: an order of 1 or less, no σ or no Δ.
+        InvalidParametersError: An order is 1 or less, or σ or Δ is not positive.
     """
     chosen = checked_orders(orders)
     distance = checks.positive("moved", moved) / checks.positive("deviation", deviation)
@@ -48,7 +48,7 @@ def bit_divergence(deviation: float, orders: npt.ArrayLike, moved: float = 1.0) 
 
 
 def _largest(distance: float, orders: Numbers) -> Numbers:
-    """On a grid, then on finer ones around the best point of the one before."""
+    """Search on a grid, then on finer ones around the best point of the one before."""
     reach = orders * distance + _BESIDE
     centres, width, count = np.zeros(len(orders)), reach, _POINTS
     best = np.zeros(len(orders))
@@ -64,7 +64,10 @@ def _largest(distance: float, orders: Numbers) -> Numbers:
 
 
 def _divergences(points: Numbers, distance: float, orders: Numbers) -> Numbers:
-    """Of Bern Φ(a) from Bern Φ(a + Δ/σ); the other direction and sign are those of −a − Δ/σ, −a."""
+    """Return the divergence of Bern Φ(a) from Bern Φ(a + Δ/σ).
+
+    The other direction and sign are those of −a − Δ/σ and −a.
+    """
     from scipy.special import log_ndtr
 
     less = (orders - 1)[:, None]
@@ -76,6 +79,6 @@ def _divergences(points: Numbers, distance: float, orders: Numbers) -> Numbers:
         total += np.exp(law) * np.expm1(np.minimum(ratio, 1.0))
         logs = np.logaddexp(logs, law + ratio)
         alike &= ratio <= 1.0
-    # Where both laws are nearly the same the logarithm of a sum would cancel.
+    # Where both laws are nearly the same, the logarithm of a sum would cancel.
     near: Numbers = np.where(alike, np.log1p(total), logs)
     return near / less

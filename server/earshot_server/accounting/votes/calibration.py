@@ -1,4 +1,4 @@
-"""How much noise a number of answered queries needs, by the noise alone, whatever the votes are."""
+"""Noise that a number of answered queries needs, whatever the votes are."""
 
 from __future__ import annotations
 
@@ -13,53 +13,53 @@ from earshot_protocol.privacy.events import Pure
 from earshot_server.accounting.accountant import composed
 
 _CLOSE = 1e-3
-"""Of a scale's logarithm: a search ends so close to the least scale, and above it."""
+"""Tolerance of a scale's logarithm: a search ends this close to the least scale, and above it."""
 
 
 def gaussian_deviation(epsilon: float, delta: float, queries: int, change: float) -> float:
-    """σ on every count, in votes, with which all queries together are (ε, δ)-private.
+    """Return σ on every count, in votes, with which all queries together are (ε, δ)-private.
 
-    Any number of Gaussian releases loses exactly what one does that is √queries times as sensitive
-    (Balle and Wang, ICML 2018, Theorem 8, by the library dp-accounting).
+    Gaussian releases lose exactly what a single one does that is √queries times as sensitive (Balle
+    and Wang, ICML 2018, Theorem 8, computed by the library dp-accounting).
 
     Args:
-        epsilon: ε.
-        delta: δ.
-        queries: that are answered, each with noise of its own; later ones may depend on answers.
-        change: how far neighbours' counts of one query are apart, in L2: √2 for a vote that goes to
+        epsilon: ε of all queries together.
+        delta: δ of all queries together.
+        queries: Queries answered, each with noise of its own; later ones may depend on answers.
+        change: Distance in L2 of neighbours' counts for one query: √2 for a vote that goes to
             another class, 1 for one that is left out.
 
     Raises:
-        InvalidParametersError: a number is out of range.
+        InvalidParametersError: A number is out of range.
     """
     guarantee = DifferentialPrivacyParameters(
         checks.epsilon("epsilon", epsilon), checks.probability("delta", delta)
     )
     times = checks.whole("queries", queries)
-    # The library's search ends above the least there is, by some parts in a million.
+    # The library's search ends above the least σ, by some parts in a million.
     return float(get_smallest_gaussian_noise(guarantee, times, checks.positive("change", change)))
 
 
 def laplace_scale(epsilon: float, delta: float, queries: int, change: float) -> float:
-    """The scale of Laplace noise on every count, in votes, with which all are (ε, δ)-private.
+    """Return the scale of Laplace noise on every count with which all queries are (ε, δ)-private.
 
-    Each answer is purely change/scale-private (Papernot et al., ICLR 2017, Theorem 2), and nothing
-    else is used of it.
+    The scale is in votes. Each answer is purely change/scale-private (Papernot et al., ICLR 2017,
+    Theorem 2), and nothing else about it is used.
 
     Args:
-        epsilon: ε.
-        delta: δ.
-        queries: that are answered, each with noise of its own; later ones may depend on answers.
-        change: how far neighbours' counts of one query are apart, in L1: 2 for a vote that goes to
+        epsilon: ε of all queries together.
+        delta: δ of all queries together.
+        queries: Queries answered, each with noise of its own; later ones may depend on answers.
+        change: Distance in L1 of neighbours' counts for one query: 2 for a vote that goes to
             another class, 1 for one that is left out.
 
     Raises:
-        InvalidParametersError: a number is out of range.
+        InvalidParametersError: A number is out of range.
     """
     checks.epsilon("epsilon", epsilon)
     checks.probability("delta", delta)
     times = checks.whole("queries", queries)
-    # Adding up is always enough.
+    # This scale is always enough: with it, the ε of the answers add up to the target.
     enough = checks.positive("change", change) * times / epsilon
     short = enough / 2
     while _laplace_epsilon(short, delta, times, change) <= epsilon:

@@ -1,8 +1,8 @@
-"""What a curator's winners cost, query by query: the check of each, and the answers given.
+"""Cost of a curator's winners, query by query: the check of each, and the answers given.
 
-Ledgers add up what happened: every query that was asked pays for its check, and those that were
-answered pay for the answer. Divergences of the same order add up, also where a query depends on
-earlier answers (Mironov, CSF 2017). The sum turns into ε at the best order.
+Ledgers add up what happened: every query asked pays for its check, and those answered also pay for
+the answer. Divergences of the same order add up, even where a query depends on earlier answers
+(Mironov, CSF 2017). The sum turns into ε at the best order.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ Numbers = npt.NDArray[np.float64]
 Aggregator = LNMax | GNMax | ConfidentGNMax | InteractiveGNMax
 
 ORDERS = np.concatenate([np.arange(2.0, 64.0), np.geomspace(64, 1024, 24)])
-"""Where nothing else is asked for."""
+"""Default orders λ."""
 COARSE = np.array([1.5, 2.0, 3.0, 4.5, 6.5, 9.0, 13.0, 18.0, 25.0, 36.0, 52.0, 80.0, 130.0, 250.0])
-"""Enough to see where the best order is."""
+"""Orders λ that are enough to see where the best one is."""
 _FINE = 9
 
 
 class Method(enum.StrEnum):
-    """How divergences are worked out, from the dearest to the cheapest."""
+    """Method of working out divergences, from the dearest cost to the cheapest."""
 
     INDEPENDENT = "independent"
-    """By the noise alone. Of queries that were fixed before, it may be published as it is; of those
-    that were answered it tells what the answers tell, and is no promise."""
+    """By the noise alone. For queries fixed beforehand, it may be published as it is; for queries
+    that were answered, it tells what the answers tell, and promises nothing."""
     DEPENDENT = "dependent"
-    """By Papernot et al., for the votes there were; private itself, see `votes.smooth`. It bounds
-    the divergence of these votes from a neighbour's, not the other way round."""
+    """By Papernot et al., for the actual votes; private itself (see `votes.smooth`). It bounds the
+    divergence of these votes from a neighbour's, not the other way round."""
     EXACT = "exact"
     """By the law of what is published, in both directions; private itself."""
 
 
 class Divergences(NamedTuple):
-    """Of some queries, each (queries, orders).
+    """Divergences of some queries.
 
     Attributes:
-        asked: of the check, which every query pays; zeros where there is none.
-        answered: of the answer, which only queries pay that are answered.
+        asked: Divergences of the check, which every query pays, (queries, orders); zeros if none.
+        answered: Divergences of the answer, which only answered queries pay, (queries, orders).
     """
 
     asked: Numbers
@@ -67,34 +67,32 @@ def query_divergences(
     scores: npt.NDArray[np.number] | None = None,
     voted: npt.NDArray[np.bool_] | None = None,
 ) -> Divergences:
-    """What each query costs whoever owns a vote of this weight.
+    """Return what each query costs the owner of a vote of this weight.
 
     Args:
-        aggregator: with the noise that is really added.
-        votes: (queries, classes), how many each class has, weights included.
-        orders: λ, each above 1.
-        method: how.
-        weight: of the vote that neighbours move.
-        scores: of the student, (queries, classes); for `InteractiveGNMax` only.
-        voted: which queries the teachers answered, bool (queries,); answers of others are not
-            worked out and cost nothing. None: all.
+        aggregator: Aggregator with the noise that is really added.
+        votes: Votes for each class, weights included, (queries, classes).
+        orders: Orders λ, each above 1.
+        method: Method of working out the divergences.
+        weight: Weight of the vote that neighbours move.
+        scores: Scores of the student, (queries, classes); for `InteractiveGNMax` only.
+        voted: Queries that the teachers answered, bool (queries,); answers to others are not
+            worked out and cost nothing. None for all.
 
     Raises:
-        InvalidParametersError: no votes, a weight or an order out of range, scores that are missing
-            or of no use, or a method that this noise has none of.
+        InvalidParametersError: There are no votes, a weight or an order is out of range, scores are
+            missing or useless, or this noise does not have the method.
     """
     table = dependent.checked_votes(votes)
     if (table < 0).any():
-        raise InvalidParametersError("votes: no class can have fewer than none")
+        raise InvalidParametersError("votes: must not be negative")
     chosen = np.atleast_1d(np.asarray(orders, dtype=np.float64))
     moved = checks.positive("weight", weight)
     answers = np.ones(len(table), dtype=bool) if voted is None else np.asarray(voted)
     if answers.shape != (len(table),) or answers.dtype != np.bool_:
         raise InvalidParametersError("voted: must be true or false for every query")
     if (scores is not None) != isinstance(aggregator, InteractiveGNMax):
-        raise InvalidParametersError(
-            "scores: are needed where a student takes part, and only there"
-        )
+        raise InvalidParametersError("scores: must be given if, and only if, a student takes part")
     asked = np.zeros((len(table), len(chosen)))
     match aggregator:
         case ConfidentGNMax():
@@ -110,11 +108,11 @@ def query_divergences(
 
 
 def spent(divergences: Divergences, voted: npt.NDArray[np.bool_]) -> Numbers:
-    """What was spent after each query, (queries, orders): checks of all, answers where given.
+    """Return what was spent after each query, (queries, orders): all checks, and answers given.
 
     Args:
-        divergences: of the queries, in the order in which they were asked.
-        voted: which the teachers answered, bool (queries,).
+        divergences: Divergences of the queries, in the order in which they were asked.
+        voted: Queries that the teachers answered, bool (queries,).
     """
     found: Numbers = np.cumsum(divergences.asked + divergences.answered * voted[:, None], axis=0)
     return found
@@ -123,14 +121,14 @@ def spent(divergences: Divergences, voted: npt.NDArray[np.bool_]) -> Numbers:
 def epsilons(
     divergences: Numbers, orders: npt.ArrayLike, delta: float, *, classic: bool = False
 ) -> Numbers:
-    """ε of sums of divergences at the best order each.
+    """Return ε of each sum of divergences, at its best order.
 
     Args:
-        divergences: (…, orders).
-        orders: λ, each above 1.
-        delta: δ.
-        classic: by R + ln(1/δ)/(λ − 1) (Mironov 2017), as papers before 2020 do; else by Canonne,
-            Kamath and Steinke's, which is never more.
+        divergences: Sums of divergences, (…, orders).
+        orders: Orders λ, each above 1.
+        delta: δ at which ε is stated.
+        classic: Whether to convert by R + ln(1/δ)/(λ − 1) (Mironov 2017), as papers before 2020 do;
+            otherwise by the bound of Canonne, Kamath and Steinke, which is never more.
 
     Raises:
         InvalidParametersError: δ is not between 0 and 1.
@@ -148,13 +146,13 @@ def epsilons(
 def epsilon(
     divergences: Numbers, orders: npt.ArrayLike, delta: float, *, classic: bool = False
 ) -> tuple[float, float]:
-    """ε of one sum of divergences, and the order that gives it; see `epsilons`.
+    """Return ε of one sum of divergences, and the order that gives it (see `epsilons`).
 
     Args:
-        divergences: (orders,).
-        orders: λ, each above 1.
-        delta: δ.
-        classic: see `epsilons`.
+        divergences: Sum of divergences, (orders,).
+        orders: Orders λ, each above 1.
+        delta: δ at which ε is stated.
+        classic: Whether to use the older conversion (see `epsilons`).
     """
     chosen = np.asarray(orders, dtype=np.float64)
     each = epsilons(np.asarray(divergences)[:, None], chosen[:, None], delta, classic=classic)
@@ -173,20 +171,22 @@ def spent_epsilon(
     scores: npt.NDArray[np.number] | None = None,
     classic: bool = False,
 ) -> tuple[float, float]:
-    """ε of all that was asked and answered, and its order: first at few orders, then around it.
+    """Return ε of all that was asked and answered, and the order that gives it.
+
+    A few orders are tried first, then more around the best of them.
 
     Args:
-        aggregator: with the noise that was really added.
-        votes: (queries, classes) of every query that was asked.
-        voted: which the teachers answered, bool (queries,).
-        delta: δ.
-        method: see `Method`.
-        weight: of the vote that neighbours move.
-        scores: of the student, for `InteractiveGNMax` only.
-        classic: see `epsilons`.
+        aggregator: Aggregator with the noise that was really added.
+        votes: Votes of every query that was asked, (queries, classes).
+        voted: Queries that the teachers answered, bool (queries,).
+        delta: δ at which ε is stated.
+        method: Method of working out the divergences.
+        weight: Weight of the vote that neighbours move.
+        scores: Scores of the student, (queries, classes); for `InteractiveGNMax` only.
+        classic: Whether to use the older conversion (see `epsilons`).
 
     Raises:
-        InvalidParametersError: see `query_divergences` and `epsilons`.
+        InvalidParametersError: See `query_divergences` and `epsilons`.
     """
 
     def at(orders: Numbers) -> tuple[float, float]:
@@ -202,11 +202,11 @@ def spent_epsilon(
 
 
 def event(divergences: Numbers, orders: npt.ArrayLike) -> RenyiCurve:
-    """What was spent, as a ledger and any accountant keep it.
+    """Return what was spent, as a ledger and any accountant keep it.
 
     Args:
-        divergences: (orders,).
-        orders: λ, ascending, each above 1.
+        divergences: Sum of divergences, (orders,).
+        orders: Orders λ, ascending, each above 1.
     """
     chosen = np.asarray(orders, dtype=np.float64)
     return RenyiCurve(tuple(chosen.tolist()), tuple(np.asarray(divergences).tolist()))
@@ -219,13 +219,13 @@ def _check(
     method: Method,
     weight: float,
 ) -> Numbers:
-    """Of one number that a vote of this weight changes by as much, at most."""
+    """Return the cost of a check of one number, which a vote changes by at most its weight."""
     threshold, sigma = aggregator.threshold, aggregator.check_deviation
     ratio = math.sqrt(2) * sigma / weight
     if method is Method.INDEPENDENT:
         usual = dependent.independent_divergence(ratio, orders)
         return np.broadcast_to(usual, (len(agreement), len(orders)))
-    # Most queries have such a number in common.
+    # Many queries share the same number.
     alike, which = np.unique(agreement, return_inverse=True)
     if method is Method.EXACT:
         found = check_divergence(alike, threshold, sigma, orders, weight)
@@ -247,7 +247,7 @@ def _answer(
             return laplace.dependent_divergence(logs, gamma * weight, orders)
         case LNMax(), _:
             raise InvalidParametersError(
-                "method=exact: is for Gaussian noise; for Laplace noise, take independent or "
+                "method=exact: needs Gaussian noise; for Laplace noise, take independent or "
                 "dependent"
             )
         case _, Method.EXACT:

@@ -1,8 +1,8 @@
 """Rényi divergences of noisy votes that have a likely outcome (Papernot et al., ICLR 2018).
 
 Where nearly all teachers agree, neighbours' outcomes are nearly the same whatever the noise. All
-functions here bound the divergence of what votes give from what any neighbour of theirs gives, and
-not the other way round, which can be larger: `votes.outcomes` has both.
+functions here bound the divergence of the votes' outcome from that of any neighbour, and not the
+other way round, which can be larger: `votes.outcomes` has both.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ Numbers = npt.NDArray[np.float64]
 
 
 def log_other_winner(votes: npt.NDArray[np.number], deviation: float) -> Numbers:
-    """A bound on how likely Gaussian noise makes another class win than the one with most votes.
+    """Bound the log-probability that Gaussian noise lets a class win without the most votes.
 
-    q = min(½ Σ erfc(Δ_j / 2σ), 1 − 1/m), Δ_j the votes that class j lacks (Proposition 7).
+    q = min(½ Σ erfc(Δ_j / 2σ), 1 − 1/m), with Δ_j the votes that class j lacks (Proposition 7).
 
     Args:
-        votes: (queries, classes), how many each class has; weighted votes need not be whole.
-        deviation: σ of the noise on each count.
+        votes: Votes for each class, (queries, classes); weighted votes need not be whole.
+        deviation: Standard deviation σ of the noise on each count.
 
     Returns:
         ln q, (queries,).
 
     Raises:
-        InvalidParametersError: no table of finite numbers with two classes or more, or no σ.
+        InvalidParametersError: `votes` is not a table of finite numbers with two classes or more,
+            or σ is not positive.
     """
     from scipy.special import log_ndtr, logsumexp
 
@@ -45,18 +46,18 @@ def log_other_winner(votes: npt.NDArray[np.number], deviation: float) -> Numbers
 
 
 def log_other_answer(most: npt.NDArray[np.number], threshold: float, deviation: float) -> Numbers:
-    """How likely Gaussian noise turns the answer of a check around: most + noise ≥ threshold?
+    """Return the log-probability that noise reverses the answer of a check, most + noise ≥ T.
 
     Args:
-        most: (queries,), what is checked: votes of the class that has most.
-        threshold: T.
-        deviation: σ₁ of the noise.
+        most: Number that is checked, the votes of the leading class, (queries,).
+        threshold: Threshold T.
+        deviation: Standard deviation σ₁ of the Gaussian noise.
 
     Returns:
         ln of the probability of the less likely answer, (queries,).
 
     Raises:
-        InvalidParametersError: a number that is not finite, or no σ₁.
+        InvalidParametersError: A number is not finite, or σ₁ is not positive.
     """
     from scipy.special import log_ndtr
 
@@ -69,34 +70,35 @@ def log_other_answer(most: npt.NDArray[np.number], threshold: float, deviation: 
 
 
 def independent_divergence(ratio: float, orders: npt.ArrayLike) -> Numbers:
-    """Of noise alone, whatever the votes: λ/σ² where a neighbour moves one vote (Proposition 8).
+    """Return the divergence whatever the votes: λ/σ² if a neighbour moves one (Proposition 8).
 
     Args:
-        ratio: σ/Δ: the noise's deviation over a voter's weight.
-        orders: λ, each above 1.
+        ratio: Ratio σ/Δ of the noise's deviation and a voter's weight.
+        orders: Orders λ, each above 1.
 
     Returns:
-        One for each order.
+            One divergence for each order.
     """
     return np.asarray(orders, dtype=np.float64) / checks.positive("ratio", ratio) ** 2
 
 
 def dependent_divergence(log_q: npt.ArrayLike, ratio: float, orders: npt.ArrayLike) -> Numbers:
-    """The divergence where an outcome other than the likely one has probability q at most.
+    """Return the divergence if outcomes other than the likely one have probability q at most.
 
-    Theorem 6 with the orders of Proposition 10, or λ/σ² where that is smaller or the theorem does
-    not hold. A check of one number (`log_other_answer`) has the ratio √2·σ₁.
+    It is that of Theorem 6 with the orders of Proposition 10, or λ/σ² where that is smaller or the
+    theorem does not hold. A check of one number (`log_other_answer`) has the ratio √2·σ₁.
 
     Args:
-        log_q: ln q of each query, at most 0; −∞ is an outcome that is certain.
-        ratio: σ/Δ: the noise's deviation over a voter's weight.
-        orders: λ, each above 1.
+        log_q: ln q of each query, at most 0; −∞ for a certain outcome.
+        ratio: Ratio σ/Δ of the noise's deviation and a voter's weight.
+        orders: Orders λ, each above 1.
 
     Returns:
-        (queries, orders).
+        Divergences, (queries, orders).
 
     Raises:
-        InvalidParametersError: a probability above 1 or not a number, an order of 1 or less, no σ.
+        InvalidParametersError: A probability is above 1 or not a number, an order is 1 or less, or
+            the ratio is not positive.
     """
     ratio = checks.positive("ratio", ratio)
     logs = np.atleast_1d(np.asarray(log_q, dtype=np.float64))[:, None]
@@ -113,7 +115,7 @@ def dependent_divergence(log_q: npt.ArrayLike, ratio: float, orders: npt.ArrayLi
         holds = (chosen <= first) & (second > 1) & (logs + spent_second < 0)
         room = np.log(first / (first - 1)) + np.log(second / (second - 1))
         holds &= logs <= (second - 1) * spent_second - second * room
-        # (1 − q) A^(λ−1) + q B^(λ−1), less 1: of a certain outcome both parts vanish.
+        # This is (1 − q) A^(λ−1) + q B^(λ−1), less 1; both parts vanish for a certain outcome.
         likely = np.log1p(-np.exp((logs + spent_second) * (1 - 1 / second)))
         log_a = chosen * np.log1p(-np.exp(logs)) - (chosen - 1) * likely
         log_b = logs + (chosen - 1) * (spent_first - logs / (first - 1))
@@ -123,15 +125,15 @@ def dependent_divergence(log_q: npt.ArrayLike, ratio: float, orders: npt.ArrayLi
 
 
 def checked_votes(votes: npt.NDArray[np.number]) -> Numbers:
-    """Votes as float64, (queries, classes).
+    """Return votes as float64, (queries, classes).
 
     Raises:
-        InvalidParametersError: no table of finite numbers with two classes or more.
+        InvalidParametersError: `votes` is not a table of finite numbers with two classes or more.
     """
     table = np.asarray(votes, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] < 2:
         raise InvalidParametersError(
-            f"votes of shape {table.shape}: must be queries × classes, of two classes at least"
+            f"votes of shape {table.shape}: must be queries × classes, at least two classes"
         )
     if not np.isfinite(table).all():
         raise InvalidParametersError("votes: must be finite numbers")

@@ -1,4 +1,4 @@
-"""What winners by Laplace noise cost: LNMax, by its purity and by how likely its outcome is."""
+"""Cost of winners by Laplace noise (LNMax): by its purity, and by how likely its outcome is."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ Numbers = npt.NDArray[np.float64]
 
 
 def log_other_winner(votes: npt.NDArray[np.number], gamma: float) -> Numbers:
-    """A bound on how likely Laplace noise makes another class win than the one with most votes.
+    """Bound the probability that Laplace noise lets a class win that does not have the most votes.
 
-    q = Σ (2 + γΔ_j) / (4 e^(γΔ_j)), Δ_j the votes that class j lacks (Papernot et al., ICLR 2017,
-    Lemma 4).
+    q = Σ (2 + γΔ_j) / (4 e^(γΔ_j)), with Δ_j the votes that class j lacks (Papernot et al.,
+    ICLR 2017, Lemma 4).
 
     Args:
-        votes: (queries, classes), how many each class has; weighted votes need not be whole.
-        gamma: γ, the inverse of the noise's scale.
+        votes: Votes for each class, (queries, classes); weighted votes need not be whole.
+        gamma: Inverse γ of the noise's scale.
 
     Returns:
         ln q, (queries,), at most 0.
 
     Raises:
-        InvalidParametersError: no table of finite numbers with two classes or more, or no γ.
+        InvalidParametersError: `votes` is not a table of finite numbers with two classes or more,
+            or γ is not positive.
     """
     from scipy.special import logsumexp
 
@@ -43,44 +44,44 @@ def log_other_winner(votes: npt.NDArray[np.number], gamma: float) -> Numbers:
 
 
 def independent_divergence(ratio: float, orders: npt.ArrayLike) -> Numbers:
-    """Of noise alone, whatever the votes: that of all that is purely 2γ-private, below 2γ²λ.
+    """Return the divergence of anything purely 2γ-private, below 2γ²λ, whatever the votes.
 
-    A neighbour moves one vote, which changes every count by one at most, so each of the two counts
+    A neighbour moves one vote, which changes every count by at most one, so each of the two counts
     that change loses γ (Papernot et al. 2017, Theorem 2).
 
     Args:
-        ratio: γΔ: a voter's weight over the noise's scale.
-        orders: λ, each above 1.
+        ratio: Ratio γΔ of a voter's weight and the noise's scale.
+        orders: Orders λ, each above 1.
 
     Returns:
-        One for each order.
+            One divergence for each order.
 
     Raises:
-        InvalidParametersError: no positive ratio.
+            InvalidParametersError: The ratio is not positive.
     """
     rate = checks.positive("ratio", ratio)
     return renyi(Pure(2 * rate), np.atleast_1d(np.asarray(orders, dtype=np.float64)))
 
 
 def dependent_divergence(log_q: npt.ArrayLike, ratio: float, orders: npt.ArrayLike) -> Numbers:
-    """The divergence where an outcome other than the likely one has probability q at most.
+    """Return the divergence if outcomes other than the likely one have probability q at most.
 
-    By the moments bound of Papernot et al. (ICLR 2017), Theorem 3, where q < 1 / (e^(2γ) + 1):
-    D_λ ≤ ln[(1 − q)((1 − q)/(1 − e^(2γ)q))^(λ−1) + q e^(2γ(λ−1))] / (λ − 1); else, or where that is
-    less, by purity alone. Like Theorem 6 for Gaussian noise it says nothing of the neighbour's
-    divergence from these votes.
+    This is the moments bound of Papernot et al. (ICLR 2017), Theorem 3, where q < 1 / (e^(2γ) + 1):
+    D_λ ≤ ln[(1 − q)((1 − q)/(1 − e^(2γ)q))^(λ−1) + q e^(2γ(λ−1))] / (λ − 1); otherwise, or where it
+    is less, the bound by purity alone. Like Theorem 6 for Gaussian noise, it says nothing of the
+    neighbour's divergence from these votes.
 
     Args:
         log_q: ln q of each query, at most 0.
-        ratio: γΔ: a voter's weight over the noise's scale.
-        orders: λ, each above 1.
+        ratio: Ratio γΔ of a voter's weight and the noise's scale.
+        orders: Orders λ, each above 1.
 
     Returns:
-        (queries, orders).
+        Divergences, (queries, orders).
 
     Raises:
-        InvalidParametersError: a probability above 1 or not a number, an order of 1 or less, or no
-            positive ratio.
+        InvalidParametersError: A probability is above 1 or not a number, an order is 1 or less, or
+            the ratio is not positive.
     """
     rate = checks.positive("ratio", ratio)
     logs = np.atleast_1d(np.asarray(log_q, dtype=np.float64))[:, None]

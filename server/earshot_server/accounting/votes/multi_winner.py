@@ -1,7 +1,7 @@
-"""What votes with several winners cost a curator: checks, answers, and who counts as a neighbour.
+"""Cost of votes with several winners to a curator: checks, answers, and who counts as a neighbour.
 
-Two costs are kept apart, as an answer is paid only where it was given: `asked` is that of the check
-of every query, `answered` what comes on top for the labels that passed it. They compose, because an
+Two costs are kept apart, since an answer is paid only where it was given: `asked` is that of the
+check of every query, `answered` is added for the labels that passed it. They compose, because an
 answer's noise is fresh; a ledger adds up what was really answered.
 
 Neighbours differ in one teacher's ballot, replaced by any other or, in the phone unit, by zeros.
@@ -34,7 +34,7 @@ Answered = npt.NDArray[np.bool_]
 LabelVoting = BinaryVoting | ClippedVoting
 
 _QUERIES = 64
-"""Whose labels are held at once."""
+"""Queries whose labels are held at once."""
 
 
 def label_divergences(
@@ -45,27 +45,27 @@ def label_divergences(
     unit: Unit = Unit.REPLACED_PHONE,
     answered: Answered | None = None,
 ) -> Divergences:
-    """What `BinaryVoting` and `ClippedVoting` cost, query by query.
+    """Return what `BinaryVoting` and `ClippedVoting` cost, query by query.
 
     From the mechanism alone, noise of deviation s on counts that one ballot moves by Δ in L2 costs
-    λΔ²/2s² (`gaussian_divergence`), and bits of it less (`bits.bit_divergence`). By votes, each
-    label's bound is added up (Theorem 6 of Papernot et al., ICLR 2018), and the smaller of both is
-    taken, order by order.
+    λΔ²/2s² (`gaussian_divergence`), and mere bits of it cost less (`bits.bit_divergence`). By
+    votes, each label's bound is added up (Theorem 6 of Papernot et al., ICLR 2018), and the smaller
+    of both is taken, order by order.
 
     Args:
-        voting: the rule.
-        votes: of labels, (queries, labels), as its `winners` takes them.
-        orders: λ, each above 1.
-        method: what the divergences are worked out from.
-        unit: what neighbours differ in.
-        answered: which labels passed the check, bool (queries, labels); all by default.
+        voting: Voting rule.
+        votes: Votes for labels, (queries, labels), as its `winners` takes them.
+        orders: Orders λ, each above 1.
+        method: Method of working out the divergences.
+        unit: Unit in which neighbours differ.
+        answered: Labels that passed the check, bool (queries, labels); all by default.
 
     Returns:
-        `asked` and `answered`, each (queries, orders); without a check nothing is asked.
+        Divergences `asked` and `answered`, each (queries, orders); zeros asked without a check.
 
     Raises:
-        InvalidInputError: votes out of range.
-        InvalidParametersError: an order of 1 or less, or a τ that clips nothing.
+            InvalidInputError: Votes are out of range.
+            InvalidParametersError: An order is 1 or less, or τ clips nothing.
     """
     table, chosen = checked_label_votes(votes, voting.teachers), checked_orders(orders)
     change = _Change(voting, table.shape[1], unit)
@@ -87,30 +87,30 @@ def set_divergences(
     method: Method,
     unit: Unit = Unit.REPLACED_PHONE,
 ) -> Divergences:
-    """What `PowersetVoting` costs, query by query; the second is paid where it answers.
+    """Return what `PowersetVoting` costs, query by query; the second is paid where it answers.
 
-    λ/σ² for a vote that moves, λ/2σ² for one that comes or goes; by votes, Theorem 6 for all 2^k
-    sets; exactly, by their laws. Its check costs λ/2σ_T² at most.
+    By noise alone, that is λ/σ² for a vote that moves, and λ/2σ² for one that comes or goes; by
+    votes, Theorem 6 for all 2^k sets; exactly, by their laws. Its check costs at most λ/2σ_T².
 
     Args:
-        voting: the rule.
-        votes: of sets.
-        orders: λ, each above 1.
-        method: what the divergences are worked out from.
-        unit: what neighbours differ in.
+        voting: Voting rule.
+        votes: Votes for sets.
+        orders: Orders λ, each above 1.
+        method: Method of working out the divergences.
+        unit: Unit in which neighbours differ.
 
     Returns:
-        `asked` and `answered`, each (queries, orders); without a check nothing is asked.
+        Divergences `asked` and `answered`, each (queries, orders); zeros asked without a check.
 
     Raises:
-        InvalidParametersError: an order of 1 or less.
+            InvalidParametersError: An order is 1 or less.
     """
     chosen = checked_orders(orders)
     asked = np.zeros((len(votes.starts), len(chosen)))
     if voting.check is not None:
         threshold, deviation = voting.check.threshold, voting.check.deviation
         asked = number_divergences(votes.most, threshold, deviation, chosen, method)
-    # σ/Δ of Theorem 6, whose λ/σ² is of two counts that change by one each.
+    # This is σ/Δ of Theorem 6, whose λ/σ² is for two counts that change by one each.
     ratio = voting.deviation * (math.sqrt(2.0) if unit is Unit.PHONE else 1.0)
     answer: Numbers
     match method:
@@ -131,18 +131,18 @@ def number_divergences(
     method: Method,
     moved: float = 1.0,
 ) -> Numbers:
-    """What it costs to say whether a number + N(0, σ²) passes a threshold.
+    """Return what it costs to say whether a number + N(0, σ²) passes a threshold.
 
     Args:
-        numbers: (numbers,), which a neighbour changes by `moved` at most.
-        threshold: T.
-        deviation: σ.
-        orders: λ, each above 1.
-        method: what the divergences are worked out from.
-        moved: by how much a neighbour's number may differ.
+        numbers: Numbers, (numbers,), which a neighbour changes by at most `moved`.
+        threshold: Threshold T.
+        deviation: Standard deviation σ of the noise.
+        orders: Orders λ, each above 1.
+        method: Method of working out the divergences.
+        moved: Most by which a neighbour's number may differ.
 
     Returns:
-        (numbers, orders).
+        Divergences, (numbers, orders).
     """
     if method is Method.EXACT:
         return check_divergence(numbers, threshold, deviation, orders, moved)
@@ -155,13 +155,13 @@ def number_divergences(
 
 
 def squared_change(voting: LabelVoting, labels: int, unit: Unit = Unit.REPLACED_PHONE) -> float:
-    """Δ²: the squared L2 distance between votes of neighbours, in votes.
+    """Return Δ², the squared L2 distance between votes of neighbours, in votes.
 
-    k of `BinaryVoting`, whatever neighbours are; of `ClippedVoting` min(2τ², k) at most, or less
-    where two ballots of that length have no room beside each other; τ² for one that is left out.
+    It is k for `BinaryVoting`, whatever neighbours are; for `ClippedVoting` at most min(2τ², k), or
+    less where two ballots of that length do not fit beside each other; τ² for one that is left out.
 
     Raises:
-        InvalidParametersError: no labels, or a τ that clips nothing of so many.
+        InvalidParametersError: There are no labels, or τ does not clip this many.
     """
     ballot = voting.ballot(labels)
     return (ballot.l2(unit) / ballot.vote) ** 2
@@ -170,31 +170,31 @@ def squared_change(voting: LabelVoting, labels: int, unit: Unit = Unit.REPLACED_
 def gaussian_divergence(
     voting: LabelVoting, labels: int, orders: npt.ArrayLike, unit: Unit = Unit.REPLACED_PHONE
 ) -> Numbers:
-    """Of the noisy votes themselves, λΔ²/2s²: what an answer costs whoever sees them.
+    """Return λΔ²/2s², what an answer costs against anybody who sees the noisy votes themselves.
 
     Args:
-        voting: the rule.
-        labels: k.
-        orders: λ, each above 1.
-        unit: what neighbours differ in.
+        voting: Voting rule.
+        labels: Number of labels k.
+        orders: Orders λ, each above 1.
+        unit: Unit in which neighbours differ.
 
     Returns:
-        (orders,).
+        Divergences, (orders,).
 
     Raises:
-        InvalidParametersError: an order of 1 or less, no labels, or a τ that clips nothing.
+        InvalidParametersError: An order is 1 or less, there are no labels, or τ clips nothing.
     """
     change = squared_change(voting, labels, unit)
     return checked_orders(orders) * change / (2 * voting.deviation**2)
 
 
 class _Change:
-    """What one teacher may change: labels, each by one of some sizes, all of them by so much.
+    """Change that one teacher may make: labels, each by one of some sizes, within a total.
 
-    A label that changes by a costs f(a), and f grows with a. So a label that both ballots hold, a
-    and a', costs no more than one that changes by the larger of both, and if f(a) ≤ c·a² for all
-    sizes, labels together cost no more than Σ c·e where e ≤ the largest a² of each label and Σ e ≤
-    `room`. For ballots of zeros and ones that is the sum over labels.
+    A label that changes by a costs f(a), and f grows with a. So a label that both ballots hold, by
+    a and a', costs no more than one that changes by the larger of both; and if f(a) ≤ c·a² for all
+    sizes, labels together cost at most Σ c·e, where e ≤ the largest a² of each label and Σ e ≤
+    `room`. For ballots of zeros and ones, that is the sum over labels.
     """
 
     def __init__(self, voting: LabelVoting, labels: int, unit: Unit) -> None:
@@ -217,7 +217,7 @@ class _Change:
 
     @property
     def most(self) -> float:
-        """The largest square of what one label changes by."""
+        """Largest square of what one label changes by."""
         return float(self.sizes[-1] ** 2)
 
     def cost(
@@ -229,7 +229,10 @@ class _Change:
         method: Method,
         asked: Answered,
     ) -> Numbers:
-        """Of bits, value + noise beyond the threshold, of all labels asked, (queries, orders)."""
+        """Return the cost of bits, value + noise beyond the threshold, of all labels asked.
+
+        Its shape is (queries, orders).
+        """
         per_square: Numbers = np.max(
             [bit_divergence(deviation, orders, size) / size**2 for size in self.sizes], axis=0
         )
@@ -257,7 +260,7 @@ class _Change:
         return np.minimum(self._worst(table, which, asked), usual)
 
     def _worst(self, table: Numbers, which: npt.NDArray[np.intp], asked: Answered) -> Numbers:
-        """Σ c·e over the labels that cost most, as far as there is room."""
+        """Return Σ c·e over the labels that cost most, as far as there is room."""
         labels = asked.shape[1]
         if labels * self.most <= self.room:
             return self.most * _added(table, which, asked)
@@ -272,7 +275,7 @@ class _Change:
 
 
 def _added(table: Numbers, which: npt.NDArray[np.intp], asked: Answered) -> Numbers:
-    """The sum over labels, which holds no more than one number for each query and order."""
+    """Return the sum over labels, holding only one number for each query and order."""
     total = np.zeros((len(which), table.shape[1]))
     for label in range(which.shape[1]):
         total += table[which[:, label]] * asked[:, label, None]

@@ -1,13 +1,13 @@
-"""What Muschiol (2021) claims that votes against thresholds cost, to stand beside what they cost.
+"""Costs that Muschiol (2021) claims for votes against thresholds, to stand beside the real ones.
 
-None of it is used to account for anything, and none of it holds: the most labels of a training
-sample, n = 3, bound nothing that a teacher which is trained anew may answer (4.2.2); an adaptive
-threshold of votes without noise jumps with one of them (Definition 11); and costs are converted at
-orders that end at λ = 2 from below, which are sound but not the best. What does hold is in
+None of them is used to account for anything, and none of them holds: the most labels of a training
+sample, n = 3, do not bound what a newly trained teacher may answer (4.2.2); an adaptive threshold
+of votes without noise jumps with a single one of them (Definition 11); and costs are converted at
+orders that end at λ = 2 from below, which are sound but not the best. The costs that do hold are in
 `votes.thresholds`.
 
 Muschiol's σ_e and σ_c are variances of noise on the average of M teachers, times M: on sums of
-votes they are variances of σM, as its tables come out with them and with nothing else.
+votes they are variances of σM, since its tables can be reproduced with these and nothing else.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from earshot_server.accounting.votes.thresholds import log_other_labels
 Numbers = npt.NDArray[np.float64]
 
 MOST_LABELS = 3
-"""n: of a training sample, and so of what its absence is said to change (4.2.2)."""
+"""Most labels n of a training sample, and so what its absence is said to change (4.2.2)."""
 DELTA = 1e-8
-"""Of all its tables and figures."""
+"""δ of all tables and figures."""
 ORDERS = np.concatenate([np.arange(2.0, 33.0), np.geomspace(34.0, 512.0, 24)])
-"""λ: their end from below is what Table 5.4 shows, at λ = 2."""
+"""Orders λ; Table 5.4 shows their lower end, at λ = 2."""
 
 
 def deviation(variance: float, teachers: int) -> float:
-    """Of the noise on a sum of votes: √(σM) for its σ_e and σ_c, in votes.
+    """Return the deviation of the noise on a sum of votes, √(σM) for σ_e and σ_c, in votes.
 
     Raises:
-        InvalidParametersError: no variance, or no teachers.
+        InvalidParametersError: The variance is not positive, or there are no teachers.
     """
     return math.sqrt(checks.positive("variance", variance) * checks.whole("teachers", teachers))
 
@@ -46,43 +46,45 @@ def deviation(variance: float, teachers: int) -> float:
 def claimed_threshold(
     sigma: float, orders: npt.ArrayLike, most_labels: int = MOST_LABELS
 ) -> Numbers:
-    """nλ/2σ² for an answer against a threshold (Theorem 12).
+    """Return nλ/2σ² for an answer against a threshold (Theorem 12).
 
     Args:
-        sigma: in votes.
-        orders: λ.
-        most_labels: n.
+        sigma: Standard deviation σ of the noise, in votes.
+        orders: Orders λ.
+        most_labels: Most labels n of a training sample.
     """
     return np.asarray(orders, dtype=np.float64) * most_labels / (2 * sigma**2)
 
 
 def claimed_check(sigma: float, orders: npt.ArrayLike) -> Numbers:
-    """λ/2σ_c² for each sample that a confident tally is asked about.
+    """Return λ/2σ_c² for each sample that a confident tally is asked about.
 
-    The text says that an answered sample pays nothing for its check (4.2.4); Table 5.4 fits this
-    for every sample instead, answered or not, which holds for one noise on the largest sum.
+    The text says that an answered sample pays nothing for its check (4.2.4); Table 5.4 instead
+    agrees with this cost for every sample, answered or not, which holds for one noise on the
+    largest sum.
     """
     return claimed_threshold(sigma, orders, 1)
 
 
 def raw_thresholds(votes: npt.NDArray[np.number]) -> Numbers:
-    """The middle of the widest gap between sorted votes, of equal gaps the upper (Definition 11).
+    """Return the middle of the widest gap between sorted votes, the upper of equal ones.
 
-    It looks at votes without noise: of (50, 25, 0, 0, 0) it is 37.5, of (50, 26, 0, 0, 0) it is 13.
+    This is Definition 11. It looks at votes without noise: for (50, 25, 0, 0, 0) it is 37.5, for
+    (50, 26, 0, 0, 0) it is 13.
 
     Args:
-        votes: s, (queries, labels), of two labels at least.
+        votes: Votes s, (queries, labels), on at least two labels.
 
     Returns:
-        In votes, (queries,).
+        Thresholds in votes, (queries,).
 
     Raises:
-        InvalidInputError: votes on one label.
+            InvalidInputError: Votes are on fewer than two labels.
     """
     table = np.asarray(votes, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] < 2:
         raise InvalidInputError(
-            f"votes of shape {table.shape}: must be queries × labels, of two labels at least"
+            f"votes of shape {table.shape}: must be queries × labels, on at least two labels"
         )
     ordered = np.sort(table, axis=1)[:, ::-1]
     places = (ordered[:, :-1] - ordered[:, 1:]).argmax(axis=1)[:, None]
@@ -91,14 +93,14 @@ def raw_thresholds(votes: npt.NDArray[np.number]) -> Numbers:
 
 
 class Rule(NamedTuple):
-    """A setting of Table 5.4.
+    """Setting of Table 5.4.
 
     Attributes:
-        threshold: th_e, a share of the teachers; None for the adaptive one.
-        check: th_c, likewise; None for no check.
-        noise: σ_e, as Muschiol has it.
-        check_noise: σ_c, likewise.
-        teachers: M.
+        threshold: Threshold th_e as a share of the teachers; None for the adaptive one.
+        check: Threshold th_c of the check as a share of the teachers; None for no check.
+        noise: Noise σ_e on the sums, as Muschiol defines it.
+        check_noise: Noise σ_c of the check, as Muschiol defines it.
+        teachers: Number of teachers M.
     """
 
     threshold: float | None
@@ -109,33 +111,33 @@ class Rule(NamedTuple):
 
     @property
     def sigma(self) -> float:
-        """Of the noise on sums, in votes."""
+        """Standard deviation of the noise on sums, in votes."""
         return deviation(self.noise, self.teachers)
 
     @property
     def check_sigma(self) -> float:
-        """Of the noise on the largest sum, in votes."""
+        """Standard deviation of the noise on the largest sum, in votes."""
         return deviation(self.check_noise, self.teachers)
 
     def thresholds(self, votes: npt.NDArray[np.number]) -> Numbers:
-        """In votes, of each query: public, or from the votes themselves."""
+        """Return the threshold of each query, in votes: public, or from the votes themselves."""
         if self.threshold is None:
             return raw_thresholds(votes)
         return np.full(len(votes), self.threshold * self.teachers)
 
     def log_q(self, votes: npt.NDArray[np.number]) -> Numbers:
-        """Ln of 1 − ∏ Φ(|sᵢ − th|/σ), (queries,) (Theorem 13)."""
+        """Return ln of 1 − ∏ Φ(|sᵢ − th|/σ), (queries,) (Theorem 13)."""
         table = np.asarray(votes, dtype=np.float64)
         return log_other_labels(table - self.thresholds(table)[:, None], 0.0, self.sigma)
 
 
 class Claim(NamedTuple):
-    """What is claimed of some queries.
+    """Claimed cost of some queries.
 
     Attributes:
         dependent: ε by the votes.
-        independent: ε by the noise.
-        q: the mean of q over answered queries.
+        independent: ε by the noise alone.
+        q: Mean of q over answered queries.
     """
 
     dependent: float
@@ -146,14 +148,15 @@ class Claim(NamedTuple):
 def claimed_answers(
     rule: Rule, votes: npt.NDArray[np.number], orders: npt.ArrayLike = ORDERS
 ) -> Numbers:
-    """Of each query's answer by its votes, (queries, orders) (Theorems 11 to 14).
+    """Return the claimed cost of each answer by its votes, (queries, orders) (Theorems 11 to 14).
 
-    ε_j = nμ_j/2σ², μ₂ = √(2σ² ln(1/q)/n), μ₁ = μ₂ + 1, with the conditions of 2.3.4 (Theorem 11 and
-    4.2.3 exchange indices); nλ/2σ² where that is less or they fail.
+    It is that of Theorem 11 with ε_j = nμ_j/2σ², μ₂ = √(2σ² ln(1/q)/n), μ₁ = μ₂ + 1 and the
+    conditions of 2.3.4 (Theorem 11 and 4.2.3 exchange indices); nλ/2σ² where that is less or the
+    conditions fail.
 
     Raises:
-        InvalidInputError: an adaptive threshold of votes on one label.
-        InvalidParametersError: an order of 1 or less.
+            InvalidInputError: The threshold is adaptive and the votes are on one label.
+            InvalidParametersError: An order is 1 or less.
     """
     ratio = rule.sigma * math.sqrt(2.0 / MOST_LABELS)
     return dependent_divergence(rule.log_q(votes), ratio, orders)
@@ -162,10 +165,10 @@ def claimed_answers(
 def claimed_checks(
     rule: Rule, votes: npt.NDArray[np.number], orders: npt.ArrayLike = ORDERS
 ) -> Numbers:
-    """Of each query's check by its votes, (queries, orders); zeros where there is none.
+    """Return the claimed cost of each check by its votes, (queries, orders); zeros without one.
 
     Raises:
-        InvalidParametersError: an order of 1 or less.
+            InvalidParametersError: An order is 1 or less.
     """
     chosen = np.atleast_1d(np.asarray(orders, dtype=np.float64))
     if rule.check is None:
@@ -178,20 +181,20 @@ def claimed_checks(
 def claim(
     rule: Rule, votes: npt.NDArray[np.number], answered: npt.NDArray[np.bool_] | None = None
 ) -> Claim:
-    """ε of some queries as Table 5.4 has it, at δ = 10⁻⁸ and orders from 2 on.
+    """Return ε of some queries as in Table 5.4, at δ = 10⁻⁸ and orders from 2 on.
 
     Args:
-        rule: the setting.
-        votes: s of every query that was asked, (queries, labels).
-        answered: which passed the check, bool (queries,); all by default.
+        rule: Setting of the table.
+        votes: Votes s of every query that was asked, (queries, labels).
+        answered: Queries that passed the check, bool (queries,); all by default.
 
     Raises:
-        InvalidInputError: an adaptive threshold of votes on one label.
-        InvalidParametersError: nothing was answered.
+            InvalidInputError: The threshold is adaptive and the votes are on one label.
+            InvalidParametersError: No query was answered.
     """
     passed = np.ones(len(votes), dtype=np.bool_) if answered is None else answered
     if not passed.any():
-        raise InvalidParametersError("answered: must be one query at least")
+        raise InvalidParametersError("answered: must be at least one query")
     answers = claimed_answers(rule, votes[passed]).sum(axis=0)
     by_votes = answers + claimed_checks(rule, votes).sum(axis=0)
     return Claim(
@@ -202,12 +205,12 @@ def claim(
 
 
 def independent(rule: Rule, asked: int, answered: int) -> float:
-    """ε of so many queries whatever their votes, as Table 5.4 has it.
+    """Return ε of this many queries whatever their votes, as in Table 5.4.
 
     Args:
-        rule: the setting.
-        asked: queries that paid for a check, if there is one.
-        answered: of them.
+        rule: Setting of the table.
+        asked: Queries that paid for a check, if there is one.
+        answered: Queries among them that were answered.
     """
     check = None if rule.check is None else rule.check_sigma
     return claimed_epsilon(rule.sigma, answered, check, asked, DELTA)
@@ -216,17 +219,17 @@ def independent(rule: Rule, asked: int, answered: int) -> float:
 def claimed_epsilon(
     sigma: float, answered: int, check_sigma: float | None, asked: int, delta: float
 ) -> float:
-    """ε of so many answers and checks, at orders from 2 on.
+    """Return ε of this many answers and checks, at orders from 2 on.
 
     Args:
-        sigma: of the noise on sums, in votes.
-        answered: queries.
-        check_sigma: of the noise on the largest sum, in votes; None without a check.
-        asked: queries that were checked.
-        delta: δ.
+        sigma: Standard deviation of the noise on sums, in votes.
+        answered: Queries that were answered.
+        check_sigma: Standard deviation of the noise on the largest sum, in votes; None if no check.
+        asked: Queries that were checked.
+        delta: δ at which ε is stated.
 
     Raises:
-        InvalidParametersError: δ is not between 0 and 1.
+            InvalidParametersError: δ is not between 0 and 1.
     """
     total = answered * claimed_threshold(sigma, ORDERS)
     if check_sigma is not None:

@@ -1,9 +1,9 @@
-"""What published outcomes of noisy votes cost exactly: the laws of outcomes, vote by vote.
+"""Exact cost of publishing outcomes of noisy votes, from the laws of outcomes, vote by vote.
 
-A curator publishes who won, not the noisy counts. How likely each class wins can be worked out for
-the votes and for all that differ from them by one vote that is moved, and so can the Rényi
-divergence, in both directions. It is never more than that of the noisy counts, and mostly far less.
-Like all that looks at votes, it is private itself.
+A curator publishes who won, not the noisy counts. The probability that each class wins can be
+worked out for the votes and for all that differ from them by one moved vote, and so can the Rényi
+divergence, in both directions. It is never more than that of the noisy counts, and usually far
+less. Like everything that looks at votes, it is private itself.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from earshot_server.accounting.votes.dependent import checked_votes
 Numbers = npt.NDArray[np.float64]
 
 ERROR = 1e-11
-"""Added to each divergence: more than what quadrature and rounding leave away."""
+"""Margin added to each divergence: more than quadrature and rounding lose."""
 
 _REACH = 9.0
-"""Deviations beyond the counts at which integrands end, relative to which nothing is left."""
+"""Deviations beyond the counts at which integrands end; what lies beyond is negligible."""
 _LARGEST_RATIO = 200.0
-"""Of two chances to be below a point, as a logarithm: products of two stay far within floats."""
+"""Largest log-ratio of two chances of being below a point: products of two stay well in floats."""
 _STEP = 0.25
-"""Deviations between two points of quadrature: sums over smooth bells converge exponentially."""
+"""Deviations between points of quadrature: sums over smooth bells converge exponentially."""
 
 
 def log_winning(votes: npt.NDArray[np.number], deviation: float) -> Numbers:
-    """The law of the class with the largest noisy count, argmax n_j + N(0, σ²).
+    """Return the law of the class with the largest noisy count, argmax n_j + N(0, σ²).
 
     Args:
-        votes: (classes,), how many each class has.
-        deviation: σ.
+        votes: Votes for each class, (classes,).
+        deviation: Standard deviation σ of the noise on each count.
 
     Returns:
-        ln of the probability of each class, (classes,), which add up to 1.
+        ln of the probability of each class, (classes,); the probabilities add up to 1.
 
     Raises:
-        InvalidParametersError: no finite votes for two classes or more, or no σ.
+        InvalidParametersError: Votes are not finite or for fewer than two classes, or σ is not
+            positive.
     """
     counts = checked_votes(np.asarray(votes)[None])[0]
     found: Numbers = _laws(_Grid(counts, checks.positive("deviation", deviation), 0.0), [])[0]
@@ -51,29 +52,29 @@ def log_winning(votes: npt.NDArray[np.number], deviation: float) -> Numbers:
 def outcome_divergence(
     votes: npt.NDArray[np.number], deviation: float, orders: npt.ArrayLike, weight: float = 1.0
 ) -> Numbers:
-    """The largest divergence between who wins and who wins at a neighbour, in both directions.
+    """Return the largest divergence between who wins here and at a neighbour, both directions.
 
-    A neighbour has one vote of this weight moved from one class to another.
+    At a neighbour, one vote of this weight is moved from one class to another.
 
     Args:
-        votes: (queries, classes), how many each class has.
-        deviation: σ of the noise on each count.
-        orders: λ, each above 1.
-        weight: of the vote that is moved.
+        votes: Votes for each class, (queries, classes).
+        deviation: Standard deviation σ of the noise on each count.
+        orders: Orders λ, each above 1.
+        weight: Weight of the vote that is moved.
 
     Returns:
-        (queries, orders), each at most `ERROR` too large.
+        Divergences, (queries, orders), each at most `ERROR` too large.
 
     Raises:
-        InvalidParametersError: no table of finite numbers with two classes or more, a count below
-            0, an order of 1 or less, no weight, or no σ.
+            InvalidParametersError: `votes` is not a table of finite numbers, at least 0, with two
+                classes or more, an order is 1 or less, or the weight or σ is not positive.
     """
     table = checked_votes(votes)
     if (table < 0).any():
-        raise InvalidParametersError("votes: no class can have fewer than none")
+        raise InvalidParametersError("votes: must not be negative")
     sigma, chosen = checks.positive("deviation", deviation), checked_orders(orders)
     moved = checks.positive("weight", weight)
-    # Names of classes change nothing, and most queries have counts in common.
+    # Names of classes do not matter, and many queries share the same counts.
     alike, which = np.unique(np.sort(table, axis=1), axis=0, return_inverse=True)
     found = np.stack([_largest(counts, sigma, chosen, moved) for counts in alike])
     divergences: Numbers = found[which.ravel()]
@@ -87,22 +88,23 @@ def check_divergence(
     orders: npt.ArrayLike,
     weight: float = 1.0,
 ) -> Numbers:
-    """The largest divergence between answers of a check, most + N(0, σ₁²) ≥ T, in both directions.
+    """Return the largest divergence of a check's answers, most + N(0, σ₁²) ≥ T, both directions.
 
-    A neighbour's number is this weight larger or smaller at most.
+    A neighbour's number is larger or smaller by at most this weight.
 
     Args:
-        most: (queries,), what is checked.
-        threshold: T.
-        deviation: σ₁.
-        orders: λ, each above 1.
-        weight: of one vote.
+        most: Number that is checked, (queries,).
+        threshold: Threshold T.
+        deviation: Standard deviation σ₁ of the noise.
+        orders: Orders λ, each above 1.
+        weight: Weight of one vote.
 
     Returns:
-        (queries, orders), each at most `ERROR` too large.
+        Divergences, (queries, orders), each at most `ERROR` too large.
 
     Raises:
-        InvalidParametersError: a number that is not finite, an order of 1 or less, no σ₁.
+            InvalidParametersError: A number is not finite, an order is 1 or less, or σ₁ is not
+                positive.
     """
     from scipy.special import log_ndtr
 
@@ -120,7 +122,7 @@ def check_divergence(
 
 
 class _Grid:
-    """Points of quadrature for some counts, and what lies below each point, class by class."""
+    """Points of quadrature for some counts, and the chance of lying below each, class by class."""
 
     def __init__(self, counts: Numbers, sigma: float, moved: float) -> None:
         from scipy.special import log_ndtr
@@ -128,7 +130,7 @@ class _Grid:
         low = counts.min() - moved - _REACH * sigma
         high = counts.max() + moved + _REACH * sigma
         points = np.arange(low, high, _STEP * sigma)
-        # Of each class with its votes, with fewer, and with more: (3, classes, points).
+        # Each class has a row for its votes, for fewer, and for more: (3, classes, points).
         standard = (points - (counts + np.array([[0.0], [-moved], [moved]]))[..., None]) / sigma
         self.below = log_ndtr(standard)
         self.density = -0.5 * standard**2
@@ -139,12 +141,12 @@ _FEWER, _MORE = 1, 2
 
 
 def _largest(counts: Numbers, sigma: float, orders: Numbers, moved: float) -> Numbers:
-    """For one query, whose counts are sorted."""
+    """Return the largest divergence for one query, whose counts are sorted."""
     _, first = np.unique(counts, return_index=True)
     last = {counts[place]: place for place in range(len(counts))}
     moves = []
     for here, there in itertools.product(first.tolist(), repeat=2):
-        # Classes of equal counts are alike: one of each is enough, or two if a vote stays there.
+        # Classes of equal counts are alike: one is enough, or two if the vote moves between them.
         target = last[counts[there]]
         if counts[here] >= moved and here != target:
             moves.append((here, target))
@@ -155,12 +157,12 @@ def _largest(counts: Numbers, sigma: float, orders: Numbers, moved: float) -> Nu
 
 
 def _laws(grid: _Grid, moves: list[tuple[int, int]]) -> Numbers:
-    """Log-probabilities of who wins, (1 + moves, classes): as votes are, then of each move.
+    """Return log-probabilities of who wins, (1 + moves, classes): of the votes, then of each move.
 
-    Class j wins with ∫ density_j ∏ below_i, i ≠ j. A move multiplies what is below by a ratio for
-    its source and one for its target, so sums over points are products of matrices; each class has
-    a density that moves with it where it is itself a source or a target. Rows are scaled by their
-    largest entry: what underflows then is nothing beside it, as ratios are far from that.
+    Class j wins with ∫ density_j ∏ below_i, i ≠ j. A move multiplies what is below by one ratio for
+    its source and one for its target, so that sums over points are products of matrices; where a
+    class is itself a source or a target, its density moves with it. Rows are scaled by their
+    largest entry: anything that then underflows is negligible beside it, as ratios are far from it.
     """
     apart = grid.below - grid.below[0]
     if np.abs(apart).max() > _LARGEST_RATIO:
@@ -186,7 +188,7 @@ def _laws(grid: _Grid, moves: list[tuple[int, int]]) -> Numbers:
 
 
 def _law(grid: _Grid, move: tuple[int, int] | None) -> Numbers:
-    """One row of `_laws`, for votes of a weight that is many deviations."""
+    """Return one row of `_laws`, for votes whose weight is many deviations."""
     kinds = np.zeros(grid.below.shape[1], dtype=np.int64)
     if move is not None:
         kinds[move[0]], kinds[move[1]] = _FEWER, _MORE
@@ -200,16 +202,16 @@ def _law(grid: _Grid, move: tuple[int, int] | None) -> Numbers:
 def law_divergence(
     law: Numbers, other: Numbers, orders: Numbers, log_times: Numbers | float = 0.0
 ) -> Numbers:
-    """The larger Rényi divergence of two laws of outcomes, in both directions.
+    """Return the larger Rényi divergence of two laws of outcomes, in both directions.
 
     Args:
         law: ln of the probability of each outcome, (…, outcomes).
-        other: the same of the other law.
-        orders: λ, each above 1.
-        log_times: ln of how many outcomes of each kind there are, (…, outcomes).
+        other: ln of the probability of each outcome in the other law, (…, outcomes).
+        orders: Orders λ, each above 1.
+        log_times: ln of the number of outcomes of each kind, (…, outcomes).
 
     Returns:
-        (…, orders).
+        Divergences, (…, orders).
     """
     times = np.asarray(log_times, dtype=np.float64)
     ways = (_divergence(*each, orders, times) for each in ((law, other), (other, law)))
@@ -217,7 +219,7 @@ def law_divergence(
 
 
 def _divergence(law: Numbers, other: Numbers, orders: Numbers, times: Numbers) -> Numbers:
-    """It is ln Σ p^λ p'^(1−λ) / (λ − 1), without cancelling where both laws are nearly the same."""
+    """Return ln Σ p^λ p'^(1−λ) / (λ − 1), without cancelling where both laws are nearly alike."""
     law, other, times = np.broadcast_arrays(law, other, times)
     weights = (law + times)[..., None, :]
     ratios = (law - other)[..., None, :] * (orders - 1)[:, None]
@@ -232,17 +234,17 @@ def _divergence(law: Numbers, other: Numbers, orders: Numbers, times: Numbers) -
 
 
 def _log_sum(logs: Numbers) -> Numbers:
-    """Ln Σ exp over the last axis; SciPy's does the same and takes some times as long."""
+    """Return ln Σ exp over the last axis; SciPy's function does the same but takes longer."""
     most = logs.max(axis=-1, keepdims=True)
     found: Numbers = np.log(np.exp(logs - most).sum(axis=-1)) + most[..., 0]
     return found
 
 
 def checked_orders(orders: npt.ArrayLike) -> Numbers:
-    """Orders λ as float64, (orders,).
+    """Return orders λ as float64, (orders,).
 
     Raises:
-        InvalidParametersError: one that is not finite or not above 1.
+        InvalidParametersError: An order is not finite or not above 1.
     """
     chosen = np.atleast_1d(np.asarray(orders, dtype=np.float64))
     if not (np.isfinite(chosen) & (chosen > 1)).all():

@@ -1,8 +1,8 @@
-"""What each owner has spent, and who can still pay: nobody is asked beyond its own budget.
+"""Account of what each owner has spent, and who can still pay: none spends more than its budget.
 
 Costs here are those of noise alone, λρ, of what was answered, which everybody knows who has the
-answers. Stopping by what votes really cost would tell of the votes. What an owner is promised is
-its budget; `spent` depends on the votes, by who was answered.
+answers. Stopping by what votes really cost would reveal something of the votes. An owner is
+promised its budget; `spent` depends on the votes, through which queries were answered.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ Numbers = npt.NDArray[np.float64]
 
 
 class OwnersAccount:
-    """Budgets of owners, spent query by query.
+    """Account of owners' budgets, spent query by query.
 
-    An owner is asked only if it can pay for the check and for an answer. Then it pays for what
-    happened. Who has too little left vanishes, and others go on.
+    An owner is asked only if it can pay for the check and for an answer; then it pays for what
+    happened. An owner with too little left drops out, and the others go on.
 
     Args:
-        budgets: ε of each owner, (owners,), positive.
-        delta: δ of all.
-        records: of the largest data set that is protected, if it is to be compared with δ.
+        budgets: Budget ε of each owner, (owners,), positive.
+        delta: δ of all owners.
+        records: Records of the largest data set that is protected, if δ is to be compared with it.
 
     Raises:
-        InvalidParametersError: a budget that is not positive, or a δ that is not below one in all
-            records: that would allow to publish a record.
+        InvalidParametersError: A budget is not positive, or δ is not below one in all records:
+            that would permit publishing a record.
+            that a record could be published.
     """
 
     def __init__(
@@ -45,8 +46,8 @@ class OwnersAccount:
             raise InvalidParametersError("budgets: must be one number for every owner")
         if not (np.isfinite(self._budgets) & (self._budgets > 0)).all():
             raise InvalidParametersError(
-                "budgets: must be positive and finite; an owner of no budget has no vote, so leave "
-                "it out"
+                "budgets: must be positive and finite; leave out an owner without a budget, as it "
+                "has no vote"
             )
         if records is not None and delta >= 1 / checks.whole("records", records):
             raise InvalidParametersError(
@@ -58,36 +59,36 @@ class OwnersAccount:
 
     @property
     def spent(self) -> Numbers:
-        """ε of each owner so far, (owners,)."""
+        """ε spent by each owner so far, (owners,)."""
         return np.array(
             [zcdp_epsilon(rho, self.delta) if rho else 0.0 for rho in self._spent.tolist()]
         )
 
     def willing(self, aggregator: Gaussian, weights: npt.NDArray[np.number]) -> Numbers:
-        """The weights with which owners vote on the next query: zero for who cannot pay.
+        """Return the weights with which owners vote on the next query: zero for any unable to pay.
 
         Args:
-            aggregator: with the noise that is added, whoever votes.
-            weights: of each owner's votes, (owners,), its copies counted; not negative.
+            aggregator: Aggregator with the noise that is added, no matter who votes.
+            weights: Weight of each owner's votes, (owners,), copies counted; not negative.
 
         Raises:
-            InvalidParametersError: other weights.
+            InvalidParametersError: The weights have another shape, or are not finite or negative.
         """
         each = self._checked(weights)
         whole = sum(concentrations(aggregator)) * np.square(each)
         return np.where(self._spent + whole <= self._limits, each, 0.0)
 
     def pay(self, aggregator: Gaussian, weights: npt.NDArray[np.number], answered: bool) -> None:
-        """Count what a query cost: its check, and its answer if it was given.
+        """Charge owners what a query cost: its check, and its answer if it was given.
 
         Args:
-            aggregator: with the noise that was added.
-            weights: with which owners voted, (owners,), as `willing` said.
-            answered: whether the teachers answered.
+            aggregator: Aggregator with the noise that was added.
+            weights: Weights with which owners voted, (owners,), as returned by `willing`.
+            answered: Whether the teachers answered.
 
         Raises:
-            InvalidParametersError: other weights, or an owner that could not pay; nothing is
-                counted then.
+            InvalidParametersError: The weights are of another kind, or an owner could not pay;
+                then nothing is charged.
         """
         each = self._checked(weights)
         check, answer = concentrations(aggregator)
@@ -110,7 +111,7 @@ class OwnersAccount:
 
 
 def _within(epsilon: float, delta: float) -> float:
-    """The largest ρ that `zcdp_epsilon` turns into no more than this ε."""
+    """Return the largest ρ that `zcdp_epsilon` turns into no more than this ε."""
     rho = zcdp_rho(epsilon, delta)
     while zcdp_epsilon(rho, delta) > epsilon:
         rho = math.nextafter(rho * (1 - 1e-12), 0.0)

@@ -1,12 +1,12 @@
-"""Owners of data with budgets of their own: how loud each may be, and how many labels that gives.
+"""Owners of data with budgets of their own: their sensitivities, and how many labels they pay for.
 
-Three ways to let owners spend differently (Mühl, *Personalizing Private Aggregation of Teacher
-Ensembles*, Freie Universität Berlin 2021, chapter 5): a record serves several teachers, a teacher
-sits out some votes, or votes have weights. All cost Δ_o² times a vote of weight one, Δ_o the number
-of copies, 1 or 0, or the weight. Groups of equal budgets are public, and which owner is in which
-must not depend on the data. What a group pays at the votes there were is
-`costs.query_divergences` with its weight: the real noise and the weighted counts, the noise's
-deviation over the weight in the place of σ.
+There are three ways to let owners spend differently (Mühl, *Personalizing Private Aggregation of
+Teacher Ensembles*, Freie Universität Berlin 2021, chapter 5): a record serves several teachers, a
+teacher sits out some votes, or votes have weights. All of them cost Δ_o² times a vote of weight
+one, where Δ_o is the number of copies, 1 or 0, or the weight. Groups of equal budgets are public,
+and who belongs to which must not depend on the data. `costs.query_divergences` with a group's
+weight says what the group pays for the actual votes, given the real noise and the weighted counts;
+the noise's deviation over the weight takes the place of σ.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ Numbers = npt.NDArray[np.float64]
 Gaussian = GNMax | ConfidentGNMax | InteractiveGNMax
 
 _LARGEST_DENOMINATOR = 100
-"""Of ratios of budgets, where records are copied: nobody has a hundred copies."""
+"""Largest denominator of ratios of budgets, where records are copied: nobody has 100 copies."""
 _EXACT = 1e-9
 
 
 @dataclass(frozen=True)
 class Group:
-    """Owners of equal budgets.
+    """Group of owners with equal budgets.
 
     Attributes:
-        epsilon: ε of each.
-        members: how many there are.
+        epsilon: Budget ε of each owner.
+        members: Number of owners.
 
     Raises:
-        InvalidParametersError: no budget, or fewer than two members: a budget that one owner has
-            alone names the owner.
+        InvalidParametersError: There is no budget, or there are fewer than two members: a budget
+            that only one owner has identifies the owner.
     """
 
     epsilon: float
@@ -53,19 +53,19 @@ class Group:
         checks.positive("epsilon", self.epsilon)
         if checks.whole("members", self.members) < 2:
             raise InvalidParametersError(
-                f"members={self.members}: a group must have two members at least, or its budget "
-                "names its owner; give it a smaller budget that others have, too"
+                f"members={self.members}: must be at least 2, or the budget identifies its owner; "
+                "give the owner a smaller budget that others also have"
             )
 
 
 def weights(groups: Sequence[Group]) -> Numbers:
-    """ψ of each group: in proportion to budgets, and one on average over owners.
+    """Return the weight ψ of each group: proportional to budgets, and one on average over owners.
 
-    Sensitivities in the ratio R of two budgets spend both at about the same query (section 6.2.2,
-    whose "square of the ratio" is of costs).
+    Sensitivities in the ratio R of two budgets use both up at about the same query (section 6.2.2,
+    whose "square of the ratio" is that of costs).
 
     Args:
-        groups: one at least.
+        groups: Groups of owners, at least one.
     """
     budgets, shares = _of(groups)
     found: Numbers = budgets / (budgets @ shares)
@@ -73,13 +73,13 @@ def weights(groups: Sequence[Group]) -> Numbers:
 
 
 def copies(groups: Sequence[Group]) -> npt.NDArray[np.int64]:
-    """T of each group: in how many teachers a record is, the smallest in proportion to budgets.
+    """Return how many teachers T use a record of each group: the smallest proportional to budgets.
 
     Args:
-        groups: one at least.
+        groups: Groups of owners, at least one.
 
     Raises:
-        InvalidParametersError: budgets whose ratios are no small fractions.
+            InvalidParametersError: The ratios of budgets are not small fractions.
     """
     budgets, _ = _of(groups)
     ratios = [
@@ -97,13 +97,13 @@ def copies(groups: Sequence[Group]) -> npt.NDArray[np.int64]:
 
 
 def frequencies(groups: Sequence[Group]) -> Numbers:
-    """How often a teacher of each group votes, at most always: as 2ε², where budgets differ.
+    """Return how often a teacher of each group votes, at most always: as 2ε², where budgets differ.
 
-    For budgets 1 and R that is 1 : 2R², found by section 6.2.2 where costs of both stay in the
-    ratio of budgets; the group of the least budget votes half as often as the square would say.
+    For budgets 1 and R that is 1 : 2R², which section 6.2.2 found to keep the costs of both in the
+    ratio of budgets; the group with the least budget votes half as often as the square would say.
 
     Args:
-        groups: one at least.
+        groups: Groups of owners, at least one.
     """
     budgets, _ = _of(groups)
     relative = np.square(budgets / budgets.min()) * np.where(budgets > budgets.min(), 2.0, 1.0)
@@ -114,21 +114,21 @@ def frequencies(groups: Sequence[Group]) -> Numbers:
 def participants(
     chances: npt.NDArray[np.floating], queries: int, random: RandomBytes = os.urandom
 ) -> npt.NDArray[np.bool_]:
-    """Who votes on which query: each teacher as often as it should, their number constant ± 1.
+    """Draw who votes on which query: each teacher as often as it should, their number constant ± 1.
 
-    Systematic sampling: teachers in a new random order for every query, their chances end to end
-    on a line, and one is drawn in every unit of length.
+    Systematic sampling puts the teachers in a new random order for every query, their chances end
+    to end on a line, and draws one in every unit of length.
 
     Args:
-        chances: (teachers,), from 0 to 1.
-        queries: how many.
-        random: source of bytes; a seeded one belongs in simulations only.
+        chances: Chance that each teacher votes, (teachers,), from 0 to 1.
+        queries: Number of queries.
+        random: Source of bytes; a seeded one belongs in simulations only.
 
     Returns:
-        bool (queries, teachers).
+        Whether each teacher votes, bool (queries, teachers).
 
     Raises:
-        InvalidParametersError: a chance out of range.
+        InvalidParametersError: A chance is out of range.
     """
     each = np.asarray(chances, dtype=np.float64)
     if each.ndim != 1 or not ((each >= 0) & (each <= 1)).all():
@@ -144,11 +144,11 @@ def participants(
 
 
 def scaled(aggregator: ConfidentGNMax | GNMax, factor: float) -> ConfidentGNMax | GNMax:
-    """The aggregator for so many times the votes: σ and T grow with them.
+    """Return the aggregator for a multiple of the votes: σ and T grow with them.
 
     Args:
-        aggregator: for one vote of an owner.
-        factor: mean number of copies, or mean share of teachers that vote; of weights it is 1.
+        aggregator: Aggregator for one vote of each owner.
+        factor: Mean number of copies, or mean share of teachers that vote; 1 for weights.
     """
     times = checks.positive("factor", factor)
     wider = replace(aggregator, deviation=times * aggregator.deviation)
@@ -162,11 +162,13 @@ def scaled(aggregator: ConfidentGNMax | GNMax, factor: float) -> ConfidentGNMax 
 
 
 def concentration(epsilon: npt.ArrayLike, delta: float) -> Numbers:
-    """ρ(ε) = (√(L + ε) − √L)², L = ln 1/δ: what noise alone may spend for ε, by λρ + L/(λ − 1).
+    """Return ρ(ε) = (√(L + ε) − √L)², L = ln 1/δ: what noise alone may spend for ε.
+
+    It follows from the conversion λρ + L/(λ − 1).
 
     Args:
         epsilon: ε, of any shape, not negative.
-        delta: δ.
+        delta: δ of the conversion.
     """
     length = -math.log(checks.probability("delta", delta))
     found: Numbers = np.square(
@@ -183,21 +185,23 @@ def expected_labels(
     factor: float = 1.0,
     base_epsilon: float = 1.0,
 ) -> float:
-    """Labels that owners with budgets pay for, where as many pay for `base` at the same ε each.
+    """Return the labels that owners with budgets pay for, if as many with equal ε pay for `base`.
 
-    base · min_o ρ(ε_o) / (ρ(1) (Δ_o / factor)²): every label costs each owner the same at each
-    order, up to the square of its sensitivity; the first who has spent its budget ends it.
+    The number is base · min_o ρ(ε_o) / (ρ(1) (Δ_o / factor)²): every label costs each owner the
+    same at each order, up to the square of its sensitivity, and the first owner to use up its
+    budget ends the labelling.
 
     Args:
-        base: labels at `base_epsilon` for all.
-        groups: one at least.
-        sensitivities: Δ_o of each group: weights, copies.
-        delta: δ.
-        factor: by which noise was scaled, see `scaled`.
-        base_epsilon: ε of `base`.
+        base: Labels if all owners have `base_epsilon`.
+        groups: Groups of owners, at least one.
+        sensitivities: Sensitivity Δ_o of each group: weights or copies.
+        delta: δ of all owners.
+        factor: Factor by which noise was scaled (see `scaled`).
+        base_epsilon: ε at which `base` labels are paid for.
 
     Raises:
-        InvalidParametersError: as many groups as sensitivities are needed, and numbers in range.
+        InvalidParametersError: There are not as many groups as sensitivities, or a number is out of
+            range.
     """
     budgets, _ = _of(groups)
     loud = np.asarray(sensitivities, dtype=np.float64) / checks.positive("factor", factor)
@@ -208,7 +212,7 @@ def expected_labels(
 
 
 def concentrations(aggregator: Gaussian) -> tuple[float, float]:
-    """ρ of a check and of an answer for a vote of weight one, by noise alone: 1/2σ₁² and 1/σ₂²."""
+    """Return ρ of a check and of an answer, by noise alone, at weight one: 1/2σ₁² and 1/σ₂²."""
     check = 0.0
     if not isinstance(aggregator, GNMax):
         check = 1 / (2 * aggregator.check_deviation**2)
@@ -216,14 +220,14 @@ def concentrations(aggregator: Gaussian) -> tuple[float, float]:
 
 
 def _of(groups: Sequence[Group]) -> tuple[Numbers, Numbers]:
-    """Budgets, and shares of owners."""
+    """Return the groups' budgets, and their shares of the owners."""
     if not groups:
-        raise InvalidParametersError("groups: must be one at least")
+        raise InvalidParametersError("groups: must be at least one")
     members = np.array([group.members for group in groups], dtype=np.float64)
     return np.array([group.epsilon for group in groups]), members / members.sum()
 
 
 def _uniform(shape: tuple[int, int], random: RandomBytes) -> Numbers:
-    """0, 2^-53, …, 1 − 2^-53, each as likely as the other."""
+    """Draw from 0, 2^-53, …, 1 − 2^-53, each equally likely."""
     words = np.frombuffer(random(8 * math.prod(shape)), dtype="<u8") >> np.uint64(11)
     return (words.astype(np.float64) * 2.0**-53).reshape(shape)

@@ -1,7 +1,7 @@
-"""What it costs to publish which of all 2^k sets of labels won, from the sets that were cast.
+"""Cost of publishing which of all 2^k sets of labels won, from the sets that were cast.
 
 Sets that nobody cast are alike: they are one kind of outcome, of which there are many. So exact
-laws of outcomes cost no more for a million sets than for the few that teachers name.
+laws of outcomes take no more work for a million sets than for the few that teachers name.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ Numbers = npt.NDArray[np.float64]
 _REACH = 9.0
 _STEP = 0.25
 _NARROW_STEP = 0.3
-"""Of the largest of M draws, which varies by 1/√(2 ln M): sums converge exponentially there too."""
+"""Step for the largest of M draws, which varies by 1/√(2 ln M); sums converge exponentially too."""
 
 
 def log_other_set(votes: SubsetVotes, deviation: float) -> Numbers:
-    """A bound on how likely Gaussian noise makes another set win than the one that most cast.
+    """Bound the log-probability that Gaussian noise lets a set win other than the most cast one.
 
     q = min(½ Σ erfc(Δ_j / 2σ), 1 − 2^-k) over all sets, cast or not (Proposition 7 of Papernot et
     al., ICLR 2018, as Dziedzic et al., PoPETs 2023, Proposition 5.1).
 
     Args:
-        votes: of sets.
-        deviation: σ of the noise on each count.
+        votes: Votes for sets.
+        deviation: Standard deviation σ of the noise on each count.
 
     Returns:
         ln q, (queries,).
 
     Raises:
-        InvalidParametersError: no σ.
+            InvalidParametersError: σ is not positive.
     """
     from scipy.special import log_ndtr, logsumexp
 
@@ -58,22 +58,22 @@ def log_other_set(votes: SubsetVotes, deviation: float) -> Numbers:
 def set_divergence(
     votes: SubsetVotes, deviation: float, orders: npt.ArrayLike, unit: Unit = Unit.REPLACED_PHONE
 ) -> Numbers:
-    """The largest divergence between which set wins here and at a neighbour, in both directions.
+    """Return the largest divergence between which set wins here and at a neighbour.
 
-    A neighbour has one vote moved from a set to any other, or, where a teacher is left out
-    (`Unit.PHONE`), one vote fewer or more.
+    It is that of both directions. A neighbour has one vote moved from a set to any other, or, where
+    a teacher is left out (`Unit.PHONE`), one vote fewer or more.
 
     Args:
-        votes: of sets.
-        deviation: σ of the noise on each count.
-        orders: λ, each above 1.
-        unit: what neighbours differ in.
+        votes: Votes for sets.
+        deviation: Standard deviation σ of the noise on each count.
+        orders: Orders λ, each above 1.
+        unit: Unit in which neighbours differ.
 
     Returns:
-        (queries, orders), each at most `ERROR` too large.
+        Divergences, (queries, orders), each at most `ERROR` too large.
 
     Raises:
-        InvalidParametersError: an order of 1 or less, or no σ.
+            InvalidParametersError: An order is 1 or less, or σ is not positive.
     """
     sigma, chosen = checks.positive("deviation", deviation), checked_orders(orders)
     log_uncast, known = votes.log_uncast, dict[tuple[int, ...], Numbers]()
@@ -89,7 +89,7 @@ def set_divergence(
 
 @dataclass(frozen=True)
 class _Kinds:
-    """Sets of equal counts: how many votes each has, and ln of how many there are."""
+    """Kinds of sets with equal counts: votes of each set, and ln of the number of such sets."""
 
     counts: Numbers
     log_times: Numbers
@@ -102,7 +102,7 @@ class _Kinds:
         return cls(np.append(0.0, each), np.append(log_uncast, np.log(times)))
 
     def moves(self, left_out: bool) -> list[tuple[int | None, int | None]]:
-        """From which kind to which a vote goes; None where it comes or goes altogether."""
+        """Return from which kind to which a vote may go; None where it comes or goes altogether."""
         kinds = range(len(self.counts))
         voted = [kind for kind in kinds if self.counts[kind] > 0]
         if left_out:
@@ -115,10 +115,10 @@ class _Kinds:
         ]
 
     def fewer(self, taken: list[int]) -> Numbers:
-        """How many there are of each kind without these: logarithms, (kinds,)."""
+        """Return ln of how many sets of each kind are left without these, (kinds,)."""
         logs = self.log_times.copy()
         for kind in taken:
-            # Of e^36 and more, one fewer is as many in double precision.
+            # In double precision, one fewer than e^36 or more is as many.
             left = math.expm1(logs[kind]) if logs[kind] < 36 else math.inf
             if left != math.inf:
                 logs[kind] = math.log(left) if left > 0.5 else -math.inf
@@ -126,7 +126,7 @@ class _Kinds:
 
 
 def _largest(kinds: _Kinds, sigma: float, orders: Numbers, left_out: bool) -> Numbers:
-    """For one query."""
+    """Return the largest divergence for one query."""
     moves = kinds.moves(left_out)
     logs, others, times = _laws(kinds, sigma, moves)
     divergences = law_divergence(logs, others, orders, times)
@@ -137,10 +137,10 @@ def _largest(kinds: _Kinds, sigma: float, orders: Numbers, left_out: bool) -> Nu
 def _laws(
     kinds: _Kinds, sigma: float, moves: list[tuple[int | None, int | None]]
 ) -> tuple[Numbers, Numbers, Numbers]:
-    """Of each move: how likely a set of a kind wins before it, after it, and how many there are.
+    """Return for each move how likely a set of each kind wins before and after, and how many exist.
 
-    Logarithms, each (moves, kinds + 2): of every kind the sets whose counts stay, then the set that
-    loses a vote, then the one that gets it; of which there may be none.
+    All are logarithms, (moves, kinds + 2): for every kind, the sets whose counts stay; then the set
+    that loses a vote, and the set that gets it, either of which may be missing.
     """
     from scipy.special import log_ndtr, logsumexp
 
@@ -156,7 +156,7 @@ def _laws(
     whole = (np.exp(kinds.log_times)[:, None] * below[0]).sum(axis=0)
 
     def winning(kinds: list[int], change: int, all_below: Numbers) -> Numbers:
-        """The logarithm of how likely a set of each kind wins, but for a constant."""
+        """Return the log-probability that a set of each kind wins, up to a constant."""
         parts = density[change, kinds] - below[change, kinds] + all_below
         found: Numbers = logsumexp(parts, axis=-1)
         return found

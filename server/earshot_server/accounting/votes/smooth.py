@@ -1,10 +1,10 @@
-"""How far what votes cost can change with one teacher's votes, near the votes there were.
+"""How far one teacher's votes can change what votes cost, near the actual votes.
 
-A cost that depends on votes tells of them. One teacher's vote changes the cost of each query by
-little; how much, at votes that are d teachers away from these, is bounded for every query, added up
-over queries, and only then smoothed (`votes.releases`): neighbours share queries, and whoever moves
-one teacher's votes moves them everywhere (Papernot et al., ICLR 2018, appendix C; Nissim,
-Raskhodnikova and Smith, STOC 2007).
+A cost that depends on votes reveals something of them. One teacher's vote changes the cost of each
+query by little; how much, at votes that are d teachers away from these, is bounded for every query,
+added up over queries, and only then smoothed (`votes.releases`): neighbours share queries, and
+anybody who moves one teacher's votes moves them everywhere (Papernot et al., ICLR 2018, appendix C;
+Nissim, Raskhodnikova and Smith, STOC 2007).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Aggregator = GNMax | ConfidentGNMax
 
 _BISECTIONS = 200
 _POINTS = 2000
-"""At which what must grow with q is tried."""
+"""Points at which growth with q is checked."""
 _ROUNDING = 1e-9
 
 
@@ -38,22 +38,24 @@ def local_sensitivities(
     teachers: int,
     weight: float = 1.0,
 ) -> Numbers:
-    """How far a neighbour's data-dependent cost can be, at votes that are d teachers away.
+    """Return how far a neighbour's data-dependent cost can be, at votes d teachers away.
 
     Args:
-        aggregator: with the noise that was really added.
-        votes: (queries, classes) of every query that was asked.
-        voted: which the teachers answered, bool (queries,): public, so the same for neighbours.
-        order: λ of the divergence that is to be published.
-        teachers: how many there are; distances end there.
-        weight: of the vote that neighbours move.
+        aggregator: Aggregator with the noise that was really added.
+        votes: Votes of every query that was asked, (queries, classes).
+        voted: Queries that the teachers answered, bool (queries,); public, so the same for
+            neighbours.
+        order: Order λ of the divergence that is to be published.
+        teachers: Number of teachers, which is the largest distance.
+        weight: Weight of the vote that neighbours move.
 
     Returns:
-        float64 (teachers + 1,): for d = 0, 1, …, added up over queries.
+        Local sensitivities for d = 0, 1, …, added up over queries, float64 (teachers + 1,).
 
     Raises:
-        InvalidParametersError: bad votes, an order out of range, or a σ for which the cost of an
-            answer does not grow with q as smooth sensitivity needs it (`check_growth`).
+            InvalidParametersError: Votes are bad, the order is out of range, or σ is such that the
+                cost of an answer does not grow with q as smooth sensitivity requires
+                (`check_growth`).
     """
     table = dependent.checked_votes(votes)
     count = checks.whole("teachers", teachers)
@@ -61,7 +63,7 @@ def local_sensitivities(
     answered = table[np.asarray(voted, dtype=bool)]
     if len(answered):
         answers = _grown(aggregator.deviation / weight, table.shape[1], order)
-        # Names of classes change nothing, and most queries have counts in common.
+        # Names of classes do not matter, and many queries share the same counts.
         alike, times = np.unique(np.sort(answered, axis=1)[:, ::-1], axis=0, return_counts=True)
         total += times @ answers.sensitivities(alike, count, aggregator.deviation, weight)
     if isinstance(aggregator, ConfidentGNMax):
@@ -78,27 +80,27 @@ def exact_sensitivities(
     order: float,
     teachers: int,
 ) -> Numbers:
-    """As `local_sensitivities`, for the exact cost of votes for one of two classes.
+    """Return the same as `local_sensitivities`, for the exact cost of votes for two classes.
 
     All votes that n teachers can cast for two classes are (v, n − v), and a neighbour of these is
-    (v ± 1, n − v ∓ 1): so the cost of each v from 0 to n, worked out once, is a table in which the
-    cost of votes d teachers away is looked up, as is that of their neighbours. The check of the
-    larger count v is a table too, over 0 … n. The largest step between two neighbours within d
-    of these votes is their local sensitivity at distance d, exactly, not a bound.
+    (v ± 1, n − v ∓ 1): so the cost of each v from 0 to n, worked out once, is a table that gives
+    the cost of votes d teachers away and of their neighbours. The check of the larger count v is
+    likewise a table, over 0 … n. The largest step between two neighbours within d of these votes is
+    their local sensitivity at distance d, exactly, not a bound.
 
     Args:
-        aggregator: with the noise that was really added.
-        votes: (queries, 2) of every query that was asked, which add up to the teachers.
-        voted: which the teachers answered, bool (queries,).
-        order: λ of the divergence that is to be published.
-        teachers: how many there are.
+        aggregator: Aggregator with the noise that was really added.
+        votes: Votes of every query that was asked, (queries, 2), which add up to the teachers.
+        voted: Queries that the teachers answered, bool (queries,).
+        order: Order λ of the divergence that is to be published.
+        teachers: Number of teachers.
 
     Returns:
-        float64 (teachers + 1,): for d = 0, 1, …, added up over queries.
+        Local sensitivities for d = 0, 1, …, added up over queries, float64 (teachers + 1,).
 
     Raises:
-        InvalidParametersError: more than two classes, of which no such proof is known, or counts
-            that are not whole or do not add up.
+            InvalidParametersError: There are not two classes, so that no such proof is known, or
+                counts are not whole or do not add up.
     """
     table = dependent.checked_votes(votes)
     count = checks.whole("teachers", teachers)
@@ -131,11 +133,11 @@ def _grown(ratio: float, classes: int, order: float) -> _Answers:
 
 
 class _Answers:
-    """The cost of one GNMax answer as a function of q, and how far a neighbour's can be.
+    """Cost of one GNMax answer as a function of q, and how far a neighbour's can be.
 
     Moving one vote changes q to something between B_L(q) and B_U(q) (Papernot et al. 2018,
     Proposition 22): q = (m − 1)/2 · erfc(x) is that of m − 1 classes that trail alike, whose gap
-    a vote changes by two at most.
+    a vote changes by at most two.
 
     Attributes:
         log_q0: ln of the q from which noise alone costs less than Theorem 6.
@@ -149,8 +151,8 @@ class _Answers:
         low, high = -1e6, math.log1p(-1 / classes)
         if not self.cost(np.array([low]))[0] < self._usual:
             raise InvalidParametersError(
-                f"deviation over weight={ratio}: is too small for a data-dependent cost at the "
-                f"order {order}; must be larger, or the order smaller"
+                f"deviation over weight={ratio}: too small for a data-dependent cost at the order "
+                f"{order}; must be larger, or the order smaller"
             )
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2
@@ -162,11 +164,11 @@ class _Answers:
         self.log_q1 = float(self._moved(np.array([high]), -1)[0])
 
     def cost(self, log_q: Numbers) -> Numbers:
-        """R(q), of the shape of q."""
+        """Return R(q), in the shape of q."""
         return dependent.dependent_divergence(log_q, self._ratio, [self._order])[:, 0]
 
     def sensitivity(self, log_q: Numbers) -> Numbers:
-        """LS(q) = max(R(B_U) − R, R − R(B_L)), the same for all q from q1 to q0."""
+        """Return LS(q) = max(R(B_U) − R, R − R(B_L)), the same for all q from q1 to q0."""
         flat = (self.log_q1 <= log_q) & (log_q <= self.log_q0)
         here = np.where(flat, self.log_q1, log_q)
         cost = self.cost(here)
@@ -176,13 +178,13 @@ class _Answers:
         return found
 
     def check_growth(self) -> None:
-        """Conditions C5 and C6 of the paper: R grows with q, and so do both steps below q1.
+        """Check conditions C5 and C6 of the paper: R grows with q, and so do both steps below q1.
 
-        The step down goes on growing up to q0, where it ends at q1: so none between is larger than
-        the largest at either end. Tried at some thousand points, not proven.
+        The step down goes on growing up to q0, where it ends at q1, so none in between is larger
+        than the largest at either end. This is tried at some thousand points, not proven.
 
         Raises:
-            InvalidParametersError: they do not, so `sensitivities` would be no bound.
+            InvalidParametersError: They do not, so `sensitivities` would not be a bound.
         """
         logs = np.linspace(self.log_q0 - 700, self.log_q0, _POINTS)
         cost = self.cost(logs)
@@ -190,7 +192,7 @@ class _Answers:
         for grows in (cost, down, up[logs <= self.log_q1]):
             if (np.diff(grows) < -_ROUNDING * self._usual).any():
                 raise InvalidParametersError(
-                    f"deviation over weight={self._ratio}: is too small at the order "
+                    f"deviation over weight={self._ratio}: too small at the order "
                     f"{self._order} for a data-dependent cost that can be published; must be "
                     "larger, or the order smaller"
                 )
@@ -198,17 +200,17 @@ class _Answers:
     def sensitivities(
         self, votes: Numbers, teachers: int, deviation: float, weight: float
     ) -> Numbers:
-        """LS_d of each query, (queries, teachers + 1).
+        """Return LS_d of each query, (queries, teachers + 1).
 
-        Below q1, sensitivity grows with q, which grows most where the first loses to the second;
-        above q0 it falls with q, which falls most where the first wins from the second. Between
-        them it is largest, and what gets there stays there.
+        Below q1, sensitivity grows with q, which grows most where the first class loses to the
+        second; above q0 it falls with q, which falls most where the first wins from the second.
+        Between them it is largest, and a query that gets there stays there.
 
         Args:
-            votes: (queries, classes), each descending.
-            teachers: the largest d.
-            deviation: σ of the noise.
-            weight: of a vote.
+            votes: Votes of each query in descending order, (queries, classes).
+            teachers: Largest distance d.
+            deviation: Standard deviation σ of the noise.
+            weight: Weight of a vote.
         """
         plateau = self.sensitivity(np.array([self.log_q1]))[0]
         found = np.full((len(votes), teachers + 1), plateau)
@@ -229,10 +231,10 @@ class _Answers:
         return np.maximum.accumulate(found, axis=1)
 
     def _moved(self, log_q: Numbers, sign: int) -> Numbers:
-        """Ln of B_U (1) or B_L (−1): all classes but the first gain or lose two votes on it."""
+        """Return ln of B_U (1) or B_L (−1): other classes gain or lose two votes on the first."""
         from scipy.special import log_ndtr, ndtri_exp
 
-        # ½ erfc(x) = Φ(−√2 x); what one vote of weight Δ adds to x is Δ/σ.
+        # ½ erfc(x) = Φ(−√2 x); one vote of weight Δ adds Δ/σ to x.
         place = ndtri_exp(np.minimum(log_q - self._others, -1e-16))
         moved = log_ndtr(place + sign * math.sqrt(2) / self._ratio) + self._others
         bounds: Numbers = np.minimum(moved, 0.0)
@@ -240,7 +242,7 @@ class _Answers:
 
 
 def _check_table(aggregator: ConfidentGNMax, order: float, teachers: int, weight: float) -> Numbers:
-    """What the check of v votes costs, v = 0, 1, …, n."""
+    """Return what the check of v votes costs, v = 0, 1, …, n."""
     logs = dependent.log_other_answer(
         np.arange(teachers + 1.0), aggregator.threshold, aggregator.check_deviation
     )
@@ -249,9 +251,9 @@ def _check_table(aggregator: ConfidentGNMax, order: float, teachers: int, weight
 
 
 def _of_table(costs: Numbers, places: npt.NDArray[np.int64]) -> Numbers:
-    """LS_d of looking up places in a table whose neighbouring entries are neighbours'.
+    """Return LS_d of looking up places in a table whose adjacent entries are those of neighbours.
 
-    The largest step from any entry that is d places away or nearer, added up over places.
+    It is the largest step from any entry at most d places away, added up over places.
     """
     steps: Numbers = np.abs(np.diff(costs))
     around: Numbers = np.maximum(np.append(steps, 0.0), np.append(0.0, steps))

@@ -1,8 +1,8 @@
-"""How far what votes against thresholds cost can change with a teacher, near the votes there were.
+"""How far one teacher can change what votes against thresholds cost, near the actual votes.
 
-As `votes.smooth` has it for one winner: bounds for every query, added up, and smoothed only then
+As in `votes.smooth` for one winner, bounds for every query are added up and only then smoothed
 (`votes.releases`). One teacher changes every sum by one vote at most, so k teachers change by k how
-far a label is from its threshold, and q, which grows as labels come near, with it.
+far a label is from its threshold, and with it q, which grows as labels come near.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from earshot_server.accounting.votes.thresholds import (
 Numbers = npt.NDArray[np.float64]
 
 _LEAST = -200.0
-"""ln q below which the cost is that of this q."""
+"""ln q below which the cost is taken to be that of this q."""
 _CELLS = 20_000
-"""Of ln q, in each of which the cost is the largest up to its end: so it never falls with q."""
+"""Cells of ln q; each costs as much as the dearest q up to its end, so cost never falls with q."""
 
 
 class Costs(NamedTuple):
-    """Of all queries together.
+    """Costs of all queries together.
 
     Attributes:
-        spent: what they cost, by a bound that never falls with q; to be published with noise.
-        sensitivities: LS_d for d = 0, 1, …, teachers, (teachers + 1,).
+        spent: Cost of the queries, by a bound that never falls with q; to be published with noise.
+        sensitivities: Local sensitivities LS_d for d = 0, 1, …, teachers, (teachers + 1,).
     """
 
     spent: float
@@ -56,22 +56,22 @@ def release_costs(
     order: float,
     unit: Unit = Unit.REPLACED_PHONE,
 ) -> Costs:
-    """What queries cost by Theorem 6, made monotone, and how far a neighbour's cost can be from it.
+    """Return what queries cost by Theorem 6, made monotone, and how far a neighbour's cost can be.
 
-    With q_d for labels that are d votes nearer to their threshold (farther, where d is negative),
-    votes that are d teachers away and their neighbours cost something from c(q_{−d−1}) to
-    c(q_{d+1}): the difference is a bound, and so is it one teacher further for a neighbour.
+    Let q_d be that of labels d votes nearer to their threshold (farther, where d is negative).
+    Votes that are d teachers away, and their neighbours, cost between c(q_{−d−1}) and c(q_{d+1}):
+    the difference is a bound, and for a neighbour so is the one a teacher further on.
 
     Args:
-        voting: the rule, with the noise that was really added.
-        votes: s of every query that was asked, (queries, labels).
-        answered: which were answered, bool (queries,): public, so the same for neighbours.
-        order: λ of the divergence that is to be published.
-        unit: what neighbours differ in.
+        voting: Voting rule, with the noise that was really added.
+        votes: Votes s of every query that was asked, (queries, labels).
+        answered: Queries that were answered, bool (queries,); public, so the same for neighbours.
+        order: Order λ of the divergence that is to be published.
+        unit: Unit in which neighbours differ.
 
     Raises:
-        InvalidInputError: votes out of range.
-        InvalidParametersError: an order of 1 or less, or more winners than labels.
+        InvalidInputError: Votes are out of range.
+        InvalidParametersError: The order is 1 or less, or there are more winners than labels.
     """
     table = checked_label_votes(votes, voting.teachers)
     checked_orders([order])
@@ -103,15 +103,15 @@ def release_costs(
     for part in parts:
         for place, distance in enumerate(distances[:-1]):
             found[place] += (part(distance + 1) - part(-distance - 1)).sum()
-        found[-1] += part(np.inf).sum()  # where all teachers differ votes are any votes
+        found[-1] += part(np.inf).sum()  # where all teachers differ, the votes can be any
     return Costs(fixed + float(sum(part(0.0).sum() for part in parts)), found)
 
 
 def _log_q(voting: ThresholdVoting, votes: Numbers, moved: float) -> Numbers:
-    """Ln of q where every label is so many votes nearer to its threshold, (queries,)."""
+    """Return ln q where every label is `moved` votes nearer to its threshold, (queries,)."""
     if isinstance(voting, AdaptiveThreshold):
         first, second = widest_gaps(votes)
-        # Two gaps of two sums each: four votes of a teacher move.
+        # Two gaps lie between two sums each, so a teacher moves them by four votes in all.
         clear = np.maximum(first - second - 4 * moved, 0.0)
         return log_chance(clear, voting.deviation, votes.shape[1])
     limits = (voting.threshold,) if isinstance(voting, GNThreshold) else voting.grid
@@ -124,7 +124,7 @@ def _log_q(voting: ThresholdVoting, votes: Numbers, moved: float) -> Numbers:
 
 
 class _Monotone:
-    """Theorem 6 at one order as steps that never fall with q."""
+    """Bound of Theorem 6 at one order, as steps that never fall with q."""
 
     def __init__(self, ratio: float, order: float, usual: float) -> None:
         self._ends = np.linspace(_LEAST, 0.0, _CELLS + 1)
@@ -132,7 +132,7 @@ class _Monotone:
         self._costs = np.maximum.accumulate(np.minimum(found, usual))
 
     def cost(self, log_q: Numbers) -> Numbers:
-        """Of each q."""
+        """Return the cost of each q."""
         places = np.searchsorted(self._ends, np.minimum(log_q, 0.0))
         found: Numbers = self._costs[places]
         return found

@@ -1,8 +1,8 @@
-"""What it costs a curator to publish which labels have more votes than a threshold.
+"""Cost to a curator of publishing which labels have more votes than a threshold.
 
-Of L labels one teacher changes as many as it has outputs: all of them, or, where only its v largest
-count, v if it is left out and 2v if it is replaced (`changed_labels`). How many labels the training
-data hold bounds nothing: a model that is trained anew may answer anything.
+One teacher changes as many of L labels as it has outputs: all of them, or, where only its v largest
+count, v if it is left out and 2v if it is replaced (`changed_labels`). The number of labels in the
+training data bounds nothing: a model that is trained anew may answer anything.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from earshot_server.accounting.votes.outcomes import checked_orders
 Numbers = npt.NDArray[np.float64]
 
 _QUERIES = 64
-"""Whose labels are worked out at once."""
+"""Queries whose labels are worked out at once."""
 
 
 def threshold_divergences(
@@ -43,28 +43,29 @@ def threshold_divergences(
     method: Method,
     unit: Unit = Unit.REPLACED_PHONE,
 ) -> Divergences:
-    """What a vote against a threshold costs, query by query.
+    """Return what a vote against a threshold costs, query by query.
 
-    From the mechanism alone λΔ²/2σ² (`gaussian_divergence`), or less where a threshold is fixed and
-    only bits leave (`bits.bit_divergence`). By votes, Theorem 6 of Papernot et al. (ICLR 2018) with
-    how likely noise changes any label, as Muschiol (2021), Theorems 11, 13 and 14. An adaptive
-    threshold has no exact laws here; its cost from the mechanism alone stands in. A threshold from
-    a grid costs `grid_divergence` beside the worst threshold of that grid.
+    From the mechanism alone, it is λΔ²/2σ² (`gaussian_divergence`), or less where a threshold is
+    fixed and only bits leave (`bits.bit_divergence`). By votes, it is Theorem 6 of Papernot et al.
+    (ICLR 2018) with the probability that noise changes any label, as in Muschiol (2021), Theorems
+    11, 13 and 14. An adaptive threshold has no exact laws here; its cost from the mechanism alone
+    stands in. A threshold from a grid costs `grid_divergence` on top of the worst threshold of that
+    grid.
 
     Args:
-        voting: the rule.
-        votes: s, (queries, labels).
-        orders: λ, each above 1.
-        method: what the divergences are worked out from.
-        unit: what neighbours differ in.
+        voting: Voting rule.
+        votes: Votes s, (queries, labels).
+        orders: Orders λ, each above 1.
+        method: Method of working out the divergences.
+        unit: Unit in which neighbours differ.
 
     Returns:
-        `asked`, of the check, zeros without one, and `answered`, which is paid on top where there
-        is an answer; each (queries, orders).
+        Divergences `asked`, of the check, zeros without one, and `answered`, paid on top where
+        there is an answer; each (queries, orders).
 
     Raises:
-        InvalidInputError: votes out of range.
-        InvalidParametersError: an order of 1 or less, or more winners than labels.
+            InvalidInputError: Votes are out of range.
+            InvalidParametersError: An order is 1 or less, or there are more winners than labels.
     """
     table, chosen = checked_label_votes(votes, voting.teachers), checked_orders(orders)
     asked = np.zeros((len(table), len(chosen)))
@@ -95,16 +96,16 @@ def threshold_divergences(
 
 
 def changed_labels(voting: ThresholdVoting, labels: int, unit: Unit = Unit.REPLACED_PHONE) -> int:
-    """Δ²: labels whose votes one teacher changes, each by one vote at most.
+    """Return Δ², the labels whose votes one teacher changes, each by at most one vote.
 
     Raises:
-        InvalidParametersError: a teacher may name more labels than there are.
+        InvalidParametersError: A teacher may name more labels than there are.
     """
     if voting.most is None:
         return labels
     if voting.most > labels:
         raise InvalidParametersError(
-            f"most={voting.most}: no vote has more winners than its {labels} labels"
+            f"most={voting.most}: must be at most {labels}, the number of labels"
         )
     return voting.most if unit is Unit.PHONE else min(labels, 2 * voting.most)
 
@@ -112,40 +113,41 @@ def changed_labels(voting: ThresholdVoting, labels: int, unit: Unit = Unit.REPLA
 def gaussian_divergence(
     voting: ThresholdVoting, labels: int, orders: npt.ArrayLike, unit: Unit = Unit.REPLACED_PHONE
 ) -> Numbers:
-    """Of the noisy votes themselves, λΔ²/2σ², (orders,): what they cost whoever sees them.
+    """Return λΔ²/2σ², (orders,), the cost against anybody who sees the noisy votes themselves.
 
     Raises:
-        InvalidParametersError: an order of 1 or less, or more winners than labels.
+            InvalidParametersError: An order is 1 or less, or there are more winners than labels.
     """
     changed = changed_labels(voting, labels, unit)
     return _gaussian(voting.deviation, checked_orders(orders), changed)
 
 
 def grid_divergence(scale: float, orders: npt.ArrayLike) -> Numbers:
-    """Of a threshold that Gumbel noise chose from a grid, (orders,): λ/2g², or 2/g where less.
+    """Return the cost of a threshold that Gumbel noise chose from a grid, (orders,).
 
-    Room changes by one vote at most, so losses have a range of 2/g (Cesar and Rogers, ALT 2021).
+    It is λ/2g², or 2/g where that is less: room changes by at most one vote, so losses have a range
+    of 2/g (Cesar and Rogers, ALT 2021).
 
     Args:
-        scale: g.
-        orders: λ, each above 1.
+        scale: Scale g of the Gumbel noise.
+        orders: Orders λ, each above 1.
 
     Raises:
-        InvalidParametersError: an order of 1 or less, or no g.
+            InvalidParametersError: An order is 1 or less, or g is not positive.
     """
     chosen = checked_orders(orders)
     return renyi(BoundedRange(2 / checks.positive("scale", scale)), chosen)
 
 
 def log_other_labels(votes: Numbers, threshold: float, deviation: float) -> Numbers:
-    """How likely noise changes any label against a public threshold (Muschiol 2021, Theorem 13).
+    """Return the log-probability that noise changes any label against a public threshold.
 
-    q = 1 − ∏ Φ(|sᵢ − th| / σ), whatever ties labels to each other.
+    q = 1 − ∏ Φ(|sᵢ − th| / σ), however labels depend on each other (Muschiol 2021, Theorem 13).
 
     Args:
-        votes: s, (queries, labels).
-        threshold: th.
-        deviation: σ.
+        votes: Votes s, (queries, labels).
+        threshold: Threshold th.
+        deviation: Standard deviation σ of the noise.
 
     Returns:
         ln q, (queries,).
@@ -156,46 +158,48 @@ def log_other_labels(votes: Numbers, threshold: float, deviation: float) -> Numb
 
 
 def log_other_gap(votes: Numbers, deviation: float) -> Numbers:
-    """A bound on how likely noise changes which labels are above the widest gap.
+    """Bound the log-probability that noise changes which labels are above the widest gap.
 
-    Where no noise reaches a quarter of what the widest gap has more than the next, d₁ − d₂, it
-    stays the widest and labels stay on their side: q ≤ 1 − (2Φ((d₁ − d₂)/4σ) − 1)^L. Two labels
-    have one gap, and d₂ is its negative: noise must turn the gap around.
+    Where no noise reaches a quarter of d₁ − d₂, by which the widest gap exceeds the next, it stays
+    the widest and labels stay on their sides: q ≤ 1 − (2Φ((d₁ − d₂)/4σ) − 1)^L. Two labels have one
+    gap, and d₂ is its negative: noise must turn the gap around.
 
     Args:
-        votes: s, (queries, labels).
-        deviation: σ.
+        votes: Votes s, (queries, labels).
+        deviation: Standard deviation σ of the noise.
 
     Returns:
         ln q, (queries,).
 
     Raises:
-        InvalidInputError: votes on one label.
+            InvalidInputError: Votes are on one label.
     """
     first, second = widest_gaps(votes)
     return log_chance(first - second, deviation, votes.shape[1])
 
 
 def widest_gaps(votes: Numbers) -> tuple[Numbers, Numbers]:
-    """The widest gap between sorted votes and the next, each (queries,); see `log_other_gap`.
+    """Return the widest gap between sorted votes and the next one, each (queries,).
+
+    Two labels have only one gap (see `log_other_gap`).
 
     Raises:
-        InvalidInputError: votes on one label.
+            InvalidInputError: Votes are on one label.
     """
     labels = votes.shape[1]
     if labels < 2:
-        raise InvalidInputError("votes on one label have no gap: must be on two at least")
+        raise InvalidInputError("votes: must be on at least two labels to have a gap")
     gaps = np.sort(np.diff(np.sort(votes, axis=1), axis=1), axis=1)
     return gaps[:, -1], gaps[:, -2] if labels > 2 else -gaps[:, -1]
 
 
 def log_chance(clear: Numbers, deviation: float, labels: int) -> Numbers:
-    """The bound of `log_other_gap` for a widest gap that is so much wider than the next.
+    """Return the bound of `log_other_gap`, given how much wider the widest gap is than the next.
 
     Args:
-        clear: d₁ − d₂, (queries,).
-        deviation: σ.
-        labels: L.
+        clear: Lead d₁ − d₂ of the widest gap, (queries,).
+        deviation: Standard deviation σ of the noise.
+        labels: Number of labels L.
     """
     from scipy.special import log_ndtr
 
@@ -205,7 +209,7 @@ def log_chance(clear: Numbers, deviation: float, labels: int) -> Numbers:
 
 
 def _log_any(log_none: Numbers) -> Numbers:
-    """The logarithm of how likely anything happens, from that of nothing."""
+    """Return the log-probability that anything happens, given that of nothing happening."""
     with np.errstate(divide="ignore"):
         logs: Numbers = np.log(-np.expm1(np.minimum(log_none, 0.0)))
     return logs
@@ -226,7 +230,7 @@ def _fixed(
         log_q = log_other_labels(table, threshold, deviation)
         found = dependent_divergence(log_q, threshold_ratio(deviation, changed), orders)
         return np.minimum(found, usual)
-    # A neighbour changes so many labels, each by one vote at most: those that cost most.
+    # A neighbour changes `changed` labels, each by at most one vote: those that cost most.
     found = np.empty((len(table), len(orders)))
     for start in range(0, len(table), _QUERIES):
         block = table[start : start + _QUERIES]
@@ -241,5 +245,5 @@ def _gaussian(deviation: float, orders: Numbers, changed: int) -> Numbers:
 
 
 def threshold_ratio(deviation: float, changed: int) -> float:
-    """σ/Δ as Theorem 6 has it, where λ over its square is λΔ²/2σ²."""
+    """Return σ/Δ as in Theorem 6, where λ over its square is λΔ²/2σ²."""
     return deviation * math.sqrt(2.0 / changed)

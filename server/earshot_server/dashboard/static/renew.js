@@ -1,4 +1,4 @@
-// Renews what changes while a phase is under way. Without it the page says the same after a reload.
+// Renew what changes while a phase is under way. Without this, a reload shows the same.
 "use strict";
 
 const EVERY = 10000;
@@ -15,7 +15,7 @@ async function renew() {
   }
   for (const part of document.querySelectorAll("[data-live]")) {
     const next = fresh.getElementById(part.id);
-    // Whoever is in the middle of it keeps it as it is.
+    // A part that somebody is using stays as it is.
     if (next && !part.contains(document.activeElement)) part.replaceWith(next);
   }
 }

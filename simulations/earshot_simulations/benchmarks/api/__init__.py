@@ -1,1 +1,1 @@
-"""`earshot bench api`: a whole learning phase over HTTP, against PostgreSQL."""
+"""The benchmark `earshot bench api`: a whole learning phase over HTTP, against PostgreSQL."""

@@ -1,8 +1,8 @@
 """A whole learning phase over HTTP: a real server, real phones, real cryptography, on loopback.
 
-The floor is measured in the same run: a request for which the server does nothing, and a durable
-commit of one row of the size of an answer, each one after the other on the same machine before the
-phones come.
+The floor is measured in the same run before the phones start: a request for which the server does
+nothing, and a durable commit of one row of the size of an answer, one after the other on the same
+machine.
 """
 
 from __future__ import annotations
@@ -51,24 +51,25 @@ Progress = Callable[[str, int, int], None]
 _PATIENCE = 3600.0
 _PERCENTILES = (50, 95, 99)
 _SPARE = 0.01
-"""More phones than vanish may be missing, as a fraction: one that a busy machine makes late for a
-step does not end the phase, which a real operator would not plan without reserve either."""
+"""Fraction of phones that may be missing beyond those that vanish, so that a phone that a busy
+machine makes late for a step does not end the phase; a real operator would plan such a reserve as
+well."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What is measured.
+    """The settings of one measurement.
 
     Attributes:
-        phones: that take part.
-        over_http: how many of them enrol over HTTP, and are measured doing so; the others are in
-            the registry before.
-        dropout: the fraction that vanishes, each for good before a random step.
-        step_seconds: how long a step waits for the vanished.
-        workers: web processes of the server.
-        processes: that the phones share.
-        slow: connections of clients that let the server wait, all the time.
-        seed: of points, labels and dropouts.
+        phones: Phones that take part.
+        over_http: Phones that enrol over HTTP and are measured doing so; the others are in the
+            registry beforehand.
+        dropout: Fraction of phones that vanish, each for good before a random step.
+        step_seconds: Seconds that a step waits for vanished phones.
+        workers: Web processes of the server.
+        processes: Processes that the phones share.
+        slow: Connections of clients that make the server wait, held throughout.
+        seed: Seed of points, labels and dropouts.
     """
 
     phones: int
@@ -81,10 +82,11 @@ class Setup:
     seed: int
 
     def check(self) -> None:
-        """Refuse what cannot be measured, before any work.
+        """Refuse settings that cannot be measured, before any work.
 
         Raises:
-            InvalidParametersError: says which number, and what would be accepted.
+            InvalidParametersError: if a number is out of range; the message says which and what is
+                accepted.
         """
         check_processes("workers", self.workers)
         check_processes("processes", self.processes)
@@ -93,7 +95,7 @@ class Setup:
         self.parameters().check_feasible()
 
     def parameters(self) -> Parameters:
-        """Of the phase: on the local route, with two secure sums."""
+        """Return the parameters of the phase: the local route, with two secure sums."""
         settings = Settings(
             phones=self.phones,
             recordings=RECORDINGS,
@@ -106,7 +108,7 @@ class Setup:
         return msgspec.structs.replace(parameters, step_seconds=self.step_seconds)
 
     def members(self, url: str) -> list[Member]:
-        """The phones, of which some are in the registry."""
+        """Return the phones, of which some are in the registry."""
         steps = len(self.parameters().plan().steps)
         random = np.random.default_rng([self.seed, 0xA])
         answers = np.full(self.phones, steps)
@@ -115,7 +117,7 @@ class Setup:
         keys = [Ed25519PrivateKey.generate().private_bytes_raw() for _ in range(self.phones)]
         few = min(self.over_http, self.phones)
         names = [""] * few + enrol(url, keys[few:])
-        # Mixed, so that neither process has all that enrol.
+        # Shuffled, so that no process has all phones that enrol.
         mixed = random.permutation(self.phones)
         return [
             Member(place, int(answers[place]), keys[place], names[place])
@@ -127,15 +129,15 @@ def benchmark(setup: Setup, progress: Progress) -> dict[str, Any]:
     """Run the phase and measure it.
 
     Args:
-        setup: what.
-        progress: told how many phones have answered.
+        setup: Settings of the measurement.
+        progress: Callback that receives the number of phones that have answered.
 
     Returns:
         Figures by name; milliseconds, seconds, megabytes and bytes as the names say.
 
     Raises:
-        BenchmarkError: the server does not start, or the phase does not end.
-        InvalidParametersError: a number with which it would not, before any work.
+        BenchmarkError: if the server does not start, or the phase does not end.
+        InvalidParametersError: if a number makes that impossible, before any work.
     """
     setup.check()
     from earshot_server.processes.embedded import embedded
@@ -231,7 +233,7 @@ def _requests(figures: list[Figures], seconds: float) -> dict[str, float]:
 
 
 def _generator(figures: list[Figures], seconds: float) -> dict[str, float]:
-    """What the phones' own processes took, and whether they kept the server waiting."""
+    """Return the cost of the phones' own processes, and how late their turns began."""
     late = np.concatenate([np.array(each.late) for each in figures]) * 1e3
     spent = sum(each.cpu_seconds for each in figures)
     return {

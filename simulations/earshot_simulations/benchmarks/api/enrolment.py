@@ -1,4 +1,4 @@
-"""Phones that are in the registry before a phase begins."""
+"""Enrolment of phones in the registry before a phase begins."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from earshot_server.store.registry import Registry
 
 
 def enrol(url: str, keys: Sequence[bytes]) -> list[str]:
-    """Enrol phones in the database itself, in one transaction, under an invitation of their own.
+    """Enrol phones directly in the database, in one transaction, under an invitation of their own.
 
-    Nothing of the API is passed over by it but the request: who can do this owns the database.
+    This bypasses nothing of the API but the request: whoever can do it owns the database.
 
     Args:
-        url: of the database, migrated.
-        keys: private ones, 32 bytes each.
+        url: URL of the database, which is migrated.
+        keys: Private keys, 32 bytes each.
 
     Returns:
-        Their names, in order.
+        Names of the phones, in order.
     """
     if not keys:
         return []
@@ -32,7 +32,7 @@ def enrol(url: str, keys: Sequence[bytes]) -> list[str]:
         Ed25519PrivateKey.from_private_bytes(key).public_key().public_bytes_raw() for key in keys
     ]
     if len(set(public)) < len(public):
-        raise InvalidInputError("two phones have the same key; give each one of its own")
+        raise InvalidInputError("two phones have the same key; give each phone a key of its own")
     with closing(Database(url, pool_size=1)) as database, database.transaction():
         registry = Registry(database)
         return [str(registry.enrol(key, invitation, len(public))) for key in public]

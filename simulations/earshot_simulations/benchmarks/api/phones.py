@@ -30,20 +30,20 @@ _SCENES = 6
 _PAUSE = 0.5
 """Seconds after an answer until a phone asks again."""
 _IDLE = 5.0
-"""Seconds until it does if it was refused, or has nothing to say to what it was asked."""
+"""Seconds until a phone asks again after a refusal, or if it has no answer to its task."""
 _HELD = 1.0
-"""A phone that comes back later than so many seconds ends its connection, as a real one does."""
+"""Longest pause in seconds through which a phone holds its connection, as a real one does."""
 _THREADS = 8
 
 
 class Member(NamedTuple):
-    """One phone, as another process is told of it.
+    """One phone, as it is described to another process.
 
     Attributes:
-        number: which one's recordings it has.
-        answers: how many it gives before it vanishes.
-        key: its private key, 32 bytes.
-        name: under which the server knows that key; empty: it has to enrol.
+        number: Number of the phone whose recordings it has.
+        answers: Answers that the phone gives before it vanishes.
+        key: Private key of the phone, 32 bytes.
+        name: Name under which the server knows that key; empty if the phone has to enrol.
     """
 
     number: int
@@ -53,17 +53,17 @@ class Member(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What one process of phones measured.
+    """The measurements of one process of phones.
 
     Attributes:
-        seconds: from request to response, one entry each, by kind of request.
-        late: seconds that each turn began after its time: what this process, or a server that holds
-            all its threads, was behind.
-        errors: how often each was met.
-        bytes_up: of answers, without what HTTP adds.
-        bytes_down: of tasks that are answered.
-        cpu_seconds: of this process.
-        peak_memory: of it, in bytes.
+        seconds: Seconds from request to response, one entry each, by kind of request.
+        late: Seconds that each turn began after its time, because this process, or a server that
+            holds all its threads, was behind.
+        errors: Number of occurrences of each error.
+        bytes_up: Bytes of answers, without those that HTTP adds.
+        bytes_down: Bytes of tasks that were answered.
+        cpu_seconds: CPU seconds of this process.
+        peak_memory: Peak memory of this process, in bytes.
     """
 
     seconds: dict[str, list[float]]
@@ -76,19 +76,19 @@ class Figures(NamedTuple):
 
 
 def population(phones: int, seed: int) -> Population:
-    """What the phones have heard."""
+    """Return the recordings that the phones have heard."""
     return Blobs(phones, RECORDINGS, _SCENES, 0.5, seed)
 
 
 def run_phones(address: str, code: str, phones: int, members: list[Member], seed: int) -> Figures:
-    """All of them, until each has the result or is gone; several at a time.
+    """Run phones, several at a time, until each has the result or is gone.
 
     Args:
-        address: of the server.
-        code: of an invitation.
-        phones: in the whole phase.
-        members: the phones of this process.
-        seed: of what they have heard.
+        address: Address of the server.
+        code: Code of an invitation.
+        phones: Phones of the whole phase.
+        members: Phones of this process.
+        seed: Seed of the recordings that the phones have heard.
     """
     return _Process(address, code, phones, members, seed).run()
 
@@ -122,7 +122,7 @@ class _Process:
         self._phones = [_Phone(address, member, crowd) for member in members]
         now = time.monotonic()
         self._waiting = [(now, place) for place in range(len(members))]
-        """When each phone comes back, the soonest first."""
+        """Times at which phones come back, the soonest first."""
         self._changed = threading.Condition()
         self._finished = 0
         self._timed = Timed()
@@ -153,7 +153,7 @@ class _Process:
     def _work(self) -> None:
         try:
             self._take_turns()
-        except Exception as error:  # of ours: nobody would wait for phones that never come back
+        except Exception as error:  # a bug of ours, without which phones would be awaited forever
             with self._changed:
                 self._broken = error
                 self._finished = len(self._phones)
@@ -176,7 +176,7 @@ class _Process:
                 self._changed.notify()
 
     def _next(self) -> int | None:
-        """The phone whose time has come; None once all are done."""
+        """Return the phone whose time has come, or None once all are done."""
         with self._changed:
             while self._finished < len(self._phones):
                 now = time.monotonic()
@@ -189,7 +189,7 @@ class _Process:
             return None
 
     def _turn(self, one: _Phone) -> float | None:
-        """One request and what follows from it; when to come back, None if never."""
+        """Make one request and act on it; return seconds until the next, or None to end."""
         if not one.known:
             self._timed(ENROL, lambda: one.transport.enrol(self._code))
             one.known = True

@@ -1,4 +1,4 @@
-"""What a phase over HTTP took, as a table that people read."""
+"""Report on a phase over HTTP, as tables for people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PROCESSES = {
 
 
 def table(figures: Mapping[str, Any]) -> str:
-    """Figures of `benchmark` in Markdown: the phase, its requests, its processes, the machine."""
+    """Format figures of `benchmark` in Markdown: the phase, its requests, processes and machine."""
     steps = f"steps of {figures['step_seconds']:g} seconds"
     of_cores = f"{100 * figures['phones_cpu_share']:.0f} %"
     late = " / ".join(f"{figures[f'phones_late_p{p}_ms'] / 1e3:.1f}" for p in (50, 95, 99))
@@ -23,7 +23,7 @@ def table(figures: Mapping[str, Any]) -> str:
         f"{figures['phones']:,} phones, of which {figures['vanishing']:,} vanish, {steps}: "
         f"{figures['status']} after {figures['seconds'] / 60:.1f} minutes, "
         f"{figures['answered_last']:,} phones answered to the end."
-        + (f" It ended by: {figures['failure']}." if figures["failure"] else ""),
+        + (f" It failed: {figures['failure']}." if figures["failure"] else ""),
         "| requests | number | p50, ms | p95, ms | p99, ms |\n|---|---:|---:|---:|---:|\n"
         + "\n".join(
             f"| {name} | {figures[f'{kind}_requests']:,} | "
@@ -38,8 +38,8 @@ def table(figures: Mapping[str, Any]) -> str:
             f"{figures[f'{kind}_peak_memory_mb'] * 2**20 / 1e6:,.0f} |"
             for kind, name in _PROCESSES.items()
         ),
-        f"{figures['requests_per_second']:.0f} requests per second; the phones' processes, whose "
-        f"cryptography is in it, took {of_cores} of the machine. Turns began {late} seconds late "
+        f"{figures['requests_per_second']:.0f} requests per second; the phones' processes, "
+        f"cryptography included, took {of_cores} of the machine. Turns began {late} seconds late "
         "(p50 / p95 / p99). "
         f"A request that does nothing, alone: {figures['floor_request_p95_ms']:.1f} ms (p95); a "
         f"durable commit of 4 KiB: {figures['floor_commit_p95_ms']:.1f} ms. Answers were "
@@ -54,4 +54,4 @@ def table(figures: Mapping[str, Any]) -> str:
 def _errors(errors: Mapping[str, int]) -> str:
     if not errors:
         return "No request failed."
-    return "What failed: " + "; ".join(f"{count:,} × {error}" for error, count in errors.items())
+    return "Errors: " + "; ".join(f"{count:,} × {error}" for error, count in errors.items())

@@ -1,4 +1,4 @@
-"""The server that is measured, and the floor under its requests."""
+"""The measured server, and the floor under its requests."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _MOST_COMPLAINTS = 10
 
 @contextmanager
 def serving(data: Path, url: str, workers: int) -> Iterator[tuple[str, int]]:
-    """A server in processes of its own: its address, and the number of its first process.
+    """Run a server in processes of its own; yield its address and the number of its first process.
 
     Raises:
-        BenchmarkError: it does not start.
+        BenchmarkError: if the server does not start.
     """
     log = (data / _LOG).open("w")
     # S603: our own command.
@@ -60,14 +60,14 @@ def serving(data: Path, url: str, workers: int) -> Iterator[tuple[str, int]]:
 
 
 def complaints(data: Path) -> list[str]:
-    """What the server logged as an error, from its first to its tenth."""
+    """Return the first ten errors that the server logged."""
     found = []
     with (data / _LOG).open(encoding="utf-8", errors="replace") as log:
         for line in log:
             try:
                 entry = json.loads(line)
             except ValueError:
-                continue  # a line of somebody else's
+                continue  # a line that another program wrote
             if isinstance(entry, dict) and entry.get("level") in ("ERROR", "CRITICAL"):
                 found.append(f"{entry.get('message')}: {entry.get('exc_info', '')}".strip(": "))
                 if len(found) == _MOST_COMPLAINTS:
@@ -76,7 +76,7 @@ def complaints(data: Path) -> list[str]:
 
 
 def floor(address: str, url: str) -> dict[str, float]:
-    """What 95 of 100 take at most: a request that does nothing, and a durable commit of 4 KiB."""
+    """Return the 95th percentiles of an empty request and of a durable commit of 4 KiB, in ms."""
     import psycopg
 
     host, port = urlsplit(address).hostname, urlsplit(address).port
@@ -102,7 +102,7 @@ def floor(address: str, url: str) -> dict[str, float]:
 
 
 def database_process(url: str) -> int:
-    """Number of PostgreSQL's first process, on this machine."""
+    """Return the number of PostgreSQL's first process on this machine."""
     import psutil
     import psycopg
 
@@ -111,7 +111,7 @@ def database_process(url: str) -> int:
 
 
 def database_bytes(url: str) -> int:
-    """How large the database is."""
+    """Return the size of the database in bytes."""
     import psycopg
 
     with psycopg.connect(url) as database:

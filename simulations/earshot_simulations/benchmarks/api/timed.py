@@ -1,4 +1,4 @@
-"""How long calls take."""
+"""Durations of calls."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _T = TypeVar("_T")
 
 
 class Timed:
-    """Calls, and keeps how many seconds each took, by what it is; for any number of threads."""
+    """Durations of calls in seconds, by kind of call; safe for any number of threads."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, list[float]] = defaultdict(list)
 
     def __call__(self, what: str, call: Callable[[], _T]) -> _T:
-        """What the call returns, or raises; how long that took is kept either way."""
+        """Return or raise what the call does; its duration is kept either way."""
         began = time.perf_counter()
         try:
             return call()

@@ -1,4 +1,4 @@
-"""What processes of a server take: CPU and memory, by what they do."""
+"""CPU and memory of a server's processes, by their role."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ DRIVER, WEB, DATABASE = "driver", "web", "postgresql"
 
 
 class Usage(Meanwhile):
-    """Looks every second at what processes hold, while it is entered.
+    """Sampler of the processes' CPU and memory every second while it is entered.
 
-    A process's memory is its own peak as the kernel knows it, where it does (Linux), so that none
-    between two looks is missed; those of one group are added. PostgreSQL's share one large piece,
-    which would be counted as often as there are processes: of them it is their proportional shares.
+    A process's memory is its own peak as the kernel knows it, where it does (Linux), so no peak
+    between two samples is missed; those of one group are added. PostgreSQL's processes share one
+    large piece, which would be counted once for each: theirs is the sum of their proportional
+    shares.
 
     Args:
-        server: number of the server's first process; see `roles`.
-        database: that of PostgreSQL's.
+        server: Number of the server's first process; see `roles`.
+        database: Number of PostgreSQL's first process.
     """
 
     def __init__(self, server: int, database: int) -> None:
@@ -38,7 +39,7 @@ class Usage(Meanwhile):
         self._cpu = dict.fromkeys((DRIVER, WEB, DATABASE), 0.0)
 
     def figures(self) -> dict[str, float]:
-        """CPU seconds since the processes began, and peak memory, by group; only those alive."""
+        """Return CPU seconds since the start and peak memory of living processes, by group."""
         memory = {name: sum(peaks.values()) for name, peaks in self._peaks.items()}
         memory[DATABASE] = self._shares
         return {f"{name}_cpu_seconds": seconds for name, seconds in self._cpu.items()} | {
@@ -64,10 +65,10 @@ class Usage(Meanwhile):
 
 
 def roles(server: psutil.Process) -> dict[str, list[psutil.Process]]:
-    """The driver, and the web server's arbiter with its workers.
+    """Return the processes of the driver, and those of the web server: its arbiter and workers.
 
-    Of the supervisor's children that run Python code (one more keeps count of their resources) the
-    arbiter has children of its own. Nobody where the supervisor is gone.
+    Among the supervisor's children that run Python code (one more keeps count of their resources),
+    only the arbiter has children of its own. Both lists are empty if the supervisor is gone.
     """
     found: dict[str, list[psutil.Process]] = {DRIVER: [], WEB: []}
     for child in family(server, recursive=False)[1:]:
@@ -79,7 +80,7 @@ def roles(server: psutil.Process) -> dict[str, list[psutil.Process]]:
 
 
 def family(process: psutil.Process, *, recursive: bool = True) -> list[psutil.Process]:
-    """A process and all that come from it; none if it is gone."""
+    """Return a process and all its descendants; empty if it is gone."""
     import psutil
 
     try:
@@ -89,12 +90,12 @@ def family(process: psutil.Process, *, recursive: bool = True) -> list[psutil.Pr
 
 
 def peak_memory(process: psutil.Process) -> int:
-    """The most that a process has held, in bytes; what it holds where that is not known."""
+    """Return the peak memory of a process in bytes, or its present size if that is unknown."""
     return 1024 * _kibibytes(process, "status", "VmHWM") or _resident(process)
 
 
 def _share(process: psutil.Process) -> int:
-    """What a process holds, and of what it shares its share, in bytes."""
+    """Return a process's memory in bytes, with its proportional share of what it shares."""
     return 1024 * _kibibytes(process, "smaps_rollup", "Pss") or _resident(process)
 
 
@@ -116,7 +117,7 @@ def _resident(process: psutil.Process) -> int:
 
 
 def cpu_seconds(process: psutil.Process) -> float:
-    """Tell the seconds of the processor that a process has spent; 0 where it is gone."""
+    """Return the CPU seconds that a process has spent; 0 if it is gone."""
     import psutil
 
     try:

@@ -1,4 +1,4 @@
-"""Several sounds at once: seconds of real sound, mixed, and ensembles that name what is in them.
+"""Several sounds at once: seconds of real sound, mixed, and ensembles that name the labels in them.
 
-What is mixed for teachers, for queries and for tests stems from recordings of its own.
+Mixtures for teachers, for queries and for tests are made of different recordings.
 """

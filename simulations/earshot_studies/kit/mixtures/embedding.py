@@ -1,7 +1,7 @@
-"""Mixtures as a classifier sees them, made once and kept: of teachers, validation, queries, tests.
+"""Features of mixtures, made once and kept: for teachers, validation, queries and tests.
 
-What is public (encoder, statistics of the spectrum, their scale) is fitted on nothing that a
-teacher holds.
+Public parts (encoder, statistics of the spectrum, their scale) are fitted on nothing that a teacher
+holds.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from earshot_studies.kit.mixtures.sources import Side, Sources
 Progress = Callable[[str, int, int], None]
 
 _VERSION = 1
-"""Of what is kept; it is part of the key."""
+"""Cache format version; part of the key."""
 _BATCH = 64
 _PARTS = ("teachers", "validation", "queries", "test")
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is mixed.
+    """The amount of mixtures.
 
     Attributes:
-        teachers: how many there are.
-        mixtures: of a teacher.
-        recordings: of each label that a teacher mixes from; whole ones, so that what a recording
-            serves can be told.
-        validation, queries, test: mixtures for thresholds, for the ensemble, for students.
+        teachers: Number of teachers.
+        mixtures: Mixtures of a teacher.
+        recordings: Recordings of each label that a teacher mixes from; whole ones, so that the
+            number of teachers that a recording serves is known.
+        validation, queries, test: Mixtures for thresholds, for the ensemble, and for students.
     """
 
     teachers: int = 50
@@ -60,8 +60,8 @@ class Part:
     """Some mixtures.
 
     Attributes:
-        features: float32 (…, features), on a public scale.
-        truth: what is in them, 0 or 1, int8 (…, labels).
+        features: Features on a public scale, float32 (…, features).
+        truth: Labels of the mixtures, 0 or 1, int8 (…, labels).
     """
 
     features: NDArray[np.float32]
@@ -71,19 +71,19 @@ class Part:
         return len(self.features)
 
     def rows(self, rows: slice | NDArray[np.integer]) -> Part:
-        """Only some of them."""
+        """Return some of the mixtures."""
         return Part(self.features[rows], self.truth[rows])
 
 
 @dataclass(frozen=True)
 class Mixtures:
-    """All that a study of an ensemble needs.
+    """All mixtures that a study of an ensemble needs.
 
     Attributes:
-        labels: their names.
-        teachers: of each teacher, (teachers, mixtures, …).
-        validation, queries, test: of other recordings each.
-        served: by label, how many teachers the recording serves that serves most, int64 (labels,).
+        labels: Names of the labels.
+        teachers: Mixtures of each teacher, (teachers, mixtures, …).
+        validation, queries, test: Mixtures of other recordings each.
+        served: Teachers that the most used recording of each label serves, int64 (labels,).
     """
 
     labels: tuple[str, ...]
@@ -97,19 +97,19 @@ class Mixtures:
 def dealt(
     sources: Sources, teachers: int, recordings: int, generator: np.random.Generator
 ) -> tuple[list[list[NDArray[np.int64]]], NDArray[np.int64]]:
-    """Which seconds each teacher holds of each label: so many recordings, none oftener than needed.
+    """Deal recordings to teachers, each as rarely as possible, and return the teachers' seconds.
 
     Args:
-        sources: of all sound.
-        teachers: how many there are.
-        recordings: of each label and teacher; all there are where there are fewer.
-        generator: deals them out.
+        sources: All sound.
+        teachers: Number of teachers.
+        recordings: Recordings for each label and teacher; all of a label if it has fewer.
+        generator: Generator that deals the recordings.
 
     Returns:
-        Seconds by teacher and label, and by label how many teachers a recording serves at most.
+        Seconds by teacher and label, and by label the most teachers that a recording serves.
 
     Raises:
-        InvalidInputError: a label has none.
+        InvalidInputError: if a label has no recordings.
     """
     found: list[list[NDArray[np.int64]]] = [[] for _ in range(teachers)]
     served = []
@@ -117,7 +117,7 @@ def dealt(
         names = np.unique(sources.recording[rows])
         each = min(recordings, len(names))
         rounds = -(-teachers * each // len(names))
-        # One order, again and again: whoever takes the next few of it takes distinct ones.
+        # One order, repeated: the next few entries, which a teacher takes, are always distinct.
         order = np.tile(generator.permutation(names), rounds)[: teachers * each]
         for held, own in zip(found, order.reshape(teachers, each), strict=True):
             held.append(rows[np.isin(sources.recording[rows], own)])
@@ -130,10 +130,10 @@ def features(
     of: Spectrum,
     sound: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """An embedding and the mean of each log-mel band, float32 (mixtures, dimensions + 64).
+    """Return an embedding and the mean of each log-mel band, float32 (mixtures, dimensions + 64).
 
-    An embedding tells one sound from another; the bands still say what lies in which of them where
-    there are several.
+    An embedding tells one sound from another; the bands still tell several sounds apart where each
+    lies in other bands.
     """
     rows = []
     for start in range(0, len(sound), _BATCH):
@@ -153,20 +153,20 @@ def prepare(
     cache: Path,
     progress: Progress = lambda what, done, total: None,
 ) -> Mixtures:
-    """Mix and embed, or read what was kept.
+    """Mix and embed, or read the result from the cache.
 
     Args:
-        open_sources: reads the sound, which is not needed where all is kept.
-        encoder: of that rate, public.
-        of: the spectrum that it sees.
-        size: how much.
-        recipe: how sounds are mixed.
-        seed: of all chance.
-        cache: folder in which a file for each size, recipe, seed and encoder is kept.
-        progress: told after each teacher.
+        open_sources: Function that reads the sound; not called if everything is cached.
+        encoder: Public encoder of the sound's rate.
+        of: Spectrum that the encoder sees.
+        size: Amount of mixtures.
+        recipe: Recipe by which sounds are mixed.
+        seed: Seed of all randomness.
+        cache: Folder with a file for each size, recipe, seed and encoder.
+        progress: Callback after each teacher.
 
     Raises:
-        InvalidInputError: a label has no sound for one of the sides.
+        InvalidInputError: if a label has no sound for one of the sides.
     """
 
     def made() -> dict[str, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""Teachers that name all that they hear in a mixture: linear heads on public features."""
+"""Teachers that name all labels that they hear in a mixture: linear heads on public features."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_studies.kit.mixtures.embedding import Part
 
 PENALTY = 0.1
-"""Inverse strength of regularization of every head, on features of unit variance."""
+"""Inverse strength of the regularization of every head, on features of unit variance."""
 
 _GRID = np.linspace(0.02, 0.9, 45)
 """Probabilities among which thresholds are chosen."""
 
 
 class Aim(StrEnum):
-    """What thresholds of labels are chosen for, on validation mixtures.
+    """Criterion for which thresholds of labels are chosen, on validation mixtures.
 
     For `F1`, teachers name about as many labels as there are, and agree with one another; for
-    `BALANCED` accuracy they name rare labels at the least suspicion, and do not.
+    `BALANCED` accuracy they name rare labels at the least suspicion, and disagree.
     """
 
     F1 = "F1"
@@ -32,18 +32,18 @@ class Aim(StrEnum):
 
 @dataclass(frozen=True)
 class Heads:
-    """One logistic regression a label.
+    """Logistic regressions, one per label.
 
     Attributes:
-        weights: float64 (…, features, labels).
-        biases: float64 (…, labels), −∞ for a label that was never met.
+        weights: Weights, float64 (…, features, labels).
+        biases: Biases, float64 (…, labels), −∞ for a label that was never met.
     """
 
     weights: NDArray[np.float64]
     biases: NDArray[np.float64]
 
     def probabilities(self, features: NDArray[np.floating]) -> NDArray[np.float64]:
-        """How likely each label is there, float64 (…, rows, labels)."""
+        """Return the probability of each label, float64 (…, rows, labels)."""
         from scipy.special import expit
 
         logits = np.asarray(features, dtype=np.float64) @ self.weights
@@ -54,13 +54,13 @@ class Heads:
 def trained(
     part: Part, penalty: float = PENALTY, weights: NDArray[np.floating] | None = None
 ) -> Heads:
-    """Fit one head a label.
+    """Fit one head per label.
 
     Args:
-        part: labelled mixtures, (rows, …).
-        penalty: inverse strength of regularization.
-        weights: of the labels of each row, (rows, labels), 0 for one that is not known; all alike
-            if None.
+        part: Labelled mixtures, (rows, …).
+        penalty: Inverse strength of the regularization.
+        weights: Weight of each row's labels, (rows, labels), 0 for an unknown label; None for equal
+            weights.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -81,11 +81,11 @@ def trained(
 
 
 def trained_teachers(teachers: Part, penalty: float = PENALTY) -> Heads:
-    """Of each teacher, on its own mixtures alone: heads of shape (teachers, …).
+    """Fit the heads of each teacher, on its own mixtures alone, of shape (teachers, …).
 
     Args:
-        teachers: (teachers, mixtures, …).
-        penalty: inverse strength of regularization.
+        teachers: Mixtures, (teachers, mixtures, …).
+        penalty: Inverse strength of the regularization.
     """
     each = [
         trained(Part(*own), penalty) for own in zip(teachers.features, teachers.truth, strict=True)
@@ -98,18 +98,18 @@ def trained_teachers(teachers: Part, penalty: float = PENALTY) -> Heads:
 def thresholds(
     probabilities: NDArray[np.float64], truth: NDArray[np.int8], aim: Aim
 ) -> NDArray[np.float64]:
-    """For each label, above which probability all teachers name it: the best on validation.
+    """Return, for each label, the probability above which teachers name it, the best on validation.
 
     Args:
-        probabilities: (teachers, rows, labels), or (rows, labels) of one classifier.
-        truth: int8 (rows, labels).
-        aim: what is best, over all teachers together.
+        probabilities: Probabilities, (teachers, rows, labels), or (rows, labels) of one classifier.
+        truth: True labels, int8 (rows, labels).
+        aim: Criterion, over all teachers together.
 
     Returns:
-        float64 (labels,).
+        Thresholds, float64 (labels,).
 
     Raises:
-        InvalidParametersError: a label is in none of the rows, or in all.
+        InvalidParametersError: if a label is in none of the rows, or in all.
     """
     there = truth.astype(bool)
     if not (there.any(axis=0) & ~there.all(axis=0)).all():
@@ -130,5 +130,5 @@ def thresholds(
 def ballots(
     probabilities: NDArray[np.float64], thresholds: NDArray[np.float64]
 ) -> NDArray[np.int8]:
-    """What is named above the thresholds, 0 or 1, of the shape of the probabilities."""
+    """Return the labels above the thresholds, 0 or 1, in the shape of the probabilities."""
     return (probabilities > thresholds).astype(np.int8)

@@ -1,4 +1,4 @@
-"""Mixtures: one to three seconds of sound at once, and what is in them."""
+"""Mixtures of one to three seconds of sound at once, and the labels in them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_studies.kit.mixtures.sources import BACKGROUND, Side, Sources
 
 LEVEL = 0.1
-"""Root mean square of a mixture; what hears it brings every second to one level anyway."""
+"""Root mean square of a mixture; encoders bring every second to one level anyway."""
 
 _BATCH = 256
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How sounds are mixed.
+    """The way in which sounds are mixed.
 
     Attributes:
-        counts: how likely one, two, three, … labels are; their mean is 1.52, as in Pascal VOC
+        counts: Probabilities of one, two, three, … labels; their mean is 1.52, as in Pascal VOC
             (Table 13 of the paper, whose few mixtures of more than three count as three).
-        tail: a label's chance falls with its rank, in proportion to rank^−tail; 0 for none.
-        spread: decibels up to which a sound is louder or softer than the one before.
-        least_noise, most_noise: decibels by which the background is below the mixture.
+        tail: Exponent by which a label's chance falls with its rank, in proportion to rank^−tail; 0
+            for equal chances.
+        spread: Most decibels by which a sound is louder or softer than the one before.
+        least_noise, most_noise: Decibels by which the background is below the mixture.
     """
 
     counts: tuple[float, ...] = (0.61, 0.28, 0.11)
@@ -38,7 +39,9 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if not self.counts or min(self.counts) < 0 or abs(sum(self.counts) - 1) > 1e-9:
-            raise InvalidParametersError(f"counts={self.counts}: must be chances that add up to 1")
+            raise InvalidParametersError(
+                f"counts={self.counts}: must be probabilities that add up to 1"
+            )
         checks.between("tail", self.tail, 0)
         checks.between("spread", self.spread, 0)
         checks.between("most_noise", self.most_noise, -60, self.least_noise)
@@ -57,21 +60,21 @@ def mix(
     recipe: Recipe,
     generator: np.random.Generator,
 ) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
-    """Mixtures of what is held.
+    """Mix the given seconds.
 
     Args:
-        sources: of all sound.
-        side: whose backgrounds are used.
-        holdings: by label, which seconds may be mixed; a label without any is never drawn.
-        count: of mixtures, at least 1.
-        recipe: how.
-        generator: the only source of randomness.
+        sources: All sound.
+        side: Side whose backgrounds are used.
+        holdings: Seconds that may be mixed, by label; a label without any is never drawn.
+        count: Number of mixtures, at least 1.
+        recipe: Recipe by which sounds are mixed.
+        generator: Only source of randomness.
 
     Returns:
-        float32 (count, rate), and what is in them, 0 or 1, int8 (count, labels).
+        Mixtures float32 (count, rate), and their labels, 0 or 1, int8 (count, labels).
 
     Raises:
-        InvalidParametersError: there are fewer labels than a mixture may have, or no mixtures.
+        InvalidParametersError: if there are fewer labels than a mixture may have, or no mixtures.
     """
     checks.whole("count", count)
     there = np.array([len(rows) > 0 for rows in holdings])
@@ -104,26 +107,26 @@ def drawn_labels(
     recipe: Recipe,
     generator: np.random.Generator,
 ) -> NDArray[np.int8]:
-    """Which labels each mixture has, 0 or 1, int8 (count, labels): distinct ones, by their chance.
+    """Draw distinct labels for each mixture, by their chance: 0 or 1, int8 (count, labels).
 
     Args:
-        labels: how many there are.
-        there: bool (labels,), which may be drawn.
-        count: of mixtures.
-        recipe: for how many of them, and how likely.
-        generator: the only source of randomness.
+        labels: Number of labels.
+        there: Labels that may be drawn, bool (labels,).
+        count: Number of mixtures.
+        recipe: Probabilities of numbers of labels, and of labels.
+        generator: Only source of randomness.
     """
     chance = np.arange(1, labels + 1, dtype=np.float64) ** -recipe.tail * there
     sizes = 1 + generator.choice(len(recipe.counts), count, p=recipe.counts)
     with np.errstate(divide="ignore"):
-        # The largest of log p + Gumbel noise are a draw without replacement in proportion to p.
+        # The largest log p + Gumbel noise are a draw without replacement in proportion to p.
         keys = np.log(chance) + generator.gumbel(size=(count, labels))
     ranks = np.argsort(np.argsort(-keys, axis=1), axis=1)
     return (ranks < sizes[:, None]).astype(np.int8)
 
 
 def _at_level(sound: NDArray[np.float32], decibels: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Seconds brought to `LEVEL` and so many decibels above."""
+    """Bring seconds to this many decibels above `LEVEL`."""
     root = np.sqrt(np.mean(np.square(sound), axis=1, keepdims=True))
     gain = LEVEL * 10 ** (decibels[:, None] / 20) / np.maximum(root, 1e-6)
     return np.asarray(sound * gain, dtype=np.float32)

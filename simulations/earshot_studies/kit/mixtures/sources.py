@@ -1,4 +1,4 @@
-"""Seconds of real sound that are mixed, each on the side that it may be mixed for."""
+"""Seconds of real sound for mixtures, each on the side that it may be mixed for."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import NARROW
 
 BACKGROUND = -1
-"""The label of what lies behind a mixture and has no name."""
+"""Label of sound that lies behind a mixture and has no name."""
 
 
 class Side(IntEnum):
-    """What a recording is for, all of its seconds; no recording is on two sides."""
+    """Uses of a recording with all of its seconds; no recording is on two sides."""
 
     TEACHERS = 0
     VALIDATION = 1
@@ -32,13 +32,14 @@ class Side(IntEnum):
 
 @dataclass(frozen=True)
 class Seconds:
-    """Seconds that are mixed, by what they are and whom they are for.
+    """Seconds for mixtures, by their label and side.
 
     Attributes:
-        label: int64 (seconds,), index into `labels`, or `BACKGROUND`.
-        side: int64 (seconds,), a `Side`.
-        recording: int64 (seconds,), the same for seconds of one recording.
-        labels: the names, environments and digits by turns, so that the first few are of both.
+        label: Index into `labels`, or `BACKGROUND`, int64 (seconds,).
+        side: Value of `Side`, int64 (seconds,).
+        recording: Number of the recording of each second, int64 (seconds,).
+        labels: Names of the labels, environments and digits by turns, so that the first few are of
+            both.
     """
 
     label: NDArray[np.int64]
@@ -47,14 +48,14 @@ class Seconds:
     labels: tuple[str, ...]
 
     def of(self, side: Side, label: int) -> NDArray[np.int64]:
-        """Which seconds of a side have a label, int64 (some,)."""
+        """Return the indices of a side's seconds with a label, int64 (some,)."""
         return np.flatnonzero((self.side == side) & (self.label == label))
 
     def at(self, side: Side) -> list[NDArray[np.int64]]:
-        """As `of`, of every label; what may be mixed for this side.
+        """Return `of` for every label: the seconds that may be mixed for this side.
 
         Raises:
-            InvalidInputError: a label has none.
+            InvalidInputError: if a label has none.
         """
         found = [self.of(side, label) for label in range(len(self.labels))]
         bare = [name for name, rows in zip(self.labels, found, strict=True) if not len(rows)]
@@ -71,7 +72,7 @@ class Sources(Seconds):
     """Seconds with their sound.
 
     Attributes:
-        sound: float32 (seconds, rate), none silent.
+        sound: Sound, float32 (seconds, rate), none silent.
     """
 
     sound: NDArray[np.float32]
@@ -90,20 +91,20 @@ def open_sources(
 ) -> Sources:
     """Read the environments, digits and backgrounds of a folder.
 
-    Environments: folds 1 and 2 are for teachers, but every eighth recording of a class, which is
+    Environments: folds 1 and 2 are for teachers, except every eighth recording of a class, which is
     for validation; fold 3 is for queries, fold 4 for tests. Digits: takes 0 to 4, the official test
     set, are for tests, 5 to 14 for queries, 15 to 19 for validation, all others for teachers.
-    Backgrounds are dealt out file by file.
+    Backgrounds are distributed file by file.
 
     Args:
-        data: folder that holds `esc10`, `fsdd` and, if there are backgrounds, `free_sounds`.
-        rate: samples per second.
-        cache: folder for decoded sound.
-        progress: told after each file.
+        data: Folder that holds `esc10`, `fsdd` and, for backgrounds, optionally `free_sounds`.
+        rate: Samples per second.
+        cache: Folder for decoded sound.
+        progress: Callback after each file.
 
     Raises:
-        DatasetError: one of them is missing, or is not laid out as `datasets` expects.
-        UnreadableFileError: a file does not decode.
+        DatasetError: if one of them is missing, or is not laid out as `datasets` expects.
+        UnreadableFileError: if a file does not decode.
     """
     environments, digits = esc.load(data / "esc10"), spoken_digits.load(data / "fsdd")
     kinds = [environments, digits]
@@ -127,7 +128,7 @@ def open_sources(
 
 
 def _by_turns(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
-    """One of each in turn, then what is left of the longer."""
+    """Return one of each in turn, then the rest of the longer."""
     both = [name for pair in zip(first, second, strict=False) for name in pair]
     shorter = min(len(first), len(second))
     return (*both, *first[shorter:], *second[shorter:])
@@ -137,7 +138,7 @@ _VALIDATED = 8
 
 
 def _side_of_environments(dataset: Dataset) -> list[Side]:
-    """By fold; of the teachers' folds some recordings of each class are held back."""
+    """Return sides by fold; some recordings of each class in the teachers' folds are held back."""
     held_back: set[tuple[str | None, str]] = set()
     for label in dataset.labels:
         groups = {each.group for each in dataset.clips if each.label == label and _early(each)}

@@ -1,1 +1,1 @@
-"""Which settings serve best: many phases at once, for the choices that are defaults."""
+"""Studies of many phases at once, by which the default settings are chosen."""

@@ -1,8 +1,8 @@
 """A discovery phase over all phones at once, for studies of thousands of phases.
 
-The server's side is the product's. What phones put in is worked out for all of them together, to
-the same numbers as each works out for itself, which tests say; and the noise of all shares is drawn
-as one, which has the same law. Nothing is encrypted.
+The server's side is the product's. The phones' inputs are computed for all of them together, to the
+same numbers as each computes for itself, as tests check; and the noise of all shares is drawn as
+one, which has the same law. Nothing is encrypted.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Integers = npt.NDArray[np.int64]
 
 
 def discover(parameters: DiscoveryParameters, heard: HeardByAll, seed: int) -> Discovered:
-    """What a phase publishes.
+    """Return the publication of a phase.
 
     Args:
-        parameters: of the phase; as many phones as were heard.
-        heard: by its phones.
-        seed: of the noise, and of who vanishes when, as in `earshot simulate`.
+        parameters: Parameters of the phase, for as many phones as were heard.
+        heard: Recordings of its phones.
+        seed: Seed of the noise, and of the phones that vanish and when, as in `earshot simulate`.
     """
     heard = heard._replace(points=sphere_grid(heard.points))  # as phones sort them
     state = DiscoveryPhase(phase=bytes(16), parameters=parameters, step="", deadline=0.0)
@@ -56,7 +56,7 @@ def discover(parameters: DiscoveryParameters, heard: HeardByAll, seed: int) -> D
 def _total(
     state: DiscoveryPhase, part: str, heard: HeardByAll, present: npt.NDArray[np.bool_]
 ) -> Integers:
-    """The sum of the vectors of the phones that are present, without noise."""
+    """Return the sum of the vectors of the present phones, without noise."""
     cells = nearest(heard.points, state.cells(), Geometry.SPHERICAL)
     total = np.zeros(state.shape(part), dtype=np.int64)
     for first in range(0, len(present), _AT_ONCE):
@@ -70,7 +70,7 @@ def _total(
 
 
 def _cells(some: HeardByAll, cells: Integers, phones: int, like: Integers) -> Integers:
-    """Each phone's vector of a sum of cells, int64 (phones, cells, dimensions)."""
+    """Return each phone's vector of a sum of cells, int64 (phones, cells, dimensions)."""
     from scipy.sparse import csr_array
 
     count = len(like)
@@ -85,7 +85,7 @@ def _cells(some: HeardByAll, cells: Integers, phones: int, like: Integers) -> In
 
 
 def _labels(some: HeardByAll, cells: Integers, phones: int, like: Integers) -> Integers:
-    """Each phone's vector of a sum of labels, int64 (phones, cells, labels)."""
+    """Return each phone's vector of a sum of labels, int64 (phones, cells, labels)."""
     named = some.labels >= 0
     places = (some.starts[named] * len(like) + cells[named]) * like.shape[1] + some.labels[named]
     tables = np.bincount(places, minlength=phones * like.size).reshape(phones, *like.shape)
@@ -93,7 +93,7 @@ def _labels(some: HeardByAll, cells: Integers, phones: int, like: Integers) -> I
 
 
 def _quantized(values: npt.NDArray[np.float64], counts: Integers) -> Integers:
-    """As `voting.vectors.bounded` and `quantized`, phone by phone."""
+    """Bound and quantize values as `voting.vectors.bounded` and `quantized`, phone by phone."""
     norms = np.sqrt(np.square(counts, dtype=np.float64).sum(axis=1))[:, None, None]
     shared = np.divide(values, norms, out=np.zeros_like(values), where=norms > 0)
     steps: Integers = np.rint(shared * unit_steps(values[0].size)).astype(np.int64)

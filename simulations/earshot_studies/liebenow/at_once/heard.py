@@ -1,4 +1,4 @@
-"""All that the phones of a population have heard, in one piece, for studies of many phases."""
+"""Recordings of all phones of a population, in one piece, for studies of many phases."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class HeardByAll(NamedTuple):
     """Recordings of all phones, one phone after the other.
 
     Attributes:
-        points: real numbers (recordings, dimensions).
-        labels: int16 (recordings,); -1 where there is none.
-        starts: int64 (phones + 1,), where the recordings of each phone begin.
+        points: Points, real numbers (recordings, dimensions).
+        labels: Labels, int16 (recordings,); -1 for none.
+        starts: Beginning of each phone's recordings, int64 (phones + 1,).
     """
 
     points: npt.NDArray[np.floating]
@@ -25,7 +25,7 @@ class HeardByAll(NamedTuple):
 
     @classmethod
     def of(cls, population: Population) -> Self:
-        """Return what all phones of a population that is prepared have heard."""
+        """Return the recordings of all phones of a prepared population."""
         heard = [population.recordings(phone) for phone in range(population.phones)]
         starts = np.cumsum([0, *(len(each.points) for each in heard)])
         return cls(
@@ -35,11 +35,11 @@ class HeardByAll(NamedTuple):
         )
 
     def first(self, phones: int) -> HeardByAll:
-        """Return what the first phones have heard."""
+        """Return the recordings of the first phones."""
         last = self.starts[phones]
         return HeardByAll(self.points[:last], self.labels[:last], self.starts[: phones + 1])
 
     @property
     def owners(self) -> npt.NDArray[np.int64]:
-        """The phone of each recording, int64 (recordings,)."""
+        """Phone of each recording, int64 (recordings,)."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))

@@ -1,9 +1,9 @@
 """A learning phase over all phones at once, for studies of thousands of phases.
 
-The server's side is the product's. What phones publish and vote is worked out for all of them
-together, to the same numbers as each works out for itself but for the draws of the noise, which
-tests say. Noise of a phone's sums, thousands of grid steps wide, is rounded normal or Laplace noise
-here, and that of all shares of a vote is drawn as one, which has the same law. Nothing is
+The server's side is the product's. The phones' publications and votes are computed for all of them
+together, to the same numbers as each computes for itself, except for the draws of the noise, as
+tests check. The noise of a phone's sums, thousands of grid steps wide, is rounded normal or Laplace
+noise here, and that of all shares of a vote is drawn as one, which has the same law. Nothing is
 encrypted.
 """
 
@@ -52,23 +52,24 @@ _AT_ONCE = 20_000
 def learn(
     parameters: PhaseParameters, heard: HeardByAll, seed: int, discovery: Discovery
 ) -> Result:
-    """Run a learning phase and return what it publishes.
+    """Run a learning phase and return its publication.
 
     Args:
-        parameters: parameters of the phase; as many phones as were heard.
-        heard: recordings of its phones.
-        seed: seed of the noise, and of who vanishes when, as in `earshot simulate`.
-        discovery: finds global centroids.
+        parameters: Parameters of the phase, for as many phones as were heard.
+        heard: Recordings of its phones.
+        seed: Seed of the noise, and of the phones that vanish and when, as in `earshot simulate`.
+        discovery: Method that finds global centroids.
 
     Raises:
-        InvalidParametersError: a selection other than noisy max, or several runs of a clustering.
-        NothingFoundError: the discovery finds no cluster.
+        InvalidParametersError: if the selection is not noisy max, or a phone clusters several
+            times.
+        NothingFoundError: if the discovery finds no cluster.
     """
     usual = parameters.selection_method is SelectionMethod.NOISY_MAX
     if not usual or parameters.clustering_runs > 1:
         raise InvalidParametersError(
             f"selection={parameters.selection_method}, clustering_runs="
-            f"{parameters.clustering_runs}: at once there are noisy-max and 1"
+            f"{parameters.clustering_runs}: must be noisy-max and 1 to run all phones at once"
         )
     state = LearningPhase(phase=bytes(16), parameters=parameters, step="", deadline=0.0)
     vanishing = draw_dropouts(parameters, seed)
@@ -118,7 +119,7 @@ def local_centroids(
 def _spherical(
     parameters: PhaseParameters, heard: HeardByAll, generator: np.random.Generator
 ) -> Floats:
-    """As `SphericalDPLloyd.cluster`, phone by phone."""
+    """Cluster as `SphericalDPLloyd.cluster`, phone by phone."""
     mechanism: Any = parameters.plan().mechanisms[CLUSTER]
     clustering = SphericalDPLloyd(parameters.local_centroids, mechanism)
     steps, phones = sphere_grid(heard.points), parameters.phones
@@ -137,7 +138,7 @@ def _spherical(
 def _in_the_box(
     parameters: PhaseParameters, heard: HeardByAll, generator: np.random.Generator
 ) -> Floats:
-    """As `DPLloyd.cluster`, phone by phone."""
+    """Cluster as `DPLloyd.cluster`, phone by phone."""
     mechanism: Any = parameters.plan().mechanisms[CLUSTER]
     clustering = DPLloyd(parameters.local_centroids, mechanism)
     steps, phones = box_grid(heard.points), parameters.phones
@@ -159,7 +160,7 @@ def _nearest(
     centroids: npt.NDArray[np.floating],
     geometry: Geometry,
 ) -> Integers:
-    """As `geometry.nearest`, each point among the centroids of its own phone."""
+    """Find as `geometry.nearest`, for each point, the nearest centroid of its own phone."""
     indices = np.empty(len(points), dtype=np.int64)
     spherical = geometry is Geometry.SPHERICAL
     for first in range(0, len(points), _AT_ONCE):
@@ -179,7 +180,7 @@ def _nearest(
 def _sums(
     steps: Floats, owners: Integers, own: Integers, shape: tuple[int, ...]
 ) -> tuple[Floats, Integers]:
-    """Each cluster's sum of grid steps (phones, k, dimensions) and count (phones, k)."""
+    """Return each cluster's sum of grid steps (phones, k, dimensions) and count (phones, k)."""
     from scipy.sparse import csr_array
 
     phones, count = shape[:2]
@@ -193,7 +194,7 @@ def _sums(
 
 
 def _ballots(state: LearningPhase, part: str, heard: HeardByAll) -> Integers:
-    """Every phone's ballot of a vote, int64 (phones, ...), as `voting.ballots` makes them."""
+    """Return every phone's ballot of a vote as `voting.ballots`, int64 (phones, ...)."""
     parameters, centroids = state.parameters, state.candidates().array()
     count, phones = len(centroids), parameters.phones
     own = nearest(heard.points, centroids, parameters.geometry)
@@ -213,7 +214,7 @@ def _ballots(state: LearningPhase, part: str, heard: HeardByAll) -> Integers:
 
 
 def _most(numbers: Integers, votes: int) -> Integers:
-    """As `ballots.top_votes`, row by row."""
+    """Return votes as `ballots.top_votes`, row by row."""
     ballots, rows = np.zeros_like(numbers), np.arange(len(numbers))[:, None]
     chosen = np.argsort(-numbers, axis=1, kind="stable")[:, :votes]
     ballots[rows, chosen] = numbers[rows, chosen] > 0
@@ -221,13 +222,13 @@ def _most(numbers: Integers, votes: int) -> Integers:
 
 
 def _laplace(scale: float, shape: tuple[int, ...], generator: np.random.Generator) -> Integers:
-    """Discrete Laplace noise: the difference of two geometric variables."""
+    """Draw discrete Laplace noise, the difference of two geometric variables."""
     stop = -math.expm1(-1 / scale)
     return generator.geometric(stop, shape) - generator.geometric(stop, shape)
 
 
 def _drawn(law: Any, like: Integers, generator: np.random.Generator) -> Integers:
-    """The noise of all shares of a vote, of its exact law."""
+    """Draw the noise of all shares of a vote, by its exact law."""
     assert isinstance(law, DiscreteLaplaceNoise)  # noqa: S101 - votes have no other
     stop = -math.expm1(-1 / law.scale)
     one, other = (generator.negative_binomial(law.order, stop, like.shape) for _ in range(2))

@@ -1,4 +1,4 @@
-"""A phase as figures, worked out for all phones at once: what large sweeps measure."""
+"""The figures of a phase, computed for all phones at once: the measure of large sweeps."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ from earshot_studies.liebenow.at_once.heard import HeardByAll
 from earshot_studies.liebenow.at_once.learners import learn
 
 MOVED = "moved"
-"""A figure of a phase beside those of `sweeps.phase`: how many cells stood clear of the noise."""
+"""Name of a figure beside those of `sweeps.phase`: the number of cells that stood clear of the
+noise."""
 
 _HEARS = (*HEARD, "labelled", "dimensions", "discovery", "jobs")
-"""Settings on which it depends what phones have to go on."""
+"""Settings that affect the phones' inputs."""
 
 
 class _Heard(NamedTuple):
@@ -47,8 +48,8 @@ def at_once(settings: Settings) -> Figures:
     """Measure one simulated phase of either route.
 
     Raises:
-        InvalidParametersError: settings that cannot be simulated, or a selection or several runs
-            of a phone's clustering that are not at once.
+        InvalidParametersError: if the settings cannot be simulated, or have a selection or several
+            runs of a phone's clustering that cannot be simulated at once.
     """
     settings.check()
     heard = _hear(settings)
@@ -75,7 +76,7 @@ def at_once(settings: Settings) -> Figures:
 
 
 def _hear(settings: Settings) -> _Heard:
-    """What phones hear, projected; phases that differ in nothing of it share the newest."""
+    """Return the phones' projected recordings; phases that share all of these reuse the newest."""
     chosen = {name: value for name, value in vars(settings).items() if name in _HEARS}
     return _prepared(Settings(**chosen))
 

@@ -1,1 +1,1 @@
-"""Muschiol (2021) on sound at hand: mixtures of mel powers, ensembles of taggers, students."""
+"""Muschiol (2021) on available sound: mixtures of mel powers, ensembles of taggers, students."""

@@ -1,8 +1,8 @@
-"""What an ensemble of taggers says of mixtures, each teacher's probabilities, kept on the disk.
+"""Probabilities that each teacher of an ensemble of taggers gives for mixtures, kept on the disk.
 
-Teachers learn from disjoint mixtures of the same recordings: what a vote protects is a mixture, and
-no recording. All ensembles of a seed share one pool, so that fewer teachers have more each, and
-one teacher, the baseline, has it all.
+Teachers learn from disjoint mixtures of the same recordings: a vote protects a mixture, but not a
+recording. All ensembles of a seed share one pool, so fewer teachers have more mixtures each, and
+one teacher, the baseline, has them all.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from earshot_studies.muschiol.taggers.study import Study, material
 Progress = Callable[[str, int, int], None]
 
 FEWEST = 10
-"""Mixtures that a teacher learns from at least."""
+"""Fewest mixtures that a teacher learns from."""
 
 _VERSION = 1
-"""Of what is kept; it is part of the key."""
+"""Cache format version; part of the key."""
 _AT_ONCE = {Kind.LINEAR: 50, Kind.SMALL: 1}
 """Teachers that are trained before anything is kept."""
 _SIDES = (Side.VALIDATION, Side.QUERIES, Side.TEST)
@@ -40,34 +40,34 @@ _SIDES = (Side.VALIDATION, Side.QUERIES, Side.TEST)
 
 @dataclass(frozen=True)
 class Scored:
-    """What an ensemble says of some mixtures.
+    """The output of an ensemble for some mixtures.
 
     Attributes:
-        probabilities: of each teacher, float32 (teachers, mixtures, labels) in [0, 1].
-        truth: labels in each mixture, 0 or 1, int8 (mixtures, labels).
+        probabilities: Each teacher's probabilities, float32 (teachers, mixtures, labels) in [0, 1].
+        truth: Labels in each mixture, 0 or 1, int8 (mixtures, labels).
     """
 
     probabilities: NDArray[np.float32]
     truth: NDArray[np.int8]
 
     def mean(self) -> NDArray[np.float64]:
-        """m, the mean over teachers, (mixtures, labels)."""
+        """Return m, the mean over teachers, (mixtures, labels)."""
         found: NDArray[np.float64] = self.probabilities.mean(axis=0, dtype=np.float64)
         return found
 
     def votes(self) -> NDArray[np.float64]:
-        """s, the sum over teachers, (mixtures, labels)."""
+        """Return s, the sum over teachers, (mixtures, labels)."""
         found: NDArray[np.float64] = self.probabilities.sum(axis=0, dtype=np.float64)
         return found
 
 
 @dataclass(frozen=True)
 class EnsembleScores:
-    """What an ensemble says of all that is not the teachers'.
+    """The output of an ensemble for all mixtures that are not the teachers'.
 
     Attributes:
-        labels: their names.
-        validation, queries, test: mixtures of other recordings each, in the order of the study's
+        labels: Names of the labels.
+        validation, queries, test: Mixtures of other recordings each, in the order of the study's
             `Material`.
     """
 
@@ -78,7 +78,7 @@ class EnsembleScores:
 
     @property
     def teachers(self) -> int:
-        """How many there are."""
+        """Number of teachers."""
         return len(self.test.probabilities)
 
 
@@ -92,22 +92,22 @@ def prepared(
     *,
     first: int | None = None,
 ) -> EnsembleScores:
-    """Train an ensemble and ask it, or read what was kept of it.
+    """Train an ensemble and ask it, or read its output from the cache.
 
-    What is interrupted loses the teachers that are being trained, one to fifty in each process; the
-    next call goes on with all others.
+    An interruption loses the teachers that are being trained, one to fifty in each process; the
+    next call continues with all others.
 
     Args:
-        study: what is mixed.
-        teachers: how many there are; 1 for a baseline that learns from all mixtures.
-        seed: of mixtures and teachers.
-        teaching: how each is trained.
-        processes: that train; the result does not depend on them.
-        progress: told after each teacher, or each fifty linear ones.
-        first: so many of the teachers are trained, and no others; all by default.
+        study: Study that makes the mixtures.
+        teachers: Number of teachers; 1 for a baseline that learns from all mixtures.
+        seed: Seed of mixtures and teachers.
+        teaching: Training of each teacher.
+        processes: Processes that train; the result does not depend on their number.
+        progress: Callback after each teacher, or each fifty linear ones.
+        first: Number of teachers to train, and no others; all by default.
 
     Raises:
-        InvalidParametersError: a teacher would have fewer than ten mixtures; or as
+        InvalidParametersError: if a teacher would have fewer than ten mixtures; or as
             `Study.material`.
         DatasetError, UnreadableFileError, InvalidInputError: as `Study.material`.
     """
@@ -115,7 +115,7 @@ def prepared(
     if study.size.mixtures < FEWEST * teachers:
         raise InvalidParametersError(
             f"teachers={teachers}: an ensemble larger than its {study.size.mixtures:,} mixtures "
-            f"allow; each teacher needs {FEWEST} of its own, so there can be "
+            f"allow; each teacher needs {FEWEST} of its own, so there can be at most "
             f"{study.size.mixtures // FEWEST}"
         )
     trained = teachers if first is None else checks.whole("first", first, 1, teachers)
@@ -144,7 +144,7 @@ def _place(study: Study, teachers: int, seed: int, teaching: Teaching, first: in
 
 @dataclass(frozen=True)
 class _Ensemble:
-    """One that is being trained, a file for each few teachers, each whole or not at all."""
+    """An ensemble in training, with a file for each few teachers, each complete or missing."""
 
     study: Study
     teachers: int
@@ -153,10 +153,10 @@ class _Ensemble:
     folder: Path
 
     def train(self, teachers: int, processes: int, progress: Progress) -> None:
-        """The first so many of its teachers, but those that were kept."""
+        """Train this many first teachers, except those that were kept."""
         from joblib import Parallel, delayed
 
-        material(self.study, self.seed)  # wrong sound is named here, and powers are kept
+        material(self.study, self.seed)  # reports invalid sound early, and caches powers
         at_once = _AT_ONCE[self.teaching.kind]
         due = [
             range(first, min(first + at_once, teachers))
@@ -176,7 +176,7 @@ class _Ensemble:
             progress(what, done, teachers)
 
     def some(self, numbers: range) -> int:
-        """Train these and keep what they say; how many they are."""
+        """Train these teachers, keep their output, and return their number."""
         school = _school(self.study, self.seed, self.teaching)
         found = []
         for number in numbers:
@@ -184,7 +184,7 @@ class _Ensemble:
             entropy = [self.seed, self.teachers, number]
             chance = int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
             found.append(school.asked(school.taught(own.power(), own.truth, chance)))
-        self.folder.mkdir(parents=True, exist_ok=True)  # another run may be done with it
+        self.folder.mkdir(parents=True, exist_ok=True)  # another run may have removed it
         with replacement(self._file(numbers.start)) as draft:
             np.save(draft, np.stack(found), allow_pickle=False)
         return len(numbers)
@@ -195,12 +195,12 @@ class _Ensemble:
 
 @lru_cache(maxsize=1)
 def _school(study: Study, seed: int, teaching: Teaching) -> School:
-    """One process trains many teachers of one seed."""
+    """Return the school of a seed, in which one process trains many teachers."""
     return School(material(study, seed), teaching)
 
 
 def _gather(study: Study, seed: int, folder: Path, path: Path) -> None:
-    """All teachers in one file, by sides."""
+    """Collect all teachers in one file, by sides."""
     whole = np.concatenate([np.load(each) for each in sorted(folder.glob("?????.npy"))])
     mixed = material(study, seed)
     parts = (mixed.validation, mixed.queries, mixed.test)

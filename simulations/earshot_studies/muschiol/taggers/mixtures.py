@@ -1,7 +1,7 @@
-"""Mixtures of mel powers: what is drawn for each, and its power when it is asked for.
+"""Mixtures of mel powers: the random draws of each, from which its power is computed on demand.
 
-Sounds that have nothing to do with each other add up in power, so a mixture is a few numbers: which
-seconds, and how loud each is. Tens of thousands of them fit where their spectra would not.
+Unrelated sounds add up in power, so a mixture is a few numbers: its seconds, and the level of each.
+Tens of thousands of them fit in memory where their spectra would not.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from earshot_studies.kit.mixtures.sources import BACKGROUND, Side
 from earshot_studies.muschiol.taggers.powers import Powers
 
 LONG_TAIL = Recipe(counts=(0.25, 0.5, 0.25), tail=0.8, least_noise=10.0, most_noise=0.0)
-"""One to three labels, two on average, a label's chance by its rank^−0.8, and a background that is
-as loud as all of them or up to 10 dB softer."""
+"""Recipe of one to three labels, two on average, with a label's chance by its rank^−0.8, and a
+background that is as loud as all of them or up to 10 dB softer."""
 
 _NOBODY = -1
-"""In the place of a second: there is none."""
+"""Placeholder for a missing second."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Mixtures:
     """Some mixtures, as they were drawn.
 
     Attributes:
-        powers: of the seconds.
-        seconds: which of them are in each mixture, int32 (mixtures, parts); −1 for none.
-        gains: by what the power of each is multiplied, float32 (mixtures, parts); they add up to 1.
-        truth: labels in each, 0 or 1, int8 (mixtures, labels).
+        powers: Powers of the seconds.
+        seconds: Indices of the seconds in each mixture, int32 (mixtures, parts); −1 for none.
+        gains: Factors of the power of each second, float32 (mixtures, parts); they add up to 1.
+        truth: Labels in each mixture, 0 or 1, int8 (mixtures, labels).
     """
 
     powers: Powers
@@ -45,11 +45,11 @@ class Mixtures:
         return len(self.seconds)
 
     def rows(self, rows: slice | NDArray[np.integer]) -> Mixtures:
-        """Only some of them."""
+        """Return some of the mixtures."""
         return Mixtures(self.powers, self.seconds[rows], self.gains[rows], self.truth[rows])
 
     def power(self) -> NDArray[np.float32]:
-        """Mel power of all of them, float32 (mixtures, frames, bands)."""
+        """Return the mel power of all mixtures, float32 (mixtures, frames, bands)."""
         total = np.zeros((len(self), *self.powers.power.shape[1:]), dtype=np.float32)
         for second, gain in zip(self.seconds.T, self.gains.T, strict=True):
             there = second != _NOBODY
@@ -64,19 +64,19 @@ def draw(
     recipe: Recipe,
     generator: np.random.Generator,
 ) -> Mixtures:
-    """Mixtures of the recordings of one side.
+    """Draw mixtures of the recordings of one side.
 
     Args:
-        powers: of all seconds.
-        side: whose labels and backgrounds are mixed.
-        count: of mixtures, at least 1.
-        recipe: how; the levels of labels are drawn independently, and the background is below
-            their sum.
-        generator: the only source of randomness.
+        powers: Powers of all seconds.
+        side: Side whose labels and backgrounds are mixed.
+        count: Number of mixtures, at least 1.
+        recipe: Recipe by which sounds are mixed; the levels of labels are drawn independently, and
+            the background is below their sum.
+        generator: Only source of randomness.
 
     Raises:
-        InvalidInputError: a label has no sound on this side.
-        InvalidParametersError: there are fewer labels than a mixture may have, or no mixtures.
+        InvalidInputError: if a label has no sound on this side.
+        InvalidParametersError: if there are fewer labels than a mixture may have, or no mixtures.
     """
     checks.whole("count", count)
     of, labels = powers.at(side), len(powers.labels)
@@ -90,7 +90,7 @@ def draw(
     seconds = np.full((count, parts + 1), _NOBODY, dtype=np.int32)
     levels = generator.uniform(-recipe.spread, recipe.spread, (count, parts))
     gains = np.zeros((count, parts + 1))
-    # The place of a label among those of its mixture.
+    # Place of each label among those of its mixture.
     place = truth.cumsum(axis=1) - 1
     for label, rows in enumerate(of):
         having = np.flatnonzero(truth[:, label])

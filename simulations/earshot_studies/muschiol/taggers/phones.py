@@ -1,6 +1,7 @@
-"""Thousands of phones as teachers: each learns from the few mixtures that it has, all at once.
+"""Thousands of phones as teachers: each learns from its few mixtures, all at once.
 
-A ridge regression on what bands do, in closed form, so that no phone has to be trained by itself.
+The model is a ridge regression on statistics of bands, in closed form, so that no phone has to be
+trained separately.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from earshot_studies.muschiol.taggers.linear import Scale
 from earshot_studies.muschiol.taggers.study import Material
 
 RIDGE = 5.0
-"""Added to the diagonal of the Gram matrix, for features of unit variance."""
+"""Value added to the diagonal of the Gram matrix, for features of unit variance."""
 
 _AT_ONCE = 100
 """Phones whose mixtures are in memory together."""
@@ -26,11 +27,12 @@ _AT_ONCE = 100
 
 @dataclass(frozen=True)
 class Crowd:
-    """What phones say, and what is known of the mixtures that they are asked about.
+    """The output of phones, and the mixtures that they are asked about.
 
     Attributes:
-        probabilities: of each phone on queries, float32 (phones, queries, labels) in [0, 1].
-        validation, queries, test: features and truth, on a public scale.
+        probabilities: Probabilities of each phone on queries, float32 (phones, queries, labels) in
+            [0, 1].
+        validation, queries, test: Features and truth, on a public scale.
     """
 
     probabilities: NDArray[np.float32]
@@ -48,13 +50,13 @@ def crowd(
     """Teach all phones, each on its share of the pool, and ask them.
 
     Args:
-        material: whose validation mixtures are public and give features their scale.
-        phones: how many there are; each has as many mixtures as the others.
-        ridge: see `RIDGE`.
-        progress: told how many phones have learned.
+        material: Material whose validation mixtures are public and give features their scale.
+        phones: Number of phones; each has as many mixtures as the others.
+        ridge: Ridge; see `RIDGE`.
+        progress: Callback that receives the number of phones that have learned.
 
     Raises:
-        InvalidParametersError: a phone would have fewer than two mixtures.
+        InvalidParametersError: if a phone would have fewer than two mixtures.
     """
     checks.whole("phones", phones)
     checks.positive("ridge", ridge)
@@ -62,7 +64,7 @@ def crowd(
     if each < 2:
         raise InvalidParametersError(
             f"phones={phones}: {len(material.pool):,} mixtures are fewer than two for each; there "
-            f"can be {len(material.pool) // 2}"
+            f"can be at most {len(material.pool) // 2}"
         )
     scale = Scale.of(material.validation.power())
     validation, queries, test = (
@@ -82,14 +84,14 @@ def crowd(
 
 
 def ballots(probabilities: NDArray[np.floating], most: int) -> NDArray[np.int8]:
-    """A whole vote for each of the labels that a phone finds likeliest; of equal ones the first.
+    """Cast a whole vote for each of a phone's likeliest labels; the first among equal ones.
 
     Args:
-        probabilities: (phones, queries, labels).
-        most: v, votes of each phone and query.
+        probabilities: Probabilities, (phones, queries, labels).
+        most: Votes of each phone and query (v).
 
     Raises:
-        InvalidParametersError: more votes than labels.
+        InvalidParametersError: if there are more votes than labels.
     """
     labels = probabilities.shape[-1]
     checks.whole("most", most, 1, labels)
@@ -105,19 +107,19 @@ def answers(
     asked: NDArray[np.float64],
     ridge: float,
 ) -> NDArray[np.float64]:
-    """How likely each phone finds each label: ridge regressions on zeros and ones, clipped.
+    """Return each phone's probability of each label, by ridge regressions on 0 and 1, clipped.
 
-    ŷ = ȳ + (K − 1k̄ᵀ)(G + ridge)⁻¹(Y − ȳ) with all features centred at the phone's mean: what a
-    phone never met it never names.
+    ŷ = ȳ + (K − 1k̄ᵀ)(G + ridge)⁻¹(Y − ȳ) with all features centred at the phone's mean: a phone
+    never names a label that it never met.
 
     Args:
-        features: of each phone's mixtures, (phones, mixtures, features).
-        truth: what is in them, 0 or 1 or a share, (phones, mixtures, labels).
-        asked: features of what is asked about, (rows, features).
-        ridge: see `RIDGE`.
+        features: Features of each phone's mixtures, (phones, mixtures, features).
+        truth: Labels of the mixtures, 0 or 1 or a share, (phones, mixtures, labels).
+        asked: Features of the mixtures that phones are asked about, (rows, features).
+        ridge: Ridge; see `RIDGE`.
 
     Returns:
-        (phones, rows, labels), from 0 to 1.
+        Probabilities (phones, rows, labels), from 0 to 1.
     """
     middle = features.mean(axis=1, keepdims=True)
     centred = features - middle

@@ -18,7 +18,7 @@ from earshot_studies.kit.mixtures.mixing import LEVEL
 from earshot_studies.kit.mixtures.sources import Seconds, Side, Sources, open_sources
 
 _VERSION = 1
-"""Of what is kept; it is part of the key."""
+"""Cache format version; part of the key."""
 _FIELDS = ("label", "side", "recording", "power")
 
 
@@ -27,27 +27,28 @@ class Powers(Seconds):
     """Seconds with their mel power.
 
     Attributes:
-        power: float32 (seconds, frames, bands), each second brought to one level first.
+        power: Mel power, float32 (seconds, frames, bands), with each second brought to one level
+            first.
     """
 
     power: NDArray[np.float32]
 
 
 def powers(sources: Sources, settings: MelSettings) -> Powers:
-    """Of sound that was read.
+    """Compute the mel powers of sound.
 
     Args:
-        sources: seconds at the settings' rate.
-        settings: of the spectrum.
+        sources: Seconds at the settings' rate.
+        settings: Settings of the spectrum.
 
     Raises:
-        InvalidParametersError: settings for clips of another length or rate.
-        InvalidInputError: a label that teachers have one recording of, or one that a side lacks.
+        InvalidParametersError: if the settings are for clips of another length or rate.
+        InvalidInputError: if teachers have only one recording of a label, or a side lacks a label.
     """
     if (settings.rate, settings.samples) != (sources.rate, sources.rate):
         raise InvalidParametersError(
-            f"seconds={settings.seconds:g}, rate={settings.rate}: what is mixed are single seconds "
-            f"at {sources.rate} Hz"
+            f"seconds={settings.seconds:g}, rate={settings.rate}: must be single seconds at "
+            f"{sources.rate} Hz, as the sound that is mixed"
         )
     _check(sources)
     root = np.sqrt(np.mean(np.square(sources.sound), axis=1, keepdims=True))
@@ -61,17 +62,17 @@ def open_powers(
     cache: Path,
     progress: Progress = lambda done, total: None,
 ) -> Powers:
-    """Read the sound of a folder, or what was kept of it.
+    """Read the sound of a folder, or its powers from the cache.
 
     Args:
-        data: folder as `mixtures.sources.open_sources` expects it.
-        settings: of the spectrum, for clips of a second.
-        cache: folder in which a file for each folder of sound and settings is kept.
-        progress: told after each file.
+        data: Folder as `mixtures.sources.open_sources` expects it.
+        settings: Settings of the spectrum, for clips of one second.
+        cache: Folder with a file for each folder of sound and settings.
+        progress: Callback after each file.
 
     Raises:
-        DatasetError: data are missing, or not laid out as `datasets` expects.
-        UnreadableFileError: a file does not decode.
+        DatasetError: if data are missing, or not laid out as `datasets` expects.
+        UnreadableFileError: if a file does not decode.
         InvalidParametersError, InvalidInputError: as `powers`.
     """
 
@@ -86,7 +87,7 @@ def open_powers(
 
 
 def _check(sources: Sources) -> None:
-    """What one recording alone stands for is that recording, and not a label."""
+    """Refuse labels with a single recording, which would stand for it instead of a label."""
     for side in Side:
         sources.at(side)
     single = [
@@ -96,13 +97,13 @@ def _check(sources: Sources) -> None:
     ]
     if single:
         raise InvalidInputError(
-            f"one recording alone of {', '.join(single)} is left for teachers: a label needs two "
-            "at least, or its name is that recording's"
+            f"only one recording of {', '.join(single)} is left for teachers: a label needs at "
+            "least two, or its name would stand for that recording"
         )
 
 
 def contents(data: Path) -> str:
-    """All that sound depends on: where each file lies, how large it is and when it was written."""
+    """Return a digest of all files of sound: their places, sizes and modification times."""
     found = hashlib.sha256()
     for path in sorted(data.glob("*/**/*")):
         if path.is_file() and path.parts[len(data.parts)] in ("esc10", "fsdd", "free_sounds"):

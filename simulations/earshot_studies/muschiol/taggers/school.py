@@ -1,4 +1,4 @@
-"""Where taggers of one kind are trained one after another, teachers and students alike."""
+"""A school that trains taggers of one kind one after another, teachers and students alike."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 _LOOKS, _PATIENCE = 60, 2
-"""Steps from one look at validation to the next, and looks without a gain that end training."""
+"""Steps between checks of validation, and checks without a gain that end training."""
 
 
 class Kind(StrEnum):
-    """What a teacher or a student is.
+    """Kinds of teachers and students.
 
-    `LINEAR` is a logistic regression a label on what each band does, `SMALL` the small network of
+    `LINEAR` is a logistic regression per label on statistics of bands, `SMALL` the small network of
     `earshot_models.tagging`.
     """
 
@@ -37,15 +37,15 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Teaching:
-    """How taggers are trained; a linear one has no other choice than its kind.
+    """The training of taggers; a linear one uses only the kind.
 
     Attributes:
-        kind: what they are.
-        steps: batches at most.
-        mixup: whether clips are mixed with each other.
-        balanced: whether labels take turns in batches.
-        weighted: whether the loss has the weights of Definition 13.
-        adaptive: whether examples of badly learned labels count for more.
+        kind: Kind of the taggers.
+        steps: Most batches.
+        mixup: Whether clips are mixed with each other.
+        balanced: Whether labels take turns in batches.
+        weighted: Whether the loss has the weights of Definition 13.
+        adaptive: Whether examples of badly learned labels count for more.
     """
 
     kind: Kind = Kind.SMALL
@@ -69,20 +69,23 @@ NETWORKS, LINEAR = Teaching(), Teaching(Kind.LINEAR)
 
 
 class Tagging(Protocol):
-    """What was trained."""
+    """A trained tagger."""
 
     def probabilities(self, power: NDArray[np.float32]) -> NDArray[np.float32]:
-        """From mel power (mixtures, frames, bands) to how likely each label is,
-        (mixtures, labels).
+        """Return the probability of each label, (mixtures, labels).
+
+        Args:
+            power: Mel power, (mixtures, frames, bands).
         """
 
 
 class School:
-    """Trains taggers, and asks them about all that is not the teachers'.
+    """A trainer of taggers, which also asks them about all mixtures that are not the teachers'.
 
     Args:
-        material: whose validation mixtures stop training early, and give features their scale.
-        teaching: how they are trained.
+        material: Material whose validation mixtures stop training early, and give features their
+            scale.
+        teaching: Training of the taggers.
     """
 
     def __init__(self, material: Material, teaching: Teaching) -> None:
@@ -92,12 +95,12 @@ class School:
     def taught(
         self, power: NDArray[np.float32], targets: NDArray[np.integer], seed: int
     ) -> Tagging:
-        """A tagger of its own.
+        """Train a tagger.
 
         Args:
-            power: mel power, (mixtures, frames, bands).
-            targets: 0 or 1, (mixtures, labels).
-            seed: of a network's weights and batches.
+            power: Mel power, (mixtures, frames, bands).
+            targets: Labels, 0 or 1, (mixtures, labels).
+            seed: Seed of a network's weights and batches.
         """
         if self.teaching.kind is Kind.LINEAR:
             return LinearTagger.trained(power, targets, self._scale)
@@ -108,7 +111,7 @@ class School:
         return shop.fit(Examples.of(power, targets), validation, seed)
 
     def asked(self, tagger: Tagging) -> NDArray[np.float32]:
-        """What a tagger says of validation, queries and test mixtures, (all of them, labels)."""
+        """Return a tagger's output for validation, queries and test mixtures, (all, labels)."""
         if isinstance(tagger, LinearTagger):
             return tagger.heads.probabilities(self._features).astype(np.float32)
         return tagger.probabilities(self._power)
@@ -133,7 +136,7 @@ class School:
 
 @lru_cache(maxsize=8)
 def _workshop(shape: tuple[int, int], labels: tuple[str, ...], teaching: Teaching) -> Workshop:
-    """Building a network takes longer than to train it, so it is built once in each process."""
+    """Build a network once in each process, as building takes longer than training."""
     # As many processes train as there are cores.
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")

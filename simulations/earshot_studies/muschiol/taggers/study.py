@@ -1,4 +1,4 @@
-"""What a study of taggers mixes: for teachers, for thresholds, for students and for tests."""
+"""The mixtures of a study of taggers: for teachers, for thresholds, for students and for tests."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL, Mixtures, draw
 from earshot_studies.muschiol.taggers.powers import open_powers
 
 HEARD = MelSettings(8000, 512, 256, 32, 1.0)
-"""What taggers of a study hear: 32 frames of 32 bands; more made none better and took twice as
-long."""
+"""Spectrum that taggers of a study hear: 32 frames of 32 bands; more made none better and took
+twice as long."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is mixed.
+    """The amount of mixtures.
 
     Attributes:
-        mixtures: of all teachers together, whatever their number.
-        validation, queries, test: mixtures for early stopping and thresholds, for the ensemble's
-            answers, for scores.
+        mixtures: Mixtures of all teachers together, whatever their number.
+        validation, queries, test: Mixtures for early stopping and thresholds, for the ensemble's
+            answers, and for scores.
     """
 
     mixtures: int = 12_000
@@ -46,9 +46,9 @@ class Material:
     """Mixtures of one seed; those of different sides share no recording.
 
     Attributes:
-        labels: their names.
-        pool: of all teachers together, in no order.
-        validation, queries, test: of all others.
+        labels: Names of the labels.
+        pool: Mixtures of all teachers together, in no order.
+        validation, queries, test: Mixtures of the other sides.
     """
 
     labels: tuple[str, ...]
@@ -58,20 +58,23 @@ class Material:
     test: Mixtures
 
     def teacher(self, number: int, of: int) -> Mixtures:
-        """Of one of so many teachers: theirs alone, the same number for all but one."""
+        """Return the mixtures of one of several teachers.
+
+        They are that teacher's alone, and numbers of mixtures differ by at most one.
+        """
         return self.pool.rows(np.arange(number, len(self.pool), of))
 
 
 @dataclass(frozen=True)
 class Study:
-    """Where sound comes from, and what is mixed of it.
+    """The source of sound, and the mixtures made of it.
 
     Attributes:
-        data: folder that holds `esc10`, `fsdd` and perhaps `free_sounds`.
-        cache: folder of all that is kept.
-        size: how much is mixed.
-        recipe: how sounds are mixed.
-        mel: what taggers hear.
+        data: Folder that holds `esc10`, `fsdd` and perhaps `free_sounds`.
+        cache: Folder of all cached files.
+        size: Amount of mixtures.
+        recipe: Recipe by which sounds are mixed.
+        mel: Spectrum that taggers hear.
     """
 
     data: Path
@@ -81,13 +84,15 @@ class Study:
     mel: MelSettings = HEARD
 
     def material(self, seed: int, progress: Progress = lambda done, total: None) -> Material:
-        """Mixtures of one seed, drawn again at each call, always the same.
+        """Draw the mixtures of one seed, the same at each call.
 
         Raises:
-            DatasetError: data are missing, or not laid out as `datasets` expects.
-            UnreadableFileError: a file does not decode.
-            InvalidInputError: a label lacks sound on a side, or teachers have one recording of it.
-            InvalidParametersError: fewer labels than a mixture has, or clips that are no seconds.
+            DatasetError: if data are missing, or not laid out as `datasets` expects.
+            UnreadableFileError: if a file does not decode.
+            InvalidInputError: if a label lacks sound on a side, or teachers have only one recording
+                of it.
+            InvalidParametersError: if there are fewer labels than a mixture has, or clips are not
+                seconds.
         """
         powers = open_powers(self.data, self.mel, self.cache, progress)
         sides = {
@@ -105,5 +110,5 @@ class Study:
 
 @lru_cache(maxsize=1)
 def material(study: Study, seed: int) -> Material:
-    """As `Study.material`, but what was asked for last is still there."""
+    """Return `Study.material`, with a cache of the last result."""
     return study.material(seed)
