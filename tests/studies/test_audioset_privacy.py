@@ -19,19 +19,26 @@ from earshot_server.accounting.votes.bits import bit_divergence
 from earshot_server.accounting.votes.costs import Method, epsilon
 from earshot_server.accounting.votes.thresholds import threshold_divergences
 from earshot_simulations.sweeps.estimate import Estimate
-from earshot_studies.muschiol import on_mixtures as audioset_mixtures
-from earshot_studies.muschiol import privacy as audioset_privacy
-from earshot_studies.muschiol.printed import TABLE_5_4, fits, rule
-from earshot_studies.muschiol.privacy import NAME, Plan, averages, reproduce
-from earshot_studies.muschiol.settings import (
+from earshot_studies.muschiol import privacy
+from earshot_studies.muschiol.privacy import (
+    NAME,
     ORDERS,
     PUBLIC,
+    SOUND,
+    TABLE_5_4,
     Ensemble,
+    Found,
+    Plan,
+    averages,
+    cheapest,
     distribution,
+    fits,
     measure,
+    reproduce,
+    rule,
+    statements,
     table_row,
 )
-from earshot_studies.muschiol.statements import SOUND, Found, cheapest, statements
 
 
 def probabilities(seed: int, queries: int = 80, labels: int = 6) -> tuple[Any, Any]:
@@ -195,7 +202,7 @@ def test_a_seed_that_was_measured_is_not_measured_again(
     rows: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        audioset_privacy,
+        privacy,
         "measure",
         lambda ensemble, seed, told: [row | {"seed": seed} for row in rows if row["seed"] == 3],
     )
@@ -230,9 +237,7 @@ def test_the_command_leaves_a_table_a_picture_and_a_note(
         def __init__(self, seed: int) -> None:
             self.queries = Asked(seed)
 
-    monkeypatch.setattr(
-        audioset_mixtures, "prepared", lambda study, teachers, seed, *more: Scores(seed)
-    )
+    monkeypatch.setattr(privacy, "prepared", lambda study, teachers, seed, *more: Scores(seed))
     out = tmp_path / "out"
     command = ("reproduce", NAME, "--data", tmp_path, "--out", out, "--seeds", 2, "--queries", 30)
     monkeypatch.setattr(sys, "argv", ["earshot", *map(str, command)])

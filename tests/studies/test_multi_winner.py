@@ -15,15 +15,13 @@ from support.command import earshot
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_server.accounting.dp_sgd import training_epsilon, training_noise
-from earshot_studies.dziedzic import capc
-from earshot_studies.dziedzic import queries as multi_winner_queries
+from earshot_studies.dziedzic import capc, queries
 from earshot_studies.dziedzic import student as multi_winner_student
-from earshot_studies.dziedzic import tables as multi_winner_tables
 from earshot_studies.dziedzic.contests import ORDERS, BySet, answered, binary, clipped, powerset
 from earshot_studies.dziedzic.multi_winner import Study, best_noise, ensembles
+from earshot_studies.dziedzic.queries import Budget, data_independent, figure_1, first_queries
 from earshot_studies.dziedzic.sets import limited_votes
 from earshot_studies.dziedzic.students import Training, private_heads, student
-from earshot_studies.dziedzic.tables import Budget, data_independent, figure_1, first_queries
 from earshot_studies.kit.mixtures.embedding import Mixtures, Part, Size
 from earshot_studies.kit.mixtures.ensembles import Aim
 from earshot_studies.kit.outcome import Row
@@ -375,12 +373,12 @@ def test_all_tables_are_drawn_and_described(
 
     names = tuple(map(str, range(20)))
     made = Mixtures(names, many(50, 60), many(150), many(120), many(60), np.ones(20, np.int64))
-    monkeypatch.setattr(multi_winner_tables, "LABELS", (1, 20))
-    monkeypatch.setattr(multi_winner_tables, "SIGMAS", (7, 20))
-    monkeypatch.setattr(multi_winner_tables, "_SET_LABELS", ())
+    monkeypatch.setattr(queries, "LABELS", (1, 20))
+    monkeypatch.setattr(queries, "SIGMAS", (7, 20))
+    monkeypatch.setattr(queries, "_SET_LABELS", ())
     monkeypatch.setattr(Study, "mixtures", lambda study, seed: made)
     size = Size(50, 60, 1, 150, 120, 60)
-    outcome = multi_winner_queries.reproduce(Study(tmp_path, tmp_path, size, 1, silent))
+    outcome = queries.reproduce(Study(tmp_path, tmp_path, size, 1, silent))
     assert {row["table"] for row in outcome.rows} >= {"labels", "noise", "epsilon", "set size"}
     by = {
         (row["ensemble"], row["rule"], row["labels"]): row

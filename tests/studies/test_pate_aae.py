@@ -18,13 +18,12 @@ from earshot_protocol.privacy.conversions import zcdp_epsilon
 from earshot_simulations.generation.public_embedding import EmbeddingSettings, fit
 from earshot_simulations.sweeps.estimate import Estimate
 from earshot_studies.kit.outcome import write
-from earshot_studies.pate_aae import printed as pate_aae_printed
-from earshot_studies.pate_aae import table_1 as pate_aae
+from earshot_studies.pate_aae import table_1
 from earshot_studies.pate_aae.answers import Noise, answered, ensemble, scale
-from earshot_studies.pate_aae.rows import ACCURACIES, averaged, difference, ratio, verdict
 from earshot_studies.pate_aae.split import Clips, Split, open_sounds, open_split
 from earshot_studies.pate_aae.study import Cell, Size, Study
 from earshot_studies.pate_aae.systems import Budget, System, shares
+from earshot_studies.pate_aae.table_1 import ACCURACIES, averaged, difference, ratio, verdict
 
 FRAMES, BANDS, CLASSES = 12, 10, 3
 SMALL = Size(teachers=20, queries=40, samples=60, epsilons=(0.05, 100.0), delta=1e-4)
@@ -201,7 +200,7 @@ def test_the_reproduction_writes_a_table_a_picture_and_a_note(
     study: Callable[..., tuple[Study, Makers]], tmp_path: Path
 ) -> None:
     own, _ = study(replace(SMALL, queries=8))
-    outcome = pate_aae.reproduce(own, 2)
+    outcome = table_1.reproduce(own, 2)
     table, note, picture = write(outcome, tmp_path / "out")
     with table.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -224,8 +223,8 @@ def test_two_processes_measure_what_one_does(
     study: Callable[..., tuple[Study, Makers]], tmp_path: Path
 ) -> None:
     own, _ = study()
-    alone = pate_aae.reproduce(own, 1)
-    both = pate_aae.reproduce(replace(own, folder=tmp_path / "both"), 1, processes=2)
+    alone = table_1.reproduce(own, 1)
+    both = table_1.reproduce(replace(own, folder=tmp_path / "both"), 1, processes=2)
     assert both.rows == alone.rows
 
 
@@ -235,7 +234,7 @@ def test_processes_that_the_machine_lacks_are_refused_before_any_training(
     own, makers = study()
     for processes in (0, 10_000):
         with pytest.raises(InvalidParametersError, match="processes"):
-            pate_aae.reproduce(own, 1, processes)
+            table_1.reproduce(own, 1, processes)
     assert not makers.orders
 
 
@@ -264,7 +263,7 @@ def test_differences_are_in_pairs_of_a_seed() -> None:
     ]  # fmt: skip
     assert ratio(cells, System.PRINTED, System.DP_GAN, 1.0) == pytest.approx(20 / 21.2)
     (own, _) = averaged(cells)
-    assert own["theirs_fid"] == pate_aae_printed.FID[System.PRINTED][1]
+    assert own["theirs_fid"] == table_1.FID[System.PRINTED][1]
     assert own["fid"] == pytest.approx(20.0)
 
 

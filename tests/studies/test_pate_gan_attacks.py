@@ -19,7 +19,7 @@ from earshot_simulations.membership.game import Records, Sampler, Train
 from earshot_simulations.membership.planted import repeating
 from earshot_simulations.membership.suite import ATTACKS
 from earshot_studies.kit.outcome import write
-from earshot_studies.pate_aae import attacks as pate_gan_attacks
+from earshot_studies.pate_aae import attacks
 from earshot_studies.pate_aae.attacks import Subject, Work, game
 
 SHAPE = (3, 2)
@@ -60,7 +60,7 @@ def work(folder: Path, trained: Mapping[Subject, Train] = TRAINED, trials: int =
 
 @pytest.mark.slow
 def test_verdicts_go_by_what_was_shown_and_all_games_are_reported(tmp_path: Path) -> None:
-    outcome = pate_gan_attacks.reproduce(work(tmp_path), 2)
+    outcome = attacks.reproduce(work(tmp_path), 2)
     table, note, picture = write(outcome, tmp_path / "out")
     with table.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -83,7 +83,7 @@ def test_verdicts_go_by_what_was_shown_and_all_games_are_reported(tmp_path: Path
 
 @pytest.mark.slow
 def test_attacks_without_power_say_nothing_and_the_note_says_so(tmp_path: Path) -> None:
-    outcome = pate_gan_attacks.reproduce(work(tmp_path, trials=8), 1)
+    outcome = attacks.reproduce(work(tmp_path, trials=8), 1)
     verdicts = {row["verdict"] for row in outcome.rows if row["generator"] == Subject.PATE_GAN}
     assert verdicts == {"says nothing"}
     assert "- PATE-GAN: says nothing in 1 of 1" in outcome.note

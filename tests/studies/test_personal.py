@@ -12,13 +12,20 @@ from support.command import earshot
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.voting.winners import NONE, ConfidentGNMax
-from earshot_studies.muehl import cells as personal_cells
-from earshot_studies.muehl import data as personal_data
-from earshot_studies.muehl import printed as theirs
-from earshot_studies.muehl.cells import OverspentError, checked
-from earshot_studies.muehl.labels import THEIR_ORDERS, Accounting, answered
-from earshot_studies.muehl.plan import Variant, closed_form, participation, plan
+from earshot_studies.muehl import cells, data
+from earshot_studies.muehl.cells import (
+    THEIR_ORDERS,
+    Accounting,
+    OverspentError,
+    Variant,
+    answered,
+    checked,
+    closed_form,
+    participation,
+    plan,
+)
 from earshot_studies.muehl.table import Table
+from earshot_studies.muehl.tables import theirs
 from earshot_studies.muehl.votes import Ensembles, VoteFolder
 
 DELTA = 1e-5
@@ -35,7 +42,7 @@ def test_their_example_of_upsampling():
     assert found.impact == (1, 2)
 
 
-@pytest.mark.parametrize("higher", theirs.HIGHER)
+@pytest.mark.parametrize("higher", cells.HIGHER)
 @pytest.mark.parametrize("quarters", [1, 2, 3])
 def test_weights_add_up_to_the_teachers_in_the_ratio_of_budgets(higher, quarters):
     found = plan(Variant.WEIGHTING, higher, quarters, WHOLE, MNIST)
@@ -48,15 +55,18 @@ def test_weights_add_up_to_the_teachers_in_the_ratio_of_budgets(higher, quarters
 @pytest.mark.parametrize(("data", "within"), [("mnist", 0.035), ("adult", 0.07)])
 @pytest.mark.parametrize("variant", [Variant.UPSAMPLING, Variant.WEIGHTING])
 def test_the_closed_form_gives_their_tables(data, within, variant):
-    base = theirs.BASE_LABELS[data]
+    base = theirs("labels", data, Variant.EQUAL, 1.0, 2)
     printed = [
-        (number, closed_form(base, plan(kind, higher, quarters, EVEN, MNIST), DELTA))
-        for (kind, higher, quarters), number in theirs.LABELS[data].items()
-        if kind is variant
+        (
+            theirs("labels", data, variant, higher, quarters),
+            closed_form(base, plan(variant, higher, quarters, EVEN, MNIST), DELTA),
+        )
+        for higher in cells.HIGHER
+        for quarters in (1, 2, 3)
     ]
     assert len(printed) == 12
     for number, expected in printed:
-        if number == theirs.MORE:
+        if number == "> 2000":
             assert expected > 2000
         else:
             assert number == pytest.approx(expected, rel=within)
@@ -287,8 +297,8 @@ def test_both_tables_from_a_folder_and_what_they_leave_for_the_next(census, tmp_
         forest = RandomForestClassifier(3, random_state=seed).fit(table.rows, table.labels)
         return lambda rows: forest.predict(rows).astype(np.int64)
 
-    monkeypatch.setattr(personal_data, "forest", small)
-    monkeypatch.setattr(personal_cells, "HIGHER", (2.0,))
+    monkeypatch.setattr(data, "forest", small)
+    monkeypatch.setattr(cells, "HIGHER", (2.0,))
     votes = tmp_path / "votes"
     common = ["--data", str(census), "--votes", str(votes), "--teachers", "16",
               "--processes", "1", "--full"]  # fmt: skip
@@ -312,7 +322,7 @@ def test_both_tables_from_a_folder_and_what_they_leave_for_the_next(census, tmp_
         assert len(table) <= 2000
         return small(table, seed)
 
-    monkeypatch.setattr(personal_data, "forest", student)
+    monkeypatch.setattr(data, "forest", student)
     before = sorted(path.stat().st_mtime_ns for path in votes.rglob("*.npy"))
     out = tmp_path / "accuracy"
     result = earshot("reproduce", "personalized-accuracy", *common, "--out", out)

@@ -15,25 +15,22 @@ from earshot_models.tagging.mel_power import MelSettings
 from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations.sweeps.estimate import estimate
 from earshot_studies.kit.outcome import Row, files_of, write
-from earshot_studies.muschiol import ensemble as audioset_ensemble
-from earshot_studies.muschiol import recipes as audioset_recipes
-from earshot_studies.muschiol.ensemble_orderings import (
-    CONFIRMED,
-    REFUTED,
-    UNDECIDED,
-    Ordering,
-    orderings,
-)
-from earshot_studies.muschiol.ensemble_tables import (
+from earshot_studies.muschiol import ensemble as study
+from earshot_studies.muschiol.ensemble import (
     ADAPTIVE,
     BASELINE,
+    CONFIRMED,
     HALF,
+    REFUTED,
     TABLE_5_2,
     TABLE_5_3,
     TEACHERS,
+    UNDECIDED,
+    Ordering,
     best_threshold,
     measured,
     named,
+    orderings,
 )
 from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, Scored
 from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL
@@ -226,8 +223,8 @@ def test_verdicts_are_those_of_the_interval(
 def test_balanced_batches_bring_rare_labels_as_often() -> None:
     truth = np.zeros((1000, 3), dtype=np.int8)
     truth[:900, 0] = truth[900:990, 1] = truth[990:, 2] = 1
-    assert audioset_recipes.most_over_least(truth, True, 1) == pytest.approx(1, abs=0.01)
-    assert audioset_recipes.most_over_least(truth, False, 1) == pytest.approx(90, rel=0.1)
+    assert study.most_over_least(truth, True, 1) == pytest.approx(1, abs=0.01)
+    assert study.most_over_least(truth, False, 1) == pytest.approx(90, rel=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -245,32 +242,32 @@ def test_everything_is_written_and_the_second_time_nothing_is_done_again(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = Work(tiny(folder, tmp_path / "cache"), 1, Teaching(Kind.LINEAR))
-    outcome = audioset_ensemble.reproduce(work)
+    outcome = study.reproduce(work)
     files = write(outcome, tmp_path / "out")
-    assert sorted(path.name for path in files) == sorted(files_of(audioset_ensemble.NAME))
+    assert sorted(path.name for path in files) == sorted(files_of(study.NAME))
     assert "Linear taggers have no recipe" in outcome.note
     assert len([row for row in outcome.rows if row["table"] == "5.2"]) == len(TABLE_5_2)
 
     def never(*args: object) -> None:
         raise AssertionError("measured again")
 
-    monkeypatch.setattr(audioset_ensemble, "measured", never)
-    again = audioset_ensemble.reproduce(work)
+    monkeypatch.setattr(study, "measured", never)
+    again = study.reproduce(work)
     assert again.note == outcome.note
     assert list(again.rows) == list(outcome.rows)
     with pytest.raises(AssertionError, match="measured again"):
-        audioset_ensemble.reproduce(replace(work, seeds=2))
+        study.reproduce(replace(work, seeds=2))
 
 
 @pytest.mark.slow
 def test_recipes_differ_in_one_thing_each(folder: Path, tmp_path: Path) -> None:
     work = Work(tiny(folder, tmp_path / "cache"), 1, replace(NETWORKS, steps=3))
-    rows = audioset_recipes.of_seed(work, 1)
-    assert [row["recipe"] for row in rows] == list(audioset_recipes.RECIPES)
+    rows = study.of_seed(work, 1)
+    assert [row["recipe"] for row in rows] == list(study.RECIPES)
     assert len({row["mAP"] for row in rows[:-1]}) == len(rows) - 1
     # Before validation was looked at for the first time there is nothing to adapt to.
     assert rows[-1]["mAP"] == rows[0]["mAP"]
-    gains = audioset_recipes.gains(rows)
+    gains = study.gains(rows)
     assert gains[0].ours == estimate([float(rows[0]["mAP"]) - float(rows[1]["mAP"])])
     assert rows[0]["most_over_least"] != rows[2]["most_over_least"]
     assert rows[0]["most_over_least"] == rows[1]["most_over_least"]

@@ -16,20 +16,20 @@ from earshot_models.tagging.mel_power import MelSettings
 from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations.sweeps.estimate import estimate
 from earshot_studies.kit.outcome import Row, files_of, write
-from earshot_studies.muschiol import published as audioset_published
-from earshot_studies.muschiol import student as audioset_student
-from earshot_studies.muschiol.printed import ADAPTIVE, TABLE_5_4
-from earshot_studies.muschiol.settings import Ensemble
-from earshot_studies.muschiol.student_note import THEIRS, best_value, orderings
-from earshot_studies.muschiol.students import (
+from earshot_studies.muschiol import student as students
+from earshot_studies.muschiol.privacy import ADAPTIVE, TABLE_5_4, Ensemble
+from earshot_studies.muschiol.student import (
     PRINTED,
     SAMPLES,
     SOUND,
+    THEIRS,
     TRUE,
     Lesson,
     answers,
+    best_value,
     lessons,
     measured,
+    orderings,
 )
 from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL
 from earshot_studies.muschiol.taggers.school import NETWORKS, Kind, Teaching
@@ -209,16 +209,16 @@ def test_everything_is_written_and_the_second_time_nothing_is_done_again(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = Work(study, 1, LINEAR, out=tmp_path)
-    outcome = audioset_student.reproduce(work)
+    outcome = students.reproduce(work)
     files = write(outcome, tmp_path)
-    assert sorted(path.name for path in files) == sorted(files_of(audioset_student.NAME))
+    assert sorted(path.name for path in files) == sorted(files_of(students.NAME))
     assert len(outcome.rows) == len(lessons(False)) + 2
 
     def never(*args: object) -> None:
         raise AssertionError("taught again")
 
-    monkeypatch.setattr(audioset_student, "measured", never)
-    assert audioset_student.reproduce(work).note == outcome.note
+    monkeypatch.setattr(students, "measured", never)
+    assert students.reproduce(work).note == outcome.note
     assert not list(tmp_path.glob("*.keras"))
 
 
@@ -234,16 +234,16 @@ def test_the_best_student_is_published_with_what_it_cost(study: Study, tmp_path:
         for threshold, value in (("0.2", 0.3), ("0.4", 0.4))
     ]
     path = tmp_path / "best.keras"
-    audioset_published.publish(work, table, path)
+    students.publish(work, table, path)
     found = tagger_file.load(path, LABELS, larger.mel)
     assert found.card.cost is not None
     assert "(0.4)" in found.card.cost.mechanism
     lesson = Lesson(SOUND, ("0.4", ""), 50)
-    given, student, mixed = audioset_published.taught(larger, few, lesson, 1)
+    given, student, mixed = students.taught(larger, few, lesson, 1)
     assert found.card.cost.epsilon == given.costs["replaced"]
     power = mixed.test.power()
     np.testing.assert_allclose(
         found.tagger.probabilities(power), student.probabilities(power), atol=1e-5
     )
     with pytest.raises(InvalidParametersError, match="only networks can be published"):
-        audioset_published.publish(replace(work, teaching=LINEAR), table, path)
+        students.publish(replace(work, teaching=LINEAR), table, path)

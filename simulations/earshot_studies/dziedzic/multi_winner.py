@@ -6,10 +6,7 @@ of real sounds with twenty labels stand in for Pascal VOC with its twenty.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -23,6 +20,7 @@ from earshot_models.commands.progress import Progress
 from earshot_protocol.spectrum import NARROW, WIDE
 from earshot_studies.dziedzic.contests import ORDERS, Contest, answered, binary, clipped, powerset
 from earshot_studies.dziedzic.scores import balanced_accuracy
+from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.mixtures.embedding import Mixtures, Part, Size, prepare
 from earshot_studies.kit.mixtures.ensembles import Aim, Heads, ballots, thresholds, trained_teachers
 from earshot_studies.kit.mixtures.mixing import Recipe
@@ -99,17 +97,8 @@ class Study:
             seed: of its mixtures.
             make: measures it.
         """
-        settings = json.dumps(
-            [_VERSION, name, asdict(self.size), asdict(self.recipe), self.encoder, seed]
-        )
-        path = self.cache / f"{name}-{hashlib.sha256(settings.encode()).hexdigest()[:16]}.json"
-        if not path.is_file():
-            rows = make(self, seed)
-            new = path.with_suffix(".new")
-            new.write_text(json.dumps(rows), encoding="utf-8")
-            os.replace(new, path)
-        found: list[Row] = json.loads(path.read_text(encoding="utf-8"))
-        return found
+        settings = [_VERSION, name, asdict(self.size), asdict(self.recipe), self.encoder, seed]
+        return Kept(self.cache).rows(name, settings, lambda: make(self, seed))
 
     def served(self) -> str:
         """For notes: how many teachers a recording serves, and what that means."""

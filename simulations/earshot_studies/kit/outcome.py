@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from earshot_protocol.files import replacement
 from earshot_simulations.sweeps.estimate import estimate
 
 Row = dict[str, str | float | int]
@@ -54,9 +54,8 @@ def write(outcome: Outcome, folder: Path) -> list[Path]:
         "png": outcome.draw,
     }
     for suffix, write_to in writers.items():
-        new = folder / f".{outcome.name}.new.{suffix}"
-        write_to(new)
-        os.replace(new, folder / f"{outcome.name}.{suffix}")
+        with replacement(folder / f"{outcome.name}.{suffix}") as draft:
+            write_to(draft)
     return [folder / f"{outcome.name}.{suffix}" for suffix in writers]
 
 

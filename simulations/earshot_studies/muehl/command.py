@@ -31,7 +31,7 @@ def _table(name: str, shown: str) -> Callable[..., None]:
         overwrite: bool = False,
     ) -> None:
         from earshot_protocol.checks import whole
-        from earshot_studies.muehl import personal
+        from earshot_studies.muehl import tables
         from earshot_studies.muehl.cells import Work
         from earshot_studies.muehl.data import open_subject
         from earshot_studies.muehl.votes import Ensembles
@@ -46,8 +46,8 @@ def _table(name: str, shown: str) -> Callable[..., None]:
         def outcome(progress: Progress) -> Outcome:
             work = Work(subject, ensembles, folder, number, full, progress)
             if name == _LABELS:
-                return personal.labels(work)
-            return personal.accuracy(work, students)
+                return tables.labels(work)
+            return tables.accuracy(work, students)
 
         make(name, out, overwrite, outcome, keeps=folder, resumes=[_VOTES])
 

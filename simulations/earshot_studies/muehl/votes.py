@@ -8,9 +8,7 @@ Every setting is a choice of (copy, teacher) from the same five copies.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +20,8 @@ import numpy.typing as npt
 
 from earshot_models.commands.progress import Progress
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.files import replace_file, replacement
+from earshot_studies.kit.kept import digest
 from earshot_studies.muehl.table import Table
 
 QUARTERS = 4
@@ -129,12 +129,11 @@ class VoteFolder:
         return answers
 
     def _check(self) -> None:
-        digest = hashlib.sha256(self.rows.tobytes() + self.private.rows.tobytes()).hexdigest()
         settings: dict[str, Any] = {
             "recipe": self.recipe,
             "teachers": self.ensembles.teachers,
             "seed": self.ensembles.seed,
-            "data": digest,
+            "data": digest(self.rows, self.private.rows),
         }
         file = self.path / _SETTINGS
         if file.exists():
@@ -144,11 +143,10 @@ class VoteFolder:
                 )
             return
         self.path.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(settings, indent=1), encoding="utf-8")
+        replace_file(file, json.dumps(settings, indent=1))
 
 
 def _save(file: Path, answers: npt.NDArray[np.int8]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    new = file.with_suffix(".new.npy")
-    np.save(new, answers)
-    os.replace(new, file)
+    with replacement(file) as draft:
+        np.save(draft, answers)

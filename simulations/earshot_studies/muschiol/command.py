@@ -106,7 +106,6 @@ def privacy(
     from earshot_protocol import checks
     from earshot_simulations.engine.processes import check_processes
     from earshot_studies.muschiol import privacy
-    from earshot_studies.muschiol.on_mixtures import on_mixtures
 
     count = checks.whole("seeds", seeds if seeds is not None else 10 if full else 5)
     checks.whole("queries", queries)
@@ -115,7 +114,7 @@ def privacy(
 
     def outcome(progress: Progress) -> Outcome:
         return privacy.reproduce(
-            on_mixtures(data, work, teachers.value, queries, count, processes, progress)
+            privacy.on_mixtures(data, work, teachers.value, queries, count, processes, progress)
         )
 
     make(privacy.NAME, out, overwrite, outcome, keeps=work)

@@ -6,8 +6,6 @@ ballots nobody holds, at an ε that protects a whole phone. The same ballots are
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -31,6 +29,7 @@ from earshot_simulations.pate.tallies import Counter, Sums
 from earshot_simulations.pate.votes import Electorate
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import paired
+from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.mixtures.embedding import Part
 from earshot_studies.kit.mixtures.ensembles import Aim, thresholds
 from earshot_studies.kit.outcome import Outcome, Row, means
@@ -150,18 +149,8 @@ def reproduce(plan: Plan) -> Outcome:
 
 def _of_seed(plan: Plan, seed: int) -> list[Row]:
     own = {name: value for name, value in asdict(plan).items() if name not in _NOT_OF_A_SEED}
-    path = plan.work / f"phones-{seed}.json"
-    wanted = json.loads(json.dumps(own | {"real": plan.cryptography(seed)}))
-    if path.is_file():
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["plan"] == wanted:
-            rows: list[Row] = kept["rows"]
-            return rows
-    rows = list(measure(plan, seed))
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps({"plan": wanted, "rows": rows}), encoding="utf-8")
-    os.replace(new, path)
-    return rows
+    settings = [own | {"real": plan.cryptography(seed)}]
+    return Kept(plan.work).rows(f"phones-{seed}", settings, lambda: list(measure(plan, seed)))
 
 
 _NOT_OF_A_SEED = ("data", "work", "seeds", "real", "progress")

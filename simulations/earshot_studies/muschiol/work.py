@@ -5,15 +5,13 @@ AudioSet cannot be had here: mixtures of real sounds with twenty labels stand in
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from earshot_protocol import checks
 from earshot_simulations.engine.processes import check_processes
+from earshot_studies.kit.kept import Kept, rows_at
 from earshot_studies.kit.outcome import Row
 from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, Progress, prepared
 from earshot_studies.muschiol.taggers.powers import contents
@@ -67,23 +65,14 @@ class Work:
             seed: of its mixtures.
             make: measures it.
         """
-        path = self.place(name, seed)
-        if not path.is_file():
-            rows = make()
-            path.parent.mkdir(parents=True, exist_ok=True)
-            new = path.with_suffix(".new")
-            new.write_text(json.dumps(rows), encoding="utf-8")
-            os.replace(new, path)
-        found: list[Row] = json.loads(path.read_text(encoding="utf-8"))
-        return found
+        return rows_at(self.place(name, seed), make)
 
     def place(self, name: str, seed: int) -> Path:
         """Where what was measured of a seed is kept."""
         study = self.study
         settings = [_VERSION, name, contents(study.data), asdict(study.size), asdict(study.recipe)]
         settings += [asdict(study.mel), asdict(self.teaching), seed]
-        key = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
-        return study.cache / f"{name.split(' ')[0]}-{key}.json"
+        return Kept(study.cache).place(name.partition(" ")[0], settings)
 
     @property
     def described(self) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,8 +21,10 @@ from earshot_models.commands.progress import Progress
 from earshot_models.teachers.students import supervised
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.files import replacement
 from earshot_simulations.generation.frechet import fidelity
 from earshot_simulations.generation.public_embedding import PublicEmbedding
+from earshot_studies.kit.kept import rows_at
 from earshot_studies.pate_aae.answers import Ensemble, Noise, answered, ensemble, scale
 from earshot_studies.pate_aae.digits import STUDENT, TEACHER, MovedRidge
 from earshot_studies.pate_aae.split import Clips, Split
@@ -169,9 +170,8 @@ class Study:
         samples = generator.samples(self.size.samples, _number(seed, _SAMPLES))
         real = self.embedding.embed(self.split.private.pictures)
         distance = fidelity(real, self.embedding.embed(samples))
-        new = self._path(name).with_suffix(".new.npy")
-        np.save(new, samples[:_SHOWN].astype(np.float16))
-        os.replace(new, self._path(name).with_suffix(".npy"))
+        with replacement(self._path(name).with_suffix(".npy")) as new:
+            np.save(new, samples[:_SHOWN].astype(np.float16))
         queries = generator.samples(self.size.queries, _number(seed, _QUERIES))
         votes = self._ensemble(seed).votes(queries)
         return [
@@ -251,14 +251,7 @@ class Study:
         return {}
 
     def _kept(self, name: str, make: Callable[[], list[Cell]]) -> list[Cell]:
-        path = self._path(name)
-        if not path.is_file():
-            rows = make()
-            new = path.with_suffix(".new")
-            new.write_text(json.dumps(rows), encoding="utf-8")
-            os.replace(new, path)
-        found: list[Cell] = json.loads(path.read_text(encoding="utf-8"))
-        return found
+        return rows_at(self._path(name), make)
 
     def _name(self, system: System, epsilon: float | None, seed: int) -> str:
         recipe = hashlib.sha256(self.recipes[system].encode()).hexdigest()[:8]

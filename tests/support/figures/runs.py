@@ -49,11 +49,11 @@ _MIXTURES = {
         "kit.mixtures.embedding.Size.__init__.__defaults__",
         "mixtures.embedding.Size.__init__.__defaults__",
     ): "(12, 40, 1, 150, 120, 60)",
-    _moved("dziedzic.tables.LABELS", "reproductions.multi_winner_tables.LABELS"): "(1, 4, 20)",
-    _moved("dziedzic.tables.SIGMAS", "reproductions.multi_winner_tables.SIGMAS"): "(7, 20)",
-    _moved("dziedzic.tables._SET_LABELS", "reproductions.multi_winner_tables._SET_LABELS"): "()",
+    _moved("dziedzic.queries.LABELS", "reproductions.multi_winner_tables.LABELS"): "(1, 4, 20)",
+    _moved("dziedzic.queries.SIGMAS", "reproductions.multi_winner_tables.SIGMAS"): "(7, 20)",
+    _moved("dziedzic.queries._SET_LABELS", "reproductions.multi_winner_tables._SET_LABELS"): "()",
     _moved(
-        "dziedzic.tables._TABLE_15", "reproductions.multi_winner_tables._TABLE_15"
+        "dziedzic.queries._TABLE_15", "reproductions.multi_winner_tables._TABLE_15"
     ): "{1: 111, 2: 99, 4: 78}",
     _moved("dziedzic.capc.ASKED", "reproductions.capc.ASKED"): "40",
 }
@@ -251,11 +251,8 @@ def _studies() -> dict[str, Run]:
         runs[name] = Run(f"reproduce {name} {phases}{phones}", small)
     runs |= {
         "liebenow-9.1": Run(
-            "reproduce liebenow-9.1 --data @esc10 --other @free_sounds --steps 2 --out out",
-            {
-                "earshot_models.origins._SYNTHESIZED": "25",
-                "earshot_models.origins._LEAST_SECONDS": "40",
-            },
+            "reproduce liebenow-9.1 --data @halves --other @streets --steps 2 --out out",
+            {"earshot_models.origins._SYNTHESIZED": "25"},
         ),
         "liebenow-9.2": Run("reproduce liebenow-9.2 --data @esc10 --encoder contrast-1 --out out"),
         "papernot-table-1": Run("reproduce papernot-table-1 --data @published --seeds 2 --out out"),

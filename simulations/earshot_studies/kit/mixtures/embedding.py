@@ -6,13 +6,10 @@ holds.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +18,7 @@ from earshot_client.encoder import Encoder
 from earshot_client.lite_rt_encoder import spectrum
 from earshot_protocol import checks
 from earshot_protocol.spectrum import Spectrum
+from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.mixtures.mixing import Recipe, mix
 from earshot_studies.kit.mixtures.sources import Side, Sources
 
@@ -29,6 +27,7 @@ Progress = Callable[[str, int, int], None]
 _VERSION = 1
 """Cache format version; part of the key."""
 _BATCH = 64
+_PARTS = ("teachers", "validation", "queries", "test")
 
 
 @dataclass(frozen=True)
@@ -169,16 +168,19 @@ def prepare(
     Raises:
         InvalidInputError: if a label has no sound for one of the sides.
     """
-    key = json.dumps([_VERSION, encoder.name, asdict(size), asdict(recipe), seed])
-    path = cache / f"mixtures-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npz"
-    if not path.is_file():
-        _keep(_made(open_sources(), encoder, of, size, recipe, seed, progress), path)
-    with np.load(path) as kept:
-        parts = {
-            name: Part(kept[f"{name}_features"], kept[f"{name}_truth"])
-            for name in ("teachers", "validation", "queries", "test")
-        }
-        return Mixtures(tuple(map(str, kept["labels"])), served=kept["served"], **parts)
+
+    def made() -> dict[str, NDArray[Any]]:
+        whole = _made(open_sources(), encoder, of, size, recipe, seed, progress)
+        arrays: dict[str, NDArray[Any]] = {"labels": np.array(whole.labels), "served": whole.served}
+        for name in _PARTS:
+            part: Part = getattr(whole, name)
+            arrays[f"{name}_features"], arrays[f"{name}_truth"] = part.features, part.truth
+        return arrays
+
+    settings = [_VERSION, encoder.name, asdict(size), asdict(recipe), seed]
+    kept = Kept(cache).arrays("mixtures", settings, made)
+    parts = {name: Part(kept[f"{name}_features"], kept[f"{name}_truth"]) for name in _PARTS}
+    return Mixtures(tuple(map(str, kept["labels"])), served=kept["served"], **parts)
 
 
 def _made(
@@ -223,15 +225,3 @@ def _made(
     names = (Side.VALIDATION, Side.QUERIES, Side.TEST)
     validation, queries, test = (scaled(others[side]) for side in names)
     return Mixtures(sources.labels, scaled(teachers), validation, queries, test, served)
-
-
-def _keep(mixtures: Mixtures, path: Path) -> None:
-    """Write under a temporary name first, so that no file is ever half-written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    arrays = {"labels": np.array(mixtures.labels), "served": mixtures.served}
-    for name in ("teachers", "validation", "queries", "test"):
-        part: Part = getattr(mixtures, name)
-        arrays[f"{name}_features"], arrays[f"{name}_truth"] = part.features, part.truth
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".new.npz", delete=False) as file:
-        np.savez(file, allow_pickle=False, **arrays)
-    os.replace(file.name, path)

@@ -7,9 +7,6 @@ one teacher, the baseline, has them all.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -21,7 +18,9 @@ from numpy.typing import NDArray
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.files import replacement
 from earshot_simulations.engine.quiet import let_cancelled_jobs_go
+from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.mixtures.sources import Side
 from earshot_studies.muschiol.taggers.powers import contents
 from earshot_studies.muschiol.taggers.school import NETWORKS, Kind, School, Teaching
@@ -110,10 +109,9 @@ def prepared(
             f"{study.size.mixtures // FEWEST}"
         )
     trained = teachers if first is None else checks.whole("first", first, 1, teachers)
-    name = f"ensemble-{_key(study, teachers, seed, teaching, first)}"
-    path = study.cache / f"{name}.npz"
+    path = _place(study, teachers, seed, teaching, first)
     if not path.is_file():
-        folder = study.cache / name
+        folder = path.with_suffix("")
         ensemble = _Ensemble(study, teachers, seed, teaching, folder)
         ensemble.train(trained, processes, progress)
         if not path.is_file():  # two runs may train the same one
@@ -127,11 +125,11 @@ def prepared(
         return EnsembleScores(tuple(map(str, kept["labels"])), *sides)
 
 
-def _key(study: Study, teachers: int, seed: int, teaching: Teaching, first: int | None) -> str:
+def _place(study: Study, teachers: int, seed: int, teaching: Teaching, first: int | None) -> Path:
     settings = [_VERSION, contents(study.data), asdict(study.size), asdict(study.recipe)]
     settings += [asdict(study.mel), asdict(teaching), teachers, seed]
     settings += [] if first is None else [first]
-    return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
+    return Kept(study.cache).place("ensemble", settings, ".npz")
 
 
 @dataclass(frozen=True)
@@ -176,10 +174,9 @@ class _Ensemble:
             entropy = [self.seed, self.teachers, number]
             chance = int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
             found.append(school.asked(school.taught(own.power(), own.truth, chance)))
-        new = self._file(numbers.start).with_suffix(f".{os.getpid()}.new.npy")
         self.folder.mkdir(parents=True, exist_ok=True)  # another run may have removed it
-        np.save(new, np.stack(found), allow_pickle=False)
-        os.replace(new, self._file(numbers.start))
+        with replacement(self._file(numbers.start)) as draft:
+            np.save(draft, np.stack(found), allow_pickle=False)
         return len(numbers)
 
     def _file(self, first: int) -> Path:
@@ -201,6 +198,5 @@ def _gather(study: Study, seed: int, folder: Path, path: Path) -> None:
     arrays = {"labels": np.array(mixed.labels)}
     for side, part, rows in zip(_SIDES, parts, np.split(whole, ends, axis=1), strict=True):
         arrays[f"{side.name}_probabilities"], arrays[f"{side.name}_truth"] = rows, part.truth
-    new = path.with_suffix(".new.npz")
-    np.savez(new, allow_pickle=False, **arrays)
-    os.replace(new, path)
+    with replacement(path) as draft:
+        np.savez(draft, allow_pickle=False, **arrays)

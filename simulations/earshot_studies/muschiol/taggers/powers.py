@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +13,13 @@ from numpy.typing import NDArray
 from earshot_models.datasets.waveforms import Progress
 from earshot_models.tagging.mel_power import MelSettings, mel_power
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.mixtures.mixing import LEVEL
 from earshot_studies.kit.mixtures.sources import Seconds, Side, Sources, open_sources
 
 _VERSION = 1
 """Cache format version; part of the key."""
+_FIELDS = ("label", "side", "recording", "power")
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,15 @@ def open_powers(
         UnreadableFileError: if a file does not decode.
         InvalidParametersError, InvalidInputError: as `powers`.
     """
-    key = json.dumps([_VERSION, contents(data), asdict(settings)])
-    path = cache / f"powers-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npz"
-    if not path.is_file():
-        _keep(powers(open_sources(data, settings.rate, cache / "sound", progress), settings), path)
-    with np.load(path) as kept:
-        fields = {name: kept[name] for name in ("label", "side", "recording", "power")}
-        return Powers(labels=tuple(map(str, kept["labels"])), **fields)
+
+    def made() -> dict[str, NDArray[Any]]:
+        found = powers(open_sources(data, settings.rate, cache / "sound", progress), settings)
+        return {"labels": np.array(found.labels)} | {name: getattr(found, name) for name in _FIELDS}
+
+    depends = [_VERSION, contents(data), asdict(settings)]
+    kept = Kept(cache).arrays("powers", depends, made)
+    fields = {name: kept[name] for name in _FIELDS}
+    return Powers(labels=tuple(map(str, kept["labels"])), **fields)
 
 
 def _check(sources: Sources) -> None:
@@ -109,19 +111,3 @@ def contents(data: Path) -> str:
             name = path.relative_to(data).as_posix()
             found.update(f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode())
     return found.hexdigest()
-
-
-def _keep(found: Powers, path: Path) -> None:
-    """Write under a temporary name first, so that no file is ever half-written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".new.npz", delete=False) as file:
-        np.savez(
-            file,
-            allow_pickle=False,
-            label=found.label,
-            side=found.side,
-            recording=found.recording,
-            labels=np.array(found.labels),
-            power=found.power,
-        )
-    os.replace(file.name, path)

@@ -9,10 +9,17 @@ import numpy as np
 
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_studies.kit.outcome import Outcome, Row
-from earshot_studies.muehl import printed as theirs
-from earshot_studies.muehl.cells import DELTA, Cell, Work, right_labels, student_accuracy
-from earshot_studies.muehl.labels import Accounting
-from earshot_studies.muehl.plan import Variant, closed_form
+from earshot_studies.kit.printed import printed
+from earshot_studies.muehl.cells import (
+    DELTA,
+    Accounting,
+    Cell,
+    Variant,
+    Work,
+    closed_form,
+    right_labels,
+    student_accuracy,
+)
 from earshot_studies.muehl.votes import QUARTERS
 
 LABELS, ACCURACY = "personalized-labels", "personalized-accuracy"
@@ -23,6 +30,23 @@ _COLOURS = {
     Variant.WEIGHTING: "#54a24b",
     Variant.EQUAL: "#888888",
 }
+_PRINTED = printed(__package__)
+
+
+def theirs(table: str, data: str, variant: Variant, higher: float, quarters: int) -> float | str:
+    """Return what Mühl (2021) has in a cell, "" if it is empty.
+
+    Args:
+        table: "labels" or "accuracy".
+        data: "mnist" or "adult".
+        variant: way in which influence differs.
+        higher: ε of the higher budget.
+        quarters: quarters of the owners who have it.
+    """
+    number: float | str = _PRINTED[table][data][variant]
+    if isinstance(number, list):
+        number = number[_PRINTED["higher"].index(higher)][quarters - 1]
+    return number
 
 
 def labels(work: Work) -> Outcome:
@@ -44,10 +68,7 @@ def labels(work: Work) -> Outcome:
         rows.append(
             {
                 **_named(cell, work),
-                "theirs": theirs.printed(
-                    theirs.LABELS[name], theirs.BASE_LABELS[name],
-                    cell.variant, cell.higher, cell.quarters,
-                ),
+                "theirs": _printed("labels", name, cell),
                 "ours_by_theirs": round(mean[Accounting.THEIRS], 1),
                 "deviation": round(float(counts[Accounting.THEIRS].std()), 1),
                 "closed_form": round(closed_form(base, cell.plan, DELTA)),
@@ -102,10 +123,7 @@ def accuracy(work: Work, students: int) -> Outcome:
     for cell in work.cells(kinds):
         row: Row = {
             **_named(cell, work),
-            "theirs": theirs.printed(
-                theirs.ACCURACY[name], theirs.BASE_ACCURACY[name],
-                cell.variant, cell.higher, cell.quarters,
-            ),
+            "theirs": _printed("accuracy", name, cell),
         }  # fmt: skip
         for kind in kinds:
             number = min(students, len(cell.answers[kind]))
@@ -134,6 +152,12 @@ One standard error of {len(work.subject.test):,} records is about
     return Outcome(ACCURACY, rows, _drawing(rows, "theirs_accuracy", "accuracy in %"), note)
 
 
+def _printed(table: str, data: str, cell: Cell) -> str:
+    """Return a cell of theirs as it is printed."""
+    number = theirs(table, data, cell.variant, cell.higher, cell.quarters)
+    return number if isinstance(number, str) else f"{number:g}"
+
+
 def _named(cell: Cell, work: Work) -> Row:
     return {
         "data": work.subject.name,
@@ -146,14 +170,15 @@ def _named(cell: Cell, work: Work) -> Row:
 
 def _quality(work: Work, cell: Cell, teachers: float) -> str:
     name = work.subject.name
+    theirs = {table: _PRINTED[table][name] for table in ("teachers", "rejected", "right")}
     answers = cell.answers[Accounting.THEIRS]
     asked = sum(len(each.queries) for each in answers)
     rejected = 1 - sum(each.labels for each in answers) / max(1, asked)
     return (
-        f"Teachers are right in {100 * teachers:.1f} % (theirs: {theirs.TEACHERS[name]}), "
+        f"Teachers are right in {100 * teachers:.1f} % (theirs: {theirs['teachers']}), "
         f"{100 * rejected:.1f} % of the baseline's queries are rejected (theirs, all variants: "
-        f"{theirs.REJECTED[name]}), and {100 * right_labels(work, answers):.1f} % of its labels "
-        f"are right (theirs: {theirs.RIGHT[name]})."
+        f"{theirs['rejected']}), and {100 * right_labels(work, answers):.1f} % of its labels "
+        f"are right (theirs: {theirs['right']})."
     )
 
 
