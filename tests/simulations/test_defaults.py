@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import shlex
@@ -12,13 +13,16 @@ from typing import Any
 import msgspec
 import pytest
 from support.command import earshot
+from support.documented import loaded, options
 
 from earshot_client.policy import Policy
+from earshot_protocol.phases import discovery_budget, learning_budget
+from earshot_protocol.phases.discovery_budget import cell_counts
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.rules import Rule
-from earshot_server.commands.budget import budget as budget_command
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_server.discovery.route import Discovery
 from earshot_server.phases.proposal import Wanted, proposed
 from earshot_simulations.benchmarks.api.benchmark import Setup
@@ -142,7 +146,6 @@ def test_whoever_asks_for_a_learning_phase_gets_the_same_one(
         delta=1e-6,
         unit=Unit.RECORDING,
         discovery=Discovery.LOCAL,
-        recordings=_default(budget_command, "recordings"),
         labels=("any label",),
         dropout=0.2,
         corrupted=0.05,
@@ -185,3 +188,25 @@ def test_benchmarks() -> None:
 def _default(command: object, name: str) -> Any:
     default = inspect.signature(command).parameters[name].default  # type: ignore[arg-type]
     return int(default) if name in {"phones", "recordings"} else float(default)
+
+
+@pytest.mark.parametrize("words", ["simulate", "budget", "phase start"])
+def test_help_texts_state_the_defaults_that_hold(words: str) -> None:
+    """A default that depends on other options stands in words, which nothing else would check."""
+    name, *below = words.split()
+    command = functools.reduce(lambda app, word: app[word], below, loaded(name))
+    said = {
+        name: " ".join((argument.parameter.help or "").split())
+        for name, argument in options(command).items()
+    }
+    few, many = (cell_counts(phones, 2.0, 1e-6).start for phones in (100, 10**6))
+    assert f"by default {few}, or {many} where" in said["--cells"]
+    assert f"by default {discovery_budget.MOST_CELLS}." in said["--most-cells"]
+    assert f"by default {discovery_budget.EPSILON:g}." in said["--epsilon"]
+    if words == "budget":
+        return
+    route = f"on the local route {learning_budget.DIMENSIONS}."
+    assert f"by default {discovery_budget.DIMENSIONS}, {route}" in said["--dimensions"]
+    assert f"({', '.join(SHIPPED_ENCODERS)})" in said["--encoder"]
+    if words == "simulate":
+        assert f"by default {DEFAULT_ENCODER}." in said["--encoder"]

@@ -30,24 +30,25 @@ class Settings:
     """The settings of one simulated labelling phase, named like the command's options.
 
     Attributes:
-        phones: Phones that take part in the phase.
+        phones: Phones that take part.
         recordings: Recordings of a phone, on average.
         scenes: Scenes of generated data.
-        data: Source of recordings: `blobs`, `soundscapes`, or the path of a folder of
-            class/*.wav|ogg|flac.
+        data: Recordings that phones hear: blobs, soundscapes, or a folder of class/*.wav|ogg|flac.
         labelled: Fraction of recordings that carry a label.
-        heterogeneity: Differences between phones.
-        samples: Recordings to label (B), none of which a phone has heard.
+        heterogeneity: How phones differ.
+        samples: Recordings to label, none of which a phone has heard (B).
         epsilon: ε of the phase, for a phone of weight 1.
         delta: δ of the phase.
-        check_share: Share of the phase's cost (as ρ of zero-concentrated privacy) for the check.
-        threshold: Phones that must agree on an answer (T); None for the default.
-        largest_weight: Largest weight of a phone (W).
+        check_share: Share of ε (in ρ of zero-concentrated privacy) for asking who agrees.
+        threshold: Phones that must agree on an answer (T); by default more than noise alone
+            reaches.
+        largest_weight: Most votes that one phone may cast per sample (W).
         dropout: Fraction of phones that vanish during the phase (ρ).
-        corrupted: Fraction of corrupted phones that noise and graph allow for (γ).
-        policy: Policy that the phones agree to.
-        summation: Summation that adds up votes.
-        jobs: Number of processes.
+        corrupted: Fraction of corrupted phones that noise and graph are made for (γ).
+        policy: Policy that phones agree to.
+        summation: Summation of votes: real, or ideal, which replaces the cryptography and nothing
+            else.
+        jobs: Processes of this machine.
         seed: Seed for everything except keys.
     """
 

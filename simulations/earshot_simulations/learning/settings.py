@@ -112,47 +112,46 @@ class Settings:
     """The settings of one simulated phase, named like the command's options.
 
     Attributes:
-        phones: Phones that take part in the phase.
+        phones: Phones that take part.
         recordings: Recordings of a phone, on average; a public number.
         scenes: Scenes of generated data.
-        data: Source of recordings: `blobs`, `soundscapes`, or the path of a folder of
-            class/*.wav|ogg|flac.
-        encoder: Encoder of sound: the name of a shipped encoder, or the path of an encoder file;
-            None for the default.
+        data: Recordings that phones hear: blobs, soundscapes, or a folder of class/*.wav|ogg|flac.
+        encoder: Encoder of sound: a shipped one by its name (contrast-1, contrast-2), or an encoder
+            file; by default contrast-2. ./NAME is a file.
         labelled: Fraction of recordings that carry a label.
-        heterogeneity: Differences between phones.
-        adversary: Fractions of phones that make each attack.
+        heterogeneity: How phones differ.
+        adversary: Fraction of phones that make each attack; equal fractions are the same phones.
         dropout: Fraction of phones that vanish during the phase (ρ).
-        corrupted: Fraction of phones that an adversary may control, which noise and graph allow for
-            (γ); `adversary` says which are corrupted.
-        budget: ε of each private step of the local route, in the recording unit; None for a split
-            of `epsilon`, or for the data's default.
-        epsilon: ε of the whole phase: per phone by secure sums, None for the default; per recording
-            on the local route, None for the cost of `budget`.
+        corrupted: Fraction of phones that an adversary may control (γ), which noise and graph are
+            made for.
+        budget: ε of each private step of the local route, per recording; by default what `epsilon`
+            is split into, or what suits the data.
+        epsilon: ε of the whole phase, per phone; by default 2. On the local route per recording, in
+            place of a budget for each step.
         delta: δ of the phase.
-        label_share: Share of the cost of secure sums (as ρ of zero-concentrated privacy) for the
-            names.
-        cells: Start centroids of a discovery by secure sums; None for a number that suits phones
-            and budget (`usual_cells`).
-        most_cells: Most cells to which the start centroids may grow (k); None for the default.
-        sums: Sums over cells (T).
-        policy: Policy that the phones agree to; None for that of `discovery`: `recording` on the
-            local route, otherwise `default`.
-        discovery: Method of finding global centroids.
-        summation: Summation that adds up ballots.
-        engine: Engine that runs the phones.
-        address: HOST:PORT of a Ray cluster; None for the run's own, on this machine.
-        jobs: Number of processes on this machine.
+        label_share: Share of ε (in ρ of zero-concentrated privacy) that the names of cells get.
+        cells: Start centroids of a discovery by secure sums; by default 20, or 40 where crowd and ε
+            allow.
+        most_cells: Most cells that the start centroids may grow to (k); by default 40.
+        sums: Sums over cells before they are named (T), 0 to 3.
+        policy: Policy that phones agree to: default, recording (the default without limits on a
+            phone's whole cost), or anything; by default recording on the local route, else default.
+        discovery: Route: secure sums, or the local one.
+        summation: Summation of ballots: real, or ideal, which replaces the cryptography and nothing
+            else.
+        engine: Engine that runs the phones: processes of this machine, or a Ray cluster.
+        address: HOST:PORT of the Ray cluster; by default one is started here.
+        jobs: Processes of this machine.
         seed: Seed for everything except keys.
-        dimensions: Dimensions of the projection in which sound is clustered; None for the route's
-            default.
+        dimensions: Dimensions of the projection in which sound is clustered; by default 32, on the
+            local route 24.
         local_centroids: Centroids that a phone computes (k).
         top_local_centroids: Centroids that a phone publishes (k*).
         top_global_centroids: Global centroids that the first vote keeps (g*).
         selection_method: Method by which a phone chooses the centroids that it publishes.
         clustering_runs: Clusterings of a phone, on average, of which it keeps the best.
         centroid_votes: Ones in a ballot of the first vote.
-        label_votes: Ones in a ballot of the second vote; None for one per kept centroid.
+        label_votes: Ones in a ballot of the second vote; by default one per kept centroid.
     """
 
     phones: int = 500

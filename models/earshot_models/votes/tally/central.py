@@ -28,7 +28,6 @@ from earshot_protocol.privacy.noisy_counts import ODDS
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.teacher_ballots import NONE, OneHot
 
-OneWinner = LNMax | GNMax | ConfidentGNMax
 Passing = npt.NDArray[np.bool_]
 SeveralWinners = BinaryVoting | ClippedVoting | PowersetVoting
 
