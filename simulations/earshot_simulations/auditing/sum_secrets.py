@@ -17,10 +17,8 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from earshot_protocol.secure_sum import masks, participant
-from earshot_protocol.secure_sum.aggregator import Aggregator
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
-from earshot_protocol.secure_sum.participant import Participant
+from earshot_protocol.sum_in_process import run_sum
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import Check, Role
 from earshot_simulations.auditing.watching import replaced
@@ -113,18 +111,8 @@ def watched_sums() -> tuple[Randomness, int]:
 
 
 def _watched_sum(parameters: SumParameters) -> Randomness:
-    aggregator = Aggregator(os.urandom(16), parameters)
-    phones: dict[int, Participant] = {}
     with _watched() as randomness:
-        while not aggregator.done:
-            for phone in range(PHONES):
-                task: Any = aggregator.task_for(phone)
-                if task is None:  # enough others reveal their shares
-                    continue
-                if isinstance(task, AdvertiseKeys):
-                    phones[phone] = Participant(task, np.ones(3, dtype=np.int64))
-                aggregator.accept(phone, phones[phone].answer(task))
-            aggregator.advance()
+        run_sum(parameters, lambda phone: np.ones(3, dtype=np.int64))
     return randomness
 
 

@@ -19,19 +19,18 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from earshot_protocol.checks import whole
-from earshot_protocol.messages import decode_answer, decode_task
+from earshot_protocol.overriding import override
 from earshot_protocol.secure_sum import shamir
-from earshot_protocol.secure_sum.aggregator import Aggregator
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
-from earshot_protocol.secure_sum.participant import Participant
 from earshot_protocol.secure_sum.rounds import Round
-from earshot_protocol.wire import encode
+from earshot_protocol.sum_in_process import Observer, run_sum
 
 Progress = Callable[[str, int, int], None]
 
 _T = TypeVar("_T")
-_ROUNDS = (Round.ADVERTISE_KEYS, Round.SHARE_KEYS, Round.MASKED_INPUT, Round.UNMASK)
+_SHARING = (Round.ADVERTISE_KEYS, Round.SHARE_KEYS)
+"""Rounds before any phone drops out."""
 _LARGEST_ENTRY = 1000
 _MOST_ENTRIES = 10**9
 """Most entries of all phones' vectors together: they lie in memory, 8 bytes each."""
@@ -54,12 +53,31 @@ class _Clock:
 
 
 @dataclass
-class _Measured:
-    server: _Clock = field(default_factory=_Clock)
-    phones: dict[Round, list[float]] = field(default_factory=lambda: {r: [] for r in _ROUNDS})
+class _Measured(Observer):
+    progress: Progress
+    server_seconds: float = 0.0
+    phones: dict[str, list[float]] = field(
+        default_factory=lambda: {each.name: [] for each in BELL.rounds}
+    )
     floor: list[float] = field(default_factory=list)
     up: Counter[int] = field(default_factory=Counter)
     down: Counter[int] = field(default_factory=Counter)
+
+    @override
+    def answered(self, name: str, phone: int, seconds: float, down: int, up: int) -> None:
+        self.phones[name].append(seconds)
+        self.down[phone] += down
+        self.up[phone] += up
+
+    @override
+    def served(self, seconds: float) -> None:
+        self.server_seconds += seconds
+
+    @override
+    def went_on(self, name: str, done: int, total: int) -> None:
+        if name in (Round.SHARE_KEYS, Round.MASKED_INPUT):
+            self.floor.append(_exchange_seconds())
+        self.progress(name, done, total)
 
 
 def benchmark(
@@ -96,48 +114,16 @@ def benchmark(
     dropped = set(
         generator.choice(phones, parameters.largest_dropout_count, replace=False).tolist()
     )
-    measured = _Measured()
-    aggregator = Aggregator(os.urandom(16), parameters)
-    participants: dict[int, Participant] = {}
-    for current in _ROUNDS:
-        present = [
-            phone
-            for phone in range(phones)
-            if current in (Round.ADVERTISE_KEYS, Round.SHARE_KEYS) or phone not in dropped
-        ]
-        for done, phone in enumerate(present, start=1):
-            _answer(aggregator, participants, phone, values[phone], current, measured)
-            if current in (Round.SHARE_KEYS, Round.MASKED_INPUT):
-                measured.floor.append(_exchange_seconds())
-            progress(current, done, len(present))
-        measured.server.time(aggregator.advance)
-    survivors = [phone for phone in range(phones) if phone not in dropped]
-    exact = bool(np.array_equal(aggregator.result(), values[survivors].sum(axis=0)))
-    return _figures(parameters, measured, survivors, exact)
-
-
-def _answer(
-    aggregator: Aggregator,
-    participants: dict[int, Participant],
-    phone: int,
-    values: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
-    current: Round,
-    measured: _Measured,
-) -> None:
-    """Run one phone and the server through one round, with encoded messages."""
-    task = measured.server.time(lambda: aggregator.task_for(phone))
-    clock = _Clock()
-    if isinstance(task, AdvertiseKeys):  # travels within a task of the phase
-        opening, sent = task, encode(task)
-        participants[phone] = clock.time(lambda: Participant(opening, values))
-        answer = clock.time(lambda: encode(participants[phone].answer(opening)))
-    else:
-        sent = measured.server.time(lambda: encode(task))  # type: ignore[arg-type]
-        answer = clock.time(lambda: encode(participants[phone].answer(decode_task(sent))))  # type: ignore[arg-type]
-    measured.phones[current].append(clock.seconds)
-    measured.down[phone] += len(sent)
-    measured.up[phone] += len(answer)
-    measured.server.time(lambda: aggregator.accept(phone, decode_answer(answer)))
+    staying = [phone for phone in range(phones) if phone not in dropped]
+    measured = _Measured(progress)
+    found = run_sum(
+        parameters,
+        lambda phone: values[phone],
+        lambda name: range(phones) if name in _SHARING else staying,
+        measured,
+    )
+    exact = bool(np.array_equal(found.total, values[staying].sum(axis=0)))
+    return _figures(parameters, measured, staying, exact)
 
 
 def _exchange_seconds() -> float:
@@ -155,7 +141,7 @@ def _figures(
 ) -> dict[str, object]:
     degree = parameters.degree
     per_round = {
-        current.value: 1000 * statistics.median(measured.phones[current]) for current in _ROUNDS
+        name: 1000 * statistics.median(seconds) for name, seconds in measured.phones.items()
     }
     phone = sum(per_round.values())
     floor = 1000 * degree * statistics.median(measured.floor)
@@ -172,7 +158,7 @@ def _figures(
         "phone_cpu_ms_per_round": per_round,
         "floor_ms": floor,
         "ratio": phone / floor,
-        "server_cpu_ms_per_survivor": 1000 * measured.server.seconds / len(survivors),
+        "server_cpu_ms_per_survivor": 1000 * measured.server_seconds / len(survivors),
         "bytes_up": up,
         "bytes_up_formula": 64 + degree * (65 + _SEALING_BYTES + 32) + vector + 33 * degree,
         "bytes_down": statistics.mean(measured.down[phone] for phone in survivors),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,16 +12,14 @@ import numpy.typing as npt
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.messages import decode_answer, decode_task
+from earshot_protocol.overriding import override
 from earshot_protocol.privacy.mechanisms import SumMechanism
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.bell import BELL
-from earshot_protocol.secure_sum.interface import Participant
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.sum_in_process import Observer, run_sum
 from earshot_protocol.voting.sums import sum_parameters, with_noise
 from earshot_protocol.voting.totals import check_total
-from earshot_protocol.wire import encode
 
 Whole = npt.NDArray[np.int64]
 Progress = Callable[[str, int, int], None]
@@ -30,15 +27,15 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Crowd:
-    """The teachers of a secure sum.
+    """Teachers of a secure sum.
 
     Attributes:
-        teachers: n, from 3.
-        dropout: ρ, the largest share that may vanish.
-        corrupted: γ, the largest share that an adversary may control.
+        teachers: Number of teachers (n), from 3.
+        dropout: Largest share of the teachers that may vanish (ρ).
+        corrupted: Largest share of the teachers that an adversary may control (γ).
 
     Raises:
-        InvalidParametersError: too few teachers, or nobody would be left.
+        InvalidParametersError: There are too few teachers, or nobody would be left.
     """
 
     teachers: int
@@ -57,23 +54,23 @@ class Crowd:
 
     @property
     def honest_survivors(self) -> int:
-        """The count n' = ⌈(1 − ρ − γ) n⌉ of teachers that stay and add their noise."""
+        """Number n' = ⌈(1 − ρ − γ) n⌉ of teachers that stay and add their noise."""
         # The product is rounded first so that 0.9 · 500 does not become 451.
         return math.ceil(round((1 - self.dropout - self.corrupted) * self.teachers, 6))
 
 
 @dataclass
 class Effort:
-    """What sums took.
+    """Effort of some sums.
 
     Attributes:
-        sums: how many there were.
-        seconds: on the clock.
+        sums: Number of sums.
+        seconds: Seconds on the clock.
         teacher_seconds: CPU time of all teachers together.
         server_seconds: CPU time of the server.
-        bytes_up: from teachers to the server, of all of them together.
-        bytes_down: from the server to teachers.
-        answering: teachers, added up over sums, that began.
+        bytes_up: Bytes from all teachers to the server.
+        bytes_down: Bytes from the server to all teachers.
+        answering: Teachers that began, added up over sums.
     """
 
     sums: int = 0
@@ -87,12 +84,12 @@ class Effort:
 
 @dataclass(frozen=True)
 class Opened:
-    """What the server of one sum sees.
+    """One sum, as its server sees it.
 
     Attributes:
-        total: the noisy sum, in the sum's shape.
-        survivors: the teachers whose inputs are in it.
-        parameters: of the sum.
+        total: Noisy sum, in the sum's shape.
+        survivors: Teachers whose inputs are in it.
+        parameters: Parameters of the sum.
     """
 
     total: Whole
@@ -105,8 +102,8 @@ class SecureSums:
     """Runs one secure sum after the other for the same crowd.
 
     Attributes:
-        crowd: the teachers.
-        effort: what all sums took so far.
+        crowd: Teachers.
+        effort: Effort of all sums so far.
     """
 
     crowd: Crowd
@@ -123,15 +120,15 @@ class SecureSums:
         """Add up what teachers put in.
 
         Args:
-            mechanism: whose noise the teachers share.
-            inputs: int64 (teachers, …): before noise.
-            noise: each teacher's source of random bytes.
-            vanishing: by the name of a round, the teachers that are gone from it on.
-            progress: called as rounds go on.
+            mechanism: Mechanism whose noise the teachers share.
+            inputs: Inputs before noise, int64 (teachers, …).
+            noise: Function that returns each teacher's source of random bytes.
+            vanishing: Teachers that are gone from a round on, by its name.
+            progress: Told how rounds go on.
 
         Raises:
-            InvalidParametersError: no sum is safe among so few teachers.
-            TooManyDropoutsError: fewer teachers stayed than the crowd allows.
+            InvalidParametersError: No sum is safe among this few teachers.
+            TooManyDropoutsError: Fewer teachers stayed than the crowd allows.
         """
         parameters = sum_parameters(
             mechanism,
@@ -140,56 +137,56 @@ class SecureSums:
             self.crowd.dropout,
             self.crowd.corrupted,
         )
-        began = time.perf_counter()
-        aggregator = BELL.aggregator(os.urandom(16), parameters, os.urandom)
-        teachers: dict[int, Participant] = {}
         present = set(range(self.crowd.teachers))
-        for current in BELL.rounds:
-            present -= (vanishing or {}).get(current.name, frozenset())
-            for done, index in enumerate(sorted(present), start=1):
-                started = time.process_time()
-                task = aggregator.task_for(index)
-                if task is None:
-                    continue
-                sent = encode(task)
-                self.effort.server_seconds += time.process_time() - started
-                started = time.process_time()
-                if isinstance(task, AdvertiseKeys):  # travels in what begins a part of a phase
-                    ballot = with_noise(inputs[index], mechanism, parameters.bound, noise(index))
-                    teachers[index] = BELL.participant(task, ballot)
-                    answer = encode(teachers[index].answer(task))
-                    self.effort.answering += 1
-                else:
-                    answer = encode(teachers[index].answer(decode_task(sent)))  # type: ignore[arg-type]
-                self.effort.teacher_seconds += time.process_time() - started
-                self.effort.bytes_up += len(answer)
-                self.effort.bytes_down += len(sent)
-                started = time.process_time()
-                aggregator.accept(index, decode_answer(answer))
-                self.effort.server_seconds += time.process_time() - started
-                progress(current.name, done, len(present))
-            if current.carries_input:
-                survivors = tuple(sorted(present))
-            started = time.process_time()
-            aggregator.advance()
-            self.effort.server_seconds += time.process_time() - started
-        total = np.asarray(aggregator.result(), dtype=np.int64)
-        check_total(total, mechanism, self.crowd.teachers)
+
+        def staying(name: str) -> list[int]:
+            present.difference_update((vanishing or {}).get(name, ()))
+            return sorted(present)
+
+        def ballot(index: int) -> Whole:
+            return with_noise(inputs[index], mechanism, parameters.bound, noise(index))
+
+        began = time.perf_counter()
+        found = run_sum(parameters, ballot, staying, _Watch(self.effort, progress))
+        check_total(found.total, mechanism, self.crowd.teachers)
         self.effort.sums += 1
         self.effort.seconds += time.perf_counter() - began
-        return Opened(total, survivors, parameters)
+        return Opened(found.total, found.survivors, parameters)
+
+
+@dataclass
+class _Watch(Observer):
+    """Adds up what a sum takes."""
+
+    effort: Effort
+    progress: Progress
+
+    @override
+    def answered(self, name: str, phone: int, seconds: float, down: int, up: int) -> None:
+        self.effort.answering += name == BELL.rounds[0].name
+        self.effort.teacher_seconds += seconds
+        self.effort.bytes_up += up
+        self.effort.bytes_down += down
+
+    @override
+    def served(self, seconds: float) -> None:
+        self.effort.server_seconds += seconds
+
+    @override
+    def went_on(self, name: str, done: int, total: int) -> None:
+        self.progress(name, done, total)
 
 
 def draw_vanishing(crowd: Crowd, share: float, random: RandomBytes) -> dict[str, frozenset[int]]:
-    """Teachers that vanish in the midst of a sum, each before a round drawn at random.
+    """Draw teachers that vanish in the midst of a sum, each before a round drawn at random.
 
     Args:
-        crowd: of the sum.
-        share: of the teachers, at most ρ.
-        random: decides who, and when.
+        crowd: Teachers of the sum.
+        share: Share of the teachers, at most ρ.
+        random: Source of bytes that decides who, and when.
 
     Raises:
-        InvalidParametersError: more than the sum can do without.
+        InvalidParametersError: There are more than the sum can do without.
     """
     if checks.fraction("vanishing", share) > crowd.dropout:
         raise InvalidParametersError(

@@ -1,0 +1,110 @@
+"""One whole secure sum in one process: every participant and the aggregator, round by round.
+
+For tallies of teachers that are all here, benchmarks and audits. Both sides only see each other's
+encoded messages, as over a network.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol.messages import decode_answer, decode_task
+from earshot_protocol.secure_sum.bell import BELL
+from earshot_protocol.secure_sum.interface import Participant, Summation
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.wire import encode
+
+Vector = npt.NDArray[np.int64]
+
+
+class Summed(NamedTuple):
+    """Result of a sum.
+
+    Attributes:
+        total: Sum of the inputs, in the sum's shape.
+        survivors: Phones whose inputs are in it, ascending.
+    """
+
+    total: Vector
+    survivors: tuple[int, ...]
+
+
+class Observer:
+    """Hears how a sum goes on; a subclass heeds what it needs."""
+
+    def answered(self, name: str, phone: int, seconds: float, down: int, up: int) -> None:
+        """Hear that a phone has answered.
+
+        Args:
+            name: Name of the round.
+            phone: Number of the phone.
+            seconds: CPU time that the phone took.
+            down: Bytes of its task.
+            up: Bytes of its answer.
+        """
+
+    def served(self, seconds: float) -> None:
+        """Hear that the server has worked for a phone, or ended a round, in CPU seconds."""
+
+    def went_on(self, name: str, done: int, total: int) -> None:
+        """Hear how many phones of a round have answered."""
+
+
+def run_sum(
+    parameters: SumParameters,
+    vector: Callable[[int], Vector],
+    present: Callable[[str], Collection[int]] | None = None,
+    observer: Observer | None = None,
+    summation: Summation = BELL,
+) -> Summed:
+    """Add up what phones put in.
+
+    Args:
+        parameters: Parameters of the sum.
+        vector: Function that returns a phone's input by its number, called once a phone.
+        present: Function that returns the phones of a round by its name, in the order in which they
+            answer; all by default.
+        observer: Told how the sum goes on.
+        summation: Secure summation.
+
+    Raises:
+        TooManyDropoutsError: Fewer phones stayed than the parameters allow.
+    """
+    heard = observer or Observer()
+    aggregator = summation.aggregator(os.urandom(16), parameters, os.urandom)
+    phones: dict[int, Participant] = {}
+    survivors: tuple[int, ...] = ()
+    for current in summation.rounds:
+        there = range(parameters.phones) if present is None else present(current.name)
+        for done, phone in enumerate(there, start=1):
+            started = time.process_time()
+            task = aggregator.task_for(phone)
+            if task is None:  # enough others have answered
+                continue
+            sent = encode(task)
+            heard.served(time.process_time() - started)
+            started = time.process_time()
+            if isinstance(task, AdvertiseKeys):  # travels in what begins a part of a phase
+                phones[phone] = summation.participant(task, vector(phone))
+                answer = encode(phones[phone].answer(task))
+            else:
+                answer = encode(phones[phone].answer(decode_task(sent)))  # type: ignore[arg-type]
+            seconds = time.process_time() - started
+            heard.answered(current.name, phone, seconds, len(sent), len(answer))
+            started = time.process_time()
+            aggregator.accept(phone, decode_answer(answer))
+            heard.served(time.process_time() - started)
+            heard.went_on(current.name, done, len(there))
+        if current.carries_input:
+            survivors = tuple(sorted(there))
+        started = time.process_time()
+        aggregator.advance()
+        heard.served(time.process_time() - started)
+    return Summed(np.asarray(aggregator.result(), dtype=np.int64), survivors)
