@@ -104,8 +104,11 @@ def main() -> None:
     except (CycloptsError, EarshotError) as error:
         print(f"earshot: {error}", file=sys.stderr)
         sys.exit(2)
-    except ModuleNotFoundError as error:
-        if error.name == "earshot_studies":
+    except ImportError as error:
+        # What a sub-command's module fails to import is the cause of another error.
+        missing = error if isinstance(error, ModuleNotFoundError) else error.__cause__
+        name = (missing.name if isinstance(missing, ModuleNotFoundError) else "") or ""
+        if name == "earshot_studies":
             print(
                 f"earshot {wanted}: no wheel has the studies of papers; they are in the "
                 "repository, folder simulations/earshot_studies, and run from a checkout",
@@ -113,9 +116,9 @@ def main() -> None:
             )
             sys.exit(2)
         # Heavy imports happen where they are used, so this may come from deep within.
-        if wanted not in SUB_COMMANDS or (error.name or "").startswith("earshot"):
+        if wanted not in SUB_COMMANDS or not name or name.startswith("earshot"):
             raise
         sys.exit(
-            f"earshot {wanted} needs an extra ({error.name} is missing): "
+            f"earshot {wanted} needs an extra ({name} is missing): "
             f"{distribution.installation(SUB_COMMANDS[wanted].extra)}"
         )

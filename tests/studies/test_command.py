@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from support import command
-from support.documented import loaded, options
+from support.documented import loaded, options, subcommands
 
 from earshot_studies.commands.reproduce import STUDIES
 
@@ -24,12 +24,11 @@ class Wheel:
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_option_of_a_study_says_what_it_is(name: str) -> None:
     parameters = inspect.signature(STUDIES[name]).parameters
-    found = options(loaded("reproduce").commands[name])
-    assert {each.replace("_", "-") for each in parameters} == {
-        option.removeprefix("--") for option in found
-    }
-    assert all(parameter.help.endswith(".") for parameter in found.values())
-    assert loaded("reproduce").commands[name].help.endswith(".")
+    study = subcommands(loaded("reproduce"))[name]
+    found = options(study)
+    assert {f"--{each.replace('_', '-')}" for each in parameters} == set(found)
+    assert all((option.parameter.help or "").endswith(".") for option in found.values())
+    assert study.help.partition("\n")[0].endswith(".")
 
 
 def test_a_wheel_says_where_the_studies_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from earshot_models.tagging.metrics import TaggingScores, scores
 from earshot_server.accounting.votes.muschiol import raw_thresholds
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
+from earshot_studies.kit.claims import CONFIRMED, REFUTED, UNDECIDED, Claim, claims_table
 from earshot_studies.kit.outcome import Outcome, Row, means
 from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, Scored, prepared
 from earshot_studies.muschiol.taggers.school import Kind
@@ -232,49 +233,20 @@ def _likely(found: TaggingScores) -> Row:
     return {"mAP": found.mean_average_precision or 0.0, "AUC": found.area or 0.0}
 
 
-CONFIRMED, REFUTED, UNDECIDED = "confirmed", "refuted", "undecided"
+def no_gain(said: str, what: str, ours: Estimate) -> Claim:
+    """Claim that there is no gain of mAP, or none that is worth the while."""
+    return Claim(
+        said,
+        what,
+        None,
+        ours,
+        holds=(-math.inf, math.nextafter(_WORTH, 0)),
+        unless=(-math.inf, 0.0),
+    )
+
+
 _WORTH = 0.01
-"""Of mAP: a gain that is not worth the while."""
-
-
-class Ordering(NamedTuple):
-    """A statement, and a difference that is above zero if it is true.
-
-    Attributes:
-        said: by Muschiol.
-        what: is compared.
-        theirs: the difference in its tables; None where it has no numbers.
-        ours: the difference, seed by seed.
-        no_gain: whether the statement is that there is no gain, and not that there is one.
-    """
-
-    said: str
-    what: str
-    theirs: float | None
-    ours: Estimate
-    no_gain: bool = False
-
-    @property
-    def verdict(self) -> str:
-        """Confirmed, refuted, or neither, by the interval."""
-        if self.ours.wide is None:
-            return "one seed"
-        low, high = self.ours.mean - self.ours.wide, self.ours.mean + self.ours.wide
-        if self.no_gain:
-            return CONFIRMED if high < _WORTH else REFUTED if low > 0 else UNDECIDED
-        return CONFIRMED if low > 0 else REFUTED if high < 0 else UNDECIDED
-
-    def row(self) -> dict[str, Any]:
-        """Of the note's table."""
-        wide = "" if self.ours.wide is None else f" ± {self.ours.wide:.3f}"
-        return {
-            "Muschiol": self.said,
-            "difference": self.what,
-            "theirs": "–" if self.theirs is None else f"{self.theirs:+.3f}",
-            "ours": f"{self.ours.mean:+.3f}{wide}",
-            "verdict": self.verdict,
-        }
-
+"""Of mAP: a gain that is worth the while."""
 
 Cell = tuple[str, int, str, str, str]
 """Table, teachers, th_e, th_c and column; th_e is empty in Table 5.1, which has one each."""
@@ -306,7 +278,7 @@ _PLACES = {"P": 0, "R": 1, "F1": 2}
 _WHOLE = {"P": "precision", "R": "recall", "F1": "F1"}
 
 
-def orderings(rows: Sequence[Row]) -> list[Ordering]:
+def orderings(rows: Sequence[Row]) -> list[Claim]:
     """All of them.
 
     Args:
@@ -321,7 +293,7 @@ def orderings(rows: Sequence[Row]) -> list[Ordering]:
     ]
 
 
-def _by_ranking(seeds: _Seeds) -> list[Ordering]:
+def _by_ranking(seeds: _Seeds) -> list[Claim]:
     """Table 5.1: mAP, AUC, and teachers by themselves."""
     found = []
     for column in ("mAP", "AUC"):
@@ -330,7 +302,7 @@ def _by_ranking(seeds: _Seeds) -> list[Ordering]:
             if few == BASELINE:
                 said = f"Raw {column}: the baseline is above ensembles"
             found.append(
-                Ordering(
+                Claim(
                     said,
                     f"{_who(few)} − {many}",
                     TABLE_5_1[few].ranking[column] - TABLE_5_1[many].ranking[column],
@@ -340,7 +312,7 @@ def _by_ranking(seeds: _Seeds) -> list[Ordering]:
     for column, place in _PLACES.items():
         cells = [("5.1", teachers, "", "", f"alone_{column}") for teachers in (10, 50)]
         found.append(
-            Ordering(
+            Claim(
                 f"A single teacher's {_WHOLE[column]} falls with what it has to learn from",
                 "one of 10 − one of 50",
                 ALONE_5_1[10][place] - ALONE_5_1[50][place],
@@ -349,7 +321,7 @@ def _by_ranking(seeds: _Seeds) -> list[Ordering]:
         )
     for teachers in TEACHERS:
         found.append(
-            Ordering(
+            Claim(
                 "Together they are better than one by one",
                 f"F1, {teachers}: ensemble − teacher",
                 TABLE_5_1[teachers].together[2] - ALONE_5_1[teachers][2],
@@ -359,14 +331,14 @@ def _by_ranking(seeds: _Seeds) -> list[Ordering]:
     return found
 
 
-def _by_teachers(seeds: _Seeds) -> list[Ordering]:
+def _by_teachers(seeds: _Seeds) -> list[Claim]:
     """Table 5.2, from one number of teachers to another at one threshold."""
     found = []
     for threshold in ("0.2", "0.4", "0.6"):
         for column, sign in (("P", 1), ("R", -1), ("F1", -1)):
             few, many = (10, 50) if sign < 0 else (50, 10)
             found.append(
-                Ordering(
+                Claim(
                     f"{_WHOLE[column].capitalize()} {'rises' if sign > 0 else 'falls'} with "
                     "more teachers",
                     f"th {threshold}: {few} − {many}",
@@ -380,7 +352,7 @@ def _by_teachers(seeds: _Seeds) -> list[Ordering]:
             ("micro_P", "of all names together"),
         ):
             found.append(
-                Ordering(
+                Claim(
                     f"The same of precision {name}",
                     f"th {threshold}: 50 − 10",
                     None,
@@ -388,7 +360,7 @@ def _by_teachers(seeds: _Seeds) -> list[Ordering]:
                 )
             )
         found.append(
-            Ordering(
+            Claim(
                 "Ensembles are more precise than the baseline at a fixed threshold",
                 f"th {threshold}: 50 − baseline",
                 _printed(50, threshold, "P") - _printed(BASELINE, threshold, "P"),
@@ -396,7 +368,7 @@ def _by_teachers(seeds: _Seeds) -> list[Ordering]:
             )
         )
     found.append(
-        Ordering(
+        Claim(
             "The more teachers, the more labels nobody names (A.6)",
             "labels never named, th 0.4: 50 − baseline",
             None,
@@ -406,13 +378,13 @@ def _by_teachers(seeds: _Seeds) -> list[Ordering]:
     return found
 
 
-def _by_threshold(seeds: _Seeds) -> list[Ordering]:
+def _by_threshold(seeds: _Seeds) -> list[Claim]:
     """Table 5.2, from one threshold to another."""
     found = []
     for teachers in (BASELINE, *TEACHERS):
         for column, high, low in (("P", "0.6", "0.2"), ("R", "0.2", "0.6")):
             found.append(
-                Ordering(
+                Claim(
                     f"{_WHOLE[column].capitalize()} {'rises' if column == 'P' else 'falls'} "
                     "with the threshold",
                     f"{_who(teachers)}: {high} − {low}",
@@ -423,7 +395,7 @@ def _by_threshold(seeds: _Seeds) -> list[Ordering]:
     for teachers in TEACHERS:
         for other in ("0.4", ADAPTIVE):
             found.append(
-                Ordering(
+                Claim(
                     "F1 is best at the low threshold",
                     f"{teachers}: 0.2 − {other}",
                     _printed(teachers, "0.2", "F1") - _printed(teachers, other, "F1"),
@@ -431,7 +403,7 @@ def _by_threshold(seeds: _Seeds) -> list[Ordering]:
                 )
             )
     found.append(
-        Ordering(
+        Claim(
             "An adaptive threshold is less precise than a fixed one",
             "P, 50: 0.2 − adaptive",
             _printed(50, "0.2", "P") - _printed(50, ADAPTIVE, "P"),
@@ -439,7 +411,7 @@ def _by_threshold(seeds: _Seeds) -> list[Ordering]:
         )
     )
     found.append(
-        Ordering(
+        Claim(
             "… but names rare labels (A.6)",
             "labels never named, 50: 0.2 − adaptive",
             None,
@@ -449,13 +421,13 @@ def _by_threshold(seeds: _Seeds) -> list[Ordering]:
     return found
 
 
-def _by_check(seeds: _Seeds) -> list[Ordering]:
+def _by_check(seeds: _Seeds) -> list[Claim]:
     """Table 5.3: what is gained by not answering."""
     found = []
     for teachers in TEACHERS:
         for check in ("0.4", "0.6"):
             found.append(
-                Ordering(
+                Claim(
                     "F1 of answers rises with a check",
                     f"{teachers}, th 0.2: th_c {check} − none",
                     TABLE_5_3[teachers, "0.2", check][2] - _printed(teachers, "0.2", "F1"),
@@ -464,7 +436,7 @@ def _by_check(seeds: _Seeds) -> list[Ordering]:
             )
     for check in ("0.4", "0.6"):
         found.append(
-            Ordering(
+            Claim(
                 "More teachers answer less",
                 f"answered, th_c {check}: 10 − 50",
                 PASSED[10, check] - PASSED[50, check],
@@ -487,7 +459,7 @@ def _by_check(seeds: _Seeds) -> list[Ordering]:
             ),
         ):
             found.append(
-                Ordering(
+                Claim(
                     "With a check an ensemble is above the baseline",
                     f"F1, {teachers}, 0.2 + 0.6: {what}",
                     printed,
@@ -585,7 +557,7 @@ def most_over_least(
     return float(counts.max() / counts[counts > 0].min())
 
 
-def gains(rows: Sequence[Row]) -> list[Ordering]:
+def gains(rows: Sequence[Row]) -> list[Claim]:
     """Figures 5.7, 5.8 and 5.11: what parts of the recipe are good for.
 
     Args:
@@ -601,27 +573,19 @@ def gains(rows: Sequence[Row]) -> list[Ordering]:
         return paired(first, second)
 
     return [
-        Ordering("Mixup helps (5.7)", "mAP: with − without", None, less(ALL, NO_MIXUP, "mAP")),
-        Ordering("Mixup helps (5.7)", "AUC: with − without", None, less(ALL, NO_MIXUP, "AUC")),
-        Ordering(
+        Claim("Mixup helps (5.7)", "mAP: with − without", None, less(ALL, NO_MIXUP, "mAP")),
+        Claim("Mixup helps (5.7)", "AUC: with − without", None, less(ALL, NO_MIXUP, "AUC")),
+        Claim(
             "Balanced batches help (5.8)", "mAP: with − without", None, less(ALL, SHUFFLED, "mAP")
         ),
-        Ordering(
-            "… and cost some AUC (5.8)", "AUC: without − with", None, less(SHUFFLED, ALL, "AUC")
-        ),
-        Ordering(
+        Claim("… and cost some AUC (5.8)", "AUC: without − with", None, less(SHUFFLED, ALL, "AUC")),
+        no_gain(
             "A weighted loss does not help (Definition 13)",
             "mAP: with − without",
-            None,
             less(WEIGHTED, ALL, "mAP"),
-            no_gain=True,
         ),
-        Ordering(
-            "Adaptive weights do not help (5.11)",
-            "mAP: with − without",
-            None,
-            less(ADAPTED, ALL, "mAP"),
-            no_gain=True,
+        no_gain(
+            "Adaptive weights do not help (5.11)", "mAP: with − without", less(ADAPTED, ALL, "mAP")
         ),
     ]
 
@@ -630,8 +594,8 @@ def _note(
     work: Work,
     table: Sequence[Row],
     recipes: Sequence[Row],
-    found: Sequence[Ordering],
-    gains: Sequence[Ordering],
+    found: Sequence[Claim],
+    gains: Sequence[Claim],
 ) -> str:
     """Markdown.
 
@@ -656,7 +620,7 @@ seeds; orderings by differences of one seed, so that what its mixtures share can
 
 {_counted([*found, *gains])}
 
-{markdown_table([each.row() for each in found], _ORDERING)}
+{claims_table(found, "Muschiol")}
 
 *Undecided*: zero is within the interval. "No gain" is confirmed where the interval ends below .01.
 
@@ -704,7 +668,6 @@ all answer equally many; the baseline its own half.
 """
 
 
-_ORDERING = ("Muschiol", "difference", "theirs", "ours", "verdict")
 _RANKING = {
     "teachers": "teachers",
     "mAP": "mAP",
@@ -769,7 +732,7 @@ def _table(rows: Sequence[Row], columns: dict[str, str]) -> str:
     return markdown_table(shown, list(columns))
 
 
-def _counted(found: Sequence[Ordering]) -> str:
+def _counted(found: Sequence[Claim]) -> str:
     numbers = Counter(each.verdict for each in found)
     listed = ", ".join(
         f"{numbers[verdict]} {verdict}" for verdict in (CONFIRMED, REFUTED, UNDECIDED)
@@ -779,7 +742,7 @@ def _counted(found: Sequence[Ordering]) -> str:
     return f"Of {len(found)} orderings {listed}. Refuted: {against}."
 
 
-def _recipes(recipes: Sequence[Row], gains: Sequence[Ordering]) -> str:
+def _recipes(recipes: Sequence[Row], gains: Sequence[Claim]) -> str:
     if not recipes:
         return "\nLinear taggers have no recipe.\n"
     columns = {"recipe": "th_e", "mAP": "mAP", "AUC": "AUC", "F1": "F1"}
@@ -787,7 +750,7 @@ def _recipes(recipes: Sequence[Row], gains: Sequence[Ordering]) -> str:
     return f"""
 {_table(recipes, columns)}
 
-{markdown_table([each.row() for each in gains], _ORDERING)}
+{claims_table(gains, "Muschiol")}
 
 The mean of {recipes[0]["teachers"]} teachers of {OF}, whose single mAP varies from
 teacher to teacher as Table 5.1's CSV says (Figure 5.6: "similar"). The last column is Figure 5.9:
@@ -801,7 +764,7 @@ _NAMES = ("baseline", "10", "20", "50")
 _COLOURS = dict(zip(THRESHOLDS, ("#1f77b4", "#2ca02c", "#9467bd", "#d62728"), strict=True))
 
 
-def _draw(table: Sequence[Row], gains: Sequence[Ordering], path: Path) -> None:
+def _draw(table: Sequence[Row], gains: Sequence[Claim], path: Path) -> None:
     """Six panels.
 
     Args:
@@ -897,7 +860,7 @@ def _draw_checked(axis: Any, table: Sequence[Row]) -> None:
     axis.legend(fontsize=8)
 
 
-def _draw_gains(axis: Any, gains: Sequence[Ordering]) -> None:
+def _draw_gains(axis: Any, gains: Sequence[Claim]) -> None:
     if not gains:
         axis.axis("off")
         return

@@ -32,6 +32,7 @@ from earshot_simulations.auditing.printed_votes import adaptive_threshold
 from earshot_simulations.reporting.panels import plain_logarithmic
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, estimate
+from earshot_studies.kit.claims import Claim
 from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.outcome import Outcome, Row, means
 from earshot_studies.muschiol.taggers.ensembles import prepared
@@ -415,60 +416,37 @@ Column = Callable[[str], float]
 
 
 class Found(NamedTuple):
-    """A statement and what came of it.
+    """A statement, held against ours by Muschiol's accounting and soundly.
 
     Attributes:
-        said: by Muschiol.
-        what: a ratio of two ε, or of two F1.
-        theirs: from its tables; None where it has no numbers.
-        claimed: of ours by its accounting, seed by seed.
-        sound: of ours by exact outcomes of rules that hold; None where there are none.
-        expected: from and to which ratios confirm it.
+        claimed: on a ratio of two ε, or of two F1, by Muschiol's accounting.
+        sound: the same by exact outcomes of rules that hold; None where there are none.
     """
 
-    said: str
-    what: str
-    theirs: float | None
-    claimed: Estimate
-    sound: Estimate | None
-    expected: tuple[float, float]
-
-    @property
-    def verdict(self) -> str:
-        """Confirmed, refuted, or neither, by the interval of the claimed ratio."""
-        return _verdict(self.claimed, self.expected)
+    claimed: Claim
+    sound: Claim | None
 
     @property
     def sound_verdict(self) -> str:
-        """The same of the sound ratio."""
-        return "–" if self.sound is None else _verdict(self.sound, self.expected)
+        """Verdict of the sound ratio."""
+        return "–" if self.sound is None else self.sound.verdict
 
     def row(self) -> dict[str, Any]:
-        """Of the note's table."""
+        """Return it as a row of the note's table."""
+        theirs = self.claimed.theirs
         return {
-            "statement": self.said,
-            "ratio": self.what,
-            "theirs": "–" if self.theirs is None else f"{self.theirs:.2f}",
-            "ours, their accounting": _said(self.claimed),
-            "verdict": self.verdict,
-            "ours, soundly": "–" if self.sound is None else _said(self.sound),
+            "statement": self.claimed.said,
+            "ratio": self.claimed.what,
+            "theirs": "–" if theirs is None else f"{theirs:.2f}",
+            "ours, their accounting": _said(self.claimed.ours),
+            "verdict": self.claimed.verdict,
+            "ours, soundly": "–" if self.sound is None else _said(self.sound.ours),
             "soundly": self.sound_verdict,
         }
 
 
 def _said(found: Estimate) -> str:
     return f"{found.mean:.2f}" + ("" if found.wide is None else f" ± {found.wide:.2f}")
-
-
-def _verdict(found: Estimate, expected: tuple[float, float]) -> str:
-    if found.wide is None:
-        return "one ensemble"
-    low, high = found.mean - found.wide, found.mean + found.wide
-    if expected[0] <= low and high <= expected[1]:
-        return "confirmed"
-    if high < expected[0] or expected[1] < low:
-        return "refuted"
-    return "undecided"
 
 
 LESS, MORE = (-math.inf, 1.0), (1.0, math.inf)
@@ -494,9 +472,11 @@ def statements(rows: Rows) -> list[Found]:
         claimed: str = "claimed",
         sound: str | None = SOUND,
     ) -> Found:
-        ours = estimate([ratio(seed, claimed) for seed in each])
-        held = None if sound is None else estimate([ratio(seed, sound) for seed in each])
-        return Found(said, what, theirs, ours, held, expected)
+        def claim(column: str) -> Claim:
+            ours = estimate([ratio(seed, column) for seed in each])
+            return Claim(said, what, theirs, ours, expected, expected, "one ensemble")
+
+        return Found(claim(claimed), None if sound is None else claim(sound))
 
     listed = [
         found(

@@ -22,9 +22,10 @@ from earshot_server.accounting.votes.thresholds import threshold_divergences
 from earshot_simulations.engine.quiet import let_cancelled_jobs_go
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
+from earshot_studies.kit.claims import Claim, claims_table
 from earshot_studies.kit.mixtures.mixing import LEVEL
 from earshot_studies.kit.outcome import Outcome, Row, means
-from earshot_studies.muschiol.ensemble import BASELINE, Ordering, best_threshold, named, said
+from earshot_studies.muschiol.ensemble import BASELINE, best_threshold, named, said
 from earshot_studies.muschiol.privacy import (
     ADAPTIVE,
     GRID,
@@ -290,10 +291,7 @@ THEIRS: Mapping[tuple[Any, ...], tuple[float, float, float]] = {
 """mAP, macro and micro F1 of Table 5.4, 2,000 and 5,000 samples, where our fewer and more stand."""
 
 
-_ORDERING = ("Muschiol", "difference", "theirs", "ours", "verdict")
-
-
-def orderings(rows: Sequence[Row]) -> list[Ordering]:
+def orderings(rows: Sequence[Row]) -> list[Claim]:
     """What section 5.4 says of students' mAP, held against several seeds.
 
     Args:
@@ -315,7 +313,7 @@ def orderings(rows: Sequence[Row]) -> list[Ordering]:
     for setting in _FEW:
         here, there = (PRINTED, *setting, many), (PRINTED, *setting, few)
         found.append(
-            Ordering(
+            Claim(
                 "More samples teach more",
                 f"mAP, {_named(setting)}: {many:,} − {few:,}",
                 THEIRS[here][0] - THEIRS[there][0],
@@ -332,7 +330,7 @@ def orderings(rows: Sequence[Row]) -> list[Ordering]:
     for text, one, other in pairs:
         first, second = (PRINTED, *one, many), (PRINTED, *other, many)
         found.append(
-            Ordering(
+            Claim(
                 text,
                 f"mAP, {many:,}: {_named(one)} − {_named(other)}",
                 THEIRS[first][0] - THEIRS[second][0],
@@ -341,7 +339,7 @@ def orderings(rows: Sequence[Row]) -> list[Ordering]:
         )
     best = (PRINTED, "0.2", "", many)
     found.append(
-        Ordering(
+        Claim(
             "Micro F1 is above macro F1: labels differ",
             f"0.2, {many:,}: micro − macro F1",
             THEIRS[best][2] - THEIRS[best][1],
@@ -350,7 +348,7 @@ def orderings(rows: Sequence[Row]) -> list[Ordering]:
     )
     for name, theirs in (("ensemble", 0.186), ("baseline", 0.268)):
         found.append(
-            Ordering(
+            Claim(
                 f"The student is below the {name}",
                 f"mAP: {name} − 0.2, {many:,}",
                 theirs - THEIRS[best][0],
@@ -358,7 +356,7 @@ def orderings(rows: Sequence[Row]) -> list[Ordering]:
             )
         )
     found.append(
-        Ordering(
+        Claim(
             "True labels teach more than answers (ours)",
             f"mAP, {many:,}: true labels − 0.2",
             None,
@@ -413,7 +411,7 @@ def _note(work: Work, rows: Sequence[Row], table: Sequence[Row]) -> str:
         "theirs  ": "theirs_micro_F1",
         "never named": "never_named",
     }
-    verdicts = markdown_table([each.row() for each in listed], _ORDERING)
+    verdicts = claims_table(listed, "Muschiol")
     few, many = (f"{samples:,}" for samples in SAMPLES)
     cells: list[Row] = [
         {title: _shown(row, column) for title, column in shown.items()} for row in table
