@@ -6,6 +6,7 @@ keep their direction of import.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from enum import Enum
 from typing import Any, NamedTuple
@@ -20,9 +21,9 @@ class SubCommand(NamedTuple):
     package: str
     help: str
 
-    def place(self, name: str) -> str:
-        """Return where the sub-command of this name is found: module and attribute."""
-        return f"earshot_{self.package}.commands.{name}:app"
+    def module(self, name: str) -> str:
+        """Return the name of the module that holds the sub-command of this name."""
+        return f"earshot_{self.package}.commands.{name}"
 
     @property
     def extra(self) -> str:
@@ -95,20 +96,19 @@ def main() -> None:
         default_parameter=Parameter(negative=(), allow_repeating=True, show_default=_default),
     )
     wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-    for name, command in SUB_COMMANDS.items():
-        # As text: only the one that is called is loaded, and says itself what it does.
-        line = {} if name == wanted else {"help": command.help}
-        app.command(command.place(name), name=name, **line)
     try:
+        for name, command in SUB_COMMANDS.items():
+            # Only the one that is called is loaded; the others are lines of the help text.
+            if name == wanted:
+                app.command(importlib.import_module(command.module(name)).app, name=name)
+            else:
+                app.command(f"{command.module(name)}:app", name=name, help=command.help)
         app(sys.argv[1:], exit_on_error=False, print_error=False)
     except (CycloptsError, EarshotError) as error:
         print(f"earshot: {error}", file=sys.stderr)
         sys.exit(2)
-    except ImportError as error:
-        # What a sub-command's module fails to import is the cause of another error.
-        missing = error if isinstance(error, ModuleNotFoundError) else error.__cause__
-        name = (missing.name if isinstance(missing, ModuleNotFoundError) else "") or ""
-        if name == "earshot_studies":
+    except ModuleNotFoundError as error:
+        if error.name == "earshot_studies":
             print(
                 f"earshot {wanted}: no wheel has the studies of papers; they are in the "
                 "repository, folder simulations/earshot_studies, and run from a checkout",
@@ -116,9 +116,9 @@ def main() -> None:
             )
             sys.exit(2)
         # Heavy imports happen where they are used, so this may come from deep within.
-        if wanted not in SUB_COMMANDS or not name or name.startswith("earshot"):
+        if wanted not in SUB_COMMANDS or (error.name or "").startswith("earshot"):
             raise
         sys.exit(
-            f"earshot {wanted} needs an extra ({name} is missing): "
+            f"earshot {wanted} needs an extra ({error.name} is missing): "
             f"{distribution.installation(SUB_COMMANDS[wanted].extra)}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import shlex
@@ -189,17 +190,23 @@ def _default(command: object, name: str) -> Any:
     return int(default) if name in {"phones", "recordings"} else float(default)
 
 
-def test_help_texts_state_the_defaults_that_hold() -> None:
+@pytest.mark.parametrize("words", ["simulate", "budget", "phase start"])
+def test_help_texts_state_the_defaults_that_hold(words: str) -> None:
     """A default that depends on other options stands in words, which nothing else would check."""
+    name, *below = words.split()
+    command = functools.reduce(lambda app, word: app[word], below, loaded(name))
     said = {
         name: " ".join((argument.parameter.help or "").split())
-        for name, argument in options(loaded("simulate")).items()
+        for name, argument in options(command).items()
     }
     few, many = (cell_counts(phones, 2.0, 1e-6).start for phones in (100, 10**6))
     assert f"by default {few}, or {many} where" in said["--cells"]
     assert f"by default {discovery_budget.MOST_CELLS}." in said["--most-cells"]
     assert f"by default {discovery_budget.EPSILON:g}." in said["--epsilon"]
+    if words == "budget":
+        return
     route = f"on the local route {learning_budget.DIMENSIONS}."
     assert f"by default {discovery_budget.DIMENSIONS}, {route}" in said["--dimensions"]
     assert f"({', '.join(SHIPPED_ENCODERS)})" in said["--encoder"]
-    assert f"by default {DEFAULT_ENCODER}." in said["--encoder"]
+    if words == "simulate":
+        assert f"by default {DEFAULT_ENCODER}." in said["--encoder"]

@@ -75,10 +75,3 @@ def test_its_noise_is_that_of_the_shares_of_all_who_stayed() -> None:
     # 40 tables of 80 entries: the deviation is known to 2 %, and shares make 150 · 0.8 to 150.
     relative = np.std(errors) / parameters.labels_noise
     assert 0.95 < relative < 1.05 * np.sqrt(150 / parameters.noise_survivors)
-
-
-def test_the_first_phones_are_those_of_a_smaller_crowd() -> None:
-    few = HeardByAll.of(LiftedBlobs(40, 12, 4, 0.5, 9))
-    some = HeardByAll.of(POPULATION).first(40)
-    for ours, theirs in zip(some, few, strict=True):
-        np.testing.assert_array_equal(ours, theirs)

@@ -1,4 +1,4 @@
-"""Classifiers of spoken digits: ridge on moved pictures, and U-Net with self-attention."""
+"""Classifiers of spoken digits: ridge on moved pictures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
 
-from earshot_models.teachers import attention_unet, teacher
+from earshot_models.teachers import teacher
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_studies.pate_aae.digits import SILENCE, MovedRidge, moved
 
@@ -99,50 +99,3 @@ def test_it_is_a_teacher_that_can_be_kept(tmp_path: Path) -> None:
     teacher.save(own, path)
     again = teacher.load(path, own.classes)
     np.testing.assert_array_equal(again.predict(pictures), own.predict(pictures))
-
-
-TINY = attention_unet.Settings(width=4, depth=2, heads=2, key=4, dropout=0.0, epochs=20, rate=1e-2)
-
-
-@pytest.mark.parametrize(
-    ("shape", "settings"),
-    [((FRAMES, BANDS), TINY), ((32, 40), None), ((100, 80), attention_unet.PAPER)],
-)
-def test_a_u_net_answers_for_every_class(
-    shape: tuple[int, int], settings: attention_unet.Settings | None
-) -> None:
-    network = attention_unet.build(shape, 10, settings)
-    assert network.input_shape == (None, *shape)
-    assert network.output_shape == (None, 10)
-    names = [type(layer).__name__ for layer in network.layers]
-    depth = (settings or attention_unet.Settings()).depth
-    assert names.count("MaxPooling2D") == names.count("Conv2DTranspose") == depth
-    assert names.count("Concatenate") == depth, "a U-Net's levels are joined"
-    assert names.count("MultiHeadAttention") == 1
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-def test_a_u_net_learns_what_it_is_shown(tmp_path: Path) -> None:
-    pictures, labels = tones(18, 8)
-    own = attention_unet.train(pictures, labels, ("a", "b", "c"), TINY, seed=1)
-    others, answers = tones(30, 9)
-    assert (own.predict(others) == answers).mean() > 0.9
-    path = tmp_path / "student.keras"
-    teacher.save(own, path)
-    again = teacher.load(path, own.classes)
-    np.testing.assert_array_equal(again.predict(others), own.predict(others))
-
-
-def test_bad_u_nets_are_refused_by_name() -> None:
-    pictures, labels = tones(6, 10)
-    with pytest.raises(InvalidParametersError, match="bands=3"):
-        attention_unet.build((8, 3), 10, TINY)
-    with pytest.raises(InvalidParametersError, match="classes=1"):
-        attention_unet.build((8, 8), 1, TINY)
-    with pytest.raises(InvalidParametersError, match="depth=0"):
-        attention_unet.Settings(depth=0)
-    with pytest.raises(InvalidInputError, match="finite"):
-        attention_unet.train(np.full_like(pictures, np.inf), labels, ("a", "b", "c"), TINY)
-    with pytest.raises(InvalidInputError, match="from 0 to 1"):
-        attention_unet.train(pictures, labels, ("a", "b"), TINY)

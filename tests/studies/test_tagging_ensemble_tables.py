@@ -31,7 +31,7 @@ from earshot_studies.muschiol.ensemble import (
 )
 from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, Scored
 from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL
-from earshot_studies.muschiol.taggers.school import LINEAR, NETWORKS
+from earshot_studies.muschiol.taggers.school import NETWORKS, Kind, Teaching
 from earshot_studies.muschiol.taggers.study import Size, Study
 from earshot_studies.muschiol.work import Work
 
@@ -240,7 +240,7 @@ def tiny(folder: Path, cache: Path) -> Study:
 def test_everything_is_written_and_the_second_time_nothing_is_done_again(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = Work(tiny(folder, tmp_path / "cache"), 1, LINEAR)
+    work = Work(tiny(folder, tmp_path / "cache"), 1, Teaching(Kind.LINEAR))
     outcome = study.reproduce(work)
     files = write(outcome, tmp_path / "out")
     assert sorted(path.name for path in files) == sorted(files_of(study.NAME))

@@ -32,10 +32,11 @@ from earshot_studies.muschiol.student import (
     orderings,
 )
 from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL
-from earshot_studies.muschiol.taggers.school import LINEAR, NETWORKS
+from earshot_studies.muschiol.taggers.school import NETWORKS, Kind, Teaching
 from earshot_studies.muschiol.taggers.study import Size, Study
 from earshot_studies.muschiol.work import Work
 
+LINEAR = Teaching(Kind.LINEAR)
 QUERIES = 3000
 
 

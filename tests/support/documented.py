@@ -46,8 +46,7 @@ def commands(page: str) -> list[list[str]]:
 @functools.cache
 def loaded(name: str) -> App:
     """A sub-command of `earshot`, as its command line reads it."""
-    module, _, attribute = SUB_COMMANDS[name].place(name).partition(":")
-    found = getattr(importlib.import_module(module), attribute)
+    found = importlib.import_module(SUB_COMMANDS[name].module(name)).app
     assert isinstance(found, App)
     return found
 

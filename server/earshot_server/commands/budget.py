@@ -38,7 +38,7 @@ def budget(
     """Split a privacy budget over the steps of a phase, and say what it buys.
 
     Args:
-        unit: What to protect; by default a phone, with --discovery local a recording.
+        unit: Unit that is protected; by default a phone, with --discovery local a recording.
     """
     local = wanted.discovery is Discovery.LOCAL
     wanted = replace(

@@ -42,7 +42,7 @@ def add(
     """Add an operator, and print the token, which is shown this once.
 
     Args:
-        role: What the operator may do. viewer: read; operator: also invite, start and stop; admin:
+        role: Rights of the operator. viewer: read; operator: also invite, start and stop; admin:
             also manage operators and erase phones.
     """
     try:

@@ -50,20 +50,20 @@ class Asked:
     """Options of a phase, whether it is proposed or started.
 
     Attributes:
-        phones: Number of phones wanted.
+        phones: Phones that are wanted.
         epsilon: ε of the whole phase.
-        delta: δ of the whole phase.
+        delta: δ of the phase.
         discovery: Way of finding environments.
         recordings: With --discovery local: recordings of a phone, on average; a public number.
         labels: Classes of environments.
-        dropout: Largest fraction of phones that may vanish.
-        corrupted: Fraction of phones an adversary may control.
-        cells: Start centroids, of those that the encoder has; by default 20, or 40 where crowd and
-            ε bear them.
-        most_cells: Number of cells (k) to which these may grow where sound is unlike the encoder's;
-            by default 40.
-        sums: Number of sums of cells before they are named (T), 0 to 3.
-        label_share: Share of ε (in ρ) that the names of cells get: above 0, below 1.
+        dropout: Largest fraction of phones that may vanish (ρ).
+        corrupted: Fraction of phones that an adversary may control (γ).
+        cells: Start centroids of a discovery by secure sums; by default 20, or 40 where crowd and ε
+            allow.
+        most_cells: Most cells that the start centroids may grow to (k); by default 40.
+        sums: Sums over cells before they are named (T), 0 to 3.
+        label_share: Share of ε (in ρ of zero-concentrated privacy) that the names of cells get:
+            above 0, below 1.
     """
 
     phones: int
@@ -85,17 +85,12 @@ class Wanted(Asked):
     """Options of a phase that is proposed.
 
     Attributes:
+        epsilon: ε of the whole phase, in the unit of --unit; by default 2. With --discovery local,
+            by default what its default budget costs.
         unit: Unit of privacy in which the phase costs ε and δ.
         any_delta: Accept a δ of 1/phones or more.
     """
 
-    epsilon: Annotated[
-        float | None,
-        Parameter(
-            help="ε of the whole phase, in the unit of --unit; by default "
-            f"{discovery_budget.EPSILON:g}, with --discovery local what its default budget costs."
-        ),
-    ] = None
     discovery: Discovery = Discovery.SECURE_SUM
     unit: Annotated[Unit, NO_OPTION] = Unit.PHONE
     any_delta: bool = False

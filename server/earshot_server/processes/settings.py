@@ -30,7 +30,7 @@ _MOST_CONNECTIONS = 500
 
 @dataclass(frozen=True)
 class Serving:
-    """Options of `earshot serve`.
+    """Settings for serving: the options of `earshot serve`.
 
     Attributes:
         data: Folder of the credentials, and of the embedded database.

@@ -101,16 +101,6 @@ class PrintedVote:
         """Of the Laplace noise that each phone adds to every entry."""
         return self.votes / (self.epsilon * self.honest_survivors)
 
-    @property
-    def claimed_variance(self) -> float:
-        """That of Laplace noise of scale v/ε, on every entry of the sum."""
-        return 2 * (self.votes / self.epsilon) ** 2
-
-    @property
-    def true_variance(self) -> float:
-        """That of the sum of n' shares, on every entry."""
-        return 2 * self.share_scale**2 * self.honest_survivors
-
     def noise(
         self, phones: int, shape: tuple[int, ...], generator: np.random.Generator
     ) -> npt.NDArray[np.float64]:

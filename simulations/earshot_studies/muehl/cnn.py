@@ -212,23 +212,17 @@ class Workshop:
             chosen = order[start : start + batch]
             seen = self._augmented(tf.gather(images, chosen), here)
             with tf.GradientTape() as tape:
-                loss = self._loss(seen, tf.gather(labels, chosen), here)
+                loss = self._loss(seen, tf.gather(labels, chosen))
             gradients = tape.gradient(loss, variables)
             self._optimizer.apply_gradients(zip(gradients, variables, strict=True))
 
-    def _loss(self, images: Any, labels: Any, seed: Any) -> Any:
-        """Return the loss of augmented images; the seed is the step's own."""
-        del seed
+    def _loss(self, images: Any, labels: Any) -> Any:
+        """Return the loss of augmented images."""
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, self._forward(images))
         return tf.reduce_mean(losses)
 
-    def _forward(self, images: Any, moves: bool = True) -> Any:
-        """Return the model's output in training, with TensorFlow's fused normalization of images.
-
-        Args:
-            images: Batch of images.
-            moves: True to move the averages that serve prediction.
-        """
+    def _forward(self, images: Any) -> Any:
+        """Return the output in training, with TensorFlow's fused normalization of images."""
         signal = images
         for layer in self.model.layers:
             if not isinstance(layer, layers.BatchNormalization):
@@ -243,9 +237,8 @@ class Workshop:
                 signal = tf.nn.batch_normalization(
                     signal, mean, variance, layer.beta, layer.gamma, layer.epsilon
                 )
-            if moves:
-                for moving, now in ((layer.moving_mean, mean), (layer.moving_variance, variance)):
-                    moving.assign(moving * layer.momentum + now * (1 - layer.momentum))
+            for moving, now in ((layer.moving_mean, mean), (layer.moving_variance, variance)):
+                moving.assign(moving * layer.momentum + now * (1 - layer.momentum))
         return signal
 
     def _augmented(self, images: Any, seed: Any) -> Any:

@@ -411,8 +411,6 @@ def _right(name: str, truth: NDArray[np.int8], named: Passing) -> Row:
 
 
 Rows = Sequence[Row]
-Column = Callable[[str], float]
-"""ε of one seed's row, by column; see `Statement.of`."""
 
 
 class Found(NamedTuple):

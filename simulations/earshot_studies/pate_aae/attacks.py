@@ -208,8 +208,8 @@ FIRST_SEED = 2026
 """Of the games that are reported; none below 1000 is."""
 EPSILON, DELTA = 2.0, 1e-5
 """That all generators are held against, for a clip that is replaced."""
-RECORDS, REFERENCE, SAMPLES, TRIALS = 12, 24, 100, 40
-"""Clips whose membership is guessed, others that attackers have, samples and generators."""
+RECORDS, REFERENCE, SAMPLES = 12, 24, 100
+"""Clips whose membership is guessed, others that attackers have, and samples."""
 
 TRIED = {name: own for name, own in ATTACKS.items() if name != "shadow models: correlations"}
 """Attacks: 1,280 numbers have 800,000 correlations, too many for twenty shadow models."""

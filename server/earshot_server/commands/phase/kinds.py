@@ -40,6 +40,8 @@ class Options(Asked):
     """Options that make the parameters of a phase.
 
     Attributes:
+        epsilon: ε of the whole phase, per phone; by default 2. With --discovery local per
+            recording, in place of --budget.
         discovery: Way of finding environments: secure-sum, the default, protects phones; local, the
             thesis's, protects recordings, and no phone takes part by default.
         statistics: Count contacts per environment instead.
@@ -48,37 +50,35 @@ class Options(Asked):
         samples_of: Let phones label the environments that this phase could not name instead.
         threshold: With --samples: phones that must agree on an answer (T), noise included; by
             default, more than noise alone produces.
-        check_share: With --samples: share of ε (in ρ) that asking who agrees gets: above 0, below
-            1.
+        check_share: With --samples: share of ε (in ρ of zero-concentrated privacy) that asking who
+            agrees gets: above 0, below 1.
         largest_weight: With --samples: most votes that a phone may make of its one, where its own
-            budget bears them.
+            budget holds them.
         budget: ε per recording. With --discovery local: clustering=…,selection=…,
             centroid-vote=…,label-vote=…; with --statistics: histogram=…
         contacts: With --statistics: most contacts that a phone counts.
         since: With --statistics: first day (UTC) that counts.
         until: With --statistics: day after the last one that counts.
-        places_of: With --statistics: phase by whose environments contacts are counted that nobody
-            labelled; none to leave them out; by default the newest phase.
+        places_of: With --statistics: phase whose environments count contacts that nobody labelled;
+            none to leave such contacts out; by default the newest phase.
+        encoder: Encoder whose embeddings phones hold: a shipped one by its name (contrast-1,
+            contrast-2), or an encoder file.
+        dimensions: Dimensions of the projection in which sound is clustered; by default 32, on the
+            local route 24.
         local_centroids: With --discovery local: centroids that a phone computes (k).
         top_local_centroids: With --discovery local: centroids that a phone publishes (k*).
-        top_global_centroids: With --discovery local: centroids that the vote keeps (g*).
-        selection_method: With --discovery local: way in which a phone chooses the centroids that it
-            publishes.
-        clustering_runs: With --discovery local: average number of times that a phone clusters, to
-            keep the best.
+        top_global_centroids: With --discovery local: global centroids that the first vote keeps
+            (g*).
+        selection_method: With --discovery local: method by which a phone chooses the centroids that
+            it publishes.
+        clustering_runs: With --discovery local: clusterings of a phone, on average, of which it
+            keeps the best.
         centroid_votes: With --discovery local: ones in a ballot of the first vote.
-        label_votes: With --discovery local: ones in a ballot of the second vote; by default one for
-            each centroid that the first vote keeps.
-        embeddings: Samples that are to be labelled.
+        label_votes: With --discovery local: ones in a ballot of the second vote; by default one per
+            kept centroid.
+        embeddings: Samples that phones label.
     """
 
-    epsilon: Annotated[
-        float | None,
-        Parameter(
-            help=f"ε of the whole phase, per phone; by default {discovery_budget.EPSILON:g}. With "
-            "--discovery local per recording, in place of --budget."
-        ),
-    ] = None
     statistics: bool = False
     samples: Path | None = None
     samples_of: str | None = None
@@ -90,21 +90,8 @@ class Options(Asked):
     since: Annotated[date | None, Parameter(name="--from")] = None
     until: date | None = None
     places_of: str | None = None
-    encoder: Annotated[
-        str,
-        Parameter(
-            help=f"Encoder whose embeddings phones hold: a shipped one by its name ({_SHIPPED}), "
-            "or the file of another."
-        ),
-    ] = DEFAULT_ENCODER
-    dimensions: Annotated[
-        int | None,
-        Parameter(
-            help="Dimensions of the points that phones sort, by default "
-            f"{discovery_budget.DIMENSIONS}; with --discovery local, that they cluster, by default "
-            f"{learning_budget.DIMENSIONS}."
-        ),
-    ] = None
+    encoder: str = DEFAULT_ENCODER
+    dimensions: int | None = None
     local_centroids: int = learning_budget.LOCAL_CENTROIDS
     top_local_centroids: int = learning_budget.TOP_LOCAL_CENTROIDS
     top_global_centroids: int = learning_budget.TOP_GLOBAL_CENTROIDS

@@ -34,11 +34,6 @@ class HeardByAll(NamedTuple):
             starts,
         )
 
-    def first(self, phones: int) -> HeardByAll:
-        """Return the recordings of the first phones."""
-        last = self.starts[phones]
-        return HeardByAll(self.points[:last], self.labels[:last], self.starts[: phones + 1])
-
     @property
     def owners(self) -> npt.NDArray[np.int64]:
         """Phone of each recording, int64 (recordings,)."""

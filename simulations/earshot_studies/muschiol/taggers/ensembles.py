@@ -55,11 +55,6 @@ class Scored:
         found: NDArray[np.float64] = self.probabilities.mean(axis=0, dtype=np.float64)
         return found
 
-    def votes(self) -> NDArray[np.float64]:
-        """Return s, the sum over teachers, (mixtures, labels)."""
-        found: NDArray[np.float64] = self.probabilities.sum(axis=0, dtype=np.float64)
-        return found
-
 
 @dataclass(frozen=True)
 class EnsembleScores:
@@ -75,11 +70,6 @@ class EnsembleScores:
     validation: Scored
     queries: Scored
     test: Scored
-
-    @property
-    def teachers(self) -> int:
-        """Number of teachers."""
-        return len(self.test.probabilities)
 
 
 def prepared(

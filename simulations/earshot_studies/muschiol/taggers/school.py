@@ -65,7 +65,7 @@ class Teaching:
         checks.whole("steps", self.steps)
 
 
-NETWORKS, LINEAR = Teaching(), Teaching(Kind.LINEAR)
+NETWORKS = Teaching()
 
 
 class Tagging(Protocol):
