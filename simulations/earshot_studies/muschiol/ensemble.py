@@ -19,6 +19,7 @@ from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
 from earshot_studies.kit.claims import CONFIRMED, REFUTED, UNDECIDED, Claim, claims_table
 from earshot_studies.kit.outcome import Outcome, Row, means
+from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, Scored, prepared
 from earshot_studies.muschiol.taggers.school import Kind
 from earshot_studies.muschiol.work import Work
@@ -53,64 +54,28 @@ class Overall(NamedTuple):
         return {"mAP": self.precision, "AUC": self.area}
 
 
+_PRINTED = printed_figures(__package__)
 TABLE_5_1: Mapping[int, Overall] = {
-    BASELINE: Overall(0.268, 0.923, ADAPTIVE, (0.316, 0.336, 0.256)),
-    10: Overall(0.219, 0.919, "0.2", (0.401, 0.265, 0.228)),
-    20: Overall(0.199, 0.909, "0.2", (0.447, 0.230, 0.204)),
-    50: Overall(0.186, 0.898, "0.2", (0.573, 0.169, 0.173)),
+    teachers: Overall(precision, area, threshold, (p, r, f1))
+    for teachers, precision, area, threshold, p, r, f1 in _PRINTED["table_5_1"]
 }
 ALONE_5_1: Mapping[int, Three] = {
-    10: (0.350, 0.188, 0.167),
-    20: (0.305, 0.151, 0.136),
-    50: (0.271, 0.114, 0.112),
+    teachers: (p, r, f1) for teachers, p, r, f1 in _PRINTED["alone_5_1"]
 }
 """Of single teachers, on average."""
 
 TABLE_5_2: Mapping[tuple[int, str], Three] = {
-    (BASELINE, ADAPTIVE): (0.316, 0.336, 0.256),
-    (BASELINE, "0.2"): (0.390, 0.349, 0.278),
-    (BASELINE, "0.4"): (0.568, 0.220, 0.235),
-    (BASELINE, "0.6"): (0.713, 0.142, 0.175),
-    (10, ADAPTIVE): (0.224, 0.311, 0.187),
-    (10, "0.2"): (0.401, 0.265, 0.228),
-    (10, "0.4"): (0.551, 0.170, 0.193),
-    (10, "0.6"): (0.683, 0.108, 0.143),
-    (20, ADAPTIVE): (0.191, 0.259, 0.158),
-    (20, "0.2"): (0.447, 0.230, 0.201),
-    (20, "0.4"): (0.650, 0.133, 0.156),
-    (20, "0.6"): (0.791, 0.078, 0.105),
-    (50, ADAPTIVE): (0.180, 0.186, 0.136),
-    (50, "0.2"): (0.573, 0.169, 0.173),
-    (50, "0.4"): (0.781, 0.090, 0.118),
-    (50, "0.6"): (0.880, 0.053, 0.078),
+    (teachers, threshold): (p, r, f1) for teachers, threshold, p, r, f1 in _PRINTED["table_5_2"]
 }
 
 PASSED: Mapping[tuple[int, str], float] = {
-    (10, "0.4"): 0.65,
-    (20, "0.4"): 0.62,
-    (50, "0.4"): 0.60,
-    (10, "0.6"): 0.48,
-    (20, "0.6"): 0.47,
-    (50, "0.6"): 0.44,
+    (teachers, check): share for teachers, check, share in _PRINTED["passed_5_3"]
 }
 """Share of the samples that is answered, by teachers and th_c (Table 5.3)."""
 
 TABLE_5_3: Mapping[tuple[int, str, str], Three] = {
-    (10, ADAPTIVE, "0.4"): (0.416, 0.314, 0.269),
-    (20, ADAPTIVE, "0.4"): (0.570, 0.237, 0.233),
-    (50, ADAPTIVE, "0.4"): (0.739, 0.184, 0.211),
-    (10, "0.2", "0.4"): (0.441, 0.370, 0.283),
-    (20, "0.2", "0.4"): (0.497, 0.304, 0.252),
-    (50, "0.2", "0.4"): (0.633, 0.247, 0.243),
-    (10, ADAPTIVE, "0.6"): (0.565, 0.322, 0.304),
-    (20, ADAPTIVE, "0.6"): (0.660, 0.251, 0.256),
-    (50, ADAPTIVE, "0.6"): (0.787, 0.223, 0.257),
-    (10, "0.2", "0.6"): (0.506, 0.390, 0.308),
-    (20, "0.2", "0.6"): (0.548, 0.325, 0.274),
-    (50, "0.2", "0.6"): (0.667, 0.291, 0.284),
-    (10, "0.4", "0.6"): (0.602, 0.322, 0.309),
-    (20, "0.4", "0.6"): (0.696, 0.260, 0.266),
-    (50, "0.4", "0.6"): (0.799, 0.232, 0.266),
+    (teachers, threshold, check): (p, r, f1)
+    for teachers, threshold, check, p, r, f1 in _PRINTED["table_5_3"]
 }
 
 
