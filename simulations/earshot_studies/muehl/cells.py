@@ -25,7 +25,7 @@ from earshot_protocol.voting.winners import NONE, ConfidentGNMax
 from earshot_server.accounting.votes import costs, personal
 from earshot_server.accounting.votes.costs import Method
 from earshot_server.accounting.votes.personal import Group
-from earshot_studies.kit.printed import printed
+from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muehl.data import Subject
 from earshot_studies.muehl.table import Table
 from earshot_studies.muehl.votes import QUARTERS, Ensembles, VoteFolder
@@ -346,7 +346,7 @@ def _orders(accounting: Accounting) -> Numbers:
     return costs.COARSE if accounting is Accounting.SOUND else THEIR_ORDERS
 
 
-HIGHER: tuple[float, ...] = tuple(printed(__package__)["higher"])
+HIGHER: tuple[float, ...] = tuple(printed_figures(__package__)["higher"])
 """ε of the higher budget; that of the lower is 1."""
 DELTA = 1e-5
 _FEW_SOUND = 3
