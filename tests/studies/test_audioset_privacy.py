@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from earshot_client.command import main
+from earshot_models.votes.costs import muschiol
+from earshot_models.votes.costs.bits import bit_divergence
+from earshot_models.votes.costs.costs import Method, epsilon
+from earshot_models.votes.costs.thresholds import threshold_divergences
+from earshot_models.votes.rules.thresholds import GNThreshold
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.thresholds import GNThreshold
-from earshot_server.accounting.votes import muschiol
-from earshot_server.accounting.votes.bits import bit_divergence
-from earshot_server.accounting.votes.costs import Method, epsilon
-from earshot_server.accounting.votes.thresholds import threshold_divergences
 from earshot_simulations.sweeps.estimate import Estimate
 from earshot_studies.kit.claims import Claim
 from earshot_studies.muschiol import privacy

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models.tagging.metrics import TaggingScores, scores
-from earshot_server.accounting.votes.muschiol import raw_thresholds
+from earshot_models.votes.costs.muschiol import raw_thresholds
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
 from earshot_studies.kit.claims import CONFIRMED, REFUTED, UNDECIDED, Claim, claims_table

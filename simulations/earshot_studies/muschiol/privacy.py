@@ -13,21 +13,21 @@ from numpy.typing import NDArray
 
 from earshot_models.commands.progress import Progress
 from earshot_models.tagging.metrics import scores
-from earshot_protocol import checks
-from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.confident_check import Check
-from earshot_protocol.voting.teacher_ballots import NONE
-from earshot_protocol.voting.thresholds import (
+from earshot_models.votes.confident_check import Check
+from earshot_models.votes.costs import muschiol
+from earshot_models.votes.costs.costs import Method, epsilon
+from earshot_models.votes.costs.muschiol import Rule, independent
+from earshot_models.votes.costs.thresholds import threshold_divergences
+from earshot_models.votes.rules.thresholds import (
     AdaptiveThreshold,
     GNThreshold,
     GridThreshold,
     ThresholdVoting,
     largest_outputs,
 )
-from earshot_server.accounting.votes import muschiol
-from earshot_server.accounting.votes.costs import Method, epsilon
-from earshot_server.accounting.votes.muschiol import Rule, independent
-from earshot_server.accounting.votes.thresholds import threshold_divergences
+from earshot_protocol import checks
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_simulations.auditing.printed_votes import adaptive_threshold
 from earshot_simulations.reporting.panels import plain_logarithmic
 from earshot_simulations.reporting.tables import markdown_table

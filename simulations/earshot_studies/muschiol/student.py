@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models.tagging.metrics import scores
+from earshot_models.votes.costs import muschiol
+from earshot_models.votes.costs.costs import Method, epsilon
+from earshot_models.votes.costs.thresholds import threshold_divergences
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.teacher_ballots import NONE
-from earshot_server.accounting.votes import muschiol
-from earshot_server.accounting.votes.costs import Method, epsilon
-from earshot_server.accounting.votes.thresholds import threshold_divergences
 from earshot_simulations.engine.quiet import let_cancelled_jobs_go
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
