@@ -34,7 +34,7 @@ from earshot_simulations.learning.settings import (
     Summation,
 )
 from earshot_simulations.learning.simulation import simulate, simulate_routes
-from earshot_simulations.learning.wording import percent
+from earshot_simulations.reporting.words import percent
 
 SMALL = Settings(
     phones=24,

@@ -26,7 +26,6 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
-from earshot_models.commands.progress import Progress
 from earshot_models.generators import adversaries
 from earshot_models.generators import clips as checked
 from earshot_models.generators.beside import Beside
@@ -43,6 +42,7 @@ from earshot_models.generators.steps import taken
 from earshot_models.teachers.partitions import partitions
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.progress import Progress
 from earshot_protocol.voting.winners import GNMax, LNMax
 
 FAKE, REAL = 0, 1

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from earshot_models.commands.progress import Progress, shown
+from earshot_models.commands.progress import shown
+from earshot_protocol.progress import Progress
 
 if TYPE_CHECKING:
     from earshot_simulations.reproductions.outcome import Outcome

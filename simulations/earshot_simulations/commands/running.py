@@ -10,8 +10,8 @@ from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
-from earshot_server.dashboard.wording import real
 from earshot_server.discovery.route import Discovery
+from earshot_simulations.reporting.words import real
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

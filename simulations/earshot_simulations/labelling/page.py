@@ -12,10 +12,17 @@ from earshot_protocol import distribution
 from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_server.dashboard.outcomes import answer_of
-from earshot_server.dashboard.wording import NOTHING, byte_size, counted, percent, real, whole
 from earshot_simulations.labelling.simulation import Run, Scores, result
-from earshot_simulations.learning.markup import alert, document, lead, section, table
-from earshot_simulations.learning.wording import duration
+from earshot_simulations.reporting.markup import alert, document, lead, section, table
+from earshot_simulations.reporting.words import (
+    NOTHING,
+    byte_size,
+    counted,
+    duration,
+    percent,
+    real,
+    whole,
+)
 
 _MOST_NOTES = 3
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from earshot_server.dashboard.wording import NOTHING, counted, real, whole
 from earshot_simulations.adversary.success import Success
-from earshot_simulations.learning.markup import alert, lead, section, table
-from earshot_simulations.learning.wording import percent
+from earshot_simulations.reporting.markup import alert, lead, section, table
+from earshot_simulations.reporting.words import NOTHING, counted, percent, real, whole
 
 ATTACKS = {
     "poisoning": "heard nothing but a place that nobody else heard, and sent it without noise",

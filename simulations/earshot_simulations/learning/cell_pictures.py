@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 from earshot_protocol.geometry import Geometry, nearest
-from earshot_server.dashboard.wording import UNNAMED, counted
-from earshot_simulations.learning import drawing
-from earshot_simulations.learning.drawing import Picture
-from earshot_simulations.learning.plane import (
+from earshot_simulations.learning.run import Floats, Run
+from earshot_simulations.reporting import drawing
+from earshot_simulations.reporting.drawing import Picture
+from earshot_simulations.reporting.plane import (
     Frame,
     background,
     framed,
@@ -24,7 +24,7 @@ from earshot_simulations.learning.plane import (
     without_room,
     write,
 )
-from earshot_simulations.learning.run import Floats, Run
+from earshot_simulations.reporting.words import UNNAMED, counted
 
 
 def start(run: Run, plane: Frame) -> Picture | None:
@@ -43,7 +43,7 @@ def moved(run: Run, plane: Frame) -> Picture | None:
     began = clear[: len(before)]  # cells that came later have no start
 
     def draw(axes: Axes) -> None:
-        background(axes, run, plane)
+        background(axes, run.points, plane)
         for old, new in zip(before[began], after[: len(before)][began], strict=True):
             axes.plot(*zip(old, new, strict=True), color=drawing.MUTED, linewidth=0.9, zorder=2)
         scatter(axes, before[began], s=9, c=drawing.MUTED, zorder=3)
@@ -68,7 +68,7 @@ def named(run: Run, plane: Frame) -> Picture | None:
     names = room(plane, centres[clear], words, 0.05)
 
     def draw(axes: Axes) -> None:
-        background(axes, run, plane)
+        background(axes, run.points, plane)
         scatter(axes, centres[~clear], s=22, c=drawing.MUTED, marker="X", zorder=4)
         marks(axes, centres[clear], labels[clear], size=60.0)
         write(axes, names)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from earshot_protocol.privacy.significance import LEVEL
 from earshot_server.dashboard.groups import groups, numbers
-from earshot_server.dashboard.wording import NOTHING, UNNAMED, real, votes, whole
-from earshot_simulations.learning import cell_pictures, charts, plane
-from earshot_simulations.learning.markup import figure, grid, lead, section, table
+from earshot_simulations.learning import cell_pictures
 from earshot_simulations.learning.pictured import Step, heard, numbered
 from earshot_simulations.learning.run import Run
+from earshot_simulations.reporting import charts, plane
+from earshot_simulations.reporting.markup import figure, grid, lead, section, table
+from earshot_simulations.reporting.words import NOTHING, UNNAMED, real, votes, whole
 
 KIND = "discovery phase"
 
@@ -94,12 +95,14 @@ def environments(run: Run) -> str:
         figure(
             "Labels, published and true",
             "Held-out recordings by the label of their cell, be it noise, beside their true one.",
-            charts.label_histogram(run),
+            charts.histogram(run.label_names, run.label_histogram, run.true_histogram),
         ),
         figure(
             "Votes for a label",
             "The last sum, noise included; a strong colour is a large number.",
-            charts.label_votes(run),
+            charts.votes_by_label(
+                run.label_votes, range(1, len(run.labels) + 1), run.label_names, "cell"
+            ),
         ),
     )
     return section(title, together + cells + shown)

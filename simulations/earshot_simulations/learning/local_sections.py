@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from earshot_protocol.privacy.significance import LEVEL
-from earshot_server.dashboard.wording import NOTHING, UNNAMED, real, whole
-from earshot_simulations.learning import charts, plane
-from earshot_simulations.learning.markup import figure, grid, lead, section, table
+from earshot_simulations.learning import local_pictures
 from earshot_simulations.learning.pictured import Step, heard, numbered
 from earshot_simulations.learning.run import Run
-from earshot_simulations.learning.wording import percent
+from earshot_simulations.reporting import charts, plane
+from earshot_simulations.reporting.markup import figure, grid, lead, section, table
+from earshot_simulations.reporting.words import NOTHING, UNNAMED, percent, real, whole
 
 KIND = "learning phase"
 MOST_ROWS = 200
@@ -38,18 +38,18 @@ def steps(run: Run, frame: plane.Frame) -> tuple[Step, ...]:
         Step(
             "What the phones published",
             "The top centroids of all phones, with the noise that protects each recording.",
-            plane.local_centroids(run, frame),
+            local_pictures.local_centroids(run, frame),
         ),
         Step(
             "What the server found",
             "Centroids in one colour went into one global centroid, marked by a cross; "
             "grey ones are outliers.",
-            plane.global_centroids(run, frame),
+            local_pictures.global_centroids(run, frame),
         ),
         Step(
             "What the votes made of it",
             "The kept global centroids with the label and the centroid votes each received.",
-            plane.labelled_centroids(run, frame),
+            local_pictures.labelled_centroids(run, frame),
         ),
     )
 
@@ -89,15 +89,21 @@ def environments(run: Run) -> str:
             "Labels, published and true",
             "Held-out recordings by the name that the published centroids give them, "
             "beside their true one.",
-            charts.label_histogram(run),
+            charts.histogram(run.label_names, run.label_histogram, run.true_histogram),
         ),
         figure(
             "Votes for a label",
             "Noisy sums of the second vote; a strong colour is a large sum.",
-            charts.label_votes(run),
+            None
+            if run.label_votes is None
+            else charts.votes_by_label(
+                run.label_votes, run.top.tolist(), run.label_names, "global centroid"
+            ),
         ),
         figure(
-            "Votes to keep a centroid", "Noisy sums of the first vote.", charts.centroid_votes(run)
+            "Votes to keep a centroid",
+            "Noisy sums of the first vote.",
+            charts.candidates(run.centroid_votes, run.top, "global centroid"),
         ),
     )
     return section("Environments found", centroids + left_out(len(rows)) + shown)

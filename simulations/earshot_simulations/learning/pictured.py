@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from earshot_server.dashboard.wording import counted
-from earshot_simulations.learning import plane
-from earshot_simulations.learning.drawing import Picture
-from earshot_simulations.learning.markup import figure
 from earshot_simulations.learning.run import Run
+from earshot_simulations.reporting import plane
+from earshot_simulations.reporting.drawing import Picture
+from earshot_simulations.reporting.markup import figure
+from earshot_simulations.reporting.words import counted
 
 
 class Step(NamedTuple):
@@ -31,7 +31,7 @@ def heard(run: Run, frame: plane.Frame) -> Step:
         "What the phones heard",
         f"A sample of {counted(len(run.points), 'recording')}, coloured by true scene. "
         "No phone and no server knows this picture.",
-        plane.recordings(run, frame),
+        plane.recordings(run.points, run.scenes, run.label_names, frame),
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from earshot_protocol.privacy.significance import are_clear
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
-from earshot_server.dashboard.wording import counted
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.learning.routes import Routes
 from earshot_simulations.learning.settings import (
@@ -18,6 +17,7 @@ from earshot_simulations.learning.settings import (
     Summation,
 )
 from earshot_simulations.populations import Population
+from earshot_simulations.reporting.words import counted
 
 _UNHEARD = (
     "(contrast-2's recipe with 1,500 steps, two folds of ESC-10, 500 phones of 50 recordings; "

@@ -5,15 +5,16 @@ from __future__ import annotations
 import html
 import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
 from earshot_server.dashboard.spending import VACUOUS_EPSILON, by_mechanism, is_vacuous
-from earshot_server.dashboard.wording import NOTHING, byte_size, counted, real, whole
-from earshot_simulations.learning import cell_sections, charts, local_sections
+from earshot_simulations.learning import cell_sections, local_sections
 from earshot_simulations.learning.attacks import adversary_section
-from earshot_simulations.learning.markup import (
+from earshot_simulations.learning.run import Run
+from earshot_simulations.learning.settings import OPTIONS
+from earshot_simulations.reporting import charts
+from earshot_simulations.reporting.markup import (
     alert,
     details,
     document,
@@ -25,14 +26,21 @@ from earshot_simulations.learning.markup import (
     section,
     table,
 )
-from earshot_simulations.learning.run import Run
-from earshot_simulations.learning.settings import OPTIONS
-from earshot_simulations.learning.wording import duration, percent, printable
+from earshot_simulations.reporting.words import (
+    NOTHING,
+    byte_size,
+    counted,
+    duration,
+    optional,
+    percent,
+    printable,
+    real,
+    whole,
+)
 
 _MOST_NOTES = 3
 _MOST_ROWS = 200
 _MOST_PHONES = 1000
-_Value = TypeVar("_Value")
 
 
 def render(run: Run) -> str:
@@ -301,8 +309,3 @@ def _notes(run: Run) -> str:
     items = "".join(f"<li><p>{escaped(note)}</p></li>" for note in run.notes)
     summary = f"All {whole(len(run.notes))}"
     return section("Notes", details(summary, f'<ul class="notes">{items}</ul>'))
-
-
-def optional(value: _Value | None, write: Callable[[_Value], str]) -> str:
-    """Format a value, or return a dash for one that a run never reached."""
-    return NOTHING if value is None else write(value)

@@ -10,10 +10,15 @@ from typing import Any
 
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_server.dashboard.spending import is_vacuous
-from earshot_server.dashboard.wording import NOTHING, byte_size, counted, real, whole
 from earshot_server.discovery.route import Discovery
-from earshot_simulations.learning import cell_sections, charts, local_sections, plane
-from earshot_simulations.learning.markup import (
+from earshot_simulations.learning import cell_sections, local_sections
+from earshot_simulations.learning.pictured import Step, heard
+from earshot_simulations.learning.report import command_line
+from earshot_simulations.learning.routes import Routes
+from earshot_simulations.learning.run import Run
+from earshot_simulations.learning.settings import OPTIONS
+from earshot_simulations.reporting import charts, plane
+from earshot_simulations.reporting.markup import (
     alert,
     card,
     cards,
@@ -25,12 +30,16 @@ from earshot_simulations.learning.markup import (
     section,
     table,
 )
-from earshot_simulations.learning.pictured import Step, heard
-from earshot_simulations.learning.report import command_line, optional
-from earshot_simulations.learning.routes import Routes
-from earshot_simulations.learning.run import Run
-from earshot_simulations.learning.settings import OPTIONS
-from earshot_simulations.learning.wording import duration, percent
+from earshot_simulations.reporting.words import (
+    NOTHING,
+    byte_size,
+    counted,
+    duration,
+    optional,
+    percent,
+    real,
+    whole,
+)
 
 _MOST_LABELS = 200
 _MOST_NOTES = 3
@@ -279,7 +288,7 @@ def _named(runs: Mapping[Discovery, Run]) -> str:
         figure(
             f"{_ROUTES[route].name}: labels, published and true",
             "Held-out recordings by their published name, even if noise, beside their true one.",
-            charts.label_histogram(run),
+            charts.histogram(run.label_names, run.label_histogram, run.true_histogram),
         )
         for route, run in runs.items()
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from earshot_models.commands.progress import Progress
+from earshot_protocol.progress import Progress
 from earshot_simulations.reproductions.audioset_privacy import TEACHERS, Plan
 from earshot_simulations.reproductions.audioset_settings import Ensemble
 from earshot_simulations.tagging.ensembles import prepared

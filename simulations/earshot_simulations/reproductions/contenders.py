@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from earshot_client.encoder import encoder_path
-from earshot_models.commands.progress import Progress
 from earshot_protocol.checks import whole
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget, learning_budget
+from earshot_protocol.progress import Progress
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_simulations.learning.settings import (
     BLOBS,

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_client.encoder import open_encoder, rate_of
-from earshot_models.commands.progress import Progress
+from earshot_protocol.progress import Progress
 from earshot_protocol.spectrum import NARROW, WIDE
 from earshot_simulations.mixtures.contests import (
     ORDERS,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from earshot_models.commands.progress import Progress
 from earshot_protocol import checks
+from earshot_protocol.progress import Progress
 from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.engine.quiet import let_cancelled_jobs_go
 from earshot_simulations.generation import public_embedding

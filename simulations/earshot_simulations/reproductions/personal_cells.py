@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.commands.progress import Progress
 from earshot_models.datasets.table import Table
 from earshot_protocol.errors import EarshotError
+from earshot_protocol.progress import Progress
 from earshot_protocol.voting.winners import NONE
 from earshot_simulations.reproductions.personal_data import Subject
 from earshot_simulations.reproductions.personal_labels import Accounting, Answered, answered

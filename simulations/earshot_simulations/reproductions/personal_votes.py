@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.commands.progress import Progress
 from earshot_models.datasets.table import Table
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.progress import Progress
 
 QUARTERS = 4
 _SETTINGS = "votes.json"

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 from earshot_protocol import distribution
-from earshot_server.dashboard.wording import NOTHING, counted
-from earshot_simulations.learning import drawing
 from earshot_simulations.learning.differences import ROUTE
-from earshot_simulations.learning.drawing import MUTED, PALETTE, Picture, short
-from earshot_simulations.learning.markup import (
+from earshot_simulations.learning.settings import OPTIONS
+from earshot_simulations.reporting import drawing
+from earshot_simulations.reporting.drawing import MUTED, PALETTE, Picture, short
+from earshot_simulations.reporting.markup import (
     alert,
     details,
     document,
@@ -27,7 +27,7 @@ from earshot_simulations.learning.markup import (
     section,
     table,
 )
-from earshot_simulations.learning.settings import OPTIONS
+from earshot_simulations.reporting.words import NOTHING, counted
 from earshot_simulations.sweeps.estimate import Estimate
 from earshot_simulations.sweeps.table import Table, over_seeds
 

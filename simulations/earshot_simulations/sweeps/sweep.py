@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from earshot_models.commands.progress import Progress
 from earshot_protocol import distribution
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_simulations.engine.quiet import let_cancelled_jobs_go
 from earshot_simulations.learning.differences import WHERE
@@ -88,7 +88,7 @@ def measured(
     arms: Sequence[Arm],
     file: Path,
     processes: int = 1,
-    progress: Progress = lambda what, done, total, line=None: None,
+    progress: Progress = silent,
 ) -> list[tuple[Figures, ...]]:
     """Measure every phase that the file does not hold, and keep it as soon as it is done.
 
