@@ -16,7 +16,7 @@ from earshot_client.command import main
 from earshot_protocol.progress import Progress
 from earshot_server.dashboard import wording
 from earshot_simulations.commands import running
-from earshot_simulations.learning import simulation
+from earshot_simulations.phases import simulation
 
 HEAVY = {"joblib", "matplotlib", "scipy", "sklearn", "soundfile", "soxr"}
 FIELDS = {

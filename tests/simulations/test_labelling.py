@@ -12,7 +12,7 @@ from support.command import earshot
 
 from earshot_simulations.labelling.settings import Settings
 from earshot_simulations.labelling.simulation import Run, simulate
-from earshot_simulations.learning.settings import Agreement, Summation
+from earshot_simulations.phases.settings import Agreement, Summation
 
 SMALL = Settings(
     phones=100,

@@ -40,7 +40,3 @@ def test_what_it_names_exists(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_the_files_that_it_names_exist(name: str) -> None:
     assert (Path(__file__).parents[2] / name).exists()
-
-
-def test_it_is_two_pages() -> None:
-    assert len(TEXT.split()) < 1200

@@ -31,8 +31,6 @@ SOURCES = sorted((*PRODUCT, *(ROOT / "tests").rglob("*.py")))
 PAGES = sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
 """Decision records stay as they were written."""
 CORE = {"numpy", "cryptography", "msgspec"}
-LONGEST_FILE = 400
-LONGEST_TEST = 600
 WIDEST_LINE = 100
 """Columns of prose in a page."""
 REPETITION = 10
@@ -132,12 +130,6 @@ def test_no_test_lies_where_it_is_not_looked_for() -> None:
 def test_no_file_is_called_utils() -> None:
     assert SOURCES
     assert not [path for path in SOURCES if path.stem in {"util", "utils", "helpers", "misc"}]
-
-
-def test_no_file_is_too_long_to_read() -> None:
-    lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in SOURCES}
-    longest = {path: LONGEST_FILE if path in PRODUCT else LONGEST_TEST for path in SOURCES}
-    assert {path: lines for path, lines in lengths.items() if lines > longest[path]} == {}
 
 
 def too_wide(page: str) -> list[str]:

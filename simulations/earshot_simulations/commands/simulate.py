@@ -16,16 +16,9 @@ from earshot_server.discovery.route import Discovery
 from earshot_simulations.commands.repeating import repeated
 from earshot_simulations.commands.running import print_each, run_and_write, summarize
 from earshot_simulations.commands.simulated_labelling import labelling
-from earshot_simulations.learning.differences import WHERE
-from earshot_simulations.learning.routes import Routes
-from earshot_simulations.learning.settings import (
-    NO_BUDGET,
-    NO_NOISE,
-    OPTIONS,
-    SOUNDSCAPES,
-    Settings,
-    whole_budget,
-)
+from earshot_simulations.phases.local import NO_BUDGET, whole_budget
+from earshot_simulations.phases.routes import ROUTES, Routes, Settings
+from earshot_simulations.phases.settings import NO_NOISE, SOUNDSCAPES, WHERE
 
 app = App()
 
@@ -79,8 +72,7 @@ def simulate(
     for each in asked.values():
         each.check()
 
-    from earshot_simulations.learning.reading import REAL_SOUND, try_it
-    from earshot_simulations.learning.run import result
+    from earshot_simulations.phases.run import result
 
     runs = run_and_write(asked, out, overwrite)
     results = {route: result(run) for route, run in runs.items()}
@@ -89,7 +81,7 @@ def simulate(
     else:
         summarize(results, out)
         if settings.data == SOUNDSCAPES and settings.encoder is None:
-            unheard = ". ".join(REAL_SOUND[route] for route in asked)
+            unheard = ". ".join(ROUTES[route].real_sound for route in asked)
             print(
                 f"{'real sound':<22} The encoder knows these scenes. {unheard}. Try yours, "
                 f"FOLDER/CLASS/*.wav: {try_it(routes)}"
@@ -116,10 +108,10 @@ def _routes(said: AbstractSet[str], discovery: Routes | None) -> Routes:
     Raises:
         InvalidInputError: an option of another route is given.
     """
-    local = said & OPTIONS[Discovery.LOCAL]
+    local = said & ROUTES[Discovery.LOCAL].options
     chosen = discovery or (Routes.LOCAL if local else Routes.SECURE_SUM)
-    for route, own in OPTIONS.items():
-        others = said & own
+    for route, own in ROUTES.items():
+        others = said & own.options
         if others and route not in chosen.each:
             named = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(others))
             raise InvalidInputError(
@@ -127,6 +119,12 @@ def _routes(said: AbstractSet[str], discovery: Routes | None) -> Routes:
                 "out, or choose that"
             )
     return chosen
+
+
+def try_it(routes: Routes) -> str:
+    """Return the command that simulates the same over one's own sound."""
+    route = "" if routes is Routes.SECURE_SUM else f"--discovery {routes} "
+    return f"earshot simulate {route}--data FOLDER --recordings 100 --dropout 0.1 --out out/real"
 
 
 def _of_route(settings: Settings, route: Discovery) -> Settings:

@@ -32,7 +32,7 @@ def labelling(
 
     from earshot_simulations.labelling.page import figures, headline, write
     from earshot_simulations.labelling.simulation import result, simulate
-    from earshot_simulations.learning.files import FILES
+    from earshot_simulations.phases.report import FILES
 
     if out is not None:
         prepare_folder(out, FILES, overwrite)

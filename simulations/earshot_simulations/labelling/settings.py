@@ -17,8 +17,8 @@ from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.wire import Matrix
 from earshot_server.phases.labelling import usual_threshold
 from earshot_simulations.engine.processes import check_processes
-from earshot_simulations.learning import settings as learning
-from earshot_simulations.learning.settings import POLICIES, Agreement, Summation
+from earshot_simulations.phases import routes
+from earshot_simulations.phases.settings import BLOBS, MOST_PHONES, POLICIES, Agreement, Summation
 from earshot_simulations.populations import Heterogeneity, Population, Recordings
 
 _SAMPLES = 0xD
@@ -55,7 +55,7 @@ class Settings:
     phones: int = 1000
     recordings: int = 20
     scenes: int = 10
-    data: str = learning.BLOBS
+    data: str = BLOBS
     labelled: float = 0.3
     heterogeneity: Heterogeneity = field(default_factory=Heterogeneity)
     samples: int = 100
@@ -81,7 +81,7 @@ class Settings:
         checks.whole("samples", self.samples, 1, LARGEST_SAMPLES)
         checks.whole("recordings", self.recordings)
         checks.whole("scenes", self.scenes, 2)
-        checks.whole("phones", self.phones, 3, learning.MOST_PHONES)
+        checks.whole("phones", self.phones, 3, MOST_PHONES)
         checks.share("labelled", self.labelled)
         checks.whole("seed", self.seed, 0)
         check_processes("jobs", self.jobs)
@@ -98,9 +98,9 @@ class Settings:
             )
 
     @property
-    def heard(self) -> learning.Settings:
+    def heard(self) -> routes.Settings:
         """Settings of the phones' recordings, for a learning phase."""
-        return learning.Settings(
+        return routes.Settings(
             phones=self.phones,
             recordings=self.recordings,
             scenes=self.scenes,

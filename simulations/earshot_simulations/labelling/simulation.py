@@ -23,9 +23,9 @@ from earshot_simulations.engine.course import Course, Progress, StepRecord
 from earshot_simulations.engine.interface import Scenario
 from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.labelling.settings import Settings
-from earshot_simulations.learning.run import plain
-from earshot_simulations.learning.settings import POLICIES
-from earshot_simulations.learning.simulation import SUMMATIONS, open_population
+from earshot_simulations.phases.run import plain
+from earshot_simulations.phases.settings import POLICIES
+from earshot_simulations.phases.simulation import SUMMATIONS, open_population
 from earshot_simulations.populations import Population, Recordings
 
 _ASKED_ALONE = 200

@@ -14,14 +14,8 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget, learning_budget
 from earshot_protocol.progress import Progress
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
-from earshot_simulations.learning.settings import (
-    BLOBS,
-    NO_NOISE,
-    Agreement,
-    Discovery,
-    Settings,
-    Summation,
-)
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.settings import BLOBS, NO_NOISE, Agreement, Discovery, Summation
 from earshot_simulations.populations import SoundFolder
 from earshot_simulations.reproductions.pooled import POOLED
 from earshot_simulations.reproductions.printed import AS_PRINTED

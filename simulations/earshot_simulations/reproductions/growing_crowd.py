@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from earshot_simulations.learning.settings import SOUNDSCAPES, Discovery
+from earshot_simulations.phases.settings import SOUNDSCAPES, Discovery
 from earshot_simulations.reproductions.comparison import (
     Measured,
     Point,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
-from earshot_simulations.learning.settings import Discovery
+from earshot_simulations.phases.settings import Discovery
 from earshot_simulations.reproductions.comparison import Measured, Point, compare, panels_for
 from earshot_simulations.reproductions.contenders import (
     CHOSEN_ON,

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from earshot_protocol.encoder_file import DIMENSIONS
-from earshot_simulations.learning.settings import BLOBS, Settings, Summation
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.settings import BLOBS, Summation
 from earshot_simulations.reproductions.comparison import (
     draw_legend,
     panels_for,

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from earshot_simulations.learning.settings import BLOBS, NO_BUDGET, whole_budget
+from earshot_simulations.phases.local import NO_BUDGET, whole_budget
+from earshot_simulations.phases.settings import BLOBS
 from earshot_simulations.reproductions.comparison import (
     Measured,
     Point,

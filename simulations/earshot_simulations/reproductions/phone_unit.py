@@ -11,7 +11,7 @@ from earshot_protocol.phases.discovery_budget import DELTA, usual_cells
 from earshot_protocol.phases.learning import PhaseParameters
 from earshot_protocol.phases.learning_budget import affordable
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.learning.settings import NO_NOISE, Discovery
+from earshot_simulations.phases.settings import NO_NOISE, Discovery
 from earshot_simulations.reproductions.comparison import (
     Measured,
     Point,

@@ -7,8 +7,9 @@ from contextlib import closing
 import numpy as np
 
 from earshot_protocol.geometry import nearest
-from earshot_simulations.learning.settings import Settings
-from earshot_simulations.learning.simulation import heard_by_some, open_population
+from earshot_simulations.phases.environments import heard_by_some
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.simulation import open_population
 from earshot_simulations.reproductions.scored import scored
 from earshot_simulations.sweeps.rows import Figures
 from earshot_simulations.sweeps.sweep import Measure

@@ -23,8 +23,9 @@ from earshot_protocol.phases.learning import SELECT, PhaseParameters
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
 from earshot_protocol.voting import ballots
 from earshot_server.discovery.optics import NothingFoundError, Optics
-from earshot_simulations.learning.settings import Settings
-from earshot_simulations.learning.simulation import heard_by_some, open_population
+from earshot_simulations.phases.environments import heard_by_some
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.simulation import open_population
 from earshot_simulations.populations import Population
 from earshot_simulations.reproductions.scored import scored
 from earshot_simulations.sweeps.phase import NOTHING

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.wire import Matrix
-from earshot_simulations.learning.scoring import score
+from earshot_simulations.phases.environments import score
 from earshot_simulations.populations import Population, Recordings
 from earshot_simulations.sweeps.phase import (
     ARI_TEST,

@@ -10,9 +10,8 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
 from earshot_protocol.progress import Progress, silent
 from earshot_simulations.engine.processes import check_processes
-from earshot_simulations.learning.configuration import entries_of
-from earshot_simulations.learning.provenance import check_version
-from earshot_simulations.learning.settings import Settings
+from earshot_simulations.phases.provenance import check_version
+from earshot_simulations.phases.routes import Settings, entries_of
 from earshot_simulations.sweeps import table
 from earshot_simulations.sweeps.plan import NOT_VARIED, Plan
 from earshot_simulations.sweeps.rows import FILE, opened

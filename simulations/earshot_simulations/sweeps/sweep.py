@@ -15,9 +15,9 @@ from earshot_protocol import distribution
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_simulations.engine.quiet import let_cancelled_jobs_go
-from earshot_simulations.learning.differences import WHERE
-from earshot_simulations.learning.settings import BLOBS, SOUNDSCAPES, Engine, Settings
-from earshot_simulations.learning.simulation import HEARD
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, WHERE, Engine
+from earshot_simulations.phases.simulation import HEARD
 from earshot_simulations.populations.hearing import Kept, hearing_once
 from earshot_simulations.sweeps.rows import Figures, opened
 
