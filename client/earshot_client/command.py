@@ -6,6 +6,7 @@ keep their direction of import.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from enum import Enum
 from typing import Any, NamedTuple
@@ -20,14 +21,18 @@ class SubCommand(NamedTuple):
     package: str
     help: str
 
-    def place(self, name: str) -> str:
-        """Return where the sub-command of this name is found: module and attribute."""
-        return f"earshot_{self.package}.commands.{name}:app"
+    def module(self, name: str) -> str:
+        """Return the name of the module that holds the sub-command of this name."""
+        return f"earshot_{self.package}.commands.{name}"
 
     @property
     def extra(self) -> str:
         """Extra that brings the libraries that the package needs."""
-        return "phone" if self.package == "client" else self.package
+        return _EXTRAS.get(self.package, self.package)
+
+
+_EXTRAS = {"client": "phone", "studies": "simulations"}
+"""Extras whose names are not those of the packages that need them."""
 
 
 SUB_COMMANDS = {
@@ -53,7 +58,7 @@ SUB_COMMANDS = {
     "phones": SubCommand("server", "Count the phones that a server knows, or erase one."),
     "train": SubCommand("models", "Train an encoder for phones, without labels."),
     "probe": SubCommand("simulations", "Measure an encoder on labelled sound that it never heard."),
-    "reproduce": SubCommand("simulations", "Reproduce one table or figure of a paper."),
+    "reproduce": SubCommand("studies", "Reproduce one table or figure of a paper."),
     "audit": SubCommand(
         "simulations", "Audit the cost of every private mechanism: claimed, proven, measured."
     ),
@@ -69,7 +74,7 @@ def _default(value: Any) -> str | None:
     """Return a default as help texts show it; flags and options that may be left out show none."""
     if isinstance(value, Enum):
         return value.name.lower().replace("_", "-")
-    return None if value is None or value is False else str(value)
+    return None if value is None or value is False or value == "" else str(value)
 
 
 def main() -> None:
@@ -91,16 +96,25 @@ def main() -> None:
         default_parameter=Parameter(negative=(), allow_repeating=True, show_default=_default),
     )
     wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-    for name, command in SUB_COMMANDS.items():
-        # As text: only the one that is called is loaded, and says itself what it does.
-        line = {} if name == wanted else {"help": command.help}
-        app.command(command.place(name), name=name, **line)
     try:
+        for name, command in SUB_COMMANDS.items():
+            # Only the one that is called is loaded; the others are lines of the help text.
+            if name == wanted:
+                app.command(importlib.import_module(command.module(name)).app, name=name)
+            else:
+                app.command(f"{command.module(name)}:app", name=name, help=command.help)
         app(sys.argv[1:], exit_on_error=False, print_error=False)
     except (CycloptsError, EarshotError) as error:
         print(f"earshot: {error}", file=sys.stderr)
         sys.exit(2)
     except ModuleNotFoundError as error:
+        if error.name == "earshot_studies":
+            print(
+                f"earshot {wanted}: no wheel has the studies of papers; they are in the "
+                "repository, folder simulations/earshot_studies, and run from a checkout",
+                file=sys.stderr,
+            )
+            sys.exit(2)
         # Heavy imports happen where they are used, so this may come from deep within.
         if wanted not in SUB_COMMANDS or (error.name or "").startswith("earshot"):
             raise

@@ -50,12 +50,8 @@ from earshot_protocol.secure_sum.messages import SumAnswer, SumTask
 from earshot_protocol.voting.sums import with_noise
 from earshot_protocol.wire import Answer, Ending, Task, encode
 
-SECONDS_BETWEEN_STEPS = 0.0
-"""Pause after an answer, in seconds: ask again at once, as the next step may be open."""
 LEAST_WAIT = 1.0
 """Least pause in seconds, even if a server that has nothing to do asks for less."""
-SECONDS_AFTER_PHASE = 86_400.0
-"""Pause after a result, in seconds: ask again the next day."""
 
 _MEMBERSHIP, _ANSWERED = "membership", "answered"
 """Names of stored values: the phase under way, the last task and its answer."""
@@ -156,27 +152,6 @@ class Phone(Listener):
         )
 
     # ------------------------------------------------------------------------- taking part
-
-    def take_part(self, transport: Transport) -> float:
-        """Do whatever the phase needs of this phone now.
-
-        Returns:
-            Seconds after which to call again.
-
-        Raises:
-            RefusedError: The server asks for something that this phone's policy forbids.
-            RemoteError: The server's task makes no sense to this phone.
-        """
-        task = transport.task()
-        try:
-            answer = self.answer(task)
-        except RefusedError as error:
-            self.tell_refusal(task, error, transport)
-            raise
-        if answer is not None:
-            transport.send(answer)
-            return SECONDS_BETWEEN_STEPS
-        return max(task.seconds, LEAST_WAIT) if isinstance(task, Wait) else SECONDS_AFTER_PHASE
 
     @property
     def shortfall(self) -> str:

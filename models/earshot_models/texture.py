@@ -30,8 +30,6 @@ _LEAST_DEVIATION = 0.1
 """Amount added to a deviation before it divides, so that what hardly moves correlates with
 nothing."""
 
-SIZE = 4 * BANDS - 1 + MODULATIONS * BANDS // _MODULATED + GROUPS * (GROUPS - 1) // 2
-
 
 class Texture(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
     """Log-mel spectra (batch, 61, 64, 1) → statistics (batch, 615).

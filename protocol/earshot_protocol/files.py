@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
+import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 OWNER_ONLY = 0o600
+
+_DRAFT = re.compile(r"\d+-\d+(\.\w+)?")
+"""What follows the name of the file in that of its draft: process, thread and suffix."""
+_ABANDONED_SECONDS = 24 * 3600.0
+"""Age from which a draft is one of a process that was killed."""
 
 
 @contextmanager
@@ -68,14 +76,22 @@ def made_whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _draft(path: Path, mode: int) -> Iterator[Path]:
-    writer = f"{os.getpid()}-{threading.get_ident()}"
-    draft = path.with_name(f".{path.stem}.{writer}{path.suffix}")
-    draft.unlink(missing_ok=True)  # left over from a process that was killed
+    """Make an empty file beside the one that is written, and remove it however that ends."""
+    begun = f".{path.stem}."
+    for left_over in path.parent.glob(f"{glob.escape(begun)}*{glob.escape(path.suffix)}"):
+        with contextlib.suppress(FileNotFoundError):
+            if _DRAFT.fullmatch(left_over.name, len(begun)) and _is_old(left_over):
+                left_over.unlink()
+    draft = path.with_name(f"{begun}{os.getpid()}-{threading.get_ident()}{path.suffix}")
     try:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
         yield draft
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _is_old(draft: Path) -> bool:
+    return time.time() - draft.stat().st_mtime > _ABANDONED_SECONDS
 
 
 def _to_disk(place: Path) -> None:

@@ -82,14 +82,6 @@ def key_id_of(fields: Mapping[str, str]) -> str:
     return _parse(fields)[1]
 
 
-def verify(
-    key: bytes, fields: Mapping[str, str], now: float, path: str, content_type: str, body: bytes
-) -> None:
-    """Check the signature of a POST request and its body; see `verify_fields` and `verify_body`."""
-    verify_body(fields, body)
-    verify_fields(key, fields, now, path, content_type)
-
-
 def verify_body(fields: Mapping[str, str], body: bytes) -> None:
     """Check that a body is the one whose digest was signed.
 

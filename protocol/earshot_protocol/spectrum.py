@@ -77,7 +77,7 @@ NARROW, WIDE = Spectrum(8000), Spectrum(16_000)
 SPECTRA: Mapping[str, Spectrum] = MappingProxyType({each.features: each for each in (NARROW, WIDE)})
 """All spectra that encoders are given, by their names on cards."""
 
-SAMPLE_RATE = WINDOW = NARROW.rate
+SAMPLE_RATE = NARROW.rate
 """Samples per second, and samples in a second, of sound that is not for one encoder."""
 
 

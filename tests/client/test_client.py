@@ -215,7 +215,6 @@ def test_a_server_that_has_nothing_to_do_cannot_keep_a_phone_busy(
         visit = client.visit()
         assert (visit.event, visit.seconds) == (Event.WAITING, 1.0)
         assert script.asked(TASK) == 1
-        assert client.phone.take_part(client._transport) == 1.0
 
 
 # ------------------------------------------------------------------------------- what is in the way

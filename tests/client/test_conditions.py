@@ -35,7 +35,7 @@ def test_hours_hold_exactly_within_them_and_the_pause_ends_as_they_begin(
 
 def test_a_whole_day_and_the_hour_24() -> None:
     assert all(Hours(0, 24).check(NOON.replace(hour=hour)) is None for hour in range(24))
-    assert Hours(20, 24).check(NOON) == Postponed("outside of 20-24 h", 8 * 3600.0)
+    assert Hours(20, 24).check(NOON) == Postponed("outside 20-24 h", 8 * 3600.0)
     assert Hours(20, 24).check(NOON.replace(hour=23)) is None
 
 
@@ -70,5 +70,5 @@ def test_several_conditions_hold_together_or_not_at_all() -> None:
     assert AllOf(charging).check(NOON) is None
     assert AllOf(charging, wifi).check(NOON) == Postponed("no Wi-Fi", 300.0)
     both = AllOf(AllOf(wifi, charging), night).check(NOON)
-    assert both == Postponed("no Wi-Fi, outside of 22-6 h", 10 * 3600.0)
+    assert both == Postponed("no Wi-Fi, outside 22-6 h", 10 * 3600.0)
     assert AllOf(charging, night).check(NOON.replace(hour=23)) is None

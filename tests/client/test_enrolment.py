@@ -139,7 +139,9 @@ def test_the_key_file_is_made_once_and_for_its_owner_only(tmp_path: Path) -> Non
 
 
 def test_what_a_killed_process_left_is_no_key(tmp_path: Path) -> None:
-    (tmp_path / f"key.{os.getpid()}").write_bytes(b"half")
+    half = tmp_path / f".key.{os.getpid()}-1"
+    half.write_bytes(b"half")
+    os.utime(half, (0, 0))
     key = key_in(tmp_path / "key", may_create=True)
     assert [each.name for each in tmp_path.iterdir()] == ["key"]
     assert len(key) == 32

@@ -15,7 +15,10 @@ from earshot_client.features import (
     one_second,
 )
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.spectrum import NARROW, SAMPLE_RATE, SILENT_RMS, WIDE, WINDOW, Spectrum
+from earshot_protocol.spectrum import NARROW, SAMPLE_RATE, SILENT_RMS, WIDE, Spectrum
+
+WINDOW = SAMPLE_RATE
+"""Samples of a second."""
 
 
 def tone(hertz: float, rate: int, seconds: float = 1.0, level: float = 0.5) -> np.ndarray:

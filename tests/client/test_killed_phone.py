@@ -52,7 +52,7 @@ def test_nothing_leaves_unpaid_and_nothing_is_paid_or_released_twice(
     ("fault", "found"),
     [
         ("late", "a release was not paid for"),
-        ("forgetful", "it cannot go on: a secure sum is begun once"),
+        ("forgetful", "it cannot go on: a secure sum begins only once"),
     ],
 )
 def test_a_phone_that_writes_in_another_order_is_caught(

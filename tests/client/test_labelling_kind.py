@@ -187,7 +187,7 @@ def test_a_model_of_another_class_list_abstains_and_says_which_are_asked_for() -
     ("model", "match"),
     [
         (Model(("bus", "park")), "2 answers for 3 samples"),
-        (Model(("bus", "park", "attic")), "'attic', which is none of its classes: bus, park"),
+        (Model(("bus", "park", "attic")), "'attic', not one of its classes: bus, park"),
     ],
 )
 def test_a_model_that_breaks_its_word_is_named_and_nothing_is_spent(

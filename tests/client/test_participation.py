@@ -122,7 +122,7 @@ def test_at_a_bad_time_the_server_hears_nothing() -> None:
     part = Participation(
         phone, store, Script(LocalError("asked")), condition=Hours(22, 6), poll=60.0
     )
-    assert part.visit(NOON) == Visit(Event.POSTPONED, "outside of 22-6 h", 36_000.0)
+    assert part.visit(NOON) == Visit(Event.POSTPONED, "outside 22-6 h", 36_000.0)
 
 
 def test_a_refusal_names_the_rule_and_is_not_repeated_soon() -> None:

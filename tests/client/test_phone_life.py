@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -15,16 +16,15 @@ from support.steps import STEPS, Step
 from earshot_client.encoder import default_encoder
 from earshot_client.features import UnusableRecordingError
 from earshot_client.labels import LabelHierarchy, UnknownLabelError
-from earshot_client.phone import SECONDS_AFTER_PHASE, Phone
+from earshot_client.phone import Phone
 from earshot_client.policy import Policy
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import WrongKeyError
 from earshot_client.store.memory import MemoryStore
+from earshot_client.visits.participation import Event, Participation, Visit
 from earshot_protocol.api import Refuse
 from earshot_protocol.errors import (
     InvalidInputError,
-    RefusedError,
-    UnexpectedMessageError,
     WrongStateError,
 )
 from earshot_protocol.geometry import Geometry
@@ -73,6 +73,10 @@ class Line:
 POLICY = without_budget(least_phones=CROWD)
 
 
+def visit(phone: Phone, line: Line) -> Visit:
+    return Participation(phone, phone._store, line).visit(datetime(2026, 3, 1, 12))
+
+
 def opened(folder: Path, number: int, encoder: str = "points") -> Phone:
     store = EncryptedStore(folder / str(number), KEY, dimensions=2)
     random = np.random.default_rng(number).bytes
@@ -106,12 +110,15 @@ def crowd_result(folder: Path, kill: bool) -> Result:
                 phones[number].close()
                 phones[number] = opened(folder, number)
                 phones[number]._memory = replace(phones[number]._memory, random=random[number])
-            assert phones[number].take_part(lines[number]) == 0.0
-            assert 0 < phones[number].take_part(lines[number]) < PARAMETERS.step_seconds
+            answered = visit(phones[number], lines[number])
+            assert (answered.event, answered.seconds) == (Event.ANSWERED, 0.0)
+            waiting = visit(phones[number], lines[number])
+            assert waiting.event is Event.WAITING
+            assert 0 < waiting.seconds < PARAMETERS.step_seconds
         assert coordinator.advance(0.0)
     assert coordinator.step == Step.PUBLISHED
     for phone, line in zip(phones, lines, strict=True):
-        assert phone.take_part(line) == SECONDS_AFTER_PHASE
+        assert visit(phone, line).event is Event.ENDED
         assert len(line.sent) == len(STEPS)
         assert phone.result == coordinator.result()
         assert phone.ledger.releases == PARAMETERS.plan().releases()
@@ -135,9 +142,9 @@ def test_another_encoder_starts_a_phone_anew_with_its_ledger(tmp_path: Path, ste
     phones = new_crowd(tmp_path)
     for _ in range(steps):
         for phone, line in zip(phones, lines, strict=True):
-            phone.take_part(line)
+            assert visit(phone, line).event is Event.ANSWERED
         coordinator.advance(0.0)
-    phones[0].take_part(lines[0])
+    visit(phones[0], lines[0])
     heard, paid = phones[0]._store.recordings(), phones[0].ledger.releases
     phones[0].close()
     # The same encoder changes nothing.
@@ -151,12 +158,12 @@ def test_another_encoder_starts_a_phone_anew_with_its_ledger(tmp_path: Path, ste
         assert phone.ledger.releases == paid
         if steps < len(STEPS) - 1:
             for other, line in zip(phones[1:], lines[1:], strict=True):
-                other.take_part(line)
+                visit(other, line)
             coordinator.advance(0.0)
-            with pytest.raises(UnexpectedMessageError):  # of a phase that it no longer knows
-                phone.take_part(lines[0])
+            unknown = visit(phone, lines[0])  # of a phase that it no longer knows
+            assert unknown.event is Event.TROUBLE
         sent = Line(following, 0)
-        phone.take_part(sent)
+        visit(phone, sent)
         assert len(sent.sent) == 1
         assert phone.ledger.releases[: len(paid)] == paid
         assert phone.ledger.releases_in(following.phase)
@@ -168,8 +175,9 @@ def test_what_a_server_may_not_ask_reaches_the_app() -> None:
     phone = Phone(MemoryStore(POINTS), HeardPoints("points", 2), Policy(least_phones=CROWD + 1))
     coordinator = Coordinator.start(MemoryPhaseStore(), Optics(), PARAMETERS, now=0.0)
     line = Line(coordinator, 3)
-    with pytest.raises(RefusedError, match="least_phones"):
-        phone.take_part(line)
+    refused = visit(phone, line)
+    assert refused.event is Event.REFUSED
+    assert "least_phones" in refused.detail
     assert line.sent == []
     assert [each.rule for each in line.refused] == [Rule.LEAST_PHONES]
 

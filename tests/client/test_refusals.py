@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 import numpy as np
 import pytest
@@ -14,6 +16,8 @@ from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
 from earshot_client.transport.enrolment import enrol, signing_key
 from earshot_client.transport.http import HttpTransport
+from earshot_client.transport.interface import Transport
+from earshot_client.visits.participation import Event, Participation, Visit
 from earshot_protocol.api import MESSAGEPACK, REFUSAL, TASK, Refuse, decode_body
 from earshot_protocol.errors import RefusedError, RemoteError
 from earshot_protocol.phases.learning import Cluster
@@ -52,10 +56,12 @@ def phone(store: MemoryStore | None = None, policy: Policy | None = None) -> Pho
     return Phone(store or MemoryStore(), HeardPoints("points", 2), policy or Policy.per_recording())
 
 
-def refuses(member: Phone, line: Script) -> RefusedError:
-    with pytest.raises(RefusedError) as caught:
-        member.take_part(line)
-    return caught.value
+def visit(member: Phone, line: Transport) -> Visit:
+    return Participation(member, member._store, line).visit(datetime(2026, 3, 1, 12))
+
+
+def refuses(member: Phone, line: Script) -> None:
+    assert visit(member, line).event is Event.REFUSED
 
 
 @pytest.mark.parametrize(
@@ -72,7 +78,7 @@ def refuses(member: Phone, line: Script) -> RefusedError:
 )
 def test_the_rule_is_told_and_nothing_else(task: Cluster, rule: Rule) -> None:
     line = Script(task)
-    assert refuses(phone(), line).rule is rule
+    refuses(phone(), line)
     assert line.told == [Refuse(phase=PHASE, rule=rule)]
     assert line.sent == []
 
@@ -125,8 +131,9 @@ def test_it_goes_over_http_signed_and_small(status: int) -> None:
         store = MemoryStore()
         transport = HttpTransport(server.url, signing_key(store), tries=1)
         enrol(store, transport, "welcome")
-        with pytest.raises(RefusedError, match="least_phones"):
-            phone(store).take_part(transport)
+        refused = visit(phone(store), transport)
+        assert refused.event is Event.REFUSED
+        assert "least_phones" in refused.detail
         transport.close()
         ((_, body),) = [each for each in server.requests if each[0] == REFUSAL]
         assert decode_body(body, MESSAGEPACK, Refuse) == Refuse(phase=PHASE, rule=Rule.LEAST_PHONES)
@@ -140,5 +147,5 @@ def test_what_is_told_does_not_depend_on_what_a_phone_heard(recordings: int) -> 
     refuses(phone(MemoryStore(points)), line)
     assert line.told == [Refuse(phase=PHASE, rule=Rule.LEAST_PHONES)]
     accepted = Script(cluster())
-    phone(MemoryStore(points)).take_part(accepted)
+    visit(phone(MemoryStore(points)), accepted)
     assert (len(accepted.sent), accepted.told) == (1, [])

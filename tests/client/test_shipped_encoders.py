@@ -103,7 +103,7 @@ def test_an_unknown_name_says_which_are_known(name: str) -> None:
     known = ", ".join(SHIPPED_ENCODERS)
     with pytest.raises(DamagedEncoderError, match=rf"cannot be read.*known by name: {known}"):
         open_encoder(name)
-    with pytest.raises(DamagedEncoderError, match=rf"no encoder '{name}'.*but: {known}"):
+    with pytest.raises(DamagedEncoderError, match=rf"no encoder '{name}'.*it has: {known}"):
         shipped_encoder(name)
 
 

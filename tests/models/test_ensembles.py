@@ -6,18 +6,16 @@ import joblib
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from earshot_models.teachers import ensemble, teacher
-from earshot_models.teachers.adversarial import AdversarialWorkshop, adversarial_divergence
-from earshot_models.teachers.cnn import Settings, Workshop
 from earshot_models.teachers.partitions import partitions
 from earshot_models.teachers.students import NONE, pseudo_labelled, supervised
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_studies.muehl.cnn import Settings, Workshop
 
 CLASSES = ("low", "middle", "high")
 
@@ -264,52 +262,3 @@ def test_a_student_of_nothing_is_refused():
         pseudo_labelled(LinearSVC(), samples, labels, CLASSES)
     with pytest.raises(InvalidParametersError, match="confidence"):
         pseudo_labelled(LogisticRegression(), samples, labels, CLASSES, 1.5)
-
-
-def test_the_worst_direction_of_a_linear_network_is_its_own():
-    # Of two classes with logits ±w·x, whatever moves w·x most changes what is said most: ±w.
-    weights = np.array([0.6, -0.8, 0.0], np.float32)
-    images = tf.constant(np.random.default_rng(0).normal(size=(40, 3)), tf.float32)
-
-    def network(rows):
-        score = tf.linalg.matvec(rows, weights)
-        return tf.stack([score, -score], axis=1)
-
-    def divergence(rows, moved):
-        p = 1 / (1 + np.exp(-2 * (rows @ weights)))
-        q = 1 / (1 + np.exp(-2 * (moved @ weights)))
-        return p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))
-
-    rows = images.numpy().astype(np.float64)
-    both = [divergence(rows, rows + way * 0.5 * weights) for way in (1, -1)]
-    found = float(adversarial_divergence(network, images, 0.5, [1, 2]))
-    assert np.minimum(*both).mean() <= found + 1e-4
-    assert found <= np.maximum(*both).mean() + 1e-4
-    random = np.random.default_rng(1).normal(size=(40, 3))
-    random *= 0.5 / np.linalg.norm(random, axis=1, keepdims=True)
-    assert found > divergence(rows, rows + random).mean()
-
-
-@pytest.mark.slow
-def test_adversarial_training_makes_a_network_firmer():
-    random = np.random.default_rng(0)
-    labels = random.integers(0, 2, 240)
-    images = random.uniform(0, 0.4, (240, 8, 8, 1)).astype(np.float32)
-    images[labels == 1, :, 4:] += 0.4
-    settings = Settings(epochs=150, least=8, degrees=0, shift=0)
-    firm = AdversarialWorkshop((8, 8, 1), ("a", "b"), images, settings)
-    plain = Workshop((8, 8, 1), ("a", "b"), settings)
-    change = []
-    for workshop in (firm, plain):
-        network = workshop.fit(images[:16], labels[:16], seed=1)
-        assert np.mean(network.predict(images) == labels) > 0.9
-        said = adversarial_divergence(
-            lambda rows, own=workshop: own.model(rows, training=False),
-            tf.constant(images), 2.0, [3, 4],
-        )  # fmt: skip
-        change.append(float(said))
-    assert change[0] < 0.5 * change[1]
-    with pytest.raises(InvalidInputError, match="at least one image"):
-        AdversarialWorkshop((8, 8, 1), ("a", "b"), images[:0])
-    with pytest.raises(InvalidParametersError, match="radius"):
-        AdversarialWorkshop((8, 8, 1), ("a", "b"), images, radius=0)

@@ -21,10 +21,12 @@ from earshot_models.network import MOST_PARAMETERS, build
 from earshot_models.patches import Patches, learn
 from earshot_models.recipe import TAUGHT
 from earshot_models.soundscapes import SCENES, synthesize
-from earshot_models.texture import SIZE, Texture
+from earshot_models.texture import Texture
 from earshot_protocol import encoder_file
 
 ATOMS = 16
+SIZE = 615
+"""Statistics of texture."""
 FEATURES = 128 + SIZE + 2 * ATOMS
 NAME, CREDITS = "test-1", "Recorded by nobody – ©"
 

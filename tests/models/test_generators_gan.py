@@ -15,7 +15,7 @@ from support.clips import moving_bands
 
 from earshot_models.generators import adversaries, gan
 from earshot_models.generators.checkpoint import OtherTrainingError
-from earshot_models.generators.gan import train_gan
+from earshot_models.generators.gan import start_gan
 from earshot_models.generators.origin import NOT_PRIVATE, PUBLIC, private
 from earshot_models.generators.settings import Settings
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -32,8 +32,8 @@ def same_bits(one: Any, other: Any) -> bool:
 def test_samples_come_to_lie_where_clips_do() -> None:
     clips = moving_bands(100)
     settings = replace(TINY, steps=300, batch=32, rate=3e-3, critic_rate=3e-3)
-    learned = train_gan(clips, settings, NOT_PRIVATE, 1)
-    fresh = train_gan(clips, replace(settings, steps=1), NOT_PRIVATE, 1)
+    learned = start_gan(clips, settings, NOT_PRIVATE, 1).generator
+    fresh = start_gan(clips, replace(settings, steps=1), NOT_PRIVATE, 1).generator
 
     def miss(generator: Any) -> float:
         return float(np.abs(generator.samples(300, 0).mean(0) - clips.mean(0)).mean())
@@ -49,7 +49,7 @@ def test_a_killed_training_goes_on_bit_by_bit(
     monkeypatch.setattr("earshot_models.generators.steps.EVERY", 2)
     path, clips = tmp_path / "checkpoint", moving_bands(5)
     settings = replace(TINY, critic_steps=2)
-    whole = train_gan(clips, settings, PUBLIC, 1)
+    whole = start_gan(clips, settings, PUBLIC, 1).generator
     real, calls = gan._critic_step, [0]
 
     def killed(*arguments: Any) -> Any:
@@ -60,19 +60,20 @@ def test_a_killed_training_goes_on_bit_by_bit(
 
     monkeypatch.setattr(gan, "_critic_step", killed)
     with pytest.raises(KeyboardInterrupt):
-        train_gan(clips, settings, PUBLIC, 1, checkpoint=path)
+        start_gan(clips, settings, PUBLIC, 1, checkpoint=path)
     monkeypatch.setattr(gan, "_critic_step", real)
     with pytest.raises(OtherTrainingError, match="origin"):
-        train_gan(clips, settings, NOT_PRIVATE, 1, checkpoint=path)
-    assert same_bits(train_gan(clips, settings, PUBLIC, 1, checkpoint=path).decoder, whole.decoder)
+        start_gan(clips, settings, NOT_PRIVATE, 1, checkpoint=path)
+    again = start_gan(clips, settings, PUBLIC, 1, checkpoint=path).generator
+    assert same_bits(again.decoder, whole.decoder)
     assert not list(tmp_path.iterdir())
 
 
 def test_what_is_no_clips_and_what_claims_privacy_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="beyond"):
-        train_gan(np.full((4, 4, 6), 2.0), TINY, PUBLIC, 0)
+        start_gan(np.full((4, 4, 6), 2.0), TINY, PUBLIC, 0)
     with pytest.raises(InvalidParametersError, match="adds no noise"):
-        train_gan(moving_bands(4), TINY, private(1.0, 1e-5, "clip"), 0)
+        start_gan(moving_bands(4), TINY, private(1.0, 1e-5, "clip"), 0)
 
 
 @pytest.mark.parametrize("shape", [(32, 40), (7, 5), (1, 1)])

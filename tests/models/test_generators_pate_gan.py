@@ -18,8 +18,6 @@ from earshot_models.generators.generator import Generator
 from earshot_models.generators.networks import SampleCritic
 from earshot_models.generators.origin import NOT_PRIVATE, PUBLIC, private
 from earshot_models.generators.pate_gan import (
-    FAKE,
-    REAL,
     Ensemble,
     Teachers,
     counts,
@@ -32,6 +30,8 @@ from earshot_models.generators.steps import DivergedError
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.voting.winners import ConfidentGNMax, GNMax, LNMax
 
+FAKE, REAL = 0, 1
+"""Places among the two classes of a ballot."""
 TINY = Settings(Network.DENSE, width=8, latent=2, batch=6, critic_width=8, critic_steps=2, steps=4)
 TEAM = Ensemble(teachers=3, width=4, batch=2)
 ORIGIN = private(3.0, 1e-5, "clip")

@@ -13,8 +13,10 @@ from earshot_models.augmentations import Augmentations, Variant
 from earshot_models.pairs import Pairs
 from earshot_models.pools import Pool
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_protocol.spectrum import SAMPLE_RATE, WINDOW
+from earshot_protocol.spectrum import SAMPLE_RATE
 
+WINDOW = SAMPLE_RATE
+"""Samples of a second."""
 NONE = Augmentations(
     offset=0, pitch=0, colour=0, room=0, company=0,
     speed=0, tilt=0, microphone=0, pocket=0, codec=0, overdrive=0, background=0, noise=0,

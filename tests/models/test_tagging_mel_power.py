@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from earshot_models.tagging.mel_power import FLOOR, PAPER, SMALL, MelSettings, log_mel, mel_power
+from earshot_models.tagging.mel_power import FLOOR, PAPER, MelSettings, log_mel, mel_power
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+
+SMALL = MelSettings(8000, 512, 160, 40, 1.0)
 
 
 def hertz(mel):

@@ -85,7 +85,7 @@ def test_a_label_that_is_never_named_pulls_precision_down_and_is_counted():
     assert got.micro_precision == 1.0
     assert got.mean_average_precision is None
     assert got.area is None
-    assert got.row()["micro_recall"] == 0.5
+    assert got.micro_recall == 0.5
 
 
 def test_a_label_of_no_clip_and_one_of_every_clip_are_left_out_of_macro_means_alone():

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from earshot_models.tagging.examples import Examples
-from earshot_models.tagging.kept_taggers import fit_or_open
 from earshot_models.tagging.mel_power import FLOOR
 from earshot_models.tagging.metrics import average_precisions
 from earshot_models.tagging.mixup import Mixup, Scale
-from earshot_models.tagging.training import FAST, Workshop, train
+from earshot_models.tagging.training import FAST, Workshop
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 LABELS = ("low", "middle", "high")
@@ -93,7 +92,7 @@ def test_a_teacher_that_went_astray_keeps_what_was_best_before(monkeypatch):
 
 @pytest.mark.slow
 def test_without_validation_it_trains_to_the_end():
-    tagger = train(tones(80, 0), LABELS, settings=SHORT, seed=3)
+    tagger = Workshop(SHAPE, LABELS, SHORT).fit(tones(80, 0), seed=3)
     assert tagger.history == ()
     assert right(tagger, tones(100, 2)) > 0.9
 
@@ -108,7 +107,8 @@ def test_without_validation_it_trains_to_the_end():
     ids=["log-mel, weighted, unbalanced", "unmixed, adaptive"],
 )
 def test_every_part_of_the_recipe_can_be_set(other):
-    tagger = train(tones(80, 0), LABELS, tones(60, 1), replace(SHORT, **other), seed=5)
+    shop = Workshop(SHAPE, LABELS, replace(SHORT, **other))
+    tagger = shop.fit(tones(80, 0), tones(60, 1), seed=5)
     assert right(tagger, tones(100, 2)) > 0.9
 
 
@@ -128,35 +128,6 @@ def test_what_is_mixed_is_power_or_its_logarithm(workshop, scale):
     np.testing.assert_allclose(shop._mixed(power, first, second, share), expected, atol=1e-4)
 
 
-def test_what_was_trained_is_kept_and_a_killed_run_goes_on(workshop, tmp_path, monkeypatch):
-    examples, validation = tones(30, 0), tones(30, 1)
-    trained = fit_or_open(workshop, tmp_path, examples, validation, seed=1)
-    (path,) = tmp_path.iterdir()
-    # Half of it is as good as nothing: it is trained anew.
-    path.write_bytes(path.read_bytes()[:1000])
-    again = fit_or_open(workshop, tmp_path, examples, validation, seed=1)
-    for here, there in zip(trained.weights, again.weights, strict=True):
-        np.testing.assert_allclose(here, there, atol=1e-3)
-    others = (
-        (examples, validation, 2),
-        (examples, None, 1),
-        (examples.rows(slice(1, None)), validation, 1),
-    )
-
-    def no_more(*_):
-        raise AssertionError("trained again")
-
-    monkeypatch.setattr(workshop, "fit", no_more)
-    opened = fit_or_open(workshop, tmp_path, examples, validation, seed=1)
-    assert opened.history == again.history
-    for here, there in zip(opened.weights, again.weights, strict=True):
-        np.testing.assert_array_equal(here, there)
-    for other in others:
-        with pytest.raises(AssertionError, match="trained again"):
-            fit_or_open(workshop, tmp_path, *other)
-    assert [each.suffix for each in tmp_path.iterdir()] == [".npz"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("network", ["resnet18", "vgg11"])
 def test_the_papers_networks_train(network):
@@ -164,7 +135,7 @@ def test_the_papers_networks_train(network):
     targets = random.integers(0, 2, (24, 1))
     power = random.exponential(1.0, (24, 32, 32)) + 20 * targets[:, :, None]
     settings = replace(SHORT, network=network, steps=16, every=8, batch=8, rate=1e-3)
-    tagger = train(Examples.of(power, targets), ("loud",), settings=settings)
+    tagger = Workshop((32, 32), ("loud",), settings).fit(Examples.of(power, targets))
     likely = tagger.probabilities(power)
     assert likely[targets == 1].mean() > likely[targets == 0].mean()
 

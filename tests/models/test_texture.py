@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from earshot_models.texture import MODULATIONS, SIZE, Texture
+from earshot_models.texture import MODULATIONS, Texture
 
 
 def spectra(seed: int = 0) -> np.ndarray:
@@ -35,7 +35,7 @@ def textbook(spectrum: np.ndarray) -> list[float]:
 
 def test_statistics_are_those_of_the_textbook() -> None:
     found = keras.ops.convert_to_numpy(Texture()(spectra()))
-    assert found.shape == (3, SIZE)
+    assert found.shape == (3, 615)
     np.testing.assert_allclose(found, [textbook(each) for each in spectra()], rtol=2e-4, atol=2e-4)
 
 

@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.calibration import (
-    ballot_budgets,
     check_delta,
     largest_scale,
     noise_multipliers,
 )
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import Pure, ZeroConcentrated
-from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
+from earshot_protocol.privacy.mechanisms import Unit, VectorSum
 
 DELTAS = st.sampled_from([1e-8, 1e-6, 1e-4])
 UNITS = st.sampled_from(list(Unit))
@@ -49,34 +48,6 @@ def test_a_whole_phase_of_vector_sums_costs_what_was_asked_for(
         )
 
 
-@pytest.mark.slow
-@settings(max_examples=12)
-@given(
-    epsilon=st.floats(0.01, 5),
-    delta=DELTAS,
-    ballots=st.lists(st.tuples(st.floats(0.1, 3), st.integers(1, 9)), min_size=1, max_size=6),
-    unit=UNITS,
-)
-def test_ballots_cost_what_was_asked_for(
-    epsilon: float, delta: float, ballots: list[tuple[float, int]], unit: Unit
-) -> None:
-    weights, votes = zip(*ballots, strict=True)
-    budgets = ballot_budgets(epsilon, delta, weights, votes, unit)
-    made = [BallotSum(each, most, 50) for each, most in zip(budgets, votes, strict=True)]
-    cost = composed_epsilon([each.event(unit) for each in made], delta)
-    assert epsilon * (1 - 1e-6) <= cost <= epsilon
-    for each, weight in zip(made, weights, strict=True):
-        alone = each.cost(unit).epsilon / made[0].cost(unit).epsilon
-        assert alone == pytest.approx(weight / weights[0], rel=1e-9)
-
-
-def test_one_ballot_costs_its_own_epsilon() -> None:
-    (recording,) = ballot_budgets(0.5, 1e-9, [1], [3], Unit.RECORDING)
-    assert recording == pytest.approx(0.5, rel=1e-6)
-    (phone,) = ballot_budgets(0.75, 1e-9, [1], [3], Unit.PHONE)
-    assert phone == pytest.approx(0.5, rel=1e-6)
-
-
 def test_one_step_is_that_of_its_own_curve() -> None:
     scale = largest_scale(lambda scale: [ZeroConcentrated(scale)], 1.0, 1e-6)
     assert composed_epsilon([ZeroConcentrated(scale)], 1e-6) == pytest.approx(1.0, rel=1e-6)
@@ -96,15 +67,10 @@ def test_more_budget_is_less_noise() -> None:
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -1.0, 0.0])
 def test_what_is_no_budget_is_named(wrong: float) -> None:
-    for calibrated in (
-        lambda: noise_multipliers(wrong, 1e-6, [1], [10]),
-        lambda: ballot_budgets(wrong, 1e-6, [1], [1]),
-    ):
-        with pytest.raises(InvalidParametersError, match=r"^epsilon="):
-            calibrated()
+    with pytest.raises(InvalidParametersError, match=r"^epsilon="):
+        noise_multipliers(wrong, 1e-6, [1], [10])
     for calibrated in (
         lambda: noise_multipliers(1, wrong, [1], [10]),
-        lambda: ballot_budgets(1, wrong, [1], [1]),
         lambda: check_delta(wrong, 100),
     ):
         with pytest.raises(InvalidParametersError, match=r"^delta="):
@@ -115,12 +81,10 @@ def test_what_is_no_budget_is_named(wrong: float) -> None:
 
 def test_sums_that_do_not_fit_together_are_named() -> None:
     for weights, lengths in (([], []), ([1], [10, 20]), ([1, 1], [10])):
-        with pytest.raises(InvalidParametersError, match=r"^weights: one for each of lengths"):
+        with pytest.raises(InvalidParametersError, match=r"^weights: lengths need one each"):
             noise_multipliers(1, 1e-6, weights, lengths)
     with pytest.raises(InvalidParametersError, match=r"^length="):
         noise_multipliers(1, 1e-6, [1], [0])
-    with pytest.raises(InvalidParametersError, match=r"^votes="):
-        ballot_budgets(1, 1e-6, [1], [0])
 
 
 def test_the_least_scale_may_cost_all_that_there_is() -> None:
@@ -131,8 +95,6 @@ def test_the_least_scale_may_cost_all_that_there_is() -> None:
 def test_a_delta_that_sums_use_up_is_named() -> None:
     with pytest.raises(InvalidParametersError, match=r"out of reach: .*give a larger delta$"):
         noise_multipliers(1, 1e-12, [1], [10])
-    with pytest.raises(InvalidParametersError, match=r"out of reach"):
-        ballot_budgets(1, 3 * 2.0**-40, [1], [1])
 
 
 def test_a_delta_of_one_over_phones_is_refused() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.privacy.composition import composed_delta, composed_epsilon, distance
+from earshot_protocol.privacy.composition import composed_epsilon, distance
 from earshot_protocol.privacy.divergences import ORDERS, renyi
 from earshot_protocol.privacy.events import (
     Approximate,
@@ -138,7 +138,6 @@ def test_a_curve_of_a_known_mechanism_costs_what_the_mechanism_does() -> None:
     for count in (1, 40):
         expected = composed_epsilon([ZeroConcentrated(0.02)] * count, 1e-6)
         assert composed_epsilon([whole] * count, 1e-6) == pytest.approx(expected, rel=1e-12)
-        assert composed_delta([whole] * count, expected * 1.001) <= 1e-6
     few = [2.0, 3.0, 5.0, 9.0, 17.0, 33.0]
     part = RenyiCurve(tuple(few), tuple(renyi(ZeroConcentrated(0.02), np.array(few)).tolist()))
     assert composed_epsilon([whole], 1e-6) <= composed_epsilon([part], 1e-6) < math.inf
@@ -178,13 +177,11 @@ def test_zcdp_alone_is_its_best_order(rho: float) -> None:
 def test_of_few_pure_releases_the_sum_is_taken() -> None:
     assert composed_epsilon((Pure(1.0), Pure(0.5, 2)), 0.0) == 2.0
     assert composed_epsilon((Pure(3.0), BoundedRange(0.5)), 1e-9) <= 3.5
-    assert composed_delta((Pure(1.0), Pure(0.5, 2)), 2.0) == 0.0
     assert composed_epsilon((Pure(0.1, 1000),), 1e-6) < 30
 
 
 def test_of_nothing_nothing_is_lost() -> None:
     assert composed_epsilon((), 0.0) == 0.0
-    assert composed_delta((), 0.0) == 0.0
 
 
 @pytest.mark.parametrize("event", [ZeroConcentrated(0.1), DiscreteLaplaceSum(1.0, 1)])
@@ -198,11 +195,13 @@ def test_real_sums_spend_delta_of_their_own() -> None:
     assert distance(event) == 2 * 2.0**-40 + 2.0**-128
     assert distance(DiscreteLaplaceSum(2.0, 2, 10, 20)) == 2 * 2.0**-10 + 2.0**-20
     assert distance(Pure(1.0)) == 0.0
-    assert composed_delta((event,), 1.0) == pytest.approx((1 + math.e) * 2.0**-39, rel=1e-9)
-    assert composed_delta((event,) * 6, 6.0) == pytest.approx(6 * (1 + math.e) * 2.0**-39, rel=1e-9)
-    assert composed_delta((event, skellam(1e6)), 1.01) == pytest.approx(
-        2 * (1 + math.exp(1.01)) * 2.0**-39, rel=0.1
-    )
+    for events, epsilon, spent, close in (
+        ((event,), 1.0, (1 + math.e) * 2.0**-39, 1e-9),
+        ((event,) * 6, 6.0, 6 * (1 + math.e) * 2.0**-39, 1e-9),
+        ((event, skellam(1e6)), 1.01, 2 * (1 + math.exp(1.01)) * 2.0**-39, 0.1),
+    ):
+        assert composed_epsilon(events, spent * (1 + close)) <= epsilon
+        assert composed_epsilon(events, spent * (1 - close)) > epsilon
     assert composed_epsilon((event,), 3 * 2.0**-39) == math.inf
     assert composed_epsilon((event,), 4 * 2.0**-39) == pytest.approx(1.0)
 
@@ -228,9 +227,11 @@ def test_no_real_sum_that_close_to_an_ideal_one_loses_more(
     far = max(1.0, float(np.abs(real - ideal).sum(axis=1).max() / 2 / distance(event)))
     real = ideal + (real - ideal) / far
     one, other = (functools.reduce(np.multiply.outer, [law] * count).ravel() for law in real)
-    for epsilon_of_all in np.linspace(0, count * epsilon + 2, 12).tolist():
-        exact = float(np.maximum(one - math.exp(epsilon_of_all) * other, 0).sum())
-        assert exact <= composed_delta((event,) * count, epsilon_of_all) * (1 + 1e-9)
+    for delta in np.geomspace(1e-4, 1, 24).tolist():
+        found = composed_epsilon((event,) * count, delta)
+        if found < math.inf:
+            exact = float(np.maximum(one - math.exp(found) * other, 0).sum())
+            assert exact <= delta * (1 + 1e-9)
 
 
 def test_many_real_sums_stay_near_ideal_ones() -> None:
@@ -247,14 +248,10 @@ def test_twelve_phases_cost_far_less_than_their_sum() -> None:
     assert composed_epsilon((event,) * 12, 1e-6) < 0.35 * 12 * one
 
 
-@given(
-    st.lists(st.sampled_from(EVENTS), min_size=1, max_size=12), st.sampled_from([1e-9, 1e-6, 1e-3])
-)
-def test_epsilon_and_delta_agree(events: list[Event], delta: float) -> None:
-    epsilon = composed_epsilon(events, delta)
-    if epsilon < math.inf:
-        assert composed_delta(events, epsilon) <= delta * (1 + 1e-6)
-        assert composed_delta(events, epsilon * 0.99) >= delta or epsilon < 1e-9
+@given(st.lists(st.sampled_from(EVENTS), min_size=1, max_size=12))
+def test_more_delta_is_never_more_epsilon(events: list[Event]) -> None:
+    costs = [composed_epsilon(events, delta) for delta in (0.0, 1e-9, 1e-6, 1e-3, 0.1, 1.0)]
+    assert costs == sorted(costs, reverse=True)
 
 
 @given(st.lists(st.sampled_from(EVENTS), min_size=1, max_size=8))
@@ -269,7 +266,6 @@ def test_budgets_of_any_size_stay_finite() -> None:
         for count in (1, 1000):
             epsilon = composed_epsilon((event,) * count, 1e-6)
             assert 0 <= epsilon < math.inf
-            assert composed_delta((event,) * count, epsilon * (1 + 1e-9)) <= 1e-6 * (1 + 1e-6)
     assert composed_epsilon((Pure(1e6, 200), ZeroConcentrated(0.1)), 1e-6) < 2e8 + 10
 
 
@@ -314,11 +310,9 @@ def test_a_number_out_of_range_is_named(name: str, event: Event) -> None:
 
 
 @pytest.mark.parametrize("wrong", [math.nan, -0.1, 1.5])
-def test_a_delta_or_epsilon_out_of_range_is_named(wrong: float) -> None:
+def test_a_delta_out_of_range_is_named(wrong: float) -> None:
     with pytest.raises(InvalidParametersError, match=r"^delta="):
         composed_epsilon((Pure(1.0),), wrong)
-    with pytest.raises(InvalidParametersError, match=r"^epsilon="):
-        composed_delta((Pure(1.0),), -abs(wrong))
 
 
 @pytest.mark.parametrize("variance", [5e-324, 1e-300, 1e-290, 1e-200, 1e-20])
@@ -327,7 +321,6 @@ def test_noise_that_is_none_costs_everything(variance: float, beside: tuple[Even
     """Products that leave the range of floats are no numbers, and were once taken for ε = 0."""
     events = (SkellamSum(variance, 4096.0, 4096.0), *beside)
     assert composed_epsilon(events, 1e-5) == math.inf
-    assert composed_delta(events, 1.0) == 1.0
 
 
 @pytest.mark.parametrize("huge", [1e200, 1e308])

@@ -46,14 +46,21 @@ def test_a_writer_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     assert names(tmp_path) == ["model.keras"]
 
 
-def test_a_killed_writers_draft_is_in_nobodys_way(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    with replacement(path) as draft:
-        left_over = draft
-    left_over.write_text("half")
-    replace_file(path, "whole")
-    assert path.read_text() == "whole"
-    assert names(tmp_path) == ["a"]
+def test_a_killed_writers_draft_goes_once_it_is_old(tmp_path: Path) -> None:
+    with replacement(tmp_path / "key") as draft:
+        pass
+    other = tmp_path / draft.name.replace("key", "keys")
+    for left_over in (draft, other, tmp_path / ".key.mine"):
+        left_over.write_text("half")
+        os.utime(left_over, (0, 0))
+    young = tmp_path / ".key.1-1"
+    young.write_text("half")
+    replace_file(tmp_path / "key", "whole")
+    assert names(tmp_path) == sorted([".key.1-1", ".key.mine", other.name, "key"])
+    os.utime(young, (0, 0))
+    with made_whole(tmp_path / "key"):
+        pass
+    assert names(tmp_path) == sorted([".key.mine", other.name, "key"])
 
 
 def test_content_and_name_are_on_the_disk_before_the_writer_returns(

@@ -166,7 +166,6 @@ def test_outcomes_of_former_releases_were_not_tested(message: Result | Statistic
     )
     if isinstance(former, Result):
         assert former.names == (None,) * len(former.labels)
-        assert former.clear_centroids == (False,) * len(former.labels)
         assert former.leading == (1, 0)
     else:
         assert isinstance(former, Statistics)

@@ -116,7 +116,7 @@ def test_chosen_graph_is_the_smallest_that_exact_arithmetic_admits(
         assert expected is None
     else:
         assert (chosen.neighbours, chosen.threshold) == expected
-        if not chosen.complete and chosen.neighbours > 2:
+        if 2 < chosen.neighbours < phones - 1:
             assert not admissible(phones, *exact, chosen.neighbours - 2, sigma, eta)
 
 
@@ -197,7 +197,6 @@ def test_nobody_drops_or_nobody_is_corrupted(dropout: float, corrupted: float) -
 @pytest.mark.parametrize("phones", [3, 4, 5, 10, 29, 30, 41])
 def test_few_phones_make_the_complete_graph(phones: int) -> None:
     chosen = choose(phones, (1,), 1, 0.0 if phones < 5 else 0.1, 0.1 if phones > 3 else 0.0)
-    assert chosen.complete
     assert chosen.neighbours == chosen.degree == phones - 1
     bad = math.ceil(Fraction(str(chosen.corrupted)) * phones)
     gone = math.ceil(Fraction(str(chosen.dropout)) * phones)
@@ -207,10 +206,10 @@ def test_few_phones_make_the_complete_graph(phones: int) -> None:
 
 def test_forced_neighbours_beyond_the_crowd_mean_everybody() -> None:
     chosen = choose(50, (1,), 1, 0.1, 0.1, neighbours=100)
-    assert (chosen.neighbours, chosen.complete) == (49, True)
+    assert chosen.neighbours == 49
     told = msgspec.structs.replace(chosen, neighbours=100)
     told.check()
-    assert (told.degree, told.complete) == (49, True)
+    assert told.degree == 49
 
 
 def test_forced_numbers_are_kept_or_refused_with_what_would_do() -> None:
@@ -314,11 +313,6 @@ def test_255_phones_may_all_be_neighbours() -> None:
     assert (parameters.neighbours, parameters.threshold) == (254, 152)
     with pytest.raises(InvalidParametersError, match="at most 254 neighbours"):
         choose(256, (1,), 1, 0.4, 0.4)
-
-
-@pytest.mark.parametrize(("phones", "complete"), [(34, True), (35, True), (36, False)])
-def test_a_graph_is_complete_where_everybody_is_a_neighbour(phones: int, complete: bool) -> None:
-    assert parameters(phones=phones, neighbours=34).complete is complete
 
 
 def test_more_than_254_neighbours_are_refused() -> None:

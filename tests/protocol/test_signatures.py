@@ -20,6 +20,7 @@ from http_message_signatures import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from support.signed import verify
 
 from earshot_protocol.signatures import (
     LARGEST_SKEW,
@@ -28,7 +29,6 @@ from earshot_protocol.signatures import (
     content_digest,
     key_id_of,
     sign,
-    verify,
 )
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.privacy.composition import composed_delta, composed_epsilon
+from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.divergences import ORDERS, renyi
 from earshot_protocol.privacy.events import (
     Approximate,
@@ -201,7 +201,7 @@ def test_what_real_sums_lose_is_counted() -> None:
     strong = DiscreteLaplaceSum(4.0, 2)
     found = composed([strong] * 100, 1e-6)
     assert found.epsilon < 0.7 * 100 * 0.5
-    assert composed_delta([strong] * 100, found.epsilon * 1.07) <= 1e-6
+    assert composed_epsilon([strong] * 100, 1e-6) <= found.epsilon * 1.07
 
 
 def test_our_accountant_still_composes_the_librarys_events() -> None:

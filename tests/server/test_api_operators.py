@@ -172,7 +172,7 @@ def changed(**fields: Any) -> Parameters:
 @pytest.mark.parametrize(
     ("parameters", "least", "said"),
     [
-        (PARAMETERS, 13, "least_phones=13: at most phones=12"),
+        (PARAMETERS, 13, "least_phones=13: must be at most phones=12"),
         (changed(labels=()), None, "labels=0"),
         (changed(dropout=1.0), None, "dropout=1.0"),
         (changed(dropout=0.6, corrupted=0.4), None, "dropout"),

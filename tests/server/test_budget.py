@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 import shlex
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
-import msgspec
 import pytest
-from typer.testing import CliRunner
+from support.command import earshot
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases.acceptance import Limits
@@ -21,8 +21,6 @@ from earshot_protocol.privacy.laws import DiscreteLaplaceNoise, SkellamNoise
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import GRID, Unit
 from earshot_protocol.privacy.significance import LEVEL
-from earshot_server.commands.budget import app
-from earshot_server.commands.phase import app as phase
 from earshot_server.phases.expected import least_clear
 from earshot_server.phases.proposal import Discovery, Wanted, proposed
 
@@ -41,7 +39,7 @@ def wanted(**changes: Any) -> Wanted:
         dropout=0.2,
         corrupted=0.05,
     )
-    return msgspec.structs.replace(usual, **changes)
+    return replace(usual, **changes)
 
 
 @pytest.mark.parametrize(
@@ -138,9 +136,9 @@ def test_a_phone_takes_part_as_often_as_is_told() -> None:
 
 
 def run(*options: str) -> str:
-    result = CliRunner().invoke(app, options, catch_exceptions=False)
-    assert result.exit_code == 0
-    return result.output
+    result = earshot("budget", *options)
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout
 
 
 def test_the_table_says_what_the_json_says() -> None:
@@ -179,9 +177,9 @@ def test_the_command_that_starts_it_costs_the_same(
     last = run(*options).splitlines()[-1]
     words = shlex.split(last.removeprefix("to start it: "))
     assert words[:3] == ["earshot", "phase", "start"]
-    words = [*words[2:], "--dry-run", "--anyway", "--json", "--server", "http://127.0.0.1:9"]
-    started = CliRunner().invoke(phase, words, catch_exceptions=False)
-    assert started.exit_code == 0
+    words = [*words[1:], "--dry-run", "--anyway", "--json", "--server", "http://127.0.0.1:9"]
+    started = earshot(*words)
+    assert started.returncode == 0
     forecast = json.loads(started.stdout)["forecast"]
     # To the digits that are printed, and at the same δ.
     assert forecast["total"][unit]["epsilon"] == pytest.approx(epsilon, rel=2e-2)

@@ -201,7 +201,7 @@ def test_what_one_phone_that_lies_can_do_within_bounds() -> None:
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        ({"threshold": 12.5}, "at most 12, all votes that 12 phones have"),
+        ({"threshold": 12.5}, "at most 12, the votes of all 12 phones"),
         ({"threshold": 0.0}, "threshold=0.0: must be above 0"),
         ({"threshold": float("nan")}, "threshold=nan"),
         ({"threshold": 25.0, "largest_weight": 2}, "at most 24"),
@@ -222,7 +222,7 @@ def test_parameters_that_no_phase_can_have_are_refused_by_name(
 def test_a_threshold_above_the_phones_is_refused_where_fewer_join() -> None:
     agreed = parameters(threshold=11.0)
     agreed.check_feasible()
-    with pytest.raises(InvalidParametersError, match="all votes that 10 phones have"):
+    with pytest.raises(InvalidParametersError, match="the votes of all 10 phones"):
         msgspec.structs.replace(agreed, phones=10).check_feasible()
 
 

@@ -9,19 +9,18 @@ import msgspec
 import numpy as np
 import pytest
 from support import dashboard_records as made
+from support.command import earshot
 from support.parameters import statistics_parameters
-from typer.testing import CliRunner
 
 from earshot_protocol.api import StartPhase
 from earshot_protocol.environments import LabelHierarchy
-from earshot_protocol.errors import EarshotError, InvalidInputError
+from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.phases.labelling import Labelled
 from earshot_protocol.phases.places import UNNAMED, AgreedPlaces
 from earshot_protocol.wire import Ending, Matrix
 from earshot_server.api.views import PhaseExport, PhaseView
-from earshot_server.commands import phase as phase_commands
 from earshot_server.commands.phase.places import newest, of_phase
 from earshot_server.commands.phase.prospects import lines
 from earshot_server.phases.forecast import forecast
@@ -145,23 +144,19 @@ def test_without_a_name_that_the_phase_knows_labels_alone_count() -> None:
     assert of_newest(found(("bus",), (True,), encoder="")) is None
 
 
-def types(*options: str) -> str:
-    run = CliRunner().invoke(
-        phase_commands.app,
-        ["start", "--statistics", "--phones", "1000", "--dry-run", *options],
-        env={"EARSHOT_SERVER": "http://127.0.0.1:9"},
-    )
-    if isinstance(run.exception, EarshotError):
-        raise run.exception
-    assert run.exit_code == 0, run.output
-    return run.stdout
+def types(*options: str, status: int = 0) -> str:
+    """What comes out: on standard output, or why it is refused."""
+    words = ("phase", "start", "--statistics", "--phones", "1000", "--dry-run")
+    run = earshot(*words, *options, EARSHOT_SERVER="http://127.0.0.1:9")
+    assert run.returncode == status, run.stderr
+    return run.stderr if status else run.stdout
 
 
 def test_how_contacts_without_a_label_count_is_said_before_a_phase_begins() -> None:
     for options in ((), ("--places-of", "none")):
         assert "contacts count that have a label of their own, and no others" in types(*options)
-    with pytest.raises(InvalidInputError, match="--places-of 61: a server that knows the phase"):
-        types("--places-of", "61")
+    refused = types("--places-of", "61", status=2)
+    assert "earshot: --places-of 61: a server that knows the phase" in refused
     parameters = statistics_parameters(
         labels=HIERARCHY.classes, places=of_phase("61", found(("bus",), (True,)), HIERARCHY)
     )

@@ -24,7 +24,6 @@ from earshot_server.accounting.votes.claims import (
     claimed_powerset,
     classic_rho,
     printed_deviation,
-    published_deviation,
 )
 from earshot_server.accounting.votes.costs import Method
 from earshot_server.accounting.votes.dependent import dependent_divergence, log_other_answer
@@ -39,7 +38,8 @@ from earshot_server.accounting.votes.outcomes import ERROR, check_divergence
 ORDERS = np.array([1.2, 2.0, 5.0, 20.0, 60.0])
 PUBLISHED = np.arange(2, 100, 0.5)
 """The orders of the published program."""
-SEVEN = published_deviation(7.0)
+SEVEN = 7.0 / math.sqrt(2.0)
+"""Their program draws noise of σ = 7 both on votes for a label and on votes against it."""
 NOBODY = SubsetVotes(np.zeros((1, 20), dtype=np.int8), np.array([50]), np.array([0]))
 """One query: fifty teachers find none of twenty labels."""
 
@@ -104,7 +104,7 @@ def test_claims_of_the_paper_beside_what_its_printed_noise_costs() -> None:
     sigma = 7.0
     binary = gaussian_divergence(BinaryVoting(50, printed_deviation(sigma)), 20, orders)
     np.testing.assert_allclose(binary, 2 * claimed_binary(20, sigma, orders))
-    program = gaussian_divergence(BinaryVoting(50, published_deviation(sigma)), 20, orders)
+    program = gaussian_divergence(BinaryVoting(50, SEVEN), 20, orders)
     np.testing.assert_allclose(program, claimed_binary(20, sigma, orders))
     found = set_divergences(PowersetVoting(20, sigma), NOBODY, orders, Method.INDEPENDENT)[1][0]
     np.testing.assert_allclose(found, claimed_powerset(sigma, orders))

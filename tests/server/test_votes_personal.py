@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from support.examples import examples
-from support.goodness import ALPHA_LIMIT, source
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.composition import composed_epsilon
@@ -28,7 +26,6 @@ from earshot_server.accounting.votes.personal import (
     copies,
     expected_labels,
     frequencies,
-    participants,
     scaled,
     weights,
 )
@@ -84,28 +81,6 @@ def test_copies_are_the_smallest_that_have_the_ratio() -> None:
 def test_the_one_who_may_spend_more_votes_twice_the_square_as_often() -> None:
     np.testing.assert_allclose(frequencies([Group(1.0, 9), Group(3.0, 9)]), [1 / 18, 1.0])
     np.testing.assert_allclose(frequencies([Group(2.0, 9), Group(2.0, 9)]), [1.0, 1.0])
-
-
-@given(
-    st.lists(st.floats(0, 1), min_size=1, max_size=40), st.integers(0, 20), st.integers(0, 2**32)
-)
-def test_as_many_take_part_in_every_vote(chances: list[float], queries: int, seed: int) -> None:
-    drawn = participants(np.array(chances), queries, source(seed))
-    assert drawn.shape == (queries, len(chances))
-    number = drawn.sum(axis=1)
-    assert ((number >= math.floor(sum(chances) - 1e-9)) & (number <= sum(chances) + 1)).all()
-
-
-def test_everyone_takes_part_as_often_as_it_should() -> None:
-    chances = np.array([0.05] * 20 + [0.5] * 10 + [1.0] * 5 + [0.0])
-    drawn = participants(chances, 20_000, source(1))
-    assert drawn[:, 30:35].all()
-    assert not drawn[:, 35].any()
-    for teacher in (0, 19, 20, 29):
-        found = int(drawn[:, teacher].sum())
-        assert stats.binomtest(found, 20_000, chances[teacher]).pvalue > ALPHA_LIMIT
-    together = int((drawn[:, 0] & drawn[:, 20]).sum())
-    assert together > 100, "no two teachers shut each other out"
 
 
 def test_noise_and_threshold_grow_with_the_votes() -> None:
@@ -218,7 +193,6 @@ def test_a_payment_that_an_owner_cannot_make_is_refused_and_not_counted() -> Non
         (lambda: OwnersAccount(np.ones(2), 1.0), "delta"),
         (lambda: OwnersAccount(np.ones(2), 1e-5).willing(GNMax(1.0), np.ones(3)), "weights"),
         (lambda: OwnersAccount(np.ones(1), 1e-5).willing(GNMax(1.0), -np.ones(1)), "weights"),
-        (lambda: participants(np.array([1.2]), 3), "chances"),
         (lambda: scaled(GNMax(1.0), 0.0), "factor"),
         (lambda: expected_labels(10, [Group(1.0, 5)], np.ones(2), 1e-5), "sensitivities"),
         (lambda: expected_labels(10, [Group(1.0, 5)], np.zeros(1), 1e-5), "sensitivities"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import shlex
@@ -22,7 +23,6 @@ from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.rules import Rule
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
-from earshot_server.commands.budget import budget as budget_command
 from earshot_server.discovery.route import Discovery
 from earshot_server.phases.proposal import Wanted, proposed
 from earshot_simulations.benchmarks.api.benchmark import Setup
@@ -142,7 +142,6 @@ def test_whoever_asks_for_a_learning_phase_gets_the_same_one(
         delta=1e-6,
         unit=Unit.RECORDING,
         discovery=Discovery.LOCAL,
-        recordings=_default(budget_command, "recordings"),
         labels=("any label",),
         dropout=0.2,
         corrupted=0.05,
@@ -187,17 +186,23 @@ def _default(command: object, name: str) -> Any:
     return int(default) if name in {"phones", "recordings"} else float(default)
 
 
-def test_help_texts_state_the_defaults_that_hold() -> None:
+@pytest.mark.parametrize("words", ["simulate", "budget", "phase start"])
+def test_help_texts_state_the_defaults_that_hold(words: str) -> None:
     """A default that depends on other options stands in words, which nothing else would check."""
+    name, *below = words.split()
+    command = functools.reduce(lambda app, word: app[word], below, loaded(name))
     said = {
         name: " ".join((argument.parameter.help or "").split())
-        for name, argument in options(loaded("simulate")).items()
+        for name, argument in options(command).items()
     }
     few, many = (cell_counts(phones, 2.0, 1e-6).start for phones in (100, 10**6))
     assert f"by default {few}, or {many} where" in said["--cells"]
     assert f"by default {discovery_budget.MOST_CELLS}." in said["--most-cells"]
     assert f"by default {discovery_budget.EPSILON:g}." in said["--epsilon"]
+    if words == "budget":
+        return
     route = f"on the local route {learning_budget.DIMENSIONS}."
     assert f"by default {discovery_budget.DIMENSIONS}, {route}" in said["--dimensions"]
     assert f"({', '.join(SHIPPED_ENCODERS)})" in said["--encoder"]
-    assert f"by default {DEFAULT_ENCODER}." in said["--encoder"]
+    if words == "simulate":
+        assert f"by default {DEFAULT_ENCODER}." in said["--encoder"]

@@ -93,7 +93,7 @@ def test_what_is_sensitive_cannot_be_public(tmp_path: Path) -> None:
     for folder, name, hertz in (("s", "a", 300), ("s", "b", 400), ("p", "c", 500), ("p", "d", 400)):
         write(tmp_path / folder, f"{name}.wav", tone(hertz))
     sensitive, public = (sound.opened(sound.listed(tmp_path / each)) for each in "sp")
-    with pytest.raises(InvalidInputError, match=r"^d\.wav: in --public and in --clips"):
+    with pytest.raises(InvalidInputError, match=r"^d\.wav: both in --public and in --clips"):
         sound.refuse_shared(sensitive, public)
     write(tmp_path / "p", "d.wav", tone(401))
     sound.refuse_shared(sensitive, sound.opened(sound.listed(tmp_path / "p")))
@@ -137,7 +137,7 @@ def test_a_training_without_a_budget_needs_no_noise() -> None:
 def test_more_teachers_or_larger_batches_than_clips_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="--teachers 50: there are 49 clips"):
         kinds.noise(Request(Kind.PATE_GAN, SIZE, **BUDGET, **TEACHERS), 49)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="--batch 8: there are 7 clips"):
+    with pytest.raises(InvalidInputError, match="--batch 8: must be at most 7"):
         kinds.noise(Request(Kind.DP_GAN, SIZE, **BUDGET), 7)
     with pytest.raises(InvalidParametersError, match="1/2000"):
         kinds.noise(Request(Kind.DP_GAN, SIZE, **BUDGET), 2000)

@@ -95,7 +95,7 @@ def test_the_command_writes_a_report_and_its_numbers(tmp_path: Path) -> None:
     [
         (("--samples", "0"), "samples=0"),
         (("--samples", "4000"), "samples=4000: must be at most 600"),
-        (("--threshold", "61"), "all votes that 60 phones have"),
+        (("--threshold", "61"), "the votes of all 60 phones"),
         (("--policy", "default"), "no phone would take part"),
         (("--scenes", "1"), "scenes=1"),
         (("--check-share", "0"), "check_share"),

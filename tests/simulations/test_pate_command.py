@@ -62,7 +62,7 @@ def test_label_writes_answers_figures_and_a_report_and_goes_on(
     assert earshot(monkeypatch, *command, "--json") == 0
     assert json.loads(capsys.readouterr().out) == figures
     assert earshot(monkeypatch, *command[:-3], 249, "--out", out) == 2
-    assert "do not have one vote of each of the 249 teachers" in capsys.readouterr().err
+    assert "do not have one vote from each of the 249 teachers" in capsys.readouterr().err
     other = [word if word != "40" else "50" for word in command]
     assert earshot(monkeypatch, *other) == 2
     assert "deviation 40.0, not 50.0" in capsys.readouterr().err

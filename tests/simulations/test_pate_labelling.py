@@ -237,7 +237,7 @@ def test_votes_of_nobody_count_for_nobody() -> None:
 @pytest.mark.parametrize(
     ("array", "several", "more", "message"),
     [
-        ([[2, 1], [2, 2]], False, {"teachers": 3}, "1 of 2 queries do not have one vote of each"),
+        ([[2, 1], [2, 2]], False, {"teachers": 3}, "1 of 2 queries do not have one vote from each"),
         ([[2.0, math.nan]], False, {}, "one is NaN"),
         ([[0.5, 1.5]], False, {}, "one is a fraction"),
         ([[0, 3]], False, {"classes": 3}, "classes from 0 to 3: must be from -1 to 2"),

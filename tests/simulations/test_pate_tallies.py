@@ -22,7 +22,6 @@ from earshot_protocol.voting.teacher_ballots import NONE, OneHot
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_simulations.pate.interface import Kind, Purchase
 from earshot_simulations.pate.mechanisms import UNITS, Mechanism, Name
-from earshot_simulations.pate.reading import averaged
 from earshot_simulations.pate.secure_sums import Crowd, SecureSums, draw_vanishing
 from earshot_simulations.pate.tallies import Counter, Sums, tally
 from earshot_simulations.pate.votes import Electorate, electorate
@@ -326,18 +325,6 @@ def test_a_curator_pays_for_checks_and_for_answers() -> None:
     laplace = asked(Counter.CENTRAL, Mechanism(Name.LNMAX, 10, 20.0), np.zeros((3, 1), int))
     assert laplace.events([Purchase(Kind.VOTES, 7)], Unit.REPLACED_PHONE) == (Pure(0.1, 7),)
     assert laplace.events([Purchase(Kind.VOTES, 7)], Unit.PHONE) == (Pure(0.05, 7),)
-
-
-def test_two_sums_of_the_same_votes_have_less_noise_together() -> None:
-    generator = np.random.default_rng(4)
-    votes = generator.integers(0, 50, 100_000).astype(float)
-    first, second = (
-        votes + generator.normal(0, 40, 100_000),
-        votes + generator.normal(0, 20, 100_000),
-    )
-    both = averaged(first, 40.0, second, 20.0)
-    assert np.std(both - votes) == pytest.approx(40 * 20 / math.hypot(40, 20), rel=0.02)
-    assert np.std(both - votes) < 0.95 * np.std(second - votes)
 
 
 # ------------------------------------------------------------------------------- bad input

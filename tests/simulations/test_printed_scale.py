@@ -21,7 +21,7 @@ from earshot_simulations.auditing.printed_scale import (
     proven_epsilon,
     wins,
 )
-from earshot_simulations.spoken.right_labels import (
+from earshot_studies.pate_aae.right_labels import (
     WORDS,
     most_accuracy,
     printed_right_labels,

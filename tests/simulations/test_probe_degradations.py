@@ -8,10 +8,12 @@ from scipy import signal
 
 from earshot_models import audio
 from earshot_models.soundscapes import synthesize
-from earshot_protocol.spectrum import SAMPLE_RATE, WINDOW
+from earshot_protocol.spectrum import SAMPLE_RATE
 from earshot_simulations.probing import degradations
 from earshot_simulations.probing.degradations import CONDITIONS, Condition, degraded
 
+WINDOW = SAMPLE_RATE
+"""Samples of a second."""
 BY_NAME = {condition.name: condition for condition in CONDITIONS}
 
 

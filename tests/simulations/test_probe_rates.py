@@ -19,7 +19,7 @@ from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.probe import probe, probe_several
 from earshot_simulations.probing.seconds import below_sentence, cut, cut_at
 from earshot_simulations.probing.table import rate_lines
-from earshot_simulations.reproductions import liebenow_9_1, liebenow_9_2
+from earshot_studies.liebenow import encoders
 
 LENGTHS = (2.0, 1.3, 0.4, 2.5)
 """Seconds of the clips of each class: two seconds, between, less than one, and two and a half."""
@@ -123,13 +123,13 @@ def test_the_command_measures_a_wide_encoder_and_says_what_it_misses(
     assert (wide["label"], wide["rate"], wide["files_below_rate"]) == (WIDE_NAME, 16_000, 0)
     assert (raw["rate"], raw["files_below_rate"]) == (8000, 0)
     assert wide["cost"]["cpu_ms"] > wide["cost"]["spectrum_ms"] > 0
-    outcome = liebenow_9_2.reproduce(dataset, cost.LiteRtEncoder.open(path))
+    outcome = encoders.embedding_space(dataset, cost.LiteRtEncoder.open(path))
     assert "resampled" not in outcome.note
 
 
 def test_a_picture_of_a_space_says_what_its_encoder_misses(tmp_path: Path) -> None:
     dataset = built(tmp_path / "low", (8000,))
-    outcome = liebenow_9_2.reproduce(dataset, Wide())
+    outcome = encoders.embedding_space(dataset, Wide())
     assert "\n16 files have fewer samples per second than the 16,000 that wide" in outcome.note
 
 
@@ -138,11 +138,9 @@ def test_encoders_that_are_trained_to_hear_more_are_measured_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset, path = built(tmp_path / "low", (8000,)), wide_file(tmp_path)
-    variants = liebenow_9_1._variants(dataset, [], Recipe())
-    monkeypatch.setattr(liebenow_9_1, "_variants", lambda *given: variants[:2])
-    monkeypatch.setattr(
-        liebenow_9_1, "train_encoder", lambda *given, **more: Trained(path, path, [])
-    )
-    outcome = liebenow_9_1.reproduce(dataset, [], tmp_path / "encoders", Recipe())
+    variants = encoders._variants(dataset, [], Recipe())
+    monkeypatch.setattr(encoders, "_variants", lambda *given: variants[:2])
+    monkeypatch.setattr(encoders, "train_encoder", lambda *given, **more: Trained(path, path, []))
+    outcome = encoders.linear_accuracy(dataset, [], tmp_path / "encoders", Recipe())
     assert [row["encoder"] for row in outcome.rows] == ["none: log-mel statistics", "synthesized"]
     assert "\n16 files have fewer samples per second than the 16,000 that a" in outcome.note

@@ -38,7 +38,7 @@ SUM_ID = bytes(16)
 
 def drawn(ring: Graph) -> Drawn:
     """The neighbours of all phones on a ring, which need not have been drawn at random."""
-    return {phone: ring.neighbours(phone) for phone in range(ring.phones)}
+    return dict(enumerate(ring.table().tolist()))
 
 
 def joined(edges: Iterable[tuple[int, int]]) -> Drawn:

@@ -46,8 +46,7 @@ def commands(page: str) -> list[list[str]]:
 @functools.cache
 def loaded(name: str) -> App:
     """A sub-command of `earshot`, as its command line reads it."""
-    module, _, attribute = SUB_COMMANDS[name].place(name).partition(":")
-    found = getattr(importlib.import_module(module), attribute)
+    found = importlib.import_module(SUB_COMMANDS[name].module(name)).app
     assert isinstance(found, App)
     return found
 
@@ -57,13 +56,21 @@ def subcommands(command: App) -> dict[str, App]:
     return {name: command[name] for name in command if not name.startswith("-")}
 
 
+def parameters(command: App) -> list[Argument]:
+    """The options and arguments of a command; a group of commands has none."""
+    if command.default_command is None:
+        return []
+    return [
+        each for each in command.assemble_argument_collection(parse_docstring=True) if each.parse
+    ]
+
+
 def options(command: App) -> dict[str, Argument]:
     """The options of a command by each of their names."""
     return {
-        name: argument
-        for argument in command.assemble_argument_collection(parse_docstring=True)
-        if argument.parse
-        for name in (*argument.positives, *(argument.parameter.negative or ()))
+        name: parameter
+        for parameter in parameters(command)
+        for name in (*parameter.positives, *(parameter.parameter.negative or ()))
         if name.startswith("--")
     }
 
@@ -72,11 +79,6 @@ def option(name: str, command: App) -> Argument | None:
     """The option that a name means; of a table, by the name of an entry."""
     known = options(command)
     return known.get(name) or known.get(name.partition(".")[0])
-
-
-def takes_arguments(command: App) -> bool:
-    """Whether a command has arguments besides its options."""
-    return any(each.is_positional_only() for each in command.assemble_argument_collection())
 
 
 def mistake(words: list[str]) -> str | None:
@@ -101,6 +103,6 @@ def mistake(words: list[str]) -> str | None:
                 rest.pop(0)
         elif word in subcommands(command):
             command, path = subcommands(command)[word], f"{path} {word}"
-        elif word != "…" and not takes_arguments(command):
+        elif word != "…" and not any(each.is_positional_only() for each in parameters(command)):
             return f"earshot {path} has no sub-command and no argument {word}"
     return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_simulations.spoken.systems import Maker, Order, Samples, System
+from earshot_studies.pate_aae.systems import Maker, Order, Samples, System
 
 HEARS_NOBODY = (System.PUBLIC, System.PUBLIC_GAN)
 

@@ -22,7 +22,8 @@ from earshot_protocol.api import (
     encode_body,
 )
 from earshot_protocol.errors import RemoteError
-from earshot_protocol.signatures import SignatureError, StaleSignatureError, key_id_of, verify
+from earshot_protocol.signatures import SignatureError, StaleSignatureError, key_id_of
+from support.signed import verify
 
 
 class HangUp(Exception):  # noqa: N818 - it is no error

@@ -129,6 +129,13 @@ def test_the_wheel_holds_every_shipped_encoder_and_its_credits(wheel: Path) -> N
             assert archive.read(f"earshot_protocol/data/{name}-credits.txt")
 
 
+def test_the_wheel_holds_no_study(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        packages = {name.partition("/")[0] for name in archive.namelist()}
+    assert "earshot_simulations" in packages
+    assert "earshot_studies" not in packages
+
+
 @pytest.mark.parametrize("extra", ["", pytest.param("phone", marks=pytest.mark.slow)])
 def test_the_wheel_brings_the_command_into_a_bare_environment(
     wheel: Path, extra: str, tmp_path: Path

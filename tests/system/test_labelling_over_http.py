@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.command import earshot
 from support.networked import ServerProcess, await_
-from typer.testing import CliRunner
 
 from earshot_client.commands import folder
 from earshot_client.encoder import default_encoder
@@ -27,7 +27,6 @@ from earshot_protocol.phases.labelling import Labelled
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
-from earshot_server.commands import phase as phase_commands
 
 PHONES, KILLED, DIMENSIONS, SAMPLES = 50, 5, 32, 10
 CLASSES = ("bus", "café", "kitchen", "office", "park")
@@ -83,13 +82,13 @@ def test_fifty_processes_answer_what_none_of_them_could(
     embeddings = heard(scenes, np.random.default_rng(73)).astype(np.float32)
     np.save(tmp_path / "samples.npy", default_encoder().project(embeddings, DIMENSIONS))
     words = [
-        *("start", "--phones", str(PHONES), "--samples", str(tmp_path / "samples.npy")),
+        *("phase", "start", "--phones", PHONES, "--samples", tmp_path / "samples.npy"),
         *("--labels", ",".join(CLASSES), "--dropout", "0.1", "--epsilon", "6"),
         *("--step-hours", "1", "--anyway", "--json"),
-        *("--server", server.address, "--data", str(server.data)),
+        *("--server", server.address, "--data", server.data),
     ]
-    run = CliRunner().invoke(phase_commands.app, words)
-    assert run.exit_code == 0, run.output
+    run = earshot(*words)
+    assert run.returncode == 0, run.stderr
     phase, operator = json.loads(run.stdout)["phase"], server.operator()
     code = operator.invite(Invite(uses=PHONES)).code
     for number in range(PHONES):

@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from support.command import earshot
 from support.networked import ServerProcess, await_
-from typer.testing import CliRunner
 
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
@@ -31,7 +31,6 @@ from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, packaged
 from earshot_protocol.wire import Answer, Task
-from earshot_server.commands import phase as phase_commands
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
@@ -69,11 +68,9 @@ class Played:
     """A phase that has been played over HTTP, and the server that shows it."""
 
     def __init__(self, server: ServerProcess) -> None:
-        words = ("start", "--phones", str(PHONES), "--anyway", "--step-hours", "1", "--json")
-        run = CliRunner().invoke(
-            phase_commands.app, [*words, "--server", server.address, "--data", str(server.data)]
-        )
-        assert run.exit_code == 0, run.output
+        words = ("phase", "start", "--phones", PHONES, "--anyway", "--step-hours", 1, "--json")
+        run = earshot(*words, "--server", server.address, "--data", server.data)
+        assert run.returncode == 0, run.stderr
         self.server = server
         self.said = json.loads(run.stdout)
         self.phase = self.said["phase"]

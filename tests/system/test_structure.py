@@ -25,8 +25,9 @@ PACKAGES = {
     "earshot_server": ROOT / "server",
     "earshot_models": ROOT / "models",
     "earshot_simulations": ROOT / "simulations",
+    "earshot_studies": ROOT / "simulations",
 }
-PRODUCT = sorted(path for folder in PACKAGES.values() for path in folder.rglob("*.py"))
+PRODUCT = sorted(path for folder in {*PACKAGES.values()} for path in folder.rglob("*.py"))
 SOURCES = sorted((*PRODUCT, *(ROOT / "tests").rglob("*.py")))
 PAGES = sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
 """Decision records stay as they were written."""

@@ -23,6 +23,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from support import signed
 from support import textbook_phone as textbook
 
 from earshot_protocol import api, signatures
@@ -125,7 +126,7 @@ def test_a_signed_request_from_strings_alone(case: dict[str, Any]) -> None:
 
 
 def verify(case: dict[str, Any]) -> None:
-    signatures.verify(
+    signed.verify(
         of(SIGNATURES["public_key"]),
         case["fields"],
         case["now"],

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -186,7 +186,7 @@ def _policy(
                 f"--limit.{name}: there is no such limit; "
                 f"limits are {', '.join(map(_written, _LIMITS))}"
             )
-    named = {
+    named: dict[str, Any] = {
         name: _LIMITS[name](_written(name), limit[_written(name)])
         for name in _LIMITS
         if _written(name) in limit

@@ -15,31 +15,12 @@ from earshot_models.generators import adversaries
 from earshot_models.generators import clips as checked
 from earshot_models.generators.adversaries import Draws, Networks, State
 from earshot_models.generators.checkpoint import Checkpoint
-from earshot_models.generators.generator import Generator
 from earshot_models.generators.origin import Origin, refuse_private
 from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Settings, plain
 from earshot_models.generators.start import Start
 from earshot_models.generators.steps import taken
 from earshot_protocol.progress import Progress
-
-
-def train_gan(
-    clips: NDArray[np.floating],
-    settings: Settings,
-    origin: Origin,
-    seed: int,
-    *,
-    progress: Progress | None = None,
-    checkpoint: Path | None = None,
-) -> Generator:
-    """Train a generator on clips that need no protection, or that get none.
-
-    Arguments, result and errors are those of `autoencoder.train_autoencoder`.
-    """
-    return start_gan(
-        clips, settings, origin, seed, progress=progress, checkpoint=checkpoint
-    ).generator
 
 
 def start_gan(
@@ -54,7 +35,7 @@ def start_gan(
     """Train both networks of a generator.
 
     A private training may start with them if they are public. Arguments and errors are those of
-    `train_gan`.
+    `autoencoder.train_autoencoder`.
     """
     refuse_private(origin)
     given = checked.checked_clips(clips)

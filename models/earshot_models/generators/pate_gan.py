@@ -45,9 +45,6 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.progress import Progress
 from earshot_protocol.voting.winners import GNMax, LNMax
 
-FAKE, REAL = 0, 1
-"""Classes that teachers vote for, as places in a ballot."""
-
 Aggregator = LNMax | GNMax
 
 
@@ -295,7 +292,7 @@ def _taught(team: Team, clips: Any, fakes: Any, settings: Settings, ensemble: En
 
 @jax.jit
 def _heard(student: SampleCritic, shown: Any, winners: Any) -> Any:
-    """Return gradients of the student on samples and the winner of each, `FAKE` or `REAL`."""
+    """Return gradients of the student on samples and the winner of each, 1 for real."""
 
     def loss(critic: SampleCritic) -> jax.Array:
         words = jax.vmap(critic)(shown)

@@ -71,9 +71,6 @@ class MelSettings:
 PAPER = MelSettings(44_100, 2048, 441, 64, 10.0)
 """Section 4.3.2 of Muschiol (2021): 1001 frames of 64 bands."""
 
-SMALL = MelSettings(8000, 512, 160, 40, 1.0)
-"""A second as phones hear it: 51 frames of 40 bands."""
-
 
 def mel_power(sound: NDArray[np.floating], settings: MelSettings) -> NDArray[np.float32]:
     """Compute mel power spectra of clips, by librosa (Slaney's mel scale, filters of unit area).

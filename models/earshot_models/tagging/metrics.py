@@ -8,7 +8,7 @@ beside it.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,10 +47,6 @@ class TaggingScores:
     measured: int
     left_out: int
     zero_division: float = ZERO_DIVISION
-
-    def row(self) -> dict[str, float | int | None]:
-        """Return the scores by name."""
-        return asdict(self)
 
 
 def scores(

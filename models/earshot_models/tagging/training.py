@@ -294,22 +294,6 @@ class Workshop:
         return _log(_between(one, other, part))
 
 
-def train(
-    examples: Examples,
-    labels: Sequence[str],
-    validation: Examples | None = None,
-    settings: Training = FAST,
-    seed: int = 0,
-) -> Tagger:
-    """Train one tagger; for several of one shape, use `Workshop.fit`.
-
-    Raises:
-        InvalidInputError: as for `Workshop.fit`.
-        InvalidParametersError: as for `Workshop`.
-    """
-    return Workshop(examples.shape, labels, settings).fit(examples, validation, seed)
-
-
 def _log(power: Any) -> Any:
     return tf.math.log(power + FLOOR)
 

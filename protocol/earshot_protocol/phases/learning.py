@@ -41,7 +41,7 @@ from earshot_protocol.privacy.local_mechanisms import (
     SelectionMethod,
 )
 from earshot_protocol.privacy.mechanisms import BallotSum, Mechanism
-from earshot_protocol.privacy.significance import PValue, are_clear
+from earshot_protocol.privacy.significance import PValue
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Answer, Matrix
 
@@ -266,11 +266,6 @@ class Result(NamedCentroids, frozen=True, kw_only=True, tag="result"):
     privacy: Releases
 
     named_in: ClassVar[str] = LABEL_VOTE
-
-    @property
-    def clear_centroids(self) -> tuple[bool, ...]:
-        """Return whether the votes that kept each centroid stand clear of the noise."""
-        return are_clear(self.centroid_p_values, len(self.centroid_votes))
 
 
 LEARNING = Kind(

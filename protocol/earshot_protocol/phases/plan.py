@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import msgspec
 
 from earshot_protocol.errors import UnexpectedMessageError
-from earshot_protocol.privacy.accounting import Expense, Release, expenses, total
+from earshot_protocol.privacy.accounting import Expense, Release, expenses
 from earshot_protocol.privacy.local_mechanisms import held_by
-from earshot_protocol.privacy.mechanisms import Cost, Mechanism, SumMechanism, Unit
+from earshot_protocol.privacy.mechanisms import Mechanism, SumMechanism
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Asks, SumRound
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
@@ -266,7 +266,3 @@ class Plan:
     def releases(self) -> tuple[Release, ...]:
         """Return everything that is released, in the form in which it is published."""
         return tuple(expense.release for expense in self.expenses())
-
-    def total(self) -> dict[Unit, Cost]:
-        """Return the total cost to a phone, per unit."""
-        return total(self.releases())

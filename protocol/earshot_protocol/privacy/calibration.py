@@ -13,7 +13,7 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import Event
-from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
+from earshot_protocol.privacy.mechanisms import Unit, VectorSum
 
 _SEARCHED = 60
 """Halvings of an interval: more than doubles can distinguish."""
@@ -80,7 +80,7 @@ def noise_multipliers(
         InvalidParametersError: A value is out of range, or δ is at most what the secure sums spend
             of it.
     """
-    shares = _shares(weights, "lengths", len(lengths))
+    shares = _shares(weights, len(lengths))
 
     def multipliers(scale: float) -> tuple[float, ...]:
         return tuple(1 / (scale * math.sqrt(share)) for share in shares)
@@ -90,43 +90,6 @@ def noise_multipliers(
         return [VectorSum(noise, length, delta, 1).event(unit) for noise, length in noises]
 
     return multipliers(largest_scale(events, epsilon, delta))
-
-
-def ballot_budgets(
-    epsilon: float,
-    delta: float,
-    weights: Sequence[float],
-    votes: Sequence[int],
-    unit: Unit = Unit.PHONE,
-) -> tuple[float, ...]:
-    """Return ε of several `BallotSum`s that together are (ε, δ)-private, and hardly less.
-
-    Args:
-        epsilon: ε, at least 10⁻⁹.
-        delta: δ.
-        weights: Shares of the sums in the cost, as ε of each by itself; positive.
-        votes: Most ones in a ballot of each sum.
-        unit: Unit in which neighbours differ.
-
-    Returns:
-        The ε of each sum as `BallotSum` takes it, in the recording unit.
-
-    Raises:
-        InvalidParametersError: A value is out of range, or δ is at most what the secure sums spend
-            of it.
-    """
-    shares = _shares(weights, "votes", len(votes))
-
-    def budgets(scale: float) -> tuple[float, ...]:
-        # Costs per vote, so that a share is the cost of the sum in this unit.
-        worth = (BallotSum(1.0, most, 1).sensitivity(unit) / 2 for most in votes)
-        return tuple(scale * share / each for share, each in zip(shares, worth, strict=True))
-
-    def events(scale: float) -> list[Event]:
-        ballots = zip(budgets(scale), votes, strict=True)
-        return [BallotSum(each, most, 1).event(unit) for each, most in ballots]
-
-    return budgets(largest_scale(events, epsilon, delta))
 
 
 def check_delta(delta: float, phones: int) -> None:
@@ -143,11 +106,11 @@ def check_delta(delta: float, phones: int) -> None:
         )
 
 
-def _shares(weights: Sequence[float], others: str, count: int) -> list[float]:
+def _shares(weights: Sequence[float], count: int) -> list[float]:
     """Return weights scaled to add up to 1."""
     if not weights or len(weights) != count:
         raise InvalidParametersError(
-            f"weights: {others} need one each, {count} in all, but there are {len(weights)}"
+            f"weights: lengths need one each, {count} in all, but there are {len(weights)}"
         )
     each = [checks.positive("weight", weight) for weight in weights]
     return [weight / math.fsum(each) for weight in each]

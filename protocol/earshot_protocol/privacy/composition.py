@@ -62,22 +62,6 @@ def _epsilon(events: tuple[Event, ...], delta: float) -> float:
     return Composition(events).epsilon(delta)
 
 
-def composed_delta(events: Iterable[Event], epsilon: float) -> float:
-    """Return a δ such that all events together are (ε, δ)-differentially private.
-
-    Args:
-        events: Every release to be counted, against neighbours of the same unit.
-        epsilon: ε, at least 0.
-
-    Returns:
-        δ, at most 1.
-
-    Raises:
-        InvalidParametersError: ε, or a number of an event, is out of range.
-    """
-    return Composition(events).delta(epsilon)
-
-
 class Bound(NamedTuple):
     """A bound on ε and its origin: `move` + ε of ideal sums at `ideal_delta`."""
 
@@ -143,22 +127,6 @@ class Composition:
                 bounds.append(Bound(move + self.ideal_epsilon(left - moved), move, left - moved))
         return min(bounds)
 
-    def delta(self, epsilon: float) -> float:
-        """Return δ at an ε of at least 0; at most 1.
-
-        Raises:
-            InvalidParametersError: ε is out of range.
-        """
-        checks.between("epsilon", epsilon, 0)
-        # A smaller ε implies a larger one, and costs less where real sums are most of δ.
-        tried = np.linspace(0.0, min(epsilon, self.added_epsilon), 129).tolist()
-        extra = [self.ideal_delta(point) + self._sums_delta(point) for point in tried]
-        for move, moved in self._set_apart:
-            if move <= epsilon:
-                extra.append(self.ideal_delta(epsilon - move) + moved)
-        by_addition = self.added_delta if epsilon >= self.added_epsilon else 1.0
-        return min(1.0, by_addition, self._approximate + min(extra))
-
     def ideal_epsilon(self, delta: float) -> float:
         """Return ε at this δ for ideal sums (Canonne, Kamath and Steinke 2020, Prop. 12)."""
         if delta < 0:
@@ -173,16 +141,6 @@ class Composition:
 
     def _by_renyi(self, delta: float) -> float:
         return max(0.0, float(np.min(renyi_epsilons(self._curve, ORDERS, delta))))
-
-    def ideal_delta(self, epsilon: float) -> float:
-        """Return δ at this ε for ideal sums (the same, solved for δ)."""
-        if epsilon >= self.added_epsilon:
-            return 0.0
-        with np.errstate(over="ignore"):
-            grown = (ORDERS - 1) * (self._curve - epsilon + np.log1p(-1 / ORDERS))
-        exponents = grown - np.log(ORDERS)
-        by_renyi = math.exp(min(0.0, float(np.min(exponents))))
-        return min(by_renyi, self._losses.delta(epsilon)) if self._losses else by_renyi
 
     @functools.cached_property
     def _losses(self) -> PureLosses | None:

@@ -119,15 +119,6 @@ class PureLosses:
         part = (before - delta) / (before - after)
         return (enough - 1) * self._step + math.log1p(part * math.expm1(self._step))
 
-    def delta(self, epsilon: float) -> float:
-        """Return δ at an ε of at least 0."""
-        place = int(epsilon / self._step)
-        if place >= self._deltas.size - 1:
-            return float(self._deltas[-1])
-        before, after = float(self._deltas[place]), float(self._deltas[place + 1])
-        part = math.expm1(epsilon - place * self._step) / math.expm1(self._step)
-        return before + part * (after - before)
-
     def _on_grid(self, release: Laplace) -> Curve:
         """Return probabilities of losses from −m to m times the decay; every other one occurs."""
         points = max(1, math.ceil(release.decay / self._step - _ROUNDING))

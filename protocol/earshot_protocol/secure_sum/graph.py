@@ -58,21 +58,8 @@ class Graph:
         keys = np.frombuffer(random(16 * parameters.phones), dtype="<u8").reshape(2, -1)
         return cls(parameters, np.lexsort(keys).astype(np.uint32))
 
-    def neighbours(self, phone: int) -> tuple[int, ...]:
-        """Return the phones that `phone` talks to, ascending; `degree` of them, never itself.
-
-        Raises:
-            InvalidInputError: There is no such phone.
-        """
-        if not 0 <= phone < self.phones:
-            raise InvalidInputError(f"phone must be from 0 to {self.phones - 1}, not {phone}")
-        if self.degree == self.phones - 1:
-            return (*range(phone), *range(phone + 1, self.phones))
-        places = (int(self._position[phone]) + self._offsets) % self.phones
-        return tuple(np.sort(self._ring[places]).tolist())
-
     def table(self) -> NDArray[np.uint32]:
-        """Return the `neighbours` of every phone: uint32 of shape (phones, degree)."""
+        """Return the neighbours of every phone, ascending: uint32 of shape (phones, degree)."""
         own = np.arange(self.phones, dtype=np.uint32)[:, None]
         if self.degree == self.phones - 1:
             others = np.arange(self.degree, dtype=np.uint32)

@@ -109,11 +109,6 @@ class SumParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.phones - self.largest_dropout_count
 
     @property
-    def complete(self) -> bool:
-        """Return whether every phone is a neighbour of every other one."""
-        return self.phones <= self.neighbours + 1
-
-    @property
     def degree(self) -> int:
         """Number of neighbours that a phone really has."""
         return min(self.neighbours, self.phones - 1)

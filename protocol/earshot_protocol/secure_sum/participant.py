@@ -115,11 +115,6 @@ class Participant:
         return _WAITS_FOR[self._state.stage]
 
     @property
-    def sum_id(self) -> bytes:
-        """Identifier of the sum that this participant is in."""
-        return self._state.sum_id
-
-    @property
     def done(self) -> bool:
         """Return whether the participant has answered its last task."""
         return self.round is Round.DONE

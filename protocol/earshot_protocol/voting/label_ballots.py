@@ -281,5 +281,7 @@ def _ranks(labels: int, most: int) -> tuple[Whole, Whole]:
 def _labels(answers: npt.NDArray[np.integer], labels: int) -> Whole:
     array = bits("answers", answers)
     if array.ndim == 0 or array.shape[-1] != labels:
-        raise InvalidInputError(f"answers of shape {array.shape}: the last axis must be {labels}")
+        raise InvalidInputError(
+            f"answers of shape {array.shape}: the last axis must be {labels} labels"
+        )
     return array

@@ -82,7 +82,7 @@ class Outputs:
         steps = integers("answers", answers)
         if steps.ndim == 0 or steps.shape[-1] != self.labels:
             raise InvalidInputError(
-                f"answers of shape {steps.shape}: the last axis must be {self.labels}"
+                f"answers of shape {steps.shape}: the last axis must be {self.labels} labels"
             )
         if steps.size and not 0 <= steps.min() <= steps.max() <= self.vote:
             raise InvalidInputError(

@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated
 
 import msgspec
-import typer
+from cyclopts import App, Parameter
 
-from earshot_protocol.phases import discovery_budget, learning_budget
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_server.commands.discovery_options import Cells, LabelShare, MostCells, Sums
-from earshot_server.commands.options import AsJson
+from earshot_server.commands.options import AsJson, Labels
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
 from earshot_server.dashboard.wording import counted, real
 from earshot_server.phases.proposal import Discovery, Proposal, StepShare, Wanted, proposed
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 _UNITS = {
     Unit.PHONE: "one phone (its part against zeros)",
@@ -28,73 +27,37 @@ _UNITS = {
 }
 
 
-@app.callback(invoke_without_command=True)
+@app.default
 def budget(
-    phones: Annotated[int, typer.Option(help="Phones of the phase.")],
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="ε of the whole phase, in the unit of --unit; by default "
-            f"{discovery_budget.EPSILON:g}, with --discovery local what its default budget costs."
-        ),
-    ] = None,
-    delta: Annotated[
-        float, typer.Option(help="δ of the whole phase; below 1/phones.")
-    ] = discovery_budget.DELTA,
-    unit: Annotated[
-        Unit | None,
-        typer.Option(
-            help="What is to be protected; default: a phone, with --discovery local a recording."
-        ),
-    ] = None,
-    discovery: Annotated[
-        Discovery, typer.Option(help="How environments are found.")
-    ] = Discovery.SECURE_SUM,
-    recordings: Annotated[
-        int, typer.Option(help="With --discovery local: recordings of a phone, on average.")
-    ] = learning_budget.RECORDINGS,
-    labels: Annotated[
-        str | None,
-        typer.Option(help="Classes of environments, by commas; default: everyday ones."),
-    ] = None,
-    cells: Cells = None,
-    most_cells: MostCells = None,
-    sums: Sums = discovery_budget.SUMS,
-    label_share: LabelShare = discovery_budget.LABEL_SHARE,
-    dropout: Annotated[float, typer.Option(help="Largest fraction that may vanish.")] = 0.2,
-    corrupted: Annotated[
-        float, typer.Option(help="Fraction of phones an adversary may control.")
-    ] = 0.05,
-    any_delta: Annotated[
-        bool, typer.Option("--any-delta", help="Accept a δ of 1/phones or more.")
-    ] = False,
+    *,
+    wanted: Annotated[Wanted, Parameter(name="*")],
+    labels: Labels = None,
+    unit: Unit | None = None,
     as_json: AsJson = False,
 ) -> None:
-    """Split a privacy budget over the steps of a phase, and say what it buys."""
-    local = discovery is Discovery.LOCAL
-    wanted = Wanted(
-        phones=phones,
-        epsilon=epsilon,
-        delta=delta,
+    """Split a privacy budget over the steps of a phase, and say what it buys.
+
+    Args:
+        unit: Unit that is protected; by default a phone, with --discovery local a recording.
+    """
+    local = wanted.discovery is Discovery.LOCAL
+    wanted = replace(
+        wanted,
         unit=unit or (Unit.RECORDING if local else Unit.PHONE),
-        discovery=discovery,
-        recordings=recordings,
         labels=asked_hierarchy(labels, None)[0],
-        dropout=dropout,
-        corrupted=corrupted,
-        cells=cells,
-        most_cells=most_cells,
-        sums=sums,
-        label_share=label_share,
-        any_delta=any_delta,
     )
     parameters, proposal = proposed(wanted)
     if as_json:
         said = {"wanted": wanted, "proposal": proposal}
-        typer.echo(msgspec.json.encode(said).decode())
+        print(msgspec.json.encode(said).decode())
     else:
-        options = {**_shared(wanted), "labels": labels, "cells": cells, "most-cells": most_cells}
-        typer.echo("\n".join([*_lines(wanted, parameters, proposal), _start(options, proposal)]))
+        options = {
+            **_shared(wanted),
+            "labels": labels,
+            "cells": wanted.cells,
+            "most-cells": wanted.most_cells,
+        }
+        print("\n".join([*_lines(wanted, parameters, proposal), _start(options, proposal)]))
 
 
 def _lines(wanted: Wanted, parameters: Parameters, proposal: Proposal) -> list[str]:

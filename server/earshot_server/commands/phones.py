@@ -6,39 +6,35 @@ import json
 from typing import Annotated
 
 import msgspec
-import typer
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
 
-from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
-from earshot_server.operator_client import OperatorClient, read_token
+from earshot_server.commands.options import DEFAULT, AsJson, Connection
 
-app = typer.Typer(add_completion=False, no_args_is_help=True)
-
-
-@app.callback()
-def phones() -> None:
-    """Count the phones that a server knows, or erase one."""
+app = App(name="phones", help="Count the phones that a server knows, or erase one.")
 
 
-@app.command("list")
-def list_phones(
-    server: Server = DEFAULT_SERVER, data: Data = DEFAULT_DATA, as_json: AsJson = False
-) -> None:
-    """How many phones there are; which ones is nobody's business."""
-    counts = OperatorClient(server, read_token(data)).phones()
+@app.command(name="list")
+def list_phones(*, connection: Connection = DEFAULT, as_json: AsJson = False) -> None:
+    """Count the phones; which ones they are is nobody's business."""
+    counts = connection.operator().phones()
     if as_json:
-        typer.echo(json.dumps(msgspec.to_builtins(counts)))
+        print(json.dumps(msgspec.to_builtins(counts)))
         return
-    typer.echo(f"enrolled: {counts.enrolled}; of these in a phase: {counts.in_phases}")
+    print(f"enrolled: {counts.enrolled}; of these in a phase: {counts.in_phases}")
 
 
-@app.command()
+@app.command
 def erase(
-    phone: Annotated[
-        int, typer.Argument(min=1, help="The number that the phone shows: `enrolled as phone 17`.")
-    ],
-    server: Server = DEFAULT_SERVER,
-    data: Data = DEFAULT_DATA,
+    phone: Annotated[int, Parameter(validator=Number(gte=1))],
+    /,
+    *,
+    connection: Connection = DEFAULT,
 ) -> None:
-    """Delete everything about a phone, for good; for administrators."""
-    OperatorClient(server, read_token(data)).erase(phone)
-    typer.echo(f"phone {phone} is erased")
+    """Delete everything about a phone, for good; for administrators.
+
+    Args:
+        phone: Number that the phone shows: `enrolled as phone 17`.
+    """
+    connection.operator().erase(phone)
+    print(f"phone {phone} is erased")

@@ -8,9 +8,12 @@ from __future__ import annotations
 import bisect
 import functools
 import math
+from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 import numpy as np
+from cyclopts import Parameter
 
 from earshot_protocol import checks
 from earshot_protocol.geometry import Geometry
@@ -38,39 +41,58 @@ _MOST_COUNTED = 1000
 _Route = DiscoveryParameters | PhaseParameters
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """Requirements of a phase.
+NO_OPTION = Parameter(parse=False)
+"""Marks a field that the command line reads in another form."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Options of a phase, whether it is proposed or started.
 
     Attributes:
-        phones: Number of phones n.
-        epsilon: ε of the whole phase; None for the default.
-        delta: δ of the whole phase.
-        unit: Unit of privacy in which the phase is to cost ε and δ.
-        discovery: Way of finding global centroids.
-        recordings: Recordings N of each phone, where phones cluster.
-        labels: Labels of environments.
-        dropout: Fraction ρ of phones that may vanish.
-        corrupted: Fraction γ of phones that an adversary may control.
-        cells: Start centroids of a discovery by secure sums; None for the default.
-        most_cells: Cells k for which the sums of a discovery have room; None for the default.
-        sums: Number T of sums of cells.
-        label_share: Share of a discovery's cost, as ρ of zero-concentrated privacy, for the names.
-        any_delta: Whether to accept a δ of 1/phones or more.
+        phones: Phones that are wanted.
+        epsilon: ε of the whole phase.
+        delta: δ of the phase.
+        discovery: Way of finding environments.
+        recordings: With --discovery local: recordings of a phone, on average; a public number.
+        labels: Classes of environments.
+        dropout: Largest fraction of phones that may vanish (ρ).
+        corrupted: Fraction of phones that an adversary may control (γ).
+        cells: Start centroids of a discovery by secure sums; by default 20, or 40 where crowd and ε
+            allow.
+        most_cells: Most cells that the start centroids may grow to (k); by default 40.
+        sums: Sums over cells before they are named (T), 0 to 3.
+        label_share: Share of ε (in ρ of zero-concentrated privacy) that the names of cells get:
+            above 0, below 1.
     """
 
     phones: int
-    epsilon: float | None
-    delta: float
-    unit: Unit
-    discovery: Discovery
-    recordings: int
-    labels: tuple[str, ...]
-    dropout: float
-    corrupted: float
+    epsilon: float | None = None
+    delta: float = discovery_budget.DELTA
+    discovery: Discovery | None = None
+    recordings: int = learning_budget.RECORDINGS
+    labels: Annotated[tuple[str, ...], NO_OPTION] = ()
+    dropout: float = 0.2
+    corrupted: float = 0.05
     cells: int | None = None
     most_cells: int | None = None
     sums: int = discovery_budget.SUMS
     label_share: float = discovery_budget.LABEL_SHARE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted(Asked):
+    """Options of a phase that is proposed.
+
+    Attributes:
+        epsilon: ε of the whole phase, in the unit of --unit; by default 2. With --discovery local,
+            by default what its default budget costs.
+        unit: Unit of privacy in which the phase costs ε and δ.
+        any_delta: Accept a δ of 1/phones or more.
+    """
+
+    discovery: Discovery = Discovery.SECURE_SUM
+    unit: Annotated[Unit, NO_OPTION] = Unit.PHONE
     any_delta: bool = False
 
 

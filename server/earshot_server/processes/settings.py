@@ -6,6 +6,9 @@ import ipaddress
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from earshot_protocol.errors import InvalidInputError
 
@@ -27,12 +30,33 @@ _MOST_CONNECTIONS = 500
 
 @dataclass(frozen=True)
 class Serving:
-    """Settings for serving; the options of the same names describe them."""
+    """Settings for serving: the options of `earshot serve`.
 
-    data: Path
-    database: str | None = None
-    web_database: str | None = None
-    driver_database: str | None = None
+    Attributes:
+        data: Folder of the credentials, and of the embedded database.
+        database: URL of a PostgreSQL (postgresql://…); without it, one is run in the data folder.
+        web_database: The same URL for the web processes, with a role of their own.
+        driver_database: The same URL for the driver, with a role of its own.
+        host: Address to listen at; one that other machines reach needs --proxies.
+        port: Port to listen at; 0 for any free one.
+        workers: Number of web processes.
+        threads: Threads of each web process.
+        pause: Seconds between two looks at what is due.
+        keep_days: Days that members and snapshots of ended phases stay.
+        requests_per_minute: Most requests of one phone to each worker in a minute.
+        address_requests_per_minute: Most requests of one address to each worker in a minute.
+        address_connections: Most connections of one address to each worker; no limit behind
+            --proxies.
+        proxies: Number of reverse proxies before the server, whose X-Forwarded-For is believed.
+        log_level: Least severe level that is logged: debug, info, warning, error or critical.
+        renew_credentials: Let the data folder's credentials take the place of those that the
+            database knows.
+    """
+
+    data: Path = Path("earshot-data")
+    database: Annotated[str | None, Parameter(env_var="EARSHOT_DATABASE")] = None
+    web_database: Annotated[str | None, Parameter(env_var="EARSHOT_WEB_DATABASE")] = None
+    driver_database: Annotated[str | None, Parameter(env_var="EARSHOT_DRIVER_DATABASE")] = None
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 2
@@ -70,8 +94,9 @@ class Serving:
                 f"{self.database_connections} connections to the database; at most "
                 f"{_MOST_CONNECTIONS}, one for each thread and one for each worker"
             )
-        if (self.web_database is None) != (self.driver_database is None) or (
-            self.web_database is not None and self.database is None
+        # An empty variable is none.
+        if bool(self.web_database) != bool(self.driver_database) or (
+            self.web_database and not self.database
         ):
             raise InvalidInputError(
                 "--web-database, --driver-database: give both together with --database, or neither"

@@ -54,7 +54,7 @@ class _Urls(NamedTuple):
     def given(cls, serving: Serving) -> _Urls | None:
         """Return the URLs that the operator gave; None where the database is our own."""
         owner = serving.database
-        if owner is None:
+        if not owner:
             return None
         return cls(owner, serving.web_database or owner, serving.driver_database or owner)
 

@@ -216,7 +216,7 @@ def local_choices(
         as_json: Print one JSON object.
     """
     from earshot_simulations.benchmarks.local_choices import benchmark
-    from earshot_simulations.reproductions.outcome import markdown_table
+    from earshot_simulations.reporting.tables import markdown_table
 
     with shown() as progress:
         tables = benchmark(seeds, progress)
@@ -236,7 +236,7 @@ def _print(figures: dict[str, Any], as_json: bool) -> None:
 
 
 def _print_table(name: str, rows: list[dict[str, Any]], as_json: bool) -> None:
-    from earshot_simulations.reproductions.outcome import markdown_table
+    from earshot_simulations.reporting.tables import markdown_table
 
     if as_json:
         print(json.dumps({name: rows}, indent=2))

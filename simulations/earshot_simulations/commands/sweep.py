@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from earshot_models.commands.output import prepare_folder
-from earshot_simulations.commands.reproducing import resumable
+from earshot_simulations.reporting.resuming import resumable
 
 if TYPE_CHECKING:
     from earshot_simulations.sweeps.table import Table

@@ -28,7 +28,6 @@ from earshot_simulations.pate.interface import (
 from earshot_simulations.pate.mechanisms import THRESHOLDS, Mechanism, Name
 from earshot_simulations.pate.votes import Electorate
 
-OneWinner = LNMax | GNMax | ConfidentGNMax
 Passing = npt.NDArray[np.bool_]
 SeveralWinners = BinaryVoting | ClippedVoting | PowersetVoting
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from earshot_protocol import checks
 from earshot_protocol.voting.label_ballots import Subset
 from earshot_simulations.pate.interface import Whole
 from earshot_simulations.pate.mechanisms import THRESHOLDS, Mechanism
@@ -39,24 +38,3 @@ def outcomes(
     if mechanism.name in THRESHOLDS:
         return against_thresholds(mechanism, votes * (teachers / voters), teachers)
     return (votes > voters / 2).astype(np.int64)
-
-
-def averaged(
-    first: npt.NDArray[np.number],
-    deviation: float,
-    second: npt.NDArray[np.number],
-    other_deviation: float,
-) -> npt.NDArray[np.float64]:
-    """Noisy counts of the same votes from two sums, as one with the least noise there can be.
-
-    Each weighs as the inverse of its variance, so that the average has σ₁σ₂/√(σ₁² + σ₂²).
-
-    Args:
-        first: noisy counts of any shape.
-        deviation: σ₁ of their noise.
-        second: of the same votes.
-        other_deviation: σ₂.
-    """
-    weight = 1 / checks.positive("deviation", deviation) ** 2
-    other = 1 / checks.positive("other_deviation", other_deviation) ** 2
-    return np.asarray((weight * first + other * second) / (weight + other), dtype=np.float64)

@@ -61,11 +61,6 @@ class Crowd:
         # The product is rounded first so that 0.9 · 500 does not become 451.
         return math.ceil(round((1 - self.dropout - self.corrupted) * self.teachers, 6))
 
-    @property
-    def most_vanishing(self) -> int:
-        """The count ⌊ρn⌋ of teachers that a sum can do without."""
-        return math.floor(round(self.dropout * self.teachers, 6))
-
 
 @dataclass
 class Effort:

@@ -143,7 +143,7 @@ class SoundFolder(EmbeddedSound):
         if empty:
             why = "; ".join(f"{entry.recording} is {entry.reason}" for entry in self.skipped[:3])
             raise InvalidInputError(
-                f"there is no usable second of {', '.join(empty)} to {use}: {why}"
+                f"there is no usable second to {use} of {', '.join(empty)}: {why}"
             )
         return list(classes.values())
 

@@ -47,7 +47,7 @@ class Phase:
 
     @property
     def configuration(self) -> Mapping[str, object]:
-        """Everything that the figures depend on; sound is identified by its files' content."""
+        """Everything that the figures depend on, with digests in place of paths."""
         settings = msgspec.to_builtins(asdict(self.settings))
         for where in WHERE:
             del settings[where]

@@ -120,7 +120,11 @@ class Side:
 
 
 def differences(first: Facts, second: Facts, now: Facts) -> tuple[list[str], int]:
-    """Return the lines that say what differs, and the number of volatile facts."""
+    """Return the lines that say what differs, and the number of volatile facts.
+
+    Files whose names have a digest in them are compared whatever the digest.
+    """
+    first, second, now = (_named(each) for each in (first, second, now))
     stable = {place for place in first if second.get(place) == first[place]}
     said = [
         f"    {place}: was {first[place]!r:.120}, is {now.get(place, 'missing')!r:.120}"
@@ -133,6 +137,14 @@ def differences(first: Facts, second: Facts, now: Facts) -> tuple[list[str], int
         if place not in second
     ]
     return said, len(first) - len(stable)
+
+
+def _named(found: Facts) -> Facts:
+    """Return facts by names without digests; facts of one such name stand together, in order."""
+    together: dict[str, list[str]] = {}
+    for place, value in found.items():
+        together.setdefault(re.sub("[0-9a-f]{12,}", "DIGEST", place), []).append(value)
+    return {place: "\n".join(sorted(values)) for place, values in together.items()}
 
 
 def main() -> int:

@@ -55,10 +55,10 @@ def _published_votes(folder: Path) -> None:
     generator = np.random.default_rng(2)
     for name, likely in (
         ("mnist", [0.82] + [0.02] * 9),
-        ("svhn", [0.73] + [0.03] * 9),
+        ("svhn", [0.82] + [0.02] * 9),
         ("adult", [0.9, 0.1]),
     ):
-        np.save(folder / f"{name}.npy", generator.multinomial(250, likely, 9000))
+        np.save(folder / f"{name}.npy", generator.multinomial(250, likely, 12_000))
 
 
 def _sounds(folder: Path) -> None:
@@ -71,6 +71,11 @@ def _sounds(folder: Path) -> None:
         _tone(folder / "fsdd" / f"{digit}_{speaker}_{take}.wav", pitch, 0.8, generator)
     for number in range(12):
         _tone(folder / "free_sounds" / "doors" / f"{number}.wav", 1500 + 50 * number, 2, generator)
+    for number, (name, fold, _) in enumerate(itertools.product(_SCENES, (1, 2), range(8))):
+        pitch = 300 * (1 + _SCENES.index(name))
+        _tone(folder / "halves" / name / f"{fold}-{2000 + number}-A.wav", pitch, 5, generator)
+    for number in range(40):
+        _tone(folder / "streets" / "cars" / f"{number}.wav", 200 + 20 * number, 5, generator)
 
 
 def _tone(path: Path, pitch: float, seconds: float, generator: np.random.Generator) -> None:

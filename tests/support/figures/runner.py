@@ -50,7 +50,7 @@ def found(dotted: str) -> tuple[Any, str]:
         except ModuleNotFoundError:
             continue
         for part in parts[length:-1]:
-            owner = getattr(owner, part)
+            owner = getattr(owner, part, None)
         return owner, parts[-1]
     return None, parts[-1]
 

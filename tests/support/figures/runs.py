@@ -30,7 +30,13 @@ class Run:
 
 
 _S = "earshot_simulations."
-_R = "earshot_simulations.reproductions."
+
+
+def _moved(new: str, old: str) -> str:
+    """Return both names of a constant that has moved to the studies."""
+    return f"earshot_studies.{new}|{_S}{old}"
+
+
 _LABEL = "--epsilon 30 --delta 1e-3 --out out"
 _SUMS = f"{_LABEL} --tally federated --dropout 0.1 --at-once 20"
 _CHECK = "--threshold 60 --check-sigma 12"
@@ -39,15 +45,23 @@ _SIMULATE = "--phones 40 --recordings 20 --jobs 1 --dropout 0.1 --policy anythin
 _SOUND = "--data soundscapes"
 
 _MIXTURES = {
-    _S + "mixtures.embedding.Size.__init__.__defaults__": "(12, 40, 1, 150, 120, 60)",
-    _R + "multi_winner_tables.LABELS": "(1, 4, 20)",
-    _R + "multi_winner_tables.SIGMAS": "(7, 20)",
-    _R + "multi_winner_tables._SET_LABELS": "()",
-    _R + "multi_winner_tables._TABLE_15": "{1: 111, 2: 99, 4: 78}",
-    _R + "capc.ASKED": "40",
+    _moved(
+        "kit.mixtures.embedding.Size.__init__.__defaults__",
+        "mixtures.embedding.Size.__init__.__defaults__",
+    ): "(12, 40, 1, 150, 120, 60)",
+    _moved("dziedzic.queries.LABELS", "reproductions.multi_winner_tables.LABELS"): "(1, 4, 20)",
+    _moved("dziedzic.queries.SIGMAS", "reproductions.multi_winner_tables.SIGMAS"): "(7, 20)",
+    _moved("dziedzic.queries._SET_LABELS", "reproductions.multi_winner_tables._SET_LABELS"): "()",
+    _moved(
+        "dziedzic.queries._TABLE_15", "reproductions.multi_winner_tables._TABLE_15"
+    ): "{1: 111, 2: 99, 4: 78}",
+    _moved("dziedzic.capc.ASKED", "reproductions.capc.ASKED"): "40",
 }
 _TAGGERS = {
-    _S + "tagging.study.Size.__init__.__defaults__": "(500, 40, 50, 60)",
+    _moved(
+        "muschiol.taggers.study.Size.__init__.__defaults__",
+        "tagging.study.Size.__init__.__defaults__",
+    ): "(500, 40, 50, 60)",
 }
 _GENERATORS = {
     **{
@@ -191,24 +205,42 @@ def _plain(options: str) -> str:
 def _studies() -> dict[str, Run]:
     few = {
         "liebenow-9.3a": {},
-        "liebenow-9.3b": {_R + "liebenow_9_3.FEW": "(5, 10)"},
-        "liebenow-9.4": {_R + "liebenow_9_4.FEW": "(0.0, 1.0)"},
-        "liebenow-9.5a": {_R + "liebenow_9_5.FEW": "(20, 30)"},
-        "liebenow-9.5b": {_R + "liebenow_9_5.FEW": "(20, 30)"},
-        "liebenow-9.6": {
-            _R + "liebenow_9_6._BLOBS": "{False: (1.0,)}",
-            _R + "liebenow_9_6._PHONE": "{False: (8.0,)}",
+        "liebenow-9.3b": {
+            _moved("liebenow.accuracy.FEW_RECORDINGS", "reproductions.liebenow_9_3.FEW"): "(5, 10)"
         },
-        "liebenow-10.1": {_R + "liebenow_10_1.FEW_CROWDS": "((100, 8.0),)"},
+        "liebenow-9.4": {
+            _moved("liebenow.accuracy.FEW_LABELLED", "reproductions.liebenow_9_4.FEW"): "(0.0, 1.0)"
+        },
+        "liebenow-9.5a": {
+            _moved("liebenow.figure_9_5.FEW", "reproductions.liebenow_9_5.FEW"): "(20, 30)"
+        },
+        "liebenow-9.5b": {
+            _moved("liebenow.figure_9_5.FEW", "reproductions.liebenow_9_5.FEW"): "(20, 30)"
+        },
+        "liebenow-9.6": {
+            _moved(
+                "liebenow.accuracy._BLOBS", "reproductions.liebenow_9_6._BLOBS"
+            ): "{False: (1.0,)}",
+            _moved(
+                "liebenow.accuracy._PHONE", "reproductions.liebenow_9_6._PHONE"
+            ): "{False: (8.0,)}",
+        },
+        "liebenow-10.1": {
+            _moved(
+                "liebenow.section_10_1.FEW_CROWDS", "reproductions.liebenow_10_1.FEW_CROWDS"
+            ): "((100, 8.0),)"
+        },
         "growing-crowd": {
-            _R + "growing_crowd.FEW": "(60, 80)",
-            _R + "growing_crowd._LARGE": "70",
-            _R + "growing_crowd.FEWER_SEEDS": "1",
+            _moved("liebenow.crowds.FEW", "reproductions.growing_crowd.FEW"): "(60, 80)",
+            _moved("liebenow.crowds._LARGE", "reproductions.growing_crowd._LARGE"): "70",
+            _moved("liebenow.crowds.FEWER_SEEDS", "reproductions.growing_crowd.FEWER_SEEDS"): "1",
         },
         "phone-unit": {
-            _R + "phone_unit.FEW_PHONES": "(60, 80)",
-            _R + "phone_unit.EPSILONS": "(1.0, 8.0)",
-            _R + "phone_unit.ALSO_LOCAL": "{80: 8.0}",
+            _moved("liebenow.crowds.FEW_PHONES", "reproductions.phone_unit.FEW_PHONES"): "(60, 80)",
+            _moved("liebenow.crowds.EPSILONS", "reproductions.phone_unit.EPSILONS"): "(1.0, 8.0)",
+            _moved(
+                "liebenow.crowds.ALSO_LOCAL", "reproductions.phone_unit.ALSO_LOCAL"
+            ): "{80: 8.0}",
         },
     }
     fixed = ("liebenow-9.5a", "liebenow-9.5b", "growing-crowd", "phone-unit")
@@ -216,11 +248,10 @@ def _studies() -> dict[str, Run]:
     for name, small in few.items():
         phones = "" if name in fixed else " --phones 24"
         phases = _PHASES.replace("--recordings 10 ", "") if name == "liebenow-9.3b" else _PHASES
-        nowhere = {_S + "commands.reproduce._SHARED_SOUND": "__import__('pathlib').Path('no')"}
-        runs[name] = Run(f"reproduce {name} {phases}{phones}", small | nowhere)
+        runs[name] = Run(f"reproduce {name} {phases}{phones}", small)
     runs |= {
         "liebenow-9.1": Run(
-            "reproduce liebenow-9.1 --data @esc10 --other @free_sounds --steps 2 --out out",
+            "reproduce liebenow-9.1 --data @halves --other @streets --steps 2 --out out",
             {"earshot_models.origins._SYNTHESIZED": "25"},
         ),
         "liebenow-9.2": Run("reproduce liebenow-9.2 --data @esc10 --encoder contrast-1 --out out"),
@@ -233,7 +264,9 @@ def _studies() -> dict[str, Run]:
             "reproduce multi-winner-student --data @ --encoder contrast-1 --seeds 1 --out out",
             {
                 **_MIXTURES,
-                _R + "multi_winner_student.TABLES": "lambda own: tuple("
+                _moved(
+                    "dziedzic.student.TABLES", "reproductions.multi_winner_student.TABLES"
+                ): "lambda own: tuple("
                 "dataclasses.replace(each, labels=min(each.labels, 8)) for each in own)",
             },
         ),
@@ -262,16 +295,20 @@ def _studies() -> dict[str, Run]:
             "reproduce audioset-student --data @ --seeds 1 --processes 1 --out out",
             {
                 **_TAGGERS,
-                _S + "tagging.school.Teaching.__init__.__defaults__": "lambda own: "
-                "(own[0], 3, *own[2:])",
+                _moved(
+                    "muschiol.taggers.school.Teaching.__init__.__defaults__",
+                    "tagging.school.Teaching.__init__.__defaults__",
+                ): "lambda own: (own[0], 3, *own[2:])",
             },
         ),
         "audioset-ensemble networks": Run(
             "reproduce audioset-ensemble --data @ --seeds 1 --processes 1 --out out",
             {
                 **_TAGGERS,
-                _S + "tagging.school.Teaching.__init__.__defaults__": "lambda own: "
-                "(own[0], 3, *own[2:])",
+                _moved(
+                    "muschiol.taggers.school.Teaching.__init__.__defaults__",
+                    "tagging.school.Teaching.__init__.__defaults__",
+                ): "lambda own: (own[0], 3, *own[2:])",
             },
         ),
         "pate-aae": Run(
@@ -285,12 +322,12 @@ def _studies() -> dict[str, Run]:
         "personalized-labels": Run(
             "reproduce personalized-labels --data @census --teachers 16 --processes 1 --full "
             "--out out",
-            {_R + "personal_cells.HIGHER": "(2.0,)"},
+            {_moved("muehl.cells.HIGHER", "reproductions.personal_cells.HIGHER"): "(2.0,)"},
         ),
         "personalized-accuracy": Run(
             "reproduce personalized-accuracy --data @census --teachers 16 --processes 1 --full "
             "--out out",
-            {_R + "personal_cells.HIGHER": "(2.0,)"},
+            {_moved("muehl.cells.HIGHER", "reproductions.personal_cells.HIGHER"): "(2.0,)"},
         ),
     }
     return runs

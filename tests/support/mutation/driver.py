@@ -51,7 +51,10 @@ class Places(NamedTuple):
 PLACES = Places(
     packages=("protocol", "client"),
     mutated=(
-        *(f"protocol/earshot_protocol/{room}" for room in ("privacy", "secure_sum", "phases")),
+        *(
+            f"protocol/earshot_protocol/{room}"
+            for room in ("files.py", "privacy", "secure_sum", "phases")
+        ),
         *(f"client/earshot_client/{room}" for room in ("phone.py", "policy.py", "phases", "store")),
     ),
     tests=(

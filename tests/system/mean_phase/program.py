@@ -10,6 +10,7 @@ import json
 import sys
 import threading
 import urllib.request
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from earshot_client.phases import kinds as phone_kinds  # noqa: E402
 from earshot_client.phone import Phone  # noqa: E402
 from earshot_client.store.memory import MemoryStore  # noqa: E402
 from earshot_client.transport.http import HttpTransport  # noqa: E402
+from earshot_client.visits.participation import Participation  # noqa: E402
 from earshot_protocol.api import Invite, StartPhase  # noqa: E402
 from earshot_protocol.secure_sum.bell import BELL  # noqa: E402
 from earshot_server.api.app import Settings, create_app  # noqa: E402
@@ -101,10 +103,12 @@ def over_http(url: str, folder: Path) -> dict[str, Any]:
             points = np.zeros((count, 2), dtype=np.float32)
             line = HttpTransport(address, Ed25519PrivateKey.generate())
             line.enrol(code)
-            members.append((Phone(MemoryStore(points), HeardPoints("points", 2), AGREES), line))
+            store = MemoryStore(points)
+            phone = Phone(store, HeardPoints("points", 2), AGREES)
+            members.append(Participation(phone, store, line))
         for _ in range(8):
-            for phone, line in members:
-                phone.take_part(line)
+            for member in members:
+                member.visit(datetime.now())
             driver.turn()
         token = base64.b64encode(f"operator:{credentials.operator_token}".encode()).decode()
         pages = {}
@@ -120,7 +124,7 @@ def over_http(url: str, folder: Path) -> dict[str, Any]:
             "total": getattr(export.ending, "total", None),
             "steps": [step.step for step in export.phase.steps],
             "pages": list(pages.values()),
-            "ledgers": [phone.ledger.export() for phone, _ in members],
+            "ledgers": [member.phone.ledger.export() for member in members],
         }
     finally:
         server.shutdown()

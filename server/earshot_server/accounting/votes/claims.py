@@ -54,11 +54,6 @@ def printed_deviation(sigma: float) -> float:
     return checks.positive("sigma", sigma) / 2
 
 
-def published_deviation(sigma: float) -> float:
-    """Return σ/√2, on votes for a label: noise σ on both counts, as their program draws it."""
-    return checks.positive("sigma", sigma) / math.sqrt(2.0)
-
-
 def classic_rho(epsilon: float, delta: float) -> float:
     """Return ρ that ε pays for in papers: min_λ ρλ + ln(1/δ)/(λ − 1) = ρ + 2√(ρ ln(1/δ)) = ε.
 

@@ -12,7 +12,6 @@ the noise's deviation over the weight takes the place of σ.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -22,7 +21,6 @@ import numpy.typing as npt
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.winners import ConfidentGNMax, GNMax, InteractiveGNMax
 
 Numbers = npt.NDArray[np.float64]
@@ -111,38 +109,6 @@ def frequencies(groups: Sequence[Group]) -> Numbers:
     return found
 
 
-def participants(
-    chances: npt.NDArray[np.floating], queries: int, random: RandomBytes = os.urandom
-) -> npt.NDArray[np.bool_]:
-    """Draw who votes on which query: each teacher as often as it should, their number constant ± 1.
-
-    Systematic sampling puts the teachers in a new random order for every query, their chances end
-    to end on a line, and draws one in every unit of length.
-
-    Args:
-        chances: Chance that each teacher votes, (teachers,), from 0 to 1.
-        queries: Number of queries.
-        random: Source of bytes; a seeded one belongs in simulations only.
-
-    Returns:
-        Whether each teacher votes, bool (queries, teachers).
-
-    Raises:
-        InvalidParametersError: A chance is out of range.
-    """
-    each = np.asarray(chances, dtype=np.float64)
-    if each.ndim != 1 or not ((each >= 0) & (each <= 1)).all():
-        raise InvalidParametersError("chances: must be from 0 to 1, one for every teacher")
-    count = checks.whole("queries", queries, 0)
-    order = _uniform((count, len(each)), random).argsort(axis=1)
-    start = _uniform((count, 1), random)
-    ends = start + np.cumsum(each[order], axis=1)
-    drawn = np.diff(np.floor(ends), axis=1, prepend=np.floor(start)) > 0
-    found = np.empty((count, len(each)), dtype=bool)
-    np.put_along_axis(found, order, drawn, axis=1)
-    return found
-
-
 def scaled(aggregator: ConfidentGNMax | GNMax, factor: float) -> ConfidentGNMax | GNMax:
     """Return the aggregator for a multiple of the votes: σ and T grow with them.
 
@@ -183,7 +149,6 @@ def expected_labels(
     sensitivities: npt.NDArray[np.number],
     delta: float,
     factor: float = 1.0,
-    base_epsilon: float = 1.0,
 ) -> float:
     """Return the labels that owners with budgets pay for, if as many with equal ε pay for `base`.
 
@@ -192,12 +157,11 @@ def expected_labels(
     budget ends the labelling.
 
     Args:
-        base: Labels if all owners have `base_epsilon`.
+        base: Labels if all owners have an ε of 1.
         groups: Groups of owners, at least one.
         sensitivities: Sensitivity Δ_o of each group: weights or copies.
         delta: δ of all owners.
         factor: Factor by which noise was scaled (see `scaled`).
-        base_epsilon: ε at which `base` labels are paid for.
 
     Raises:
         InvalidParametersError: There are not as many groups as sensitivities, or a number is out of
@@ -207,7 +171,7 @@ def expected_labels(
     loud = np.asarray(sensitivities, dtype=np.float64) / checks.positive("factor", factor)
     if loud.shape != budgets.shape or not (loud > 0).all():
         raise InvalidParametersError("sensitivities: must be above 0, one for every group")
-    spendable = concentration(budgets, delta) / concentration(base_epsilon, delta)
+    spendable = concentration(budgets, delta) / concentration(1.0, delta)
     return float(checks.positive("base", base) * (spendable / loud**2).min())
 
 
@@ -225,9 +189,3 @@ def _of(groups: Sequence[Group]) -> tuple[Numbers, Numbers]:
         raise InvalidParametersError("groups: must be at least one")
     members = np.array([group.members for group in groups], dtype=np.float64)
     return np.array([group.epsilon for group in groups]), members / members.sum()
-
-
-def _uniform(shape: tuple[int, int], random: RandomBytes) -> Numbers:
-    """Draw from 0, 2^-53, …, 1 − 2^-53, each equally likely."""
-    words = np.frombuffer(random(8 * math.prod(shape)), dtype="<u8") >> np.uint64(11)
-    return (words.astype(np.float64) * 2.0**-53).reshape(shape)

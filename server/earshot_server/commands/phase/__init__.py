@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import typer
+from cyclopts import App
 
 from earshot_server.commands.phase import starting, watching
 
-app = typer.Typer(add_completion=False, no_args_is_help=True)
+app = App(name="phase", help="Start, list, show, stop and export phases.")
 
-
-@app.callback()
-def phase() -> None:
-    """Start, list, show, stop and export phases."""
-
-
-app.command("start")(starting.start)
-app.command("list")(watching.list_phases)
-app.command("show")(watching.show)
-app.command("cohorts")(watching.cohorts)
-app.command("stop")(watching.stop)
-app.command("export")(watching.export)
+app.command(starting.start)
+app.command(watching.list_phases, name="list")
+app.command(watching.show)
+app.command(watching.cohorts)
+app.command(watching.stop)
+app.command(watching.export)

@@ -7,38 +7,35 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
+from cyclopts import Parameter
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.messages import Failed
 from earshot_server.api.views import Cohorts, Phases, PhaseView, Spent
-from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
+from earshot_server.commands.options import DEFAULT, AsJson, Connection
 from earshot_server.dashboard import refusals
 from earshot_server.dashboard.outcomes import words_for
 from earshot_server.dashboard.wording import from_now, printable, real
-from earshot_server.operator_client import OperatorClient, read_token
 from earshot_server.records import MOST_TRIES
 
 Phase = Annotated[
     str,
-    typer.Argument(
+    Parameter(
         help="Identifier of the phase, as `list` or the dashboard shows it; its first digits are "
         "enough."
     ),
 ]
 
 
-def list_phases(
-    server: Server = DEFAULT_SERVER, data: Data = DEFAULT_DATA, as_json: AsJson = False
-) -> None:
-    """All phases, newest first."""
-    client = OperatorClient(server, read_token(data))
+def list_phases(*, connection: Connection = DEFAULT, as_json: AsJson = False) -> None:
+    """List all phases, newest first, and what phones have spent in them."""
+    client = connection.operator()
     phases = client.phases()
     if as_json:
         _print(Phases(phases=phases))
         return
     for phase in phases:
-        typer.echo(_line(phase))
+        print(_line(phase))
     spent = client.privacy()
     if any(cost.epsilon for cost in spent.total):
         _total("a phone that took part in all of them has spent", spent.total)
@@ -46,85 +43,72 @@ def list_phases(
             _total(f"one of the cohort {cohort}, in all that it could join,", costs)
 
 
-def show(
-    phase: Phase,
-    server: Server = DEFAULT_SERVER,
-    data: Data = DEFAULT_DATA,
-    as_json: AsJson = False,
-) -> None:
-    """One phase: where it stands, how many phones have answered, and its result."""
-    client = OperatorClient(server, read_token(data))
+def show(phase: Phase, /, *, connection: Connection = DEFAULT, as_json: AsJson = False) -> None:
+    """Show one phase: where it stands, how many phones have answered, and its result."""
+    client = connection.operator()
     everything = client.export(client.find(phase))
     if as_json:
         _print(everything)
         return
-    typer.echo(_line(everything.phase))
+    print(_line(everything.phase))
     if everything.phase.cohorts:
-        typer.echo(f"  cohorts: {', '.join(everything.phase.cohorts)}")
+        print(f"  cohorts: {', '.join(everything.phase.cohorts)}")
     for step in everything.phase.steps:
-        typer.echo(f"  {step.step:<32} {step.answered} of {step.expected}")
+        print(f"  {step.step:<32} {step.answered} of {step.expected}")
     trouble = everything.phase.trouble
     if trouble is not None:
         again = from_now(trouble.next_try, time.time())
-        typer.echo(
+        print(
             f"  in trouble: {trouble.reason}, {trouble.attempts} of {MOST_TRIES} tries; "
             f"the next one {again}; the driver's log has the rest"
         )
     for row in refusals.rows(everything.phase.refusals):
         refuse = "phone refuses" if row.phones == 1 else "phones refuse"
-        typer.echo(f"  {row.phones} {refuse} by {row.rule}: {row.meaning}")
+        print(f"  {row.phones} {refuse} by {row.rule}: {row.meaning}")
     if isinstance(everything.ending, Failed):
-        typer.echo(f"  {everything.phase.status}: {everything.ending.reason}")
+        print(f"  {everything.phase.status}: {everything.ending.reason}")
     elif everything.ending is not None:
         for line in words_for(everything.phase.parameters).lines(everything.ending):
-            typer.echo(f"  {line}")
+            print(f"  {line}")
 
 
-def cohorts(
-    server: Server = DEFAULT_SERVER, data: Data = DEFAULT_DATA, as_json: AsJson = False
-) -> None:
-    """The cohorts that phones belong to, and how many phones each has."""
-    known = OperatorClient(server, read_token(data)).cohorts()
+def cohorts(*, connection: Connection = DEFAULT, as_json: AsJson = False) -> None:
+    """List the cohorts that phones belong to, and how many phones each has."""
+    known = connection.operator().cohorts()
     if as_json:
         _print(Cohorts(cohorts=known))
         return
     for cohort in known:
         name = cohort.name or "(none)"
-        typer.echo(f"{name:<32}  {cohort.phones} phones, {cohort.free} of them in no phase")
+        print(f"{name:<32}  {cohort.phones} phones, {cohort.free} of them in no phase")
 
 
-def stop(
-    phase: Phase,
-    server: Server = DEFAULT_SERVER,
-    data: Data = DEFAULT_DATA,
-    as_json: AsJson = False,
-) -> None:
+def stop(phase: Phase, /, *, connection: Connection = DEFAULT, as_json: AsJson = False) -> None:
     """End a phase without a result; its phones are told. One that is over stays as it is."""
-    client = OperatorClient(server, read_token(data))
+    client = connection.operator()
     came = client.stop(client.find(phase))
     if as_json:
         _print(came)
     elif came.stopped:
-        typer.echo(f"stopped: {_line(came.phase)}")
+        print(f"stopped: {_line(came.phase)}")
     else:
         over = came.phase
         when = "" if over.finished is None else f" {from_now(over.finished, time.time())}"
         why = f": {over.failure}" if over.failure else ""
-        typer.echo(f"phase {over.phase} had already ended: {over.status}{when}{why}")
+        print(f"phase {over.phase} had already ended: {over.status}{when}{why}")
 
 
-def export(
-    phase: Phase,
-    out: Annotated[Path | None, typer.Option(help="A file; default: standard output.")] = None,
-    server: Server = DEFAULT_SERVER,
-    data: Data = DEFAULT_DATA,
-) -> None:
-    """Everything about a phase as JSON: parameters, steps, result, privacy spent."""
-    client = OperatorClient(server, read_token(data))
+def export(phase: Phase, /, *, out: Path | None = None, connection: Connection = DEFAULT) -> None:
+    """Write everything about a phase as JSON: parameters, steps, result, privacy spent.
+
+    Args:
+        out: File to write; by default standard output.
+    """
+    client = connection.operator()
     everything = client.export(client.find(phase))
     exported = msgspec.json.format(msgspec.json.encode(everything), indent=2).decode()
     if out is None:
-        typer.echo(exported)
+        print(exported)
         return
     try:
         out.write_text(exported + "\n", encoding="utf-8")
@@ -133,7 +117,7 @@ def export(
 
 
 def _print(body: object) -> None:
-    typer.echo(msgspec.json.encode(body).decode())
+    print(msgspec.json.encode(body).decode())
 
 
 def _total(whose: str, costs: tuple[Spent, ...]) -> None:
@@ -141,7 +125,7 @@ def _total(whose: str, costs: tuple[Spent, ...]) -> None:
         f"ε = {real(cost.epsilon)}, δ = {real(cost.delta)} per {cost.unit} ({cost.method})"
         for cost in costs
     )
-    typer.echo(f"{whose} {said}")
+    print(f"{whose} {said}")
 
 
 def _line(phase: PhaseView) -> str:

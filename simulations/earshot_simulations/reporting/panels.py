@@ -1,0 +1,28 @@
+"""Pictures of several panels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def panels_for(names: int, rows: int, height: float, **shared: Any) -> tuple[Any, Any]:
+    """Return a picture with a column of panels for each data set, and its axes (rows, names).
+
+    Args:
+        names: number of data sets.
+        rows: rows of panels.
+        height: height of the picture in inches.
+        shared: what axes share, as matplotlib takes it.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(max(7.5, 5.4 * names), height), layout="constrained")
+    return figure, figure.subplots(rows, names, squeeze=False, **shared)
+
+
+def plain_logarithmic(axis: Any, ticks: Sequence[float]) -> None:
+    """Make the x axis logarithmic, with ticks where something was measured, in plain numbers."""
+    axis.set_xscale("log")
+    axis.set_xticks(ticks, [f"{tick:,.12g}" for tick in ticks])
+    axis.minorticks_off()

@@ -1,1 +1,0 @@
-"""Spoken digits whose speakers are private: teachers, answers about generated clips, students."""

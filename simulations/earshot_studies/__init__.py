@@ -1,0 +1,1 @@
+"""Papers redone: their tables and figures, from data that you have."""

@@ -1,0 +1,1 @@
+"""`earshot reproduce`."""

@@ -1,0 +1,1 @@
+"""Private multi-winner voting (Dziedzic et al., PoPETs 2023)."""

@@ -1,0 +1,49 @@
+"""How a command of a study makes its outcome: a folder for files, one for what is resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from earshot_models.commands.output import prepare_folder
+from earshot_models.commands.progress import shown
+from earshot_protocol.progress import Progress
+from earshot_simulations.reporting.resuming import resumable
+
+if TYPE_CHECKING:
+    from earshot_studies.kit.outcome import Outcome
+
+WORK = "work"
+"""Folder, in --out, of what an interrupted run goes on from."""
+
+
+def make(
+    name: str,
+    out: Path,
+    overwrite: bool,
+    outcome: Callable[[Progress], Outcome],
+    *,
+    keeps: Path | None = None,
+    resumes: Sequence[str] = (WORK,),
+    also: Sequence[str] = (),
+) -> None:
+    """Make an outcome, or go on with it, write its files and say where they are.
+
+    Args:
+        name: name of the study; its files are called by it.
+        out: folder of these files.
+        overwrite: whether they may be replaced there.
+        outcome: makes it.
+        keeps: folder that an interrupted run goes on from; None where nothing is kept.
+        resumes: names in `out` of what such a run leaves there.
+        also: names of files in `out` that the study itself writes.
+    """
+    from earshot_studies.kit.outcome import files_of, write
+
+    prepare_folder(out, (*files_of(name), *also), overwrite, resumes=resumes)
+    with shown() if keeps is None else resumable(keeps) as progress:
+        found = outcome(progress)
+    for path in (*write(found, out), *(out / each for each in also)):
+        if path.is_file():
+            print(path)

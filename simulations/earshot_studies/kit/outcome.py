@@ -1,0 +1,78 @@
+"""What a reproduction leaves behind: a table, a picture and a note."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from earshot_protocol.files import replacement
+from earshot_simulations.sweeps.estimate import estimate
+
+Row = dict[str, str | float | int]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A reproduced table or figure.
+
+    Attributes:
+        name: such as "liebenow-9.1"; the files are called by it.
+        rows: of the table, all with the same columns.
+        draw: writes the picture to a path.
+        note: Markdown: what was done, what came of it, what differs from the paper.
+    """
+
+    name: str
+    rows: Sequence[Row]
+    draw: Callable[[Path], None]
+    note: str
+
+
+def files_of(name: str) -> tuple[str, ...]:
+    """What `write` writes for a reproduction of this name."""
+    return tuple(f"{name}.{suffix}" for suffix in ("csv", "md", "png"))
+
+
+def write(outcome: Outcome, folder: Path) -> list[Path]:
+    """Write NAME.csv, NAME.png and NAME.md, each whole or not at all.
+
+    Args:
+        outcome: with at least one row.
+        folder: created if it is not there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    table = io.StringIO()
+    writer = csv.DictWriter(table, fieldnames=list(outcome.rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(outcome.rows)
+    writers: dict[str, Callable[[Path], object]] = {
+        "csv": lambda path: path.write_text(table.getvalue(), encoding="utf-8"),
+        "md": lambda path: path.write_text(outcome.note, encoding="utf-8"),
+        "png": outcome.draw,
+    }
+    for suffix, write_to in writers.items():
+        with replacement(folder / f"{outcome.name}.{suffix}") as draft:
+            write_to(draft)
+    return [folder / f"{outcome.name}.{suffix}" for suffix in writers]
+
+
+def means(rows: Sequence[Row], columns: Sequence[str]) -> Row:
+    """Each column's mean over rows, and half of its 95 % interval as NAME_interval_95.
+
+    Args:
+        rows: with numbers in these columns, or "" where nothing was measured, which is left out.
+        columns: their names.
+
+    Returns:
+        Two entries a column; "" where nothing was measured, or where one row has no interval.
+    """
+    found: Row = {}
+    for name in columns:
+        values = [float(row[name]) for row in rows if row[name] != ""]
+        each = estimate(values) if values else None
+        found[name] = "" if each is None else each.mean
+        found[f"{name}_interval_95"] = "" if each is None or each.wide is None else each.wide
+    return found

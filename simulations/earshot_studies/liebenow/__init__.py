@@ -1,0 +1,1 @@
+"""The thesis (Liebenow 2022), and two figures of our own."""

@@ -1,0 +1,100 @@
+"""A discovery phase over all phones at once, for studies of thousands of phases.
+
+The server's side is the product's. The phones' inputs are computed for all of them together, to the
+same numbers as each computes for itself, as tests check; and the noise of all shares is drawn as
+one, which has the same law. Nothing is encrypted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_client.clustering import GRID, sphere_grid
+from earshot_protocol.geometry import Geometry, nearest
+from earshot_protocol.phases.discovery import LABELS, Discovered, DiscoveryParameters
+from earshot_protocol.phases.plan import PUBLISHED, SecureSum
+from earshot_protocol.voting.vectors import unit_steps
+from earshot_server.phases.discovery import DiscoveryPhase
+from earshot_simulations.engine.dropouts import draw_dropouts
+from earshot_studies.liebenow.at_once.heard import HeardByAll
+
+_AT_ONCE = 2_000
+"""Phones whose vectors are in memory together."""
+
+Integers = npt.NDArray[np.int64]
+
+
+def discover(parameters: DiscoveryParameters, heard: HeardByAll, seed: int) -> Discovered:
+    """Return the publication of a phase.
+
+    Args:
+        parameters: Parameters of the phase, for as many phones as were heard.
+        heard: Recordings of its phones.
+        seed: Seed of the noise, and of the phones that vanish and when, as in `earshot simulate`.
+    """
+    heard = heard._replace(points=sphere_grid(heard.points))  # as phones sort them
+    state = DiscoveryPhase(phase=bytes(16), parameters=parameters, step="", deadline=0.0)
+    vanishing = draw_dropouts(parameters, seed)
+    generator = np.random.default_rng([seed, 0xC])
+    present = np.ones(parameters.phones, dtype=np.bool_)
+    for part in parameters.plan().parts:
+        if not isinstance(part, SecureSum):
+            continue
+        for step in part.steps:
+            present[list(vanishing[step.name])] = False
+            if step.releases:
+                state.inputs |= {part.name: int(present.sum())}
+                total = _total(state, part.name, heard, present)
+        variance = state.noise(part.name).deviation ** 2
+        noise, opposite = generator.poisson(variance / 2, (2, *total.shape))
+        state.take_total(part.name, total + noise - opposite)
+    state.step = PUBLISHED
+    return state.published()
+
+
+def _total(
+    state: DiscoveryPhase, part: str, heard: HeardByAll, present: npt.NDArray[np.bool_]
+) -> Integers:
+    """Return the sum of the vectors of the present phones, without noise."""
+    cells = nearest(heard.points, state.cells(), Geometry.SPHERICAL)
+    total = np.zeros(state.shape(part), dtype=np.int64)
+    for first in range(0, len(present), _AT_ONCE):
+        last = min(first + _AT_ONCE, len(present))
+        rows = slice(heard.starts[first], heard.starts[last])
+        owners = np.repeat(np.arange(last - first), np.diff(heard.starts[first : last + 1]))
+        some = HeardByAll(heard.points[rows], heard.labels[rows], owners)
+        vectors = (_labels if part == LABELS else _cells)(some, cells[rows], last - first, total)
+        total += vectors[present[first:last]].sum(axis=0)
+    return total
+
+
+def _cells(some: HeardByAll, cells: Integers, phones: int, like: Integers) -> Integers:
+    """Return each phone's vector of a sum of cells, int64 (phones, cells, dimensions)."""
+    from scipy.sparse import csr_array
+
+    count = len(like)
+    places = some.starts * count + cells
+    member = csr_array(
+        (np.ones(len(places)), places, np.arange(len(places) + 1)),
+        shape=(len(places), phones * count),
+    )
+    sums = (member.T @ some.points).reshape(phones, *like.shape)
+    counts = np.bincount(places, minlength=phones * count).reshape(phones, count)
+    return _quantized(sums / GRID, counts)
+
+
+def _labels(some: HeardByAll, cells: Integers, phones: int, like: Integers) -> Integers:
+    """Return each phone's vector of a sum of labels, int64 (phones, cells, labels)."""
+    named = some.labels >= 0
+    places = (some.starts[named] * len(like) + cells[named]) * like.shape[1] + some.labels[named]
+    tables = np.bincount(places, minlength=phones * like.size).reshape(phones, *like.shape)
+    return _quantized(tables.astype(np.float64), tables.reshape(phones, -1))
+
+
+def _quantized(values: npt.NDArray[np.float64], counts: Integers) -> Integers:
+    """Bound and quantize values as `voting.vectors.bounded` and `quantized`, phone by phone."""
+    norms = np.sqrt(np.square(counts, dtype=np.float64).sum(axis=1))[:, None, None]
+    shared = np.divide(values, norms, out=np.zeros_like(values), where=norms > 0)
+    steps: Integers = np.rint(shared * unit_steps(values[0].size)).astype(np.int64)
+    return steps

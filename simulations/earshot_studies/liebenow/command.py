@@ -1,0 +1,154 @@
+"""Commands of the figures of the thesis, and of two figures of our own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from earshot_studies.kit.making import make
+
+if TYPE_CHECKING:
+    from earshot_protocol.progress import Progress
+    from earshot_studies.kit.outcome import Outcome
+
+_ENCODERS = "encoders"
+
+
+def linear_accuracy(
+    *,
+    data: Path,
+    out: Path,
+    other: list[Path] | None = None,
+    steps: int | None = None,
+    overwrite: bool = False,
+    cache: Path | None = None,
+) -> None:
+    """Compare linear accuracy by training set, and by pre-processing. Trains many encoders.
+
+    Args:
+        data: Folder of the labelled data set that is measured.
+        out: New folder for the CSV, the picture and the Markdown note.
+        other: Folder of other sound to train on; may be repeated.
+        steps: Batches that each encoder is trained for.
+        overwrite: Replace these files where --out has them.
+        cache: Folder that keeps decoded sound between runs.
+    """
+    from earshot_models.datasets.opening import open_dataset
+    from earshot_models.recipe import Recipe
+    from earshot_studies.liebenow import encoders
+
+    dataset = open_dataset(data)
+    others = [open_dataset(folder) for folder in other or ()]
+    recipe = Recipe()
+    if steps is not None:
+        recipe = replace(recipe, schedule=replace(recipe.schedule, steps=steps))
+    folder = out / _ENCODERS
+
+    def outcome(progress: Progress) -> Outcome:
+        return encoders.linear_accuracy(dataset, others, folder, recipe, cache, progress)
+
+    make(encoders.LINEAR_ACCURACY, out, overwrite, outcome, keeps=folder, resumes=[_ENCODERS])
+
+
+def embedding_space(
+    *,
+    data: Path,
+    out: Path,
+    encoder: str | None = None,
+    overwrite: bool = False,
+    cache: Path | None = None,
+) -> None:
+    """Show an embedding space by PCA and t-SNE.
+
+    Args:
+        data: Folder of the labelled data set that is measured.
+        out: New folder for the CSV, the picture and the Markdown note.
+        encoder: An encoder file, or a shipped encoder by its name; by default ours.
+        overwrite: Replace these files where --out has them.
+        cache: Folder that keeps decoded sound between runs.
+    """
+    from earshot_client.encoder import open_encoder
+    from earshot_models.datasets.opening import open_dataset
+    from earshot_studies.liebenow import encoders
+
+    dataset, whose = open_dataset(data), open_encoder(encoder)
+
+    def outcome(progress: Progress) -> Outcome:
+        return encoders.embedding_space(dataset, whose, cache, progress)
+
+    make(encoders.EMBEDDING_SPACE, out, overwrite, outcome, resumes=())
+
+
+def _figure(name: str, shown: str) -> Callable[..., None]:
+    """Return the command that makes a figure by simulating whole phases."""
+
+    def figure(
+        *,
+        out: Path,
+        data: Path | None = None,
+        encoder: str | None = None,
+        phones: int | None = None,
+        recordings: int | None = None,
+        seeds: int | None = None,
+        full: bool = False,
+        jobs: int = os.cpu_count() or 1,
+        overwrite: bool = False,
+    ) -> None:
+        from earshot_protocol.errors import InvalidInputError
+        from earshot_simulations.engine.processes import check_processes
+        from earshot_simulations.sweeps.rows import FILE
+        from earshot_studies.liebenow.contenders import Setup
+        from earshot_studies.liebenow.figures import FIGURES
+
+        figure = FIGURES[name]
+        given = {"phones": phones, "recordings": recordings, "seeds": seeds}
+        if given.get(figure.varies) is not None:
+            raise InvalidInputError(f"--{figure.varies}: is what varies in {name}; leave it out")
+        chosen = {size: value for size, value in given.items() if value is not None}
+        if encoder is not None and data is None:
+            raise InvalidInputError("--encoder: there is no sound; name its folder with --data")
+        size = replace(figure.full if full else figure.soon, **chosen)
+        processes = check_processes("jobs", jobs)
+
+        def outcome(progress: Progress) -> Outcome:
+            setup = Setup(size, out / FILE, data, encoder, processes, progress)
+            return figure.make(setup, full)
+
+        make(name, out, overwrite, outcome, keeps=out, resumes=[FILE])
+
+    figure.__doc__ = f"{shown}\n{_OPTIONS}"
+    return figure
+
+
+_OPTIONS = """
+    Args:
+        out: New folder for the CSV, the picture and the Markdown note.
+        data: Folder of class/*.wav|ogg|flac that phones hear, beside blobs; no sound by default.
+        encoder: Encoder of that sound: a file, or a shipped one by its name.
+        phones: Phones of every phase.
+        recordings: Recordings of a phone, on average.
+        seeds: Phases of every kind, each with its own seed.
+        full: Simulate large crowds, many seeds and points: takes hours.
+        jobs: Phases at a time.
+        overwrite: Replace these files where --out has them.
+    """
+FIGURES = {
+    name: _figure(name, shown)
+    for name, shown in {
+        "liebenow-9.3a": "Compare clustering of heard and of unheard recordings.",
+        "liebenow-9.3b": "Show clustering by the number of recordings of a phone.",
+        "liebenow-9.4": "Show right names by the fraction of recordings that are labelled.",
+        "liebenow-9.5a": "Time every operation by phones, with real cryptography.",
+        "liebenow-9.5b": "Show incoming traffic of the server by phones: measured, computed, the "
+        "thesis's.",
+        "liebenow-9.6": "Show privacy and utility: what the ε of each operation does.",
+        "liebenow-10.1": "Show what each setting of both routes does, one at a time.",
+        "growing-crowd": "Show whether either route finds more, the more phones take part.",
+        "phone-unit": "Show what a phone's own ε buys: discovery by secure sum, by ε and by "
+        "phones.",
+    }.items()
+}
+"""Commands by name; `figures.FIGURES` says how each is made."""

@@ -1,0 +1,67 @@
+"""The figures that are made by simulating whole phases: the thesis's, and two of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from earshot_studies.kit.outcome import Outcome
+from earshot_studies.liebenow import accuracy, crowds, figure_9_5, section_10_1
+from earshot_studies.liebenow.contenders import Setup, Size
+
+_SOON = Size(phones=300, recordings=100, seeds=5)
+_LARGE = Size(phones=1000, recordings=200, seeds=20)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One of them.
+
+    Attributes:
+        make: given what to work with, and whether to measure at many points.
+        soon: its size by default: minutes on two cores.
+        full: its size with --full: hours.
+        varies: the size that is its axis, so that nobody can choose it; empty for none.
+    """
+
+    make: Callable[[Setup, bool], Outcome]
+    soon: Size = _SOON
+    full: Size = _LARGE
+    varies: str = ""
+
+
+_TIMED = Figure(
+    figure_9_5.seconds,
+    Size(phones=0, recordings=100, seeds=3),
+    Size(phones=0, recordings=200, seeds=5),
+    "phones",
+)
+
+FIGURES: Mapping[str, Figure] = {
+    accuracy.HEARD: Figure(
+        lambda setup, full: accuracy.training_and_testing(setup), replace(_SOON, seeds=10)
+    ),
+    accuracy.GROWING: Figure(accuracy.growing, varies="recordings"),
+    accuracy.NAMING: Figure(accuracy.naming),
+    figure_9_5.NAME_A: _TIMED,
+    figure_9_5.NAME_B: Figure(figure_9_5.traffic, _TIMED.soon, _TIMED.full, "phones"),
+    accuracy.PRIVACY: Figure(accuracy.privacy),
+    section_10_1.NAME: Figure(
+        section_10_1.reproduce,
+        Size(phones=500, recordings=20, seeds=3),
+        Size(phones=500, recordings=100, seeds=10),
+    ),
+    crowds.GROWING_CROWD: Figure(
+        crowds.growing_crowd,
+        Size(phones=0, recordings=50, seeds=5),
+        Size(phones=0, recordings=50, seeds=20),
+        "phones",
+    ),
+    crowds.PHONE_UNIT: Figure(
+        crowds.phone_unit,
+        Size(phones=0, recordings=20, seeds=3),
+        Size(phones=0, recordings=20, seeds=20),
+        "phones",
+    ),
+}
+"""By the names of their commands."""

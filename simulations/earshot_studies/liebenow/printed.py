@@ -1,0 +1,199 @@
+"""The thesis's learning phase with its mechanisms as they are printed, which do not protect.
+
+For comparison with ours and nothing else; docs/privacy.md says what is wrong. Theorem 8.2 has every
+phone add Laplace noise of scale v / (ε n') and takes the sum of n' such shares for Laplace noise of
+scale v/ε. It is not: its variance is 2 (v/ε)² / n', n' times too small. And v is not what one
+recording changes of a ballot. The noise is continuous, drawn in floating point, as in the thesis.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_client import selection
+from earshot_client.clustering import DPLloyd
+from earshot_client.labels import label_counts
+from earshot_protocol.geometry import Geometry, counts
+from earshot_protocol.phases.learning import SELECT, PhaseParameters, Result
+from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
+from earshot_protocol.voting import ballots
+from earshot_protocol.wire import Matrix
+from earshot_server.discovery.optics import NothingFoundError, Optics
+from earshot_simulations.phases.environments import heard_by_some, score
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.simulation import open_population
+from earshot_simulations.populations import Population, Recordings
+from earshot_simulations.sweeps.phase import (
+    ARI_TEST,
+    ARI_TRAIN,
+    CENTROID_NAMES,
+    NAMES,
+    NOTHING,
+    centroid_accuracy,
+)
+from earshot_simulations.sweeps.rows import Figures
+from earshot_simulations.sweeps.sweep import Measure
+
+
+def scored(
+    centroids: npt.NDArray[np.float32],
+    labels: npt.NDArray[np.int64],
+    population: Population,
+    heard: Recordings,
+    geometry: Geometry,
+) -> Figures:
+    """The figures that a simulated phase has, of centroids and their labels.
+
+    Args:
+        centroids: float32 (centroids, dimensions).
+        labels: int64 (centroids,); label i names scene i.
+        population: whose held-out recordings count.
+        heard: what some of its phones heard.
+        geometry: of the points.
+    """
+    sure = (0.0,) * len(centroids)  # nothing is tested against noise
+    result = Result(
+        phase=bytes(16),
+        geometry=geometry,
+        centroids=Matrix.of(centroids),
+        labels=tuple(labels.tolist()),
+        label_names=population.labels,
+        centroid_votes=(),
+        label_votes=(),
+        name_p_values=sure,
+        privacy=(),
+    )
+    scores = score(result, heard, population.held_out())
+    return {
+        ARI_TRAIN: scores.ari_train,
+        ARI_TEST: scores.ari_test,
+        NAMES: scores.label_accuracy,
+        CENTROID_NAMES: centroid_accuracy(centroids, labels, heard.points, heard.scenes),
+        "centroids": len(centroids),
+    }
+
+
+_NOISE = 0xE
+"""Of a seed, the stream of the votes' noise."""
+
+
+@dataclass(frozen=True)
+class PrintedVote:
+    """Theorem 8.2: what it claims is ε-private, and what phones really add.
+
+    Attributes:
+        epsilon: claimed.
+        votes: v, the most ones in a ballot, and the sensitivity that is claimed.
+        honest_survivors: n' = n (1 − ρ − γ).
+    """
+
+    epsilon: float
+    votes: int
+    honest_survivors: int
+
+    @property
+    def share_scale(self) -> float:
+        """Of the Laplace noise that each phone adds to every entry."""
+        return self.votes / (self.epsilon * self.honest_survivors)
+
+    def noise(
+        self, phones: int, shape: tuple[int, ...], generator: np.random.Generator
+    ) -> npt.NDArray[np.float64]:
+        """What so many phones' shares add up to, on the entries of a sum of this shape."""
+        total = np.zeros(shape)
+        for _ in range(phones):
+            total += generator.laplace(scale=self.share_scale, size=shape)
+        return total
+
+
+def as_printed(settings: Settings, scale: float = 1.0) -> Figures:
+    """Run Algorithm 1 as the thesis has it, and score what it publishes.
+
+    DPLloyd-Impr whatever the geometry, the votes' noise as above, and of the labels the one with
+    the most votes, be it noise. Phones add up in plain numbers, and none vanishes.
+
+    Args:
+        settings: of the local route, without dropouts or adversary.
+        scale: by which embeddings are multiplied before they are clustered (thesis 10.1): their
+            entries are small beside noise for [-1, 1].
+    """
+    with closing(open_population(settings)) as population:
+        population.prepare()
+        parameters: Any = settings.parameters(population)
+        generator = np.random.default_rng([settings.seed, _NOISE])
+        points = _published(settings, population, parameters, scale)
+        try:
+            found = Optics().discover(points, parameters.geometry).centroids
+        except NothingFoundError:
+            return NOTHING
+        top = found[_kept(population, parameters, found, generator)]
+        names = _names(population, parameters, top, generator)
+        return scored(
+            top, names, population, heard_by_some(settings, population), parameters.geometry
+        )
+
+
+def _published(
+    settings: Settings, population: Population, parameters: PhaseParameters, scale: float
+) -> npt.NDArray[np.float32]:
+    """Steps 3 to 6: what phones publish, one under the other."""
+    lloyd = LaplaceLloyd(parameters.budget.clustering, parameters.recordings)
+    clustering = DPLloyd(parameters.local_centroids, lloyd)
+    chosen: Any = parameters.plan().mechanisms[SELECT]
+    published = []
+    for phone in range(parameters.phones):
+        # The stream of a simulated phone's first step: on blobs both routes cluster alike.
+        random = np.random.default_rng([settings.seed, 0xA, phone, 0]).bytes
+        points = population.recordings(phone).points
+        centroids = clustering.cluster(points * np.float32(scale), random) / np.float32(scale)
+        numbers = counts(points, centroids, parameters.geometry)
+        published.append(centroids[selection.top_centroids(numbers, chosen, random)])
+    return np.concatenate(published)
+
+
+def _kept(
+    population: Population,
+    parameters: PhaseParameters,
+    candidates: npt.NDArray[np.float32],
+    generator: np.random.Generator,
+) -> npt.NDArray[np.int64]:
+    """Steps 8 to 10: the centroids that the first vote keeps."""
+    votes = min(parameters.centroid_votes, len(candidates))
+    total = np.zeros(len(candidates))
+    for phone in range(parameters.phones):
+        points = population.recordings(phone).points
+        total += ballots.top_votes(counts(points, candidates, parameters.geometry), votes)
+    vote = PrintedVote(
+        parameters.budget.centroid_vote, parameters.centroid_votes, parameters.honest_survivors
+    )
+    total += vote.noise(parameters.phones, total.shape, generator)
+    return np.argsort(-total, kind="stable")[: parameters.top_global_centroids]
+
+
+def _names(
+    population: Population,
+    parameters: PhaseParameters,
+    centroids: npt.NDArray[np.float32],
+    generator: np.random.Generator,
+) -> npt.NDArray[np.int64]:
+    """Steps 11 to 14: the label of each centroid that was kept."""
+    names, votes = len(parameters.labels), min(parameters.label_votes, len(centroids))
+    total = np.zeros((len(centroids), names))
+    for phone in range(parameters.phones):
+        points, labels, _ = population.recordings(phone)
+        table = label_counts(points, labels, centroids, names, parameters.geometry)
+        total += ballots.label_votes(table, votes)
+    vote = PrintedVote(
+        parameters.budget.label_vote, parameters.label_votes, parameters.honest_survivors
+    )
+    total += vote.noise(parameters.phones, total.shape, generator)
+    winning: npt.NDArray[np.int64] = np.argmax(total, axis=1)
+    return winning
+
+
+AS_PRINTED = Measure("as printed", as_printed)

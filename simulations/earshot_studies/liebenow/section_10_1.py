@@ -1,0 +1,192 @@
+"""The open questions of the thesis (10.1): what each setting of both routes does, one at a time.
+
+Settings are chosen on seeds that no other reproduction reports; give it sound, and an encoder, that
+those do not have either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases import discovery_budget
+from earshot_protocol.privacy.local_mechanisms import SelectionMethod
+from earshot_simulations.phases.settings import Discovery
+from earshot_simulations.reporting.panels import panels_for
+from earshot_simulations.reporting.tables import markdown_table
+from earshot_simulations.sweeps.phase import ARI_TEST, NAMES
+from earshot_simulations.sweeps.sweep import Measure
+from earshot_studies.kit.outcome import Outcome
+from earshot_studies.liebenow.at_once.phase import AT_ONCE
+from earshot_studies.liebenow.comparison import Measured, Point, compare
+from earshot_studies.liebenow.contenders import (
+    CHOSEN_ON,
+    LOCAL,
+    PRINTED,
+    Contender,
+    Setup,
+    added_up,
+)
+from earshot_studies.liebenow.printed import as_printed
+
+NAME = "liebenow-10.1"
+CROWDS = ((300, 2.0), (1_000, 2.0), (3_000, 1.0), (10_000, 0.5))
+"""Phones, and ε per phone, of the secure-sum route."""
+FEW_CROWDS = CROWDS[:3]
+USUAL = "as usual"
+_TITLES = {ARI_TEST: "clustering (ARI), held out", NAMES: "right name, held out"}
+
+
+class Question(NamedTuple):
+    """One setting, and what it might be.
+
+    Attributes:
+        setting: in tables.
+        answers: what it is called → how settings change.
+    """
+
+    setting: str
+    answers: Mapping[str, Mapping[str, Any]]
+
+
+def _of(name: str, *values: Any) -> Question:
+    return Question(name, {str(value): {name: value} for value in values})
+
+
+SECURE_SUM = (
+    _of("cells", 10, 20, 40),
+    Question("most_cells", {str(most): {"cells": 20, "most_cells": most} for most in (20, 40, 60)}),
+    _of("sums", 0, 1, 2, 3),
+    _of("dimensions", 8, 16, 32),
+    _of("label_share", 0.2, 0.3, 0.5),
+)
+LOCAL_ROUTE = (
+    _of("dimensions", 8, 16, 24, 32),
+    _of("local_centroids", 4, 6, 10),
+    _of("top_local_centroids", 1, 2, 4),
+    _of("selection_method", *SelectionMethod),
+    _of("clustering_runs", 1, 4, 8),
+)
+SCALES = (1.0, 4.0, 16.0)
+"""By which the thesis's phones might multiply embeddings."""
+_AT_ONCE = Contender("secure-sum", AT_ONCE, Discovery.SECURE_SUM, "#54a24b", "D")
+
+
+def reproduce(setup: Setup, full: bool = False) -> Outcome:
+    """Every setting of both routes, the others as usual."""
+    setup = replace(setup, first_seed=CHOSEN_ON)
+    points = [*_secure_sum(setup, CROWDS if full else FEW_CROWDS), *_local(setup), *_scaled(setup)]
+    found = compare(setup, points, tuple(_TITLES))
+    rows = [each.described(_TITLES, USUAL) for each in found]
+    note = f"""# What each setting does
+
+After section 10.1 of Liebenow (2022), which leaves open a search for hyper-parameters, the scaling
+of embeddings, and the choice of the best of several private clusterings. One setting at a time is
+varied, the others are as usual; differences are against all as usual, paired by seed.
+
+{setup.described} On the secure-sum route ε is per phone, at δ = {discovery_budget.DELTA:g}; on the
+local route the steps of sound add up to {added_up(Geometry.SPHERICAL):g} per recording. Seeds are
+those on which settings are chosen: no other reproduction reports them.
+
+*Scaling*: the secure-sum route and our local one cluster directions, so that no scale of an
+embedding matters. The thesis clusters points of [-1, 1]^d, where the entries of an embedding are
+small; its phones may multiply them before they are clipped. *Several private clusterings*:
+`clustering_runs`, at the same ε in all.
+
+{markdown_table(rows, list(rows[0]))}
+
+Intervals are Student's, at 95 %, over seeds; "within noise" where an interval contains 0.
+"""
+    return Outcome(NAME, [each.row(USUAL) for each in found], lambda path: _draw(found, path), note)
+
+
+def _secure_sum(setup: Setup, crowds: Sequence[tuple[int, float]]) -> Iterator[Point]:
+    for phones, epsilon in crowds:
+        crowd: dict[str, Any] = {"phones": phones, "epsilon": epsilon, "dropout": 0.05}
+        yield from _asked(setup, _AT_ONCE, SECURE_SUM, f"{phones:,} phones, ε = {epsilon:g}", crowd)
+
+
+def _local(setup: Setup) -> Iterator[Point]:
+    yield from _asked(setup, LOCAL, LOCAL_ROUTE, f"{setup.size.phones:,} phones", {})
+
+
+def _scaled(setup: Setup) -> Iterator[Point]:
+    usual = None
+    for scale in SCALES:
+        measure = Measure(f"as printed, scaled by {scale:g}", partial(as_printed, scale=scale))
+        contender = replace(PRINTED, measure=measure)
+        labels: dict[str, str | float] = {
+            "crowd": f"{setup.size.phones:,} phones",
+            "setting": "scale of embeddings",
+            "value": f"{scale:g}",
+        }
+        arm = setup.arm(contender, setup.data[-1], labels)
+        usual = usual or arm
+        yield Point(arm, usual)
+
+
+def _asked(
+    setup: Setup,
+    contender: Contender,
+    questions: Sequence[Question],
+    crowd: str,
+    changes: Mapping[str, Any],
+) -> Iterator[Point]:
+    def arm(setting: str, value: str, **changed: Any) -> Any:
+        labels: dict[str, str | float] = {"crowd": crowd, "setting": setting, "value": value}
+        return setup.arm(contender, setup.data[-1], labels, **{**changes, **changed})
+
+    usual = arm(USUAL, USUAL)
+    yield Point(usual)
+    for question in questions:
+        for value, changed in question.answers.items():
+            yield Point(arm(question.setting, value, **changed), usual)
+
+
+def _draw(found: Sequence[Measured], path: Path) -> None:
+    settings = list(dict.fromkeys(str(each.labels["setting"]) for each in found))
+    settings.remove(USUAL)
+    figure, panels = panels_for(2, math.ceil(len(settings) / 2), 2.9 * math.ceil(len(settings) / 2))
+    for axis, setting in zip(panels.flat, settings, strict=False):
+        asked = [each for each in found if each.labels["setting"] == setting]
+        values = _in_order(dict.fromkeys(str(each.labels["value"]) for each in asked))
+        for mechanism, crowd in dict.fromkeys(
+            (str(each.labels["mechanism"]), str(each.labels["crowd"])) for each in asked
+        ):
+            of_crowd = [
+                each
+                for each in asked
+                if (each.labels["mechanism"], each.labels["crowd"]) == (mechanism, crowd)
+            ]
+            axis.errorbar(
+                [values.index(str(each.labels["value"])) for each in of_crowd],
+                [each.gained[NAMES].mean for each in of_crowd],
+                yerr=[each.gained[NAMES].wide or 0.0 for each in of_crowd],
+                marker="o",
+                markersize=4,
+                capsize=3,
+                linestyle=":",
+                label=f"{mechanism}, {crowd}",
+            )
+        axis.axhline(0, color="#888888", linewidth=1)
+        axis.set_xticks(range(len(values)), values)
+        axis.set_title(setting.replace("_", " "))
+        axis.legend(frameon=False, fontsize=7)
+    for axis in panels[:, 0]:
+        axis.set_ylabel("right names, against as usual")
+    figure.savefig(path, dpi=110)
+
+
+def _in_order(values: Iterable[str]) -> list[str]:
+    """Numbers by size; names as they come."""
+    named = list(values)
+    return sorted(named, key=float) if all(map(_is_number, named)) else named
+
+
+def _is_number(value: str) -> bool:
+    return value.replace(".", "", 1).isdigit()

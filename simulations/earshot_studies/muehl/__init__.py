@@ -1,0 +1,1 @@
+"""Personalizing PATE (Mühl 2021)."""

@@ -1,0 +1,509 @@
+"""The cells of Tables 6.4 to 6.7 of Mühl (2021): who votes how, and until when.
+
+Sections 5.2 to 5.4 and 6.2.2 let owners with a higher budget give more in three ways: who votes,
+how often, how heavily. The text has the ratio of two owners' influence wrong ("the square"): what
+its tables come from is the ratio of budgets, R, and for vanishing 1 : 2R² of how often they vote.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_models.teachers.ensemble import vote_counts
+from earshot_protocol import checks
+from earshot_protocol.errors import EarshotError
+from earshot_protocol.files import replace_file
+from earshot_protocol.progress import Progress
+from earshot_protocol.voting.winners import NONE, ConfidentGNMax
+from earshot_server.accounting.votes import costs, personal
+from earshot_server.accounting.votes.costs import Method
+from earshot_server.accounting.votes.personal import Group
+from earshot_studies.kit.printed import printed
+from earshot_studies.muehl.data import Subject
+from earshot_studies.muehl.table import Table
+from earshot_studies.muehl.votes import QUARTERS, Ensembles, VoteFolder
+
+LOWER = 1.0
+"""ε of the group with the lower budget."""
+
+
+class Variant(enum.StrEnum):
+    """How influence differs."""
+
+    EQUAL = "equal"
+    """It does not: everybody has the lower budget, which is the baseline."""
+    UPSAMPLING = "upsampling"
+    """What an owner with the higher budget gave is learned by more teachers."""
+    VANISHING = "vanishing"
+    """Teachers of owners with the lower budget sit most votings out."""
+    WEIGHTING = "weighting"
+    """Teachers of owners with the higher budget have heavier votes."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Who votes how, and what that makes of an owner's influence.
+
+    Attributes:
+        wanted: (copy, teacher) of each voter.
+        high: whether the voter's owners have the higher budget, bool (voters,).
+        weights: of each vote, float64 (voters,).
+        voting: how often a voter of the lower and of the higher group votes.
+        impact: Δ_o, what an owner of the lower and of the higher group can move at most.
+        budgets: ε of both.
+        mechanism: with noise and threshold for so many votes.
+        factor: by which these are scaled.
+    """
+
+    wanted: tuple[tuple[int, int], ...]
+    high: npt.NDArray[np.bool_]
+    weights: npt.NDArray[np.float64]
+    voting: tuple[float, float]
+    impact: tuple[float, float]
+    budgets: tuple[float, float]
+    mechanism: ConfidentGNMax
+    factor: float
+
+
+def plan(
+    variant: Variant,
+    higher: float,
+    quarters: int,
+    ensembles: Ensembles,
+    mechanism: ConfidentGNMax,
+) -> Plan:
+    """How an ensemble votes.
+
+    Args:
+        variant: the way.
+        higher: ε of the higher budget, R times the lower one.
+        quarters: of the owners, how many have the higher budget: 1 to 3.
+        ensembles: who learns from what.
+        mechanism: for an ensemble in which all are alike.
+
+    Raises:
+        InvalidParametersError: a higher budget that is lower, or another number of quarters.
+    """
+    checks.whole("quarters", quarters, 1, QUARTERS - 1)
+    checks.between("higher", higher, LOWER)
+    teachers = ensembles.teachers
+    rich = ensembles.ends[quarters - 1]
+    groups = (Group(LOWER, teachers - rich), Group(higher, rich))
+    wanted = [(0, teacher) for teacher in range(teachers)]
+    voting, impact = np.ones(2), np.ones(2)
+    factor = 1.0
+    match variant:
+        case Variant.UPSAMPLING:
+            impact = personal.copies(groups).astype(np.float64)
+            least, most = (int(number) for number in impact)
+            wanted += [(copy, teacher) for copy in range(1, least) for teacher in range(teachers)]
+            wanted += [(copy, teacher) for copy in range(least, most) for teacher in range(rich)]
+            factor = len(wanted) / teachers
+        case Variant.VANISHING:
+            voting = personal.frequencies(groups)
+            factor = float(voting @ [teachers - rich, rich]) / teachers
+        case Variant.WEIGHTING:
+            impact = personal.weights(groups)
+    high = np.array([teacher < rich for _, teacher in wanted])
+    weights = np.ones(len(wanted))
+    if variant is Variant.WEIGHTING:
+        weights = np.where(high, impact[1], impact[0])
+    budgets = (LOWER, LOWER if variant is Variant.EQUAL else higher)
+    scaled = personal.scaled(mechanism, factor)
+    assert isinstance(scaled, ConfidentGNMax)  # noqa: S101 - for the type checker
+    return Plan(tuple(wanted), high, weights, _pair(voting), _pair(impact), budgets, scaled, factor)
+
+
+def closed_form(base: float, plan: Plan, delta: float) -> float:
+    """Labels by the noise alone, from those of the baseline; see `personal.expected_labels`.
+
+    Args:
+        base: labels of the baseline.
+        plan: of voters; those who vote rarely pay only then.
+        delta: δ.
+    """
+    members = np.bincount(plan.high, minlength=2).tolist()
+    groups = tuple(map(Group, plan.budgets, members))
+    often = np.array(plan.impact) * np.sqrt(plan.voting)
+    return personal.expected_labels(base, groups, often, delta, plan.factor)
+
+
+def participation(
+    plan: Plan, queries: int, generator: np.random.Generator
+) -> npt.NDArray[np.bool_]:
+    """Who votes on which query, bool (queries, voters).
+
+    Each group takes turns in one random order after another, so that the same number votes each
+    time, give or take one, and all vote equally often. It depends on no data.
+    """
+    takes = np.ones((queries, len(plan.high)), dtype=bool)
+    for group, often in zip((~plan.high, plan.high), plan.voting, strict=True):
+        voters = np.flatnonzero(group)
+        if often >= 1 or not len(voters):
+            continue
+        ends = np.floor(np.arange(queries + 1) * (len(voters) * often)).astype(np.int64)
+        turns = np.concatenate(
+            [generator.permutation(voters) for _ in range(int(ends[-1]) // len(voters) + 1)]
+        )
+        takes[:, voters] = False
+        asked = np.repeat(np.arange(queries), np.diff(ends))
+        takes[asked, turns[: ends[-1]]] = True
+    return takes
+
+
+def _pair(numbers: npt.NDArray[np.floating]) -> tuple[float, float]:
+    lower, higher = numbers.tolist()
+    return float(lower), float(higher)
+
+
+Numbers = npt.NDArray[np.float64]
+
+THEIR_ORDERS = np.arange(2.0, 51.0)
+"""Those Mühl (2021) tries."""
+_FIRST = 500
+"""Queries whose exact cost is worked out at first; twice as many while the budgets last."""
+
+
+class Accounting(enum.StrEnum):
+    """By which an owner's cost is worked out."""
+
+    THEIRS = "theirs"
+    """Theorem 6 of Papernot et al. (2018), σ over Δ_o; integer orders; the classic conversion."""
+    SOUND = "sound"
+    """Exact laws of outcomes in both directions, of checks and answers; the tight conversion."""
+    PUBLIC = "public"
+    """By the noise alone: it looks at answers, not at votes, so it may stop."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What a voting process gave.
+
+    Attributes:
+        queries: places of the samples that were asked, in this order, int64 (asked,).
+        winners: a class or `NONE` each, int64 (asked,).
+        spent: the largest ε of an owner of the lower, and of the higher group.
+    """
+
+    queries: npt.NDArray[np.int64]
+    winners: npt.NDArray[np.int64]
+    spent: tuple[float, float]
+
+    @property
+    def labels(self) -> int:
+        """Samples that were answered."""
+        return int((self.winners != NONE).sum())
+
+
+@dataclass(frozen=True)
+class _Voting:
+    """All that was said in one voting process, before anybody counts its cost.
+
+    Attributes:
+        plan: of it.
+        queries: places of samples, (queries,).
+        counts: weighted votes, (queries, classes).
+        winners: (queries,).
+        takes: who took part, bool (queries, voters); None if all did.
+    """
+
+    plan: Plan
+    queries: npt.NDArray[np.int64]
+    counts: Numbers
+    winners: npt.NDArray[np.int64]
+    takes: npt.NDArray[np.bool_] | None
+
+
+def answered(
+    plan: Plan,
+    votes: npt.NDArray[np.integer],
+    classes: int,
+    delta: float,
+    accountings: tuple[Accounting, ...],
+    generator: np.random.Generator,
+) -> dict[Accounting, Answered]:
+    """One voting process: the same draws, stopped where each accounting says.
+
+    Samples are asked in random order. Whoever exceeds a budget by the next query ends it before.
+
+    Args:
+        plan: who votes how.
+        votes: what each of its voters answers, (voters, samples).
+        classes: how many there are.
+        delta: δ of all budgets.
+        accountings: by which to stop.
+        generator: of the order, of who vanishes and of the noise.
+    """
+    voting = _voting(plan, votes, classes, generator)
+    return {accounting: _stopped(voting, accounting, delta) for accounting in accountings}
+
+
+def _voting(
+    plan: Plan, votes: npt.NDArray[np.integer], classes: int, generator: np.random.Generator
+) -> _Voting:
+    order = generator.permutation(votes.shape[1])
+    takes = None
+    if min(plan.voting) < 1:
+        takes = participation(plan, len(order), generator)
+        counts = vote_counts(votes[:, order], classes, takes.T * plan.weights[:, None])
+    else:
+        counts = vote_counts(votes, classes, plan.weights)[order]
+    winners = plan.mechanism.winners(counts, generator.bytes)
+    return _Voting(plan, order, counts, winners, takes)
+
+
+def _stopped(voting: _Voting, accounting: Accounting, delta: float) -> Answered:
+    asked, most = 0, len(voting.queries)
+    known = _FIRST if accounting is Accounting.SOUND else most
+    while True:
+        known = min(known, most)
+        each = _realized(voting, accounting, known)
+        asked = _last(voting, each, accounting, delta)
+        if asked < known or known == most:
+            break
+        known *= 2
+    spent = _spent(voting, each, asked, accounting, delta)
+    return Answered(voting.queries[:asked], voting.winners[:asked], spent)
+
+
+def _realized(voting: _Voting, accounting: Accounting, known: int) -> tuple[Numbers, Numbers]:
+    """What the first queries cost an owner of each group who takes part, (queries, orders)."""
+    voted = voting.winners[:known] != NONE
+    found: list[Numbers] = []
+    for impact in voting.plan.impact:
+        if found and impact == voting.plan.impact[0]:
+            found.append(found[0])
+            continue
+        method = {
+            Accounting.THEIRS: Method.DEPENDENT,
+            Accounting.SOUND: Method.EXACT,
+            Accounting.PUBLIC: Method.INDEPENDENT,
+        }[accounting]
+        counts, mechanism = voting.counts[:known], voting.plan.mechanism
+        orders = _orders(accounting)
+        each = costs.query_divergences(mechanism, counts, orders, method, impact, voted=voted)
+        answers = each.answered
+        if accounting is Accounting.SOUND and _scattered(voting.plan) and counts.shape[1] > 2:
+            # Votes of one owner's several teachers may move to several classes, and no proof says
+            # that all to one is worst. Of two classes there is but one way to move.
+            answers = costs.query_divergences(
+                mechanism, counts, orders, Method.INDEPENDENT, impact, voted=voted
+            ).answered
+        found.append(each.asked + answers * voted[:, None])
+    return found[0], found[1]
+
+
+def _scattered(plan: Plan) -> bool:
+    """Whether one owner moves several whole votes."""
+    return len(plan.wanted) > len({teacher for _, teacher in plan.wanted})
+
+
+def _last(
+    voting: _Voting, each: tuple[Numbers, Numbers], accounting: Accounting, delta: float
+) -> int:
+    """The most queries that leave every owner within its budget, by bisection."""
+    fits, exceeds = 0, len(each[0]) + 1
+    while exceeds - fits > 1:
+        middle = (fits + exceeds) // 2
+        spent = _spent(voting, each, middle, accounting, delta)
+        if all(e <= budget for e, budget in zip(spent, voting.plan.budgets, strict=True)):
+            fits = middle
+        else:
+            exceeds = middle
+    return fits
+
+
+def _spent(
+    voting: _Voting,
+    each: tuple[Numbers, Numbers],
+    asked: int,
+    accounting: Accounting,
+    delta: float,
+) -> tuple[float, float]:
+    """The largest ε of an owner of either group after so many queries."""
+    if not asked:
+        return 0.0, 0.0
+    found = []
+    for group, cost in zip((~voting.plan.high, voting.plan.high), each, strict=True):
+        if voting.takes is None:
+            owners = cost[:asked].sum(axis=0, keepdims=True)
+        else:
+            owners = voting.takes[:asked, group].T.astype(np.float64) @ cost[:asked]
+        classic = accounting is Accounting.THEIRS
+        spent = costs.epsilons(owners, _orders(accounting), delta, classic=classic)
+        found.append(float(spent.max()))
+    return found[0], found[1]
+
+
+def _orders(accounting: Accounting) -> Numbers:
+    return costs.COARSE if accounting is Accounting.SOUND else THEIR_ORDERS
+
+
+HIGHER: tuple[float, ...] = tuple(printed(__package__)["higher"])
+"""ε of the higher budget; that of the lower is 1."""
+DELTA = 1e-5
+_FEW_SOUND = 3
+"""Processes whose exact cost is worked out: most of the work, and it differs little."""
+_MOST_LABELS = 2000
+"""Of a student, in Mühl (2021)."""
+_STUDENTS = "students.json"
+
+
+class OverspentError(EarshotError):
+    """An owner whose budget was exceeded: a mistake of this program, never of its input."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One place in a table, and what came of its processes.
+
+    Attributes:
+        variant, higher, quarters: which.
+        plan: who votes how.
+        answers: of each accounting, one for each process.
+    """
+
+    variant: Variant
+    higher: float
+    quarters: int
+    plan: Plan
+    answers: dict[Accounting, list[Answered]]
+
+    def labels(self, accounting: Accounting) -> list[int]:
+        """How many each process gave."""
+        return [each.labels for each in self.answers[accounting]]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What to work on and how much of it.
+
+    Attributes:
+        subject: the data.
+        ensembles: who learns from what.
+        votes: folder of votes and of what students reached; kept between runs.
+        processes: voting processes of a cell.
+        upsampled: whether to train what upsampling needs beyond one ensemble.
+        progress: told what is done.
+    """
+
+    subject: Subject
+    ensembles: Ensembles
+    votes: Path
+    processes: int
+    upsampled: bool
+    progress: Progress
+
+    @property
+    def folder(self) -> VoteFolder:
+        """Where votes are kept."""
+        subject = self.subject
+        return VoteFolder(
+            self.votes, self.ensembles, subject.private, subject.asked, subject.teacher,
+            subject.recipe,
+        )  # fmt: skip
+
+    def cells(self, accountings: tuple[Accounting, ...]) -> Iterator[Cell]:
+        """The baseline, then all others; trains teachers that are missing.
+
+        Args:
+            accountings: by which to stop.
+
+        Raises:
+            OverspentError: an owner's budget was exceeded.
+        """
+        variants = [Variant.VANISHING, Variant.WEIGHTING]
+        if self.upsampled:
+            variants.insert(0, Variant.UPSAMPLING)
+        wanted = [(Variant.EQUAL, 1.0, 2)]
+        wanted += [(v, higher, q) for v in variants for higher in HIGHER for q in (1, 2, 3)]
+        for done, (variant, higher, quarters) in enumerate(wanted):
+            yield self._cell(variant, higher, quarters, accountings)
+            self.progress("cells", done + 1, len(wanted))
+
+    def teachers(self) -> npt.NDArray[np.int8]:
+        """What the first ensemble answers, int8 (teachers, public and test)."""
+        return self.folder.votes([(0, t) for t in range(self.ensembles.teachers)], self.progress)
+
+    def _cell(
+        self,
+        variant: Variant,
+        higher: float,
+        quarters: int,
+        accountings: tuple[Accounting, ...],
+    ) -> Cell:
+        public = self.subject.public
+        chosen = plan(variant, higher, quarters, self.ensembles, self.subject.mechanism)
+        votes = self.folder.votes(chosen.wanted, self.progress)[:, : len(public)]
+        answers: dict[Accounting, list[Answered]] = {each: [] for each in accountings}
+        for process in range(self.processes):
+            here = tuple(
+                each for each in accountings if each is not Accounting.SOUND or process < _FEW_SOUND
+            )
+            generator = np.random.default_rng([self.ensembles.seed, 0xCE11, process])
+            found = answered(chosen, votes, len(public.classes), DELTA, here, generator)
+            for accounting, each in found.items():
+                checked(each, chosen)
+                answers[accounting].append(each)
+        return Cell(variant, higher, quarters, chosen, answers)
+
+
+def checked(answers: Answered, plan: Plan) -> Answered:
+    """The same, if every owner stayed within its own budget.
+
+    Raises:
+        OverspentError: one did not.
+    """
+    for spent, budget, group in zip(answers.spent, plan.budgets, ("lower", "higher"), strict=True):
+        if spent > budget:
+            raise OverspentError(
+                f"an owner of the {group} budget spent {spent}, more than {budget}"
+            )
+    return answers
+
+
+def student_accuracy(work: Work, cell: Cell, accounting: Accounting, process: int) -> float:
+    """How many of the test's rows a student gets right that learned from a process's answers.
+
+    What was found is kept in the folder of votes.
+
+    Args:
+        work: with data and folder.
+        cell: whose answers.
+        accounting: by which they were stopped.
+        process: which.
+    """
+    file = work.votes / _STUDENTS
+    kept: dict[str, float] = json.loads(file.read_text()) if file.exists() else {}
+    answers = cell.answers[accounting][process]
+    there = np.flatnonzero(answers.winners != NONE)[:_MOST_LABELS]
+    key = f"{accounting} {cell.variant} {cell.higher:g} {cell.quarters} {process} {len(there)}"
+    if key not in kept:
+        test = work.subject.test
+        lesson = Table(
+            work.subject.public.rows[answers.queries[there]],
+            answers.winners[there],
+            test.classes,
+        )
+        right = work.subject.student(lesson, process)(test.rows) == test.labels
+        kept[key] = float(np.mean(right))
+        replace_file(file, json.dumps(kept, indent=1))
+    return kept[key]
+
+
+def right_labels(work: Work, answers: Sequence[Answered]) -> float:
+    """Which part of the answers is the true label."""
+    truth = work.subject.public.labels
+    right = [
+        (each.winners == truth[each.queries])[each.winners != NONE]
+        for each in answers
+        if each.labels
+    ]
+    return float(np.mean(np.concatenate(right))) if right else float("nan")

@@ -1,0 +1,144 @@
+"""The two data sets of Mühl (2021), cut as there, with their models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.voting.winners import ConfidentGNMax
+from earshot_studies.muehl.table import Table
+from earshot_studies.muehl.votes import Fit
+
+_CUT = 0xADA
+"""Of a seed, the stream that cuts a data set."""
+_STUDENT_EPOCHS = 60
+"""More than a teacher's, as in Mühl (2021), which does not say how many."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A data set and what is done with it.
+
+    Attributes:
+        name: "mnist" or "adult".
+        private: what teachers learn from.
+        public: what they label; its own labels only tell how often they were right.
+        test: of students.
+        mechanism: Table 6.3.
+        teacher, student: how each is trained.
+        recipe: of teachers, in words.
+        processes: voting processes of a cell in Mühl (2021).
+    """
+
+    name: str
+    private: Table
+    public: Table
+    test: Table
+    mechanism: ConfidentGNMax
+    teacher: Fit
+    student: Fit
+    recipe: str
+    processes: int
+
+    @property
+    def asked(self) -> npt.NDArray[np.float32]:
+        """What teachers are asked for: the public rows, then those of the test."""
+        return self.public.joined(self.test).rows
+
+
+def open_subject(folder: Path, seed: int = 0) -> Subject:
+    """The data set of a folder, by the files in it.
+
+    The header of Table 6.3 has two columns swapped: private are 60,000 and 37,222, public 9,000 and
+    7,000, and 1,000 are for the test.
+
+    Raises:
+        DatasetError: the folder holds neither.
+        InvalidParametersError: too few records to cut.
+    """
+    if any(folder.glob("*-images-idx3-ubyte*")):
+        return _digits(folder, seed)
+    return _census(folder, seed)
+
+
+def _digits(folder: Path, seed: int) -> Subject:
+    from earshot_studies.muehl import mnist
+    from earshot_studies.muehl.cnn import Settings
+
+    split = mnist.load(folder)
+    rest = _mixed(split.test, seed)
+    public, test = _cut(rest, len(rest) - len(rest) // 10)
+    settings = Settings()
+    return Subject(
+        "mnist",
+        split.train,
+        public,
+        test,
+        ConfidentGNMax(threshold=200, check_deviation=150, deviation=40),
+        _networks(settings),
+        _networks(replace(settings, epochs=_STUDENT_EPOCHS)),
+        f"network of Table 6.1, {settings}",
+        processes=15,
+    )
+
+
+def _census(folder: Path, seed: int) -> Subject:
+    from earshot_studies.muehl import adult
+
+    split = adult.load(folder)
+    whole = _mixed(split.train.joined(split.test), seed)
+    # 37,222, 7,000 and 1,000 of the 45,222 complete records.
+    records = len(whole)
+    private, rest = _cut(whole, records - records * 8000 // 45_222)
+    public, test = _cut(rest, len(rest) - len(rest) // 8)
+    return Subject(
+        "adult",
+        private,
+        public,
+        test,
+        ConfidentGNMax(threshold=300, check_deviation=200, deviation=40),
+        forest,
+        forest,
+        "forest of 100 trees, scikit-learn's defaults",
+        processes=50,
+    )
+
+
+def forest(table: Table, seed: int) -> Callable[[npt.NDArray[np.float32]], npt.NDArray[np.int64]]:
+    """A random forest of 100 trees, on one core."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    forest = RandomForestClassifier(100, random_state=seed, n_jobs=1)
+    forest.fit(table.rows, table.labels)
+    return lambda rows: forest.predict(rows).astype(np.int64)
+
+
+def _networks(settings: object) -> Fit:
+    """Trains networks on one graph that is built when the first is asked for."""
+    from earshot_studies.muehl.cnn import Settings, Workshop
+
+    assert isinstance(settings, Settings)  # noqa: S101 - for the type checker
+    workshops: dict[tuple[int, ...], Workshop] = {}
+
+    def fit(table: Table, seed: int) -> Callable[..., npt.NDArray[np.int64]]:
+        height, width, channels = shape = table.rows.shape[1:]
+        if shape not in workshops:
+            workshops[shape] = Workshop((height, width, channels), table.classes, settings)
+        return workshops[shape].fit(table.rows, table.labels, seed).predict
+
+    return fit
+
+
+def _mixed(table: Table, seed: int) -> Table:
+    return table.at(np.random.default_rng([seed, _CUT]).permutation(len(table)))
+
+
+def _cut(table: Table, first: int) -> tuple[Table, Table]:
+    if not 0 < first < len(table):
+        raise InvalidParametersError(f"{len(table)} records: too few to cut into parts")
+    return table.at(slice(first)), table.at(slice(first, None))

@@ -1,0 +1,230 @@
+"""Tables 6.4 to 6.7 of Mühl (2021): labels, and accuracy of students."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from earshot_simulations.reporting.tables import markdown_table
+from earshot_studies.kit.outcome import Outcome, Row
+from earshot_studies.kit.printed import printed
+from earshot_studies.muehl.cells import (
+    DELTA,
+    Accounting,
+    Cell,
+    Variant,
+    Work,
+    closed_form,
+    right_labels,
+    student_accuracy,
+)
+from earshot_studies.muehl.votes import QUARTERS
+
+LABELS, ACCURACY = "personalized-labels", "personalized-accuracy"
+
+_COLOURS = {
+    Variant.UPSAMPLING: "#4c78a8",
+    Variant.VANISHING: "#f58518",
+    Variant.WEIGHTING: "#54a24b",
+    Variant.EQUAL: "#888888",
+}
+_PRINTED = printed(__package__)
+
+
+def theirs(table: str, data: str, variant: Variant, higher: float, quarters: int) -> float | str:
+    """Return what Mühl (2021) has in a cell, "" if it is empty.
+
+    Args:
+        table: "labels" or "accuracy".
+        data: "mnist" or "adult".
+        variant: way in which influence differs.
+        higher: ε of the higher budget.
+        quarters: quarters of the owners who have it.
+    """
+    number: float | str = _PRINTED[table][data][variant]
+    if isinstance(number, list):
+        number = number[_PRINTED["higher"].index(higher)][quarters - 1]
+    return number
+
+
+def labels(work: Work) -> Outcome:
+    """Labels of each cell by their accounting, by exact outcomes, and by the noise alone."""
+    name = work.subject.name
+    right = work.teachers() == np.concatenate(
+        [work.subject.public.labels, work.subject.test.labels]
+    )
+    rows: list[Row] = []
+    base = 0.0
+    quality = ""
+    for cell in work.cells(tuple(Accounting)):
+        counts = {each: np.array(cell.labels(each), dtype=float) for each in Accounting}
+        mean = {each: float(count.mean()) for each, count in counts.items()}
+        if cell.variant is Variant.EQUAL:
+            base = mean[Accounting.THEIRS]
+            quality = _quality(work, cell, float(right.mean()))
+        answers = cell.answers[Accounting.THEIRS]
+        rows.append(
+            {
+                **_named(cell, work),
+                "theirs": _printed("labels", name, cell),
+                "ours_by_theirs": round(mean[Accounting.THEIRS], 1),
+                "deviation": round(float(counts[Accounting.THEIRS].std()), 1),
+                "closed_form": round(closed_form(base, cell.plan, DELTA)),
+                "ours_sound": round(mean[Accounting.SOUND], 1),
+                "ours_public": round(mean[Accounting.PUBLIC], 1),
+                "most_spent_lower": round(max(each.spent[0] for each in answers), 4),
+                "most_spent_higher": round(max(each.spent[1] for each in answers), 4),
+                "labels_right": round(right_labels(work, answers), 4),
+            }
+        )  # fmt: skip
+    note = f"""# Labels until the first owner's budget is spent
+
+After Table {"6.4" if name == "mnist" else "6.5"} of Mühl (2021), on {name}:
+{work.ensembles.teachers} teachers, {len(work.subject.private):,} private records,
+{len(work.subject.public):,} public samples, {work.processes} voting processes a cell
+(theirs: {work.subject.processes}), δ = {DELTA:g}, lower budget ε = 1. {quality}
+
+- *ours_by_theirs*: Theorem 6 of Papernot et al. (2018) for each group, σ over what its owners move,
+  integer orders 2 to 50, ε = R + ln(1/δ)/(λ − 1). It bounds one direction only.
+- *ours_sound*: the exact laws of what is published, in both directions, with the tight conversion;
+  of upsampling with more than two classes the answers by the noise alone, for several votes of one
+  owner may move to several classes and no proof says which move is worst. It looks at votes, so
+  where it stopped is private itself.
+- *ours_public*: by the noise alone, which looks at answers alone and may stop. *closed_form*: the
+  ratio of labels by the noise alone, times the baseline by their accounting.
+- A teacher that vanishes pays when it votes, and all is stopped when the *first* owner's budget is
+  spent, not when a group's mean is. No owner of any cell spent more than its own budget: the
+  columns *most_spent* have the worst one's ε by their accounting.
+- Labels end with the public samples where budgets outlast them: {_most(rows)}.
+
+{markdown_table(rows, list(rows[0]))}
+
+What differs from Mühl (2021): groups are whole teachers ({_shares(work)} of the owners), teachers
+of upsampling learn from one group each, and the ensemble is one in all processes. Vanishing at a
+quarter falls below the baseline, as theirs does, and below the closed form: few teachers vote, so
+noise is scaled down with them, and an owner who votes rarely pays much each time. The unluckiest of
+all, asked where teachers disagree, ends it for everybody.
+"""
+    return Outcome(LABELS, rows, _drawing(rows, "ours_by_theirs", "labels"), note)
+
+
+def accuracy(work: Work, students: int) -> Outcome:
+    """Accuracy of students of each cell, on answers by their accounting and by exact outcomes.
+
+    Args:
+        work: what to work on.
+        students: of each cell, each on the answers of another process.
+    """
+    name = work.subject.name
+    rows: list[Row] = []
+    kinds = (Accounting.THEIRS, Accounting.SOUND)
+    for cell in work.cells(kinds):
+        row: Row = {
+            **_named(cell, work),
+            "theirs": _printed("accuracy", name, cell),
+        }  # fmt: skip
+        for kind in kinds:
+            number = min(students, len(cell.answers[kind]))
+            reached = [
+                100 * student_accuracy(work, cell, kind, process)
+                for process in range(number)
+                if cell.answers[kind][process].labels >= 2
+            ]
+            row[f"{kind}_labels"] = round(float(np.mean(cell.labels(kind)[:number])), 1)
+            row[f"{kind}_accuracy"] = round(float(np.mean(reached)), 2) if reached else ""
+            row[f"{kind}_students"] = len(reached)
+        rows.append(row)
+    note = f"""# Accuracy of students
+
+After Table {"6.6" if name == "mnist" else "6.7"} of Mühl (2021), on {name}: how
+many % of {len(work.subject.test):,} records that nobody learned from are named rightly. A student
+learns from what was answered until the first owner's budget was spent, 2,000 answers at most, and
+from nothing else; by their accounting, and by exact outcomes (*sound*), which give more answers for
+the same budgets.
+
+{markdown_table(rows, list(rows[0]))}
+
+One standard error of {len(work.subject.test):,} records is about
+{100 * np.sqrt(0.9 * 0.1 / len(work.subject.test)):.1f} points at 90 %; all cells share the test.
+"""
+    return Outcome(ACCURACY, rows, _drawing(rows, "theirs_accuracy", "accuracy in %"), note)
+
+
+def _printed(table: str, data: str, cell: Cell) -> str:
+    """Return a cell of theirs as it is printed."""
+    number = theirs(table, data, cell.variant, cell.higher, cell.quarters)
+    return number if isinstance(number, str) else f"{number:g}"
+
+
+def _named(cell: Cell, work: Work) -> Row:
+    return {
+        "data": work.subject.name,
+        "variant": str(cell.variant),
+        "higher": cell.higher,
+        "share": "" if cell.variant is Variant.EQUAL else cell.quarters / QUARTERS,
+        "processes": work.processes,
+    }
+
+
+def _quality(work: Work, cell: Cell, teachers: float) -> str:
+    name = work.subject.name
+    theirs = {table: _PRINTED[table][name] for table in ("teachers", "rejected", "right")}
+    answers = cell.answers[Accounting.THEIRS]
+    asked = sum(len(each.queries) for each in answers)
+    rejected = 1 - sum(each.labels for each in answers) / max(1, asked)
+    return (
+        f"Teachers are right in {100 * teachers:.1f} % (theirs: {theirs['teachers']}), "
+        f"{100 * rejected:.1f} % of the baseline's queries are rejected (theirs, all variants: "
+        f"{theirs['rejected']}), and {100 * right_labels(work, answers):.1f} % of its labels "
+        f"are right (theirs: {theirs['right']})."
+    )
+
+
+def _most(rows: Sequence[Row]) -> str:
+    return f"{max(float(row['ours_sound']) for row in rows):,.0f} at most"
+
+
+def _shares(work: Work) -> str:
+    ends = work.ensembles.ends[: QUARTERS - 1]
+    return ", ".join(f"{100 * end / work.ensembles.teachers:.1f} %" for end in ends)
+
+
+def _drawing(rows: Sequence[Row], column: str, what: str) -> Callable[[Path], None]:
+    def draw(path: Path) -> None:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(11, 4.2), layout="constrained")
+        axes = figure.subplots(1, QUARTERS - 1, sharey=True)
+        base = next(row for row in rows if row["variant"] == Variant.EQUAL)
+        for quarters, axis in enumerate(axes, start=1):
+            axis.axhline(float(base[column]), color=_COLOURS[Variant.EQUAL], linewidth=1)
+            for variant, colour in _COLOURS.items():
+                curve = [
+                    row for row in rows
+                    if row["variant"] == variant and row["share"] == quarters / QUARTERS
+                ]  # fmt: skip
+                for source, style in ((column, "-o"), ("theirs", "--x")):
+                    known = [row for row in curve if _number(row[source])]
+                    axis.plot(
+                        [row["higher"] for row in known],
+                        [float(row[source]) for row in known],
+                        style, color=colour, markersize=4,
+                        label=variant if source == column and known else None,
+                    )  # fmt: skip
+            axis.set_title(f"{100 * quarters // QUARTERS} % have the higher budget")
+            axis.set_xlabel("ε of the higher budget")
+        axes[0].set_ylabel(what)
+        axes[0].legend()
+        figure.suptitle(f"{base['data']}: ours (lines) and theirs (dashed); the lower budget is 1")
+        figure.savefig(path, dpi=110)
+
+    return draw
+
+
+def _number(value: object) -> bool:
+    try:
+        return bool(np.isfinite(float(str(value))))
+    except ValueError:
+        return False

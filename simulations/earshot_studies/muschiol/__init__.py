@@ -1,0 +1,1 @@
+"""Taggers of urban sound (Muschiol 2021)."""

@@ -1,0 +1,168 @@
+"""Commands of the tables on taggers of urban sound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from earshot_studies.kit.making import WORK, make
+
+if TYPE_CHECKING:
+    from earshot_protocol.progress import Progress
+    from earshot_studies.kit.outcome import Outcome
+
+
+class Teachers(StrEnum):
+    """What teachers are; the values of `taggers.school.Kind`, which is imported where needed."""
+
+    LINEAR = "linear"
+    SMALL = "small"
+
+
+def _taggers(module: str, shown: str) -> Callable[..., None]:
+    """Return the command whose tables a module of this folder makes of ensembles of taggers."""
+
+    def taggers(
+        *,
+        data: Path,
+        out: Path,
+        teachers: Teachers = Teachers.SMALL,
+        seeds: int | None = None,
+        full: bool = False,
+        processes: int = 2,
+        cache: Path | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        from earshot_studies.muschiol.taggers.school import Kind, Teaching
+        from earshot_studies.muschiol.taggers.study import Study
+        from earshot_studies.muschiol.work import Work
+
+        folder = cache or out / WORK
+        found = import_module(f"{__package__}.{module}")
+        study, teaching = Study(data, folder), Teaching(Kind(teachers.value))
+        count = seeds if seeds is not None else 10 if full else 5
+        work = Work(study, count, teaching, processes, full, out)
+
+        def outcome(progress: Progress) -> Outcome:
+            made: Outcome = found.reproduce(replace(work, progress=progress))
+            return made
+
+        make(found.NAME, out, overwrite, outcome, keeps=folder, also=found.FILES)
+
+    taggers.__doc__ = f"{shown}\n{_OPTIONS}"
+    return taggers
+
+
+_OPTIONS = """
+    Args:
+        data: Folder that holds esc10, fsdd and perhaps free_sounds.
+        out: New folder for the CSV, the picture and the Markdown note.
+        teachers: Kind of teachers: small networks, or linear ones in a tenth of the time.
+        seeds: Repetitions, each with its own mixtures and taggers.
+        full: Use ten seeds, and more taggers of each.
+        processes: Processes that train.
+        cache: Folder that keeps ensembles between runs; by default OUT/work.
+        overwrite: Replace these files where --out has them.
+    """
+
+ensemble = _taggers(
+    "ensemble", "Ask ensembles that name all that sounds: 10, 20, 50 teachers and a baseline."
+)
+student = _taggers(
+    "student", "Train students of what fifty of them answer, by threshold and check, with costs."
+)
+
+
+def privacy(
+    *,
+    data: Path,
+    out: Path,
+    teachers: Teachers = Teachers.SMALL,
+    seeds: int | None = None,
+    queries: int = 2000,
+    full: bool = False,
+    processes: int = 2,
+    cache: Path | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Compare costs of votes against thresholds: as claimed on AudioSet, as they hold, cheapest.
+
+    Args:
+        data: Folder that holds esc10, fsdd and perhaps free_sounds.
+        out: New folder for the CSV, the picture and the Markdown note.
+        teachers: Kind of teachers: small networks, those of audioset-ensemble (give its --cache),
+            or linear ones, in a tenth of the time.
+        seeds: Ensembles, each with its own mixtures and noise.
+        queries: Mixtures that costs are worked out from, at most.
+        full: Use ten ensembles.
+        processes: Processes that train.
+        cache: Folder that keeps ensembles between runs; by default OUT/work.
+        overwrite: Replace these files where --out has them.
+    """
+    from earshot_protocol import checks
+    from earshot_simulations.engine.processes import check_processes
+    from earshot_studies.muschiol import privacy
+
+    count = checks.whole("seeds", seeds if seeds is not None else 10 if full else 5)
+    checks.whole("queries", queries)
+    check_processes("processes", processes)
+    work = cache or out / WORK
+
+    def outcome(progress: Progress) -> Outcome:
+        return privacy.reproduce(
+            privacy.on_mixtures(data, work, teachers.value, queries, count, processes, progress)
+        )
+
+    make(privacy.NAME, out, overwrite, outcome, keeps=work)
+
+
+def phones(
+    *,
+    data: Path,
+    out: Path,
+    phones: int = 3000,
+    samples: int = 500,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    seeds: int = 5,
+    real: int | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Ask thousands of phones as teachers: a secure sum beside a curator with the same ε.
+
+    Args:
+        data: Folder that holds esc10, fsdd and perhaps free_sounds.
+        out: New folder for the CSV, the picture and the Markdown note.
+        phones: Phones, which are the teachers.
+        samples: Samples that they are asked about, in one sum.
+        epsilon: ε of a phone that is left out.
+        delta: δ of a phone that is left out.
+        seeds: Crowds, each with its own mixtures and noise.
+        real: Crowds whose sums have real cryptography, by default all; the sums of all others are
+            drawn by their law.
+        overwrite: Replace these files where --out has them.
+    """
+    from earshot_studies.muschiol import phones as study
+
+    work = out / WORK
+
+    def outcome(progress: Progress) -> Outcome:
+        return study.reproduce(
+            study.Plan(
+                data,
+                work,
+                phones=phones,
+                samples=samples,
+                epsilon=epsilon,
+                delta=delta,
+                seeds=seeds,
+                real=real,
+                progress=progress,
+            )
+        )
+
+    make(study.NAME, out, overwrite, outcome, keeps=work)

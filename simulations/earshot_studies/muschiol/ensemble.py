@@ -1,0 +1,1027 @@
+"""Ensembles of taggers: Tables 5.1 to 5.3 of Muschiol (2021), and Figures 5.6 to 5.11."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from textwrap import fill
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_models.tagging.metrics import TaggingScores, scores
+from earshot_server.accounting.votes.muschiol import raw_thresholds
+from earshot_simulations.reporting.tables import markdown_table
+from earshot_simulations.sweeps.estimate import Estimate, paired
+from earshot_studies.kit.outcome import Outcome, Row, means
+from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, Scored, prepared
+from earshot_studies.muschiol.taggers.school import Kind
+from earshot_studies.muschiol.work import Work
+
+BASELINE = 1
+"""One teacher that learned from all mixtures."""
+TEACHERS = (10, 20, 50)
+ADAPTIVE = "adaptive"
+THRESHOLDS = ("0.2", "0.4", "0.6", ADAPTIVE)
+CHECKS = ("0.4", "0.6")
+HALF = "half"
+"""In the place of th_c: as many are answered by every ensemble, those of the largest m."""
+BY_ITSELF = 0.5
+"""Above it a teacher by itself names a label; Muschiol does not say which was taken."""
+
+Three = tuple[float, float, float]
+"""Precision, recall and F1, macro means."""
+Named = NDArray[np.bool_]
+
+
+class Overall(NamedTuple):
+    """A row of Table 5.1; `precision` is mAP, `area` AUC."""
+
+    precision: float
+    area: float
+    threshold: str
+    together: Three
+
+    @property
+    def ranking(self) -> Mapping[str, float]:
+        """Of averaged votes."""
+        return {"mAP": self.precision, "AUC": self.area}
+
+
+TABLE_5_1: Mapping[int, Overall] = {
+    BASELINE: Overall(0.268, 0.923, ADAPTIVE, (0.316, 0.336, 0.256)),
+    10: Overall(0.219, 0.919, "0.2", (0.401, 0.265, 0.228)),
+    20: Overall(0.199, 0.909, "0.2", (0.447, 0.230, 0.204)),
+    50: Overall(0.186, 0.898, "0.2", (0.573, 0.169, 0.173)),
+}
+ALONE_5_1: Mapping[int, Three] = {
+    10: (0.350, 0.188, 0.167),
+    20: (0.305, 0.151, 0.136),
+    50: (0.271, 0.114, 0.112),
+}
+"""Of single teachers, on average."""
+
+TABLE_5_2: Mapping[tuple[int, str], Three] = {
+    (BASELINE, ADAPTIVE): (0.316, 0.336, 0.256),
+    (BASELINE, "0.2"): (0.390, 0.349, 0.278),
+    (BASELINE, "0.4"): (0.568, 0.220, 0.235),
+    (BASELINE, "0.6"): (0.713, 0.142, 0.175),
+    (10, ADAPTIVE): (0.224, 0.311, 0.187),
+    (10, "0.2"): (0.401, 0.265, 0.228),
+    (10, "0.4"): (0.551, 0.170, 0.193),
+    (10, "0.6"): (0.683, 0.108, 0.143),
+    (20, ADAPTIVE): (0.191, 0.259, 0.158),
+    (20, "0.2"): (0.447, 0.230, 0.201),
+    (20, "0.4"): (0.650, 0.133, 0.156),
+    (20, "0.6"): (0.791, 0.078, 0.105),
+    (50, ADAPTIVE): (0.180, 0.186, 0.136),
+    (50, "0.2"): (0.573, 0.169, 0.173),
+    (50, "0.4"): (0.781, 0.090, 0.118),
+    (50, "0.6"): (0.880, 0.053, 0.078),
+}
+
+PASSED: Mapping[tuple[int, str], float] = {
+    (10, "0.4"): 0.65,
+    (20, "0.4"): 0.62,
+    (50, "0.4"): 0.60,
+    (10, "0.6"): 0.48,
+    (20, "0.6"): 0.47,
+    (50, "0.6"): 0.44,
+}
+"""Share of the samples that is answered, by teachers and th_c (Table 5.3)."""
+
+TABLE_5_3: Mapping[tuple[int, str, str], Three] = {
+    (10, ADAPTIVE, "0.4"): (0.416, 0.314, 0.269),
+    (20, ADAPTIVE, "0.4"): (0.570, 0.237, 0.233),
+    (50, ADAPTIVE, "0.4"): (0.739, 0.184, 0.211),
+    (10, "0.2", "0.4"): (0.441, 0.370, 0.283),
+    (20, "0.2", "0.4"): (0.497, 0.304, 0.252),
+    (50, "0.2", "0.4"): (0.633, 0.247, 0.243),
+    (10, ADAPTIVE, "0.6"): (0.565, 0.322, 0.304),
+    (20, ADAPTIVE, "0.6"): (0.660, 0.251, 0.256),
+    (50, ADAPTIVE, "0.6"): (0.787, 0.223, 0.257),
+    (10, "0.2", "0.6"): (0.506, 0.390, 0.308),
+    (20, "0.2", "0.6"): (0.548, 0.325, 0.274),
+    (50, "0.2", "0.6"): (0.667, 0.291, 0.284),
+    (10, "0.4", "0.6"): (0.602, 0.322, 0.309),
+    (20, "0.4", "0.6"): (0.696, 0.260, 0.266),
+    (50, "0.4", "0.6"): (0.799, 0.232, 0.266),
+}
+
+
+def measured(ensemble: Callable[[int], EnsembleScores]) -> Iterator[Row]:
+    """All three tables on the ensembles of one seed, on test mixtures.
+
+    The best threshold of each is chosen on validation mixtures (Muschiol chose it where it
+    scored). Rows of Table 5.3 have the baseline on the same answered mixtures, at its best
+    threshold, and what becomes of all mixtures where those unanswered have no names.
+
+    Args:
+        ensemble: of so many teachers; 1 for the baseline.
+    """
+    baseline = ensemble(BASELINE)
+    best = best_threshold(baseline.validation)
+    alone_names = named(baseline.test, best)
+    yield from _without_check(BASELINE, baseline)
+    for teachers in TEACHERS:
+        found = ensemble(teachers)
+        yield from _without_check(teachers, found)
+        for check in (*CHECKS, HALF):
+            passed = _passed(found.test, check)
+            for threshold in THRESHOLDS:
+                if (teachers, threshold, check) not in TABLE_5_3 and check != HALF:
+                    continue
+                row = _row("5.3", teachers, threshold, check)
+                row["answered"] = float(passed.mean())
+                yield row | _checked(found.test, threshold, passed, alone_names)
+    passed = _passed(baseline.test, HALF)
+    row = _row("5.3", BASELINE, best, HALF) | {"answered": float(passed.mean())}
+    yield row | _checked(baseline.test, best, passed, alone_names)
+
+
+def _without_check(teachers: int, found: EnsembleScores) -> Iterator[Row]:
+    """Its row of Table 5.1, and those of Table 5.2."""
+    best, truth = best_threshold(found.validation), found.test.truth
+    overall = scores(truth, named(found.test, best), found.test.mean())
+    row = _row("5.1", teachers, best, "") | _three(overall) | _likely(overall)
+    if teachers > 1:
+        each = [scores(truth, own > BY_ITSELF, own) for own in found.test.probabilities]
+        for name, column in (*_MACRO.items(), ("mAP", "mean_average_precision")):
+            values = [getattr(one, column) for one in each]
+            row[f"alone_{name}"] = float(np.mean(values))
+        ranked = [float(one.mean_average_precision or 0.0) for one in each]
+        row["alone_mAP_deviation"] = float(np.std(ranked, ddof=1))
+    yield row
+    for threshold in THRESHOLDS:
+        yield _row("5.2", teachers, threshold, "") | _three(
+            scores(truth, named(found.test, threshold))
+        )
+
+
+def named(scored: Scored, threshold: str) -> Named:
+    """Which labels an ensemble names without noise, bool (mixtures, labels).
+
+    Args:
+        scored: what its teachers say.
+        threshold: a share of the teachers, or `ADAPTIVE`: the middle of the widest gap.
+    """
+    mean = scored.mean()
+    # Of shares as of votes: a gap's middle moves with its ends.
+    limits = raw_thresholds(mean)[:, None] if threshold == ADAPTIVE else float(threshold)
+    above: Named = mean > limits
+    return above
+
+
+def best_threshold(validation: Scored) -> str:
+    """Of Muschiol's thresholds the one with the best macro F1 there."""
+    found = {
+        threshold: scores(validation.truth, named(validation, threshold)).macro_f1
+        for threshold in THRESHOLDS
+    }
+    return max(found, key=lambda threshold: found[threshold])
+
+
+def _passed(scored: Scored, check: str) -> Named:
+    """Which mixtures are answered, bool (mixtures,)."""
+    most = scored.mean().max(axis=1)
+    passed: Named = np.zeros(len(most), dtype=np.bool_)
+    if check == HALF:
+        passed[np.argsort(-most, kind="stable")[: len(most) // 2]] = True
+    else:
+        passed |= most >= float(check)
+    return passed
+
+
+def _checked(scored: Scored, threshold: str, passed: Named, baseline: Named) -> Row:
+    """Of what was answered; nothing, if there is no label in some of it and not in all."""
+    names, answered = named(scored, threshold), scored.truth[passed].astype(bool)
+    if not len(answered) or not (answered.any(axis=0) & ~answered.all(axis=0)).any():
+        return {}
+    found = _three(scores(answered, names[passed]))
+    same = scores(scored.truth[passed], baseline[passed])
+    asked = scores(scored.truth, names & passed[:, None])
+    for name, column in _MACRO.items():
+        found[f"baseline_{name}"] = getattr(same, column)
+        found[f"asked_{name}"] = getattr(asked, column)
+    return found
+
+
+def _row(table: str, teachers: int, threshold: str, check: str) -> Row:
+    return {"table": table, "teachers": teachers, "th_e": threshold, "th_c": check}
+
+
+_MACRO = {"P": "macro_precision", "R": "macro_recall", "F1": "macro_f1"}
+_MICRO = {"micro_P": "micro_precision", "micro_R": "micro_recall", "micro_F1": "micro_f1"}
+
+
+def _three(found: TaggingScores) -> Row:
+    """Macro means, and macro precision by the two other ways to treat labels nobody names."""
+    row: Row = {name: getattr(found, column) for name, column in {**_MACRO, **_MICRO}.items()}
+    spoken = found.measured - found.never_named
+    row["never_named"] = found.never_named
+    row["P_if_one"] = found.macro_precision + found.never_named / found.measured
+    row["P_of_named"] = found.macro_precision * found.measured / spoken if spoken else ""
+    return row
+
+
+def _likely(found: TaggingScores) -> Row:
+    return {"mAP": found.mean_average_precision or 0.0, "AUC": found.area or 0.0}
+
+
+CONFIRMED, REFUTED, UNDECIDED = "confirmed", "refuted", "undecided"
+_WORTH = 0.01
+"""Of mAP: a gain that is not worth the while."""
+
+
+class Ordering(NamedTuple):
+    """A statement, and a difference that is above zero if it is true.
+
+    Attributes:
+        said: by Muschiol.
+        what: is compared.
+        theirs: the difference in its tables; None where it has no numbers.
+        ours: the difference, seed by seed.
+        no_gain: whether the statement is that there is no gain, and not that there is one.
+    """
+
+    said: str
+    what: str
+    theirs: float | None
+    ours: Estimate
+    no_gain: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """Confirmed, refuted, or neither, by the interval."""
+        if self.ours.wide is None:
+            return "one seed"
+        low, high = self.ours.mean - self.ours.wide, self.ours.mean + self.ours.wide
+        if self.no_gain:
+            return CONFIRMED if high < _WORTH else REFUTED if low > 0 else UNDECIDED
+        return CONFIRMED if low > 0 else REFUTED if high < 0 else UNDECIDED
+
+    def row(self) -> dict[str, Any]:
+        """Of the note's table."""
+        wide = "" if self.ours.wide is None else f" ± {self.ours.wide:.3f}"
+        return {
+            "Muschiol": self.said,
+            "difference": self.what,
+            "theirs": "–" if self.theirs is None else f"{self.theirs:+.3f}",
+            "ours": f"{self.ours.mean:+.3f}{wide}",
+            "verdict": self.verdict,
+        }
+
+
+Cell = tuple[str, int, str, str, str]
+"""Table, teachers, th_e, th_c and column; th_e is empty in Table 5.1, which has one each."""
+
+
+class _Seeds:
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._seeds = sorted({int(row["seed"]) for row in rows})
+        self._values: dict[tuple[Any, ...], Row] = {}
+        for row in rows:
+            # Each has one threshold there, the best on validation.
+            one = row["table"] == "5.1" or (row["table"], row["teachers"]) == ("5.3", BASELINE)
+            threshold = "" if one else row["th_e"]
+            key = (row["seed"], row["table"], row["teachers"], threshold, row["th_c"])
+            self._values[key] = row
+
+    def __call__(self, cell: Cell) -> list[float]:
+        """Of each seed; not a number where nothing was answered or named."""
+        *place, column = cell
+        values = (self._values[(seed, *place)].get(column, "") for seed in self._seeds)
+        return [math.nan if value == "" else float(value) for value in values]
+
+    def less(self, cell: Cell, other: Cell) -> Estimate:
+        """Cell − other, seed by seed."""
+        return paired(self(cell), self(other))
+
+
+_PLACES = {"P": 0, "R": 1, "F1": 2}
+_WHOLE = {"P": "precision", "R": "recall", "F1": "F1"}
+
+
+def orderings(rows: Sequence[Row]) -> list[Ordering]:
+    """All of them.
+
+    Args:
+        rows: of `measured`, each with its seed.
+    """
+    seeds = _Seeds(rows)
+    return [
+        *_by_ranking(seeds),
+        *_by_teachers(seeds),
+        *_by_threshold(seeds),
+        *_by_check(seeds),
+    ]
+
+
+def _by_ranking(seeds: _Seeds) -> list[Ordering]:
+    """Table 5.1: mAP, AUC, and teachers by themselves."""
+    found = []
+    for column in ("mAP", "AUC"):
+        for few, many in ((BASELINE, 10), (10, 20), (20, 50)):
+            said = f"Raw {column} falls with more teachers"
+            if few == BASELINE:
+                said = f"Raw {column}: the baseline is above ensembles"
+            found.append(
+                Ordering(
+                    said,
+                    f"{_who(few)} − {many}",
+                    TABLE_5_1[few].ranking[column] - TABLE_5_1[many].ranking[column],
+                    seeds.less(("5.1", few, "", "", column), ("5.1", many, "", "", column)),
+                )
+            )
+    for column, place in _PLACES.items():
+        cells = [("5.1", teachers, "", "", f"alone_{column}") for teachers in (10, 50)]
+        found.append(
+            Ordering(
+                f"A single teacher's {_WHOLE[column]} falls with what it has to learn from",
+                "one of 10 − one of 50",
+                ALONE_5_1[10][place] - ALONE_5_1[50][place],
+                seeds.less(cells[0], cells[1]),
+            )
+        )
+    for teachers in TEACHERS:
+        found.append(
+            Ordering(
+                "Together they are better than one by one",
+                f"F1, {teachers}: ensemble − teacher",
+                TABLE_5_1[teachers].together[2] - ALONE_5_1[teachers][2],
+                seeds.less(("5.1", teachers, "", "", "F1"), ("5.1", teachers, "", "", "alone_F1")),
+            )
+        )
+    return found
+
+
+def _by_teachers(seeds: _Seeds) -> list[Ordering]:
+    """Table 5.2, from one number of teachers to another at one threshold."""
+    found = []
+    for threshold in ("0.2", "0.4", "0.6"):
+        for column, sign in (("P", 1), ("R", -1), ("F1", -1)):
+            few, many = (10, 50) if sign < 0 else (50, 10)
+            found.append(
+                Ordering(
+                    f"{_WHOLE[column].capitalize()} {'rises' if sign > 0 else 'falls'} with "
+                    "more teachers",
+                    f"th {threshold}: {few} − {many}",
+                    _printed(few, threshold, column) - _printed(many, threshold, column),
+                    seeds.less(_cell(few, threshold, column), _cell(many, threshold, column)),
+                )
+            )
+        for column, name in (
+            ("P_if_one", "a label nobody names counting as 1"),
+            ("P_of_named", "of labels that are named"),
+            ("micro_P", "of all names together"),
+        ):
+            found.append(
+                Ordering(
+                    f"The same of precision {name}",
+                    f"th {threshold}: 50 − 10",
+                    None,
+                    seeds.less(_cell(50, threshold, column), _cell(10, threshold, column)),
+                )
+            )
+        found.append(
+            Ordering(
+                "Ensembles are more precise than the baseline at a fixed threshold",
+                f"th {threshold}: 50 − baseline",
+                _printed(50, threshold, "P") - _printed(BASELINE, threshold, "P"),
+                seeds.less(_cell(50, threshold, "P"), _cell(BASELINE, threshold, "P")),
+            )
+        )
+    found.append(
+        Ordering(
+            "The more teachers, the more labels nobody names (A.6)",
+            "labels never named, th 0.4: 50 − baseline",
+            None,
+            seeds.less(_cell(50, "0.4", "never_named"), _cell(BASELINE, "0.4", "never_named")),
+        )
+    )
+    return found
+
+
+def _by_threshold(seeds: _Seeds) -> list[Ordering]:
+    """Table 5.2, from one threshold to another."""
+    found = []
+    for teachers in (BASELINE, *TEACHERS):
+        for column, high, low in (("P", "0.6", "0.2"), ("R", "0.2", "0.6")):
+            found.append(
+                Ordering(
+                    f"{_WHOLE[column].capitalize()} {'rises' if column == 'P' else 'falls'} "
+                    "with the threshold",
+                    f"{_who(teachers)}: {high} − {low}",
+                    _printed(teachers, high, column) - _printed(teachers, low, column),
+                    seeds.less(_cell(teachers, high, column), _cell(teachers, low, column)),
+                )
+            )
+    for teachers in TEACHERS:
+        for other in ("0.4", ADAPTIVE):
+            found.append(
+                Ordering(
+                    "F1 is best at the low threshold",
+                    f"{teachers}: 0.2 − {other}",
+                    _printed(teachers, "0.2", "F1") - _printed(teachers, other, "F1"),
+                    seeds.less(_cell(teachers, "0.2", "F1"), _cell(teachers, other, "F1")),
+                )
+            )
+    found.append(
+        Ordering(
+            "An adaptive threshold is less precise than a fixed one",
+            "P, 50: 0.2 − adaptive",
+            _printed(50, "0.2", "P") - _printed(50, ADAPTIVE, "P"),
+            seeds.less(_cell(50, "0.2", "P"), _cell(50, ADAPTIVE, "P")),
+        )
+    )
+    found.append(
+        Ordering(
+            "… but names rare labels (A.6)",
+            "labels never named, 50: 0.2 − adaptive",
+            None,
+            seeds.less(_cell(50, "0.2", "never_named"), _cell(50, ADAPTIVE, "never_named")),
+        )
+    )
+    return found
+
+
+def _by_check(seeds: _Seeds) -> list[Ordering]:
+    """Table 5.3: what is gained by not answering."""
+    found = []
+    for teachers in TEACHERS:
+        for check in ("0.4", "0.6"):
+            found.append(
+                Ordering(
+                    "F1 of answers rises with a check",
+                    f"{teachers}, th 0.2: th_c {check} − none",
+                    TABLE_5_3[teachers, "0.2", check][2] - _printed(teachers, "0.2", "F1"),
+                    seeds.less(("5.3", teachers, "0.2", check, "F1"), _cell(teachers, "0.2", "F1")),
+                )
+            )
+    for check in ("0.4", "0.6"):
+        found.append(
+            Ordering(
+                "More teachers answer less",
+                f"answered, th_c {check}: 10 − 50",
+                PASSED[10, check] - PASSED[50, check],
+                seeds.less(
+                    ("5.3", 10, "0.2", check, "answered"), ("5.3", 50, "0.2", check, "answered")
+                ),
+            )
+        )
+    for teachers in TEACHERS:
+        best, own = ("5.1", BASELINE, "", "", "F1"), ("5.3", teachers, "0.2", "0.6")
+        theirs = TABLE_5_3[teachers, "0.2", "0.6"][2] - TABLE_5_2[BASELINE, "0.2"][2]
+        for what, difference, printed in (
+            ("its answers − the baseline's on everything", ((*own, "F1"), best), theirs),
+            ("both on what it answers", ((*own, "F1"), (*own, "baseline_F1")), None),
+            ("both on everything, no names without an answer", ((*own, "asked_F1"), best), None),
+            (
+                "both on their own better half",
+                (("5.3", teachers, "0.2", HALF, "F1"), ("5.3", BASELINE, "", HALF, "F1")),
+                None,
+            ),
+        ):
+            found.append(
+                Ordering(
+                    "With a check an ensemble is above the baseline",
+                    f"F1, {teachers}, 0.2 + 0.6: {what}",
+                    printed,
+                    seeds.less(*difference),
+                )
+            )
+    return found
+
+
+def _cell(teachers: int, threshold: str, column: str) -> Cell:
+    return "5.2", teachers, threshold, "", column
+
+
+def _printed(teachers: int, threshold: str, column: str) -> float:
+    return TABLE_5_2[teachers, threshold][_PLACES[column]]
+
+
+def _who(teachers: int) -> str:
+    return "baseline" if teachers == BASELINE else str(teachers)
+
+
+ALL, NO_MIXUP, SHUFFLED = "as it is", "without mixup", "without balanced batches"
+WEIGHTED, ADAPTED = "with a weighted loss", "with adaptive weights"
+RECIPES: Mapping[str, Mapping[str, bool]] = {
+    ALL: {},
+    NO_MIXUP: {"mixup": False},
+    SHUFFLED: {"balanced": False},
+    WEIGHTED: {"weighted": True},
+    ADAPTED: {"adaptive": True},
+}
+RECIPES_NAME = "audioset-recipes"
+OF = 10
+"""Muschiol shows teachers of its ensemble of ten."""
+_FEW, _MORE = 2, 10
+"""Teachers that are trained by each recipe, and with all that takes long."""
+_BATCHES, _BATCH = 1000, 32
+"""Whose labels are counted (Figure 5.9)."""
+
+
+def of_seed(work: Work, seed: int) -> list[Row]:
+    """The mean over a few teachers of ten of each recipe, on test mixtures.
+
+    Args:
+        work: of networks; linear taggers have no recipe.
+        seed: of mixtures and networks: the same for all recipes.
+    """
+    balance = {True: 0.0, False: 0.0}
+    pool = work.study.material(seed).teacher(0, OF)
+    for balanced in balance:
+        balance[balanced] = most_over_least(pool.truth, balanced, seed)
+    rows: list[Row] = []
+    for name, changes in RECIPES.items():
+        teaching = replace(work.teaching, **changes)  # type: ignore[arg-type]
+        found = prepared(
+            work.study,
+            OF,
+            seed,
+            teaching,
+            work.processes,
+            work.progress,
+            first=_MORE if work.full else _FEW,
+        ).test
+        each = [scores(found.truth, own > 0.5, own) for own in found.probabilities]
+        row: Row = {
+            "seed": seed,
+            "recipe": name,
+            "teachers": len(each),
+            "mAP": float(np.mean([one.mean_average_precision or 0.0 for one in each])),
+            "AUC": float(np.mean([one.area or 0.0 for one in each])),
+            "F1": float(np.mean([one.macro_f1 for one in each])),
+            "most_over_least": balance[teaching.balanced],
+        }
+        rows.append(row)
+    return rows
+
+
+def most_over_least(
+    truth: np.ndarray[tuple[int, ...], np.dtype[np.int8]], balanced: bool, seed: int
+) -> float:
+    """How much oftener the most frequent label is in a thousand batches than the rarest there is.
+
+    Args:
+        truth: of what a teacher has, (mixtures, labels).
+        balanced: whether labels take turns.
+        seed: of their order.
+    """
+    from earshot_models.tagging.balanced_batches import Balanced, Cycle, Order
+
+    generator = np.random.default_rng(seed)
+    there = truth.astype(bool)
+    order: Order = (
+        Balanced(there, generator) if balanced else Cycle(np.arange(len(there)), generator)
+    )
+    counts = there[order.draw(_BATCHES * _BATCH)].sum(axis=0)
+    return float(counts.max() / counts[counts > 0].min())
+
+
+def gains(rows: Sequence[Row]) -> list[Ordering]:
+    """Figures 5.7, 5.8 and 5.11: what parts of the recipe are good for.
+
+    Args:
+        rows: of `of_seed`, of all seeds.
+    """
+    seeds = sorted({int(row["seed"]) for row in rows})
+    values = {(row["seed"], row["recipe"]): row for row in rows}
+
+    def less(one: str, other: str, column: str) -> Estimate:
+        first, second = (
+            [float(values[seed, name][column]) for seed in seeds] for name in (one, other)
+        )
+        return paired(first, second)
+
+    return [
+        Ordering("Mixup helps (5.7)", "mAP: with − without", None, less(ALL, NO_MIXUP, "mAP")),
+        Ordering("Mixup helps (5.7)", "AUC: with − without", None, less(ALL, NO_MIXUP, "AUC")),
+        Ordering(
+            "Balanced batches help (5.8)", "mAP: with − without", None, less(ALL, SHUFFLED, "mAP")
+        ),
+        Ordering(
+            "… and cost some AUC (5.8)", "AUC: without − with", None, less(SHUFFLED, ALL, "AUC")
+        ),
+        Ordering(
+            "A weighted loss does not help (Definition 13)",
+            "mAP: with − without",
+            None,
+            less(WEIGHTED, ALL, "mAP"),
+            no_gain=True,
+        ),
+        Ordering(
+            "Adaptive weights do not help (5.11)",
+            "mAP: with − without",
+            None,
+            less(ADAPTED, ALL, "mAP"),
+            no_gain=True,
+        ),
+    ]
+
+
+def _note(
+    work: Work,
+    table: Sequence[Row],
+    recipes: Sequence[Row],
+    found: Sequence[Ordering],
+    gains: Sequence[Ordering],
+) -> str:
+    """Markdown.
+
+    Args:
+        work: what was done.
+        table: means over seeds of Tables 5.1 to 5.3.
+        recipes: of recipes; none for linear taggers.
+        found: orderings of the tables.
+        gains: of parts of the recipe.
+    """
+    return f"""# Ensembles of taggers
+
+After Tables 5.1, 5.2 and 5.3 and section 5.1 of Muschiol (2021). AudioSet and weights of ImageNet
+are out of reach: orderings and differences can be compared, scores cannot.
+
+{work.described}
+
+No noise anywhere: what is private here is nothing. ± is half of a 95 % interval (Student's t, over
+seeds; orderings by differences of one seed, so that what its mixtures share cancels).
+
+## What holds
+
+{_counted([*found, *gains])}
+
+{markdown_table([each.row() for each in found], _ORDERING)}
+
+*Undecided*: zero is within the interval. "No gain" is confirmed where the interval ends below .01.
+
+## Table 5.1: averaged votes, and teachers by themselves
+
+{_table([row for row in table if row["table"] == "5.1"], _RANKING)}
+
+The threshold of an ensemble is the best of .2, .4, .6 and adaptive by macro F1 on *validation*
+mixtures; Muschiol chose it where it scored. A single teacher names what it finds likelier than
+{BY_ITSELF:g} (Muschiol does not say).
+
+## Table 5.2: thresholds
+
+{_table([row for row in table if row["table"] == "5.2"], _THRESHOLDS)}
+
+**Precision of labels that nobody names.** 0/0 counts as 0 here, so precision falls where ensembles
+fall silent. Muschiol does not say what it counts. Reported is a precision of .880 at a recall of
+.053 with 50 teachers, and that rare labels are not named at all (Figure A.6); both cannot be unless
+such labels count as 1, or are left out. *If one* counts them as 1, *of named* leaves them out, and
+with either a precision that "rises with more teachers" may be silence that is counted as right.
+
+## Table 5.3: with a check
+
+{_table([row for row in table if row["table"] == "5.3"], _CHECKED)}
+
+*P / R / F1* are of the answered mixtures. *Baseline there*: of the same mixtures, at its own best
+threshold; Muschiol compares with the baseline on everything. *Everything*: of all mixtures, with
+no names where there is no answer. *{HALF}*: the half of all mixtures with the largest m, so that
+all answer equally many; the baseline its own half.
+
+## Parts of the recipe
+{_recipes(recipes, gains)}
+## Why ours differ
+
+- 153 labels of AudioSet with errors of their own, 274,383 clips and 10 s of sound there; 20 labels
+  that are right, {work.study.size.mixtures:,} mixtures and 1 s here.
+- Networks start from ImageNet there, at random here; ResNets of 11 million weights there, a network
+  of thirty thousand here. Stopping and thresholds are chosen on validation mixtures of other
+  recordings here, on the test set there.
+- Teachers of one seed draw on the same recordings (some labels have three), so that more mixtures
+  of them are less new than more clips of AudioSet.
+- The most frequent label is about ten times as frequent as the rarest here, thousands of times
+  there: balanced batches have less to mend, and tell taggers wrong frequencies all the same.
+- The text of chapter 6 (mAP .44, .27 and .25) does not fit its tables (.268, .186, at most .104).
+"""
+
+
+_ORDERING = ("Muschiol", "difference", "theirs", "ours", "verdict")
+_RANKING = {
+    "teachers": "teachers",
+    "mAP": "mAP",
+    "theirs: mAP": "theirs_mAP",
+    "AUC": "AUC",
+    "theirs: AUC": "theirs_AUC",
+    "threshold": "th_e",
+    "P": "P",
+    "R": "R",
+    "F1": "F1",
+    "theirs: P / R / F1": "theirs_P_R_F1",
+    "alone: P": "alone_P",
+    "alone: R": "alone_R",
+    "alone: F1": "alone_F1",
+    "theirs, alone": "theirs_alone_P_R_F1",
+}
+_THRESHOLDS = {
+    "teachers": "teachers",
+    "th": "th_e",
+    "P": "P",
+    "R": "R",
+    "F1": "F1",
+    "theirs: P / R / F1": "theirs_P_R_F1",
+    "never named": "never_named",
+    "P if one": "P_if_one",
+    "P of named": "P_of_named",
+    "micro P": "micro_P",
+    "micro F1": "micro_F1",
+}
+_CHECKED = {
+    "teachers": "teachers",
+    "th_e": "th_e",
+    "th_c": "th_c",
+    "answered": "answered",
+    "theirs": "theirs_answered",
+    "P": "P",
+    "R": "R",
+    "F1": "F1",
+    "theirs: P / R / F1": "theirs_P_R_F1",
+    "baseline there: P": "baseline_P",
+    "R ": "baseline_R",
+    "F1 ": "baseline_F1",
+    "everything: F1": "asked_F1",
+}
+
+
+def said(row: Row, column: str) -> str:
+    """A mean with its interval, or what else stands in a column."""
+    value = row[column]
+    if column == "teachers":
+        return "baseline" if value == BASELINE else str(value)
+    if value == "" or isinstance(value, str):
+        return value or "–"
+    wide = row.get(f"{column}_interval_95", "")
+    return f"{float(value):.3f}" + ("" if wide == "" else f" ± {float(wide):.3f}")
+
+
+def _table(rows: Sequence[Row], columns: dict[str, str]) -> str:
+    shown: list[Row] = [
+        {title: said(row, column) for title, column in columns.items()} for row in rows
+    ]
+    return markdown_table(shown, list(columns))
+
+
+def _counted(found: Sequence[Ordering]) -> str:
+    numbers = Counter(each.verdict for each in found)
+    listed = ", ".join(
+        f"{numbers[verdict]} {verdict}" for verdict in (CONFIRMED, REFUTED, UNDECIDED)
+    )
+    refuted = [f"{each.said} ({each.what})" for each in found if each.verdict == REFUTED]
+    against = "; ".join(refuted) or "none"
+    return f"Of {len(found)} orderings {listed}. Refuted: {against}."
+
+
+def _recipes(recipes: Sequence[Row], gains: Sequence[Ordering]) -> str:
+    if not recipes:
+        return "\nLinear taggers have no recipe.\n"
+    columns = {"recipe": "th_e", "mAP": "mAP", "AUC": "AUC", "F1": "F1"}
+    columns["most / least frequent label"] = "most_over_least"
+    return f"""
+{_table(recipes, columns)}
+
+{markdown_table([each.row() for each in gains], _ORDERING)}
+
+The mean of {recipes[0]["teachers"]} teachers of {OF}, whose single mAP varies from
+teacher to teacher as Table 5.1's CSV says (Figure 5.6: "similar"). The last column is Figure 5.9:
+how much oftener the most frequent label is in a thousand batches than the rarest. Learning rates,
+batch sizes and networks (5.4, 5.5, 5.10, 5.12) are settings here, and were not compared.
+"""
+
+
+_SIZES = (BASELINE, *TEACHERS)
+_NAMES = ("baseline", "10", "20", "50")
+_COLOURS = dict(zip(THRESHOLDS, ("#1f77b4", "#2ca02c", "#9467bd", "#d62728"), strict=True))
+
+
+def _draw(table: Sequence[Row], gains: Sequence[Ordering], path: Path) -> None:
+    """Six panels.
+
+    Args:
+        table: means over seeds, with their intervals.
+        gains: of parts of the recipe; none for linear taggers.
+        path: of the picture.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(16, 9.5), layout="constrained")
+    panels = figure.subplots(2, 3).ravel()
+    _draw_ranking(panels[0], table)
+    for axis, place, column, title in (
+        (panels[1], 0, "P", "macro precision, by th_e (5.2)"),
+        (panels[2], 1, "R", "macro recall (5.2)"),
+        (panels[3], 2, "F1", "macro F1 (5.2)"),
+    ):
+        _draw_by_threshold(axis, table, place, column, title)
+    _draw_checked(panels[4], table)
+    _draw_gains(panels[5], gains)
+    figure.savefig(path, dpi=110)
+
+
+def _draw_ranking(axis: Any, table: Sequence[Row]) -> None:
+    places = np.arange(len(_SIZES))
+    for column, colour in (("mAP", "#1f77b4"), ("AUC", "#ff7f0e")):
+        rows = [_cell_of(table, "5.1", size) for size in _SIZES]
+        axis.errorbar(
+            places,
+            [float(row[column]) for row in rows],
+            [_wide(row, column) for row in rows],
+            fmt="o-",
+            color=colour,
+            capsize=3,
+            label=column,
+        )
+        printed = [TABLE_5_1[size].ranking[column] for size in _SIZES]
+        axis.plot(places, printed, "x:", color=colour, label=f"{column}, Muschiol's")
+    axis.set_xticks(places, _NAMES)
+    axis.set(title="of averaged votes (5.1)", xlabel="teachers", ylim=(0, 1))
+    axis.legend(fontsize=8)
+
+
+def _draw_by_threshold(
+    axis: Any, table: Sequence[Row], place: int, column: str, title: str
+) -> None:
+    places = np.arange(len(_SIZES))
+    for threshold, colour in _COLOURS.items():
+        rows = [_cell_of(table, "5.2", size, threshold) for size in _SIZES]
+        axis.errorbar(
+            places,
+            [float(row[column]) for row in rows],
+            [_wide(row, column) for row in rows],
+            fmt="o-",
+            color=colour,
+            capsize=3,
+            label=threshold,
+        )
+        printed = [TABLE_5_2[size, threshold][place] for size in _SIZES]
+        axis.plot(places, printed, "x:", color=colour, alpha=0.6)
+        if column == "P":
+            ones = [float(row["P_if_one"]) for row in rows]
+            axis.plot(places, ones, "--", color=colour, alpha=0.6)
+    axis.set_xticks(places, _NAMES)
+    axis.set(title=title, xlabel="teachers", ylim=(0, 1 if column == "P" else None))
+    axis.plot([], [], "x:", color="grey", label="Muschiol's")
+    if column == "P":
+        axis.plot([], [], "--", color="grey", label="never named counts 1")
+    axis.legend(fontsize=8)
+
+
+def _draw_checked(axis: Any, table: Sequence[Row]) -> None:
+    cells = [(size, check) for check in CHECKS for size in TEACHERS]
+    places = np.arange(len(cells))
+    for offset, column, label in (
+        (-0.25, "F1", "ensemble, on what it answers"),
+        (0.0, "baseline_F1", "baseline, on the same"),
+        (0.25, "asked_F1", "ensemble, on everything"),
+    ):
+        rows = [_cell_of(table, "5.3", size, "0.2", check) for size, check in cells]
+        axis.bar(
+            places + offset,
+            [float(row[column] or 0.0) for row in rows],
+            0.25,
+            yerr=[_wide(row, column) for row in rows],
+            capsize=2,
+            label=label,
+        )
+    printed = [TABLE_5_3[size, "0.2", check][2] for size, check in cells]
+    axis.plot(places - 0.25, printed, "kx", label="Muschiol's ensemble")
+    axis.set_xticks(places, [f"{size}\nth_c {check}" for size, check in cells], fontsize=8)
+    axis.set(title="macro F1 with a check, th_e 0.2 (5.3)")
+    axis.legend(fontsize=8)
+
+
+def _draw_gains(axis: Any, gains: Sequence[Ordering]) -> None:
+    if not gains:
+        axis.axis("off")
+        return
+    places = np.arange(len(gains))[::-1]
+    means = [each.ours.mean for each in gains]
+    axis.errorbar(means, places, xerr=[each.ours.wide or 0.0 for each in gains], fmt="o", capsize=3)
+    axis.axvline(0, color="grey", linewidth=1)
+    labels = [fill(f"{each.said}: {each.what}", 30) for each in gains]
+    axis.set_yticks(places, labels, fontsize=7)
+    axis.set(title="parts of the recipe (5.7 to 5.11)", xlabel="difference")
+
+
+def _cell_of(
+    table: Sequence[Row], name: str, teachers: int, threshold: str = "", check: str = ""
+) -> Row:
+    for row in table:
+        if (row["table"], row["teachers"], row["th_c"]) == (name, teachers, check) and (
+            not threshold or row["th_e"] == threshold
+        ):
+            return row
+    raise KeyError((name, teachers, threshold, check))
+
+
+def _wide(row: Row, column: str) -> float:
+    return float(row[f"{column}_interval_95"] or 0.0)
+
+
+NAME = "audioset-ensemble"
+FILES = ()
+"""What is written beside the table: nothing."""
+
+_PLACE = ("table", "teachers", "th_e", "th_c")
+_COLUMNS = (
+    *("mAP", "AUC", "P", "R", "F1", "micro_P", "micro_R", "micro_F1"),
+    *("never_named", "P_if_one", "P_of_named"),
+    *("alone_P", "alone_R", "alone_F1", "alone_mAP", "alone_mAP_deviation"),
+    *("answered", "baseline_P", "baseline_R", "baseline_F1", "asked_P", "asked_R", "asked_F1"),
+    "most_over_least",
+)
+_THEIRS = (
+    *("theirs_mAP", "theirs_AUC", "theirs_th_e", "theirs_P_R_F1"),
+    *("theirs_alone_P_R_F1", "theirs_answered"),
+)
+
+
+def reproduce(work: Work) -> Outcome:
+    """Tables 5.1 to 5.3, and Figures 5.6 to 5.11; what was measured of a seed is kept."""
+    rows, recipes = [], []
+    for seed in work.reported:
+        rows += work.kept(NAME, seed, lambda seed=seed: _of_seed(work, seed))  # type: ignore[misc]
+        if work.teaching.kind is not Kind.LINEAR:
+            name = f"{RECIPES_NAME} {work.full}"
+            recipes += work.kept(
+                name,
+                seed,
+                lambda seed=seed: of_seed(work, seed),  # type: ignore[misc]
+            )
+    table = _averaged(rows)
+    found, gained = orderings(rows), gains(recipes) if recipes else []
+    by_recipe = _by_recipe(recipes)
+    return Outcome(
+        NAME,
+        [*table, *by_recipe],
+        lambda path: _draw(table, gained, path),
+        _note(work, table, by_recipe, found, gained),
+    )
+
+
+def _of_seed(work: Work, seed: int) -> list[Row]:
+    rows = measured(lambda teachers: work.ensemble(teachers, seed))
+    return [{"seed": seed} | row for row in rows]
+
+
+def _averaged(rows: Sequence[Row]) -> list[Row]:
+    """Means over seeds with half of their 95 % intervals; thresholds that differ are listed."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        chosen = row["table"] == "5.1" or (row["teachers"] == BASELINE and row["table"] == "5.3")
+        key = tuple(row[name] for name in _PLACE if name != "th_e" or not chosen)
+        groups.setdefault(key, []).append(row)
+    found = []
+    for group in groups.values():
+        place: Row = {name: group[0][name] for name in _PLACE}
+        place["th_e"] = ", ".join(sorted({str(row["th_e"]) for row in group}))
+        found.append(_mean(group, place) | _theirs(place))
+    return found
+
+
+def _by_recipe(rows: Sequence[Row]) -> list[Row]:
+    found = []
+    for name in RECIPES:
+        group = [row for row in rows if row["recipe"] == name]
+        if group:
+            place: Row = {"table": "recipe", "teachers": group[0]["teachers"]}
+            found.append(_mean(group, place | {"th_e": name, "th_c": ""}))
+    return found
+
+
+def _mean(group: Sequence[Row], place: Row) -> Row:
+    """All columns that any row of the CSV has."""
+    filled = [{name: row.get(name, "") for name in _COLUMNS} for row in group]
+    theirs: Row = dict.fromkeys(_THEIRS, "")
+    return {**place, "seeds": len(group), **theirs, **means(filled, _COLUMNS)}
+
+
+def _theirs(place: Row) -> Row:
+    """What Muschiol has there."""
+    teachers, threshold, check = int(place["teachers"]), str(place["th_e"]), str(place["th_c"])
+    if place["table"] == "5.1":
+        printed, alone = TABLE_5_1[teachers], ALONE_5_1.get(teachers)
+        return {
+            "theirs_mAP": printed.precision,
+            "theirs_AUC": printed.area,
+            "theirs_th_e": printed.threshold,
+            "theirs_P_R_F1": _slashed(printed.together),
+            "theirs_alone_P_R_F1": "" if alone is None else _slashed(alone),
+        }
+    if place["table"] == "5.2":
+        return {"theirs_P_R_F1": _slashed(TABLE_5_2[teachers, threshold])}
+    three = TABLE_5_3.get((teachers, threshold, check))
+    if three is None:
+        return {}
+    return {"theirs_P_R_F1": _slashed(three), "theirs_answered": PASSED[teachers, check]}
+
+
+def _slashed(values: Three) -> str:
+    return " / ".join(f"{value:.3f}" for value in values)

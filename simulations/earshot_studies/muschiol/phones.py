@@ -1,0 +1,352 @@
+"""`earshot reproduce audioset-phones`: phones as teachers, by a curator and by a secure sum.
+
+What Muschiol (2021) leaves to fifty hospitals: thousands of phones with a few mixtures each, whose
+ballots nobody holds, at an ε that protects a whole phone. The same ballots are counted both ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_models.tagging.metrics import scores
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.voting.output_ballots import Outputs
+from earshot_protocol.voting.vote_sums import VoteSum
+from earshot_simulations.pate.budgets import Budget
+from earshot_simulations.pate.federated import Federated
+from earshot_simulations.pate.mechanisms import Mechanism, Name
+from earshot_simulations.pate.run import Request, run
+from earshot_simulations.pate.secure_sums import Crowd as Participants
+from earshot_simulations.pate.tallies import Counter, Sums
+from earshot_simulations.pate.votes import Electorate
+from earshot_simulations.reporting.tables import markdown_table
+from earshot_simulations.sweeps.estimate import paired
+from earshot_studies.kit.kept import Kept
+from earshot_studies.kit.mixtures.embedding import Part
+from earshot_studies.kit.mixtures.ensembles import Aim, thresholds
+from earshot_studies.kit.outcome import Outcome, Row, means
+from earshot_studies.muschiol.taggers.phones import Crowd, answers, ballots, crowd
+from earshot_studies.muschiol.taggers.study import Size, Study
+
+NAME = "audioset-phones"
+NO_NOISE, CURATOR, REAL, LAW = "no noise", "curator", "secure sum", "the law of the secure sum"
+ALONE = "one phone alone"
+
+_COLUMNS = ("answers_map", "answers_macro_f1", "answers_micro_f1", "student_map",
+            "student_macro_f1", "student_micro_f1")  # fmt: skip
+_ALONE = 20
+"""Phones whose own answers are scored."""
+_RIDGE = 50.0
+"""Of a student on noisy counts."""
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is counted.
+
+    Attributes:
+        data: folder that holds `esc10`, `fsdd` and perhaps `free_sounds`.
+        work: folder of what was measured of each seed.
+        phones: M.
+        mixtures: of each phone.
+        samples: that all phones are asked about, in one sum.
+        epsilon: ε of all of them together, for a phone that is left out.
+        delta: δ.
+        most: v, votes of a phone and sample.
+        threshold: th, a share of the phones, public.
+        seeds: crowds, each with its own mixtures and noise.
+        real: of them, so many go through a sum with real cryptography, all by default, and the
+            others through its law.
+        sums: what a sum can do without, and who vanishes.
+        progress: told how far it is.
+
+    Raises:
+        InvalidParametersError: a number out of range.
+    """
+
+    data: Path
+    work: Path
+    phones: int = 3000
+    mixtures: int = 40
+    samples: int = 500
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    most: int = 3
+    threshold: float = 0.2
+    seeds: int = 5
+    real: int | None = None
+    sums: Sums = field(default_factory=lambda: Sums(vanishing=0.05))
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None
+
+    def __post_init__(self) -> None:
+        for name in ("phones", "mixtures", "samples", "most", "seeds"):
+            checks.whole(name, getattr(self, name))
+        if self.real is not None:
+            checks.whole("real", self.real, 0, self.seeds)
+        checks.share("threshold", self.threshold)
+        Budget(self.epsilon, self.delta, Unit.PHONE, self.phones * self.mixtures)
+
+    @property
+    def numbers(self) -> range:
+        """The seeds: from 1, as 0 is what this was built with."""
+        return range(1, self.seeds + 1)
+
+    def cryptography(self, seed: int) -> bool:
+        """Whether the ballots of this crowd go through a sum with real cryptography."""
+        return self.real is None or seed <= self.real
+
+    @property
+    def participants(self) -> Participants:
+        """Of a sum."""
+        return Participants(self.phones, self.sums.dropout, self.sums.corrupted)
+
+    def deviation(self, labels: int) -> float:
+        """σ of the least noise, in votes, with which all samples cost ε, to a thousandth above.
+
+        Raises:
+            InvalidParametersError: no noise is enough: δ is what secure sums may fail by.
+        """
+
+        def cost(sigma: float) -> float:
+            ballot, survivors = Outputs(labels, self.most), self.participants.honest_survivors
+            return VoteSum(ballot, self.samples, sigma, self.delta, survivors).cost(
+                Unit.PHONE
+            ).epsilon  # fmt: skip
+
+        low, high = 1e-3, 1e7
+        if cost(high) > self.epsilon:
+            raise InvalidParametersError(
+                f"epsilon={self.epsilon:g} with delta={self.delta:g}: no noise is enough; give a "
+                "larger delta"
+            )
+        while high / low > 1.001:
+            middle = (low * high) ** 0.5
+            low, high = (low, middle) if cost(middle) <= self.epsilon else (middle, high)
+        return high
+
+
+def reproduce(plan: Plan) -> Outcome:
+    """Both tallies, side by side; what a seed gave is kept and read again."""
+    rows = [row for seed in plan.numbers for row in _of_seed(plan, seed)]
+    tallies = dict.fromkeys(str(row["tally"]) for row in rows)
+    averaged: list[Row] = []
+    for name in tallies:
+        group = [row for row in rows if row["tally"] == name]
+        first: Row = {"tally": name, "seeds": len(group)}
+        averaged.append(first | means(group, _COLUMNS))
+    return Outcome(NAME, rows, lambda path: _draw(averaged, path), _note(plan, rows, averaged))
+
+
+def _of_seed(plan: Plan, seed: int) -> list[Row]:
+    own = {name: value for name, value in asdict(plan).items() if name not in _NOT_OF_A_SEED}
+    settings = [own | {"real": plan.cryptography(seed)}]
+    return Kept(plan.work).rows(f"phones-{seed}", settings, lambda: list(measure(plan, seed)))
+
+
+_NOT_OF_A_SEED = ("data", "work", "seeds", "real", "progress")
+
+
+def measure(plan: Plan, seed: int) -> Iterator[Row]:
+    """One crowd: what is answered, and what students learn of it, without noise and by each tally.
+
+    Args:
+        plan: of all.
+        seed: of mixtures and noise; that of a sum with real cryptography is nobody's.
+    """
+    size = Size(plan.phones * plan.mixtures, queries=plan.samples)
+    study = Study(plan.data, plan.work, size)
+
+    def told(done: int, total: int) -> None:
+        plan.progress(f"crowd {seed} of {plan.seeds}: phones learn", done, total)
+
+    people = crowd(study.material(seed), plan.phones, progress=told)
+    cast = ballots(people.probabilities, plan.most)
+    sigma = plan.deviation(cast.shape[2])
+    generator = np.random.default_rng([seed, 0])
+    whole = cast.sum(axis=0, dtype=np.float64)
+    alone = [
+        _right(people.queries.truth, each, named)
+        for each, named in zip(people.probabilities[:_ALONE], cast[:_ALONE], strict=True)
+    ]
+    one = means(alone, list(alone[0]))
+    nothing: Row = dict.fromkeys(_COLUMNS, "")
+    own: Row = {name: one[name] for name in alone[0]}
+    yield {"tally": ALONE, "seed": seed, **nothing, **own, **_EFFORTLESS}
+    noisy = whole + sigma * generator.standard_normal(whole.shape)
+    for name, counts in ((NO_NOISE, whole), (CURATOR, noisy)):
+        yield _row(plan, seed, name, people, counts / plan.phones, _EFFORTLESS)
+    if plan.cryptography(seed):
+        shares, effort = _real(plan, seed, cast, sigma)
+        yield _row(plan, seed, REAL, people, shares, effort)
+    else:
+        shares = _ideal(plan, cast, sigma, generator)
+        yield _row(plan, seed, LAW, people, shares, _EFFORTLESS)
+
+
+_EFFORTLESS: Row = dict.fromkeys(
+    ("cpu_seconds", "phone_cpu_ms", "server_cpu_seconds", "kb_up", "kb_down", "survivors"), ""
+)
+
+
+def _ideal(
+    plan: Plan, cast: NDArray[np.int8], sigma: float, generator: np.random.Generator
+) -> Numbers:
+    """Shares of those who stay, with the noise that they add: the law of the sum."""
+    gone = generator.choice(plan.phones, int(plan.sums.vanishing * plan.phones), replace=False)
+    stay = np.delete(cast, gone, axis=0)
+    rate = sigma**2 / 2 * len(stay) / plan.participants.honest_survivors
+    shape = cast.shape[1:]
+    noise = generator.poisson(rate, shape) - generator.poisson(rate, shape)
+    counts: Numbers = stay.sum(axis=0, dtype=np.int64) + noise
+    return counts / len(stay)
+
+
+def _real(plan: Plan, seed: int, cast: NDArray[np.int8], sigma: float) -> tuple[Numbers, Row]:
+    """The same through the tally that `earshot pate label --tally federated` runs."""
+    folder = plan.work / f"sum-{seed}"
+    folder.mkdir(exist_ok=True)
+    cut = plan.threshold * plan.phones
+    mechanism = Mechanism(Name.GNTHRESHOLD, cast.shape[2], sigma, most=plan.most, cut=cut)
+    budget = Budget(plan.epsilon, plan.delta, Unit.PHONE, plan.phones * plan.mixtures)
+    sums = Sums(plan.sums.dropout, plan.sums.corrupted, plan.sums.vanishing, plan.samples)
+    request = Request(mechanism, budget, Counter.FEDERATED, sums)
+    voters = Electorate(cast, cast.shape[2])  # type: ignore[arg-type]
+    outcome = run(request, voters, folder, progress=plan.progress)
+    (seen,) = outcome.labelled.sights
+    effort: Row = dict(_EFFORTLESS)
+    tally = outcome.tally
+    if isinstance(tally, Federated) and tally.sums.effort.sums:
+        spent = tally.sums.effort
+        effort = {
+            "cpu_seconds": spent.teacher_seconds + spent.server_seconds,
+            "phone_cpu_ms": 1000 * spent.teacher_seconds / spent.answering,
+            "server_cpu_seconds": spent.server_seconds,
+            "kb_up": spent.bytes_up / spent.answering / 1000,
+            "kb_down": spent.bytes_down / spent.answering / 1000,
+            "survivors": seen.voters,
+        }
+    return seen.total / seen.voters, effort
+
+
+def _row(plan: Plan, seed: int, name: str, people: Crowd, shares: Numbers, effort: Row) -> Row:
+    """What is answered, and a student of it, by shares of the phones (samples, labels)."""
+    answered = _right(people.queries.truth, shares, shares > plan.threshold)
+    # A student of noisy counts: what is made of them is free.
+    student = Part(people.queries.features, people.queries.truth)
+    said = [
+        _student(student.features, shares, part.features)
+        for part in (people.validation, people.test)
+    ]
+    limits = thresholds(said[0], people.validation.truth, Aim.F1)
+    learned = _right(people.test.truth, said[1], said[1] > limits)
+    renamed = {key.replace("answers", "student"): value for key, value in learned.items()}
+    return {"tally": name, "seed": seed, **answered, **renamed, **effort}
+
+
+def _student(features: NDArray[np.floating], shares: Numbers, asked: NDArray[Any]) -> Numbers:
+    found = answers(
+        features[None].astype(np.float64), shares[None], asked.astype(np.float64), _RIDGE
+    )
+    first: Numbers = found[0]
+    return first
+
+
+def _right(truth: NDArray[np.int8], likely: NDArray[Any], named: NDArray[Any]) -> Row:
+    found = scores(truth, named, likely)
+    return {
+        "answers_map": float(found.mean_average_precision or 0.0),
+        "answers_macro_f1": found.macro_f1,
+        "answers_micro_f1": found.micro_f1,
+    }
+
+
+def _said(row: Row, name: str) -> str:
+    if row[name] == "":
+        return "–"
+    wide = row[f"{name}_interval_95"]
+    return f"{float(row[name]):.3f}" + ("" if wide == "" else f" ± {float(wide):.3f}")
+
+
+def _note(plan: Plan, rows: Sequence[Row], averaged: Sequence[Row]) -> str:
+    labels = 20
+    sigma = plan.deviation(labels)
+    titles = {
+        "answers_map": "answers: mAP",
+        "answers_macro_f1": "macro F1",
+        "answers_micro_f1": "micro F1",
+        "student_map": "student: mAP",
+        "student_macro_f1": "macro F1 ",
+        "student_micro_f1": "micro F1 ",
+    }
+    table = [
+        {"tally": row["tally"], "seeds": row["seeds"]}
+        | {title: _said(row, name) for name, title in titles.items()}
+        for row in averaged
+    ]
+    apart = {
+        name: paired(
+            [float(row[name]) for row in rows if row["tally"] in (REAL, LAW)],
+            [float(row[name]) for row in rows if row["tally"] == CURATOR],
+        )
+        for name in ("answers_map", "student_map")
+    }
+    real = [row for row in rows if row["tally"] == REAL and row["cpu_seconds"] != ""]
+    efforts = "\n".join(
+        f"- Crowd {row['seed']}: {float(row['cpu_seconds']):.0f} s of CPU in all, of them "
+        f"{float(row['server_cpu_seconds']):.0f} the server's; a phone "
+        f"{float(row['phone_cpu_ms']):.1f} ms, {float(row['kb_up']):.0f} kB up and "
+        f"{float(row['kb_down']):.1f} kB down; {row['survivors']} phones stayed."
+        for row in real
+    )
+    gone = f"{plan.sums.vanishing:.0%}"
+    return f"""# {plan.phones:,} phones as teachers
+
+Each has {plan.mixtures} mixtures of its own, votes for the {plan.most} labels that it finds
+likeliest in each of {plan.samples} samples, and is protected with ε = {plan.epsilon:g} at δ =
+{plan.delta:g} (left out, its noise share still added). That takes noise of σ = {sigma:.0f} votes,
+{sigma / plan.phones:.3f} of the phones; σ_e = .3 of Muschiol (2021) on fifty teachers is .077.
+
+{markdown_table(table, list(table[0]))}
+
+*Curator*: Gaussian noise of σ on every count. *Secure sum*: the tally of `earshot pate label`, with
+real cryptography, Skellam noise in shares, {gone} of the phones gone in its midst, and counts over
+those who stayed; its law draws the same without cryptography. Noisy counts are what is published,
+or seen, of all, at the same ε. Answers name what more than {plan.threshold:g} of the phones name, a
+public threshold. Students learn the noisy shares of the {plan.samples} samples and are scored on
+others. Intervals are Student's at 95 % over crowds.
+
+The secure sum less the curator, crowd by crowd: mAP of answers {apart["answers_map"]}, of students
+{apart["student_map"]}.
+
+{efforts}"""
+
+
+def _draw(rows: Sequence[Row], path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    axis = figure.subplots()
+    places = np.arange(len(rows))
+    for offset, name, label, colour in (
+        (-0.2, "answers_map", "answers", "#1f77b4"),
+        (0.2, "student_map", "a student of them, on other mixtures", "#ff7f0e"),
+    ):
+        there = [place for place, row in enumerate(rows) if row[name] != ""]
+        heights = [float(rows[place][name]) for place in there]
+        wide = [float(rows[place][f"{name}_interval_95"] or 0.0) for place in there]
+        axis.bar(np.array(there) + offset, heights, 0.38, yerr=wide, label=label, color=colour,
+                 capsize=3)  # fmt: skip
+    axis.set_xticks(places, [str(row["tally"]).replace(", ", ",\n") for row in rows])
+    axis.set_ylabel("mAP")
+    axis.legend()
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,106 @@
+"""Mixtures of mel powers: the random draws of each, from which its power is computed on demand.
+
+Unrelated sounds add up in power, so a mixture is a few numbers: its seconds, and the level of each.
+Tens of thousands of them fit in memory where their spectra would not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
+from earshot_studies.kit.mixtures.mixing import Recipe, drawn_labels
+from earshot_studies.kit.mixtures.sources import BACKGROUND, Side
+from earshot_studies.muschiol.taggers.powers import Powers
+
+LONG_TAIL = Recipe(counts=(0.25, 0.5, 0.25), tail=0.8, least_noise=10.0, most_noise=0.0)
+"""Recipe of one to three labels, two on average, with a label's chance by its rank^−0.8, and a
+background that is as loud as all of them or up to 10 dB softer."""
+
+_NOBODY = -1
+"""Placeholder for a missing second."""
+
+
+@dataclass(frozen=True)
+class Mixtures:
+    """Some mixtures, as they were drawn.
+
+    Attributes:
+        powers: Powers of the seconds.
+        seconds: Indices of the seconds in each mixture, int32 (mixtures, parts); −1 for none.
+        gains: Factors of the power of each second, float32 (mixtures, parts); they add up to 1.
+        truth: Labels in each mixture, 0 or 1, int8 (mixtures, labels).
+    """
+
+    powers: Powers
+    seconds: NDArray[np.int32]
+    gains: NDArray[np.float32]
+    truth: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def rows(self, rows: slice | NDArray[np.integer]) -> Mixtures:
+        """Return some of the mixtures."""
+        return Mixtures(self.powers, self.seconds[rows], self.gains[rows], self.truth[rows])
+
+    def power(self) -> NDArray[np.float32]:
+        """Return the mel power of all mixtures, float32 (mixtures, frames, bands)."""
+        total = np.zeros((len(self), *self.powers.power.shape[1:]), dtype=np.float32)
+        for second, gain in zip(self.seconds.T, self.gains.T, strict=True):
+            there = second != _NOBODY
+            total[there] += gain[there, None, None] * self.powers.power[second[there]]
+        return total
+
+
+def draw(
+    powers: Powers,
+    side: Side,
+    count: int,
+    recipe: Recipe,
+    generator: np.random.Generator,
+) -> Mixtures:
+    """Draw mixtures of the recordings of one side.
+
+    Args:
+        powers: Powers of all seconds.
+        side: Side whose labels and backgrounds are mixed.
+        count: Number of mixtures, at least 1.
+        recipe: Recipe by which sounds are mixed; the levels of labels are drawn independently, and
+            the background is below their sum.
+        generator: Only source of randomness.
+
+    Raises:
+        InvalidInputError: if a label has no sound on this side.
+        InvalidParametersError: if there are fewer labels than a mixture may have, or no mixtures.
+    """
+    checks.whole("count", count)
+    of, labels = powers.at(side), len(powers.labels)
+    if labels < len(recipe.counts):
+        raise InvalidParametersError(
+            f"{labels} labels: a mixture has up to {len(recipe.counts)} of them"
+        )
+    everywhere = np.ones(labels, dtype=bool)
+    truth = drawn_labels(labels, everywhere, count, recipe, generator)
+    parts = len(recipe.counts)
+    seconds = np.full((count, parts + 1), _NOBODY, dtype=np.int32)
+    levels = generator.uniform(-recipe.spread, recipe.spread, (count, parts))
+    gains = np.zeros((count, parts + 1))
+    # Place of each label among those of its mixture.
+    place = truth.cumsum(axis=1) - 1
+    for label, rows in enumerate(of):
+        having = np.flatnonzero(truth[:, label])
+        at = place[having, label]
+        seconds[having, at] = generator.choice(rows, len(having))
+        gains[having, at] = 10 ** (levels[having, at] / 10)
+    behind = powers.of(side, BACKGROUND)
+    if len(behind):
+        below = generator.uniform(recipe.most_noise, recipe.least_noise, count)
+        seconds[:, parts] = generator.choice(behind, count)
+        gains[:, parts] = gains.sum(axis=1) * 10 ** (-below / 10)
+    gains /= gains.sum(axis=1, keepdims=True)
+    return Mixtures(powers, seconds, gains.astype(np.float32), truth)

@@ -1,0 +1,114 @@
+"""The mixtures of a study of taggers: for teachers, for thresholds, for students and for tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from earshot_models.datasets.waveforms import Progress
+from earshot_models.tagging.mel_power import MelSettings
+from earshot_protocol import checks
+from earshot_studies.kit.mixtures.mixing import Recipe
+from earshot_studies.kit.mixtures.sources import Side
+from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL, Mixtures, draw
+from earshot_studies.muschiol.taggers.powers import open_powers
+
+HEARD = MelSettings(8000, 512, 256, 32, 1.0)
+"""Spectrum that taggers of a study hear: 32 frames of 32 bands; more made none better and took
+twice as long."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """The amount of mixtures.
+
+    Attributes:
+        mixtures: Mixtures of all teachers together, whatever their number.
+        validation, queries, test: Mixtures for early stopping and thresholds, for the ensemble's
+            answers, and for scores.
+    """
+
+    mixtures: int = 12_000
+    validation: int = 1000
+    queries: int = 12_000
+    test: int = 2000
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            checks.whole(each.name, getattr(self, each.name))
+
+
+@dataclass(frozen=True)
+class Material:
+    """Mixtures of one seed; those of different sides share no recording.
+
+    Attributes:
+        labels: Names of the labels.
+        pool: Mixtures of all teachers together, in no order.
+        validation, queries, test: Mixtures of the other sides.
+    """
+
+    labels: tuple[str, ...]
+    pool: Mixtures
+    validation: Mixtures
+    queries: Mixtures
+    test: Mixtures
+
+    def teacher(self, number: int, of: int) -> Mixtures:
+        """Return the mixtures of one of several teachers.
+
+        They are that teacher's alone, and numbers of mixtures differ by at most one.
+        """
+        return self.pool.rows(np.arange(number, len(self.pool), of))
+
+
+@dataclass(frozen=True)
+class Study:
+    """The source of sound, and the mixtures made of it.
+
+    Attributes:
+        data: Folder that holds `esc10`, `fsdd` and perhaps `free_sounds`.
+        cache: Folder of all cached files.
+        size: Amount of mixtures.
+        recipe: Recipe by which sounds are mixed.
+        mel: Spectrum that taggers hear.
+    """
+
+    data: Path
+    cache: Path
+    size: Size = field(default_factory=Size)
+    recipe: Recipe = LONG_TAIL
+    mel: MelSettings = HEARD
+
+    def material(self, seed: int, progress: Progress = lambda done, total: None) -> Material:
+        """Draw the mixtures of one seed, the same at each call.
+
+        Raises:
+            DatasetError: if data are missing, or not laid out as `datasets` expects.
+            UnreadableFileError: if a file does not decode.
+            InvalidInputError: if a label lacks sound on a side, or teachers have only one recording
+                of it.
+            InvalidParametersError: if there are fewer labels than a mixture has, or clips are not
+                seconds.
+        """
+        powers = open_powers(self.data, self.mel, self.cache, progress)
+        sides = {
+            Side.TEACHERS: self.size.mixtures,
+            Side.VALIDATION: self.size.validation,
+            Side.QUERIES: self.size.queries,
+            Side.TEST: self.size.test,
+        }
+        drawn = (
+            draw(powers, side, count, self.recipe, np.random.default_rng([seed, side]))
+            for side, count in sides.items()
+        )
+        return Material(powers.labels, *drawn)
+
+
+@lru_cache(maxsize=1)
+def material(study: Study, seed: int) -> Material:
+    """Return `Study.material`, with a cache of the last result."""
+    return study.material(seed)

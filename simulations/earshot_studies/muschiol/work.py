@@ -1,0 +1,103 @@
+"""What the reproductions of Muschiol (2021) share: ensembles of taggers, and what is kept of them.
+
+AudioSet cannot be had here: mixtures of real sounds with twenty labels stand in for its 153.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from earshot_protocol import checks
+from earshot_simulations.engine.processes import check_processes
+from earshot_studies.kit.kept import Kept, rows_at
+from earshot_studies.kit.outcome import Row
+from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, Progress, prepared
+from earshot_studies.muschiol.taggers.powers import contents
+from earshot_studies.muschiol.taggers.school import NETWORKS, Kind, Teaching
+from earshot_studies.muschiol.taggers.study import Study
+
+_VERSION = 1
+"""Of what is kept; it is part of the key."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is mixed, how taggers are trained, and how often.
+
+    Attributes:
+        study: what is mixed.
+        seeds: how many times, each with its own mixtures, networks and noise.
+        teaching: of teachers and students.
+        processes: that train.
+        full: whether what takes long is measured, too.
+        out: folder of what is written beside table, picture and note; nothing is without.
+        progress: told what is done.
+    """
+
+    study: Study
+    seeds: int = 5
+    teaching: Teaching = NETWORKS
+    processes: int = 1
+    full: bool = False
+    out: Path | None = None
+    progress: Progress = lambda what, done, total: None
+
+    def __post_init__(self) -> None:
+        checks.whole("seeds", self.seeds)
+        check_processes("jobs", self.processes)
+
+    @property
+    def reported(self) -> range:
+        """The seeds that are measured: settings were looked at with seed 0, which is left out."""
+        return range(1, self.seeds + 1)
+
+    def ensemble(self, teachers: int, seed: int) -> EnsembleScores:
+        """What so many teachers say; trained now, if nothing was kept of them."""
+        return prepared(self.study, teachers, seed, self.teaching, self.processes, self.progress)
+
+    def kept(self, name: str, seed: int, make: Callable[[], list[Row]]) -> list[Row]:
+        """What was measured of a seed, or what is measured now and kept.
+
+        Args:
+            name: of what is measured, with all settings that are not the study's.
+            seed: of its mixtures.
+            make: measures it.
+        """
+        return rows_at(self.place(name, seed), make)
+
+    def place(self, name: str, seed: int) -> Path:
+        """Where what was measured of a seed is kept."""
+        study = self.study
+        settings = [_VERSION, name, contents(study.data), asdict(study.size), asdict(study.recipe)]
+        settings += [asdict(study.mel), asdict(self.teaching), seed]
+        return Kept(study.cache).place(name.partition(" ")[0], settings)
+
+    @property
+    def described(self) -> str:
+        """For notes: what was mixed of what, and who learned from it."""
+        size, recipe = self.study.size, self.study.recipe
+        tagger = "logistic regressions on the mean and deviation of each band"
+        if self.teaching.kind is Kind.SMALL:
+            tagger = (
+                "small convolutional networks, trained by Muschiol's recipe (balanced batches, "
+                "mixup), stopped early and chosen by mAP on validation mixtures"
+            )
+        return (
+            f"A mixture is one second of one to three real sounds ({recipe.mean:.2f} on average), "
+            "drawn with a long tail (a label's chance falls with its rank as "
+            f"rank^−{recipe.tail:g}), each up to {recipe.spread:g} dB louder or softer, before a "
+            f"background that is {recipe.most_noise:g} to {recipe.least_noise:g} dB softer than "
+            "all of them. Ten labels are environments (ESC-10), ten are spoken digits (Free "
+            "Spoken Digits), by turns; the background is free sounds. Mel powers "
+            f"({self.study.mel.frames} frames, {self.study.mel.bands} bands) of the sounds are "
+            "added. Recordings of teachers, validation, queries and tests are disjoint: ESC folds "
+            "1 and 2 without and with those held back, fold 3, fold 4; digits by takes. "
+            f"{size.mixtures:,} mixtures are divided among the teachers of an ensemble, whatever "
+            "their number; the baseline has all. Teachers draw on the same recordings: what a "
+            f"vote protects is a *mixture*. There are {size.validation:,} mixtures for "
+            f"validation, {size.queries:,} queries and {size.test:,} tests; {self.seeds} "
+            f"{'seed' if self.seeds == 1 else 'seeds'}. Taggers are {tagger}. Settings were "
+            "looked at with one further seed, which is not measured here."
+        )

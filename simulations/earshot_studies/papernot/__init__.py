@@ -1,0 +1,1 @@
+"""Scalable private learning with PATE (Papernot et al., ICLR 2018)."""

@@ -1,0 +1,333 @@
+"""Table 1 of Papernot et al. (ICLR 2018): what Confident-GNMax costs on published votes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.voting.counts import checked_counts
+from earshot_protocol.voting.winners import NONE, ConfidentGNMax
+from earshot_server.accounting.votes.costs import (
+    COARSE,
+    Method,
+    epsilon,
+    epsilons,
+    query_divergences,
+    spent,
+    spent_epsilon,
+)
+from earshot_server.accounting.votes.releases import Release, best_release
+from earshot_server.accounting.votes.smooth import exact_sensitivities, local_sensitivities
+from earshot_simulations.probing.seconds import Progress, no_progress
+from earshot_simulations.reporting.tables import markdown_table
+from earshot_simulations.sweeps.estimate import Estimate, estimate
+from earshot_studies.kit.outcome import Outcome, Row
+
+NAME = "papernot-table-1"
+TEACHERS = 250
+SEEDS = 10
+_BUDGET = 1.0
+"""ε at which labels are counted."""
+_ORDERS = np.geomspace(3, 60, 24)
+"""At which they are."""
+_RELEASES = np.array([3.0, 5.0, 7.0, 9.0, 11.0, 14.0, 18.0, 25.0])
+"""Orders of which one is published."""
+
+Votes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row of the paper's table.
+
+    Attributes:
+        file: of the votes.
+        aggregator: with the paper's parameters.
+        delta: δ.
+        answers: as many as the paper's students learned from.
+        printed: the paper's ε; None where it is not at hand.
+    """
+
+    file: str
+    aggregator: ConfidentGNMax
+    delta: float
+    answers: int
+    printed: float | None
+
+
+CASES = {
+    "MNIST": Case("mnist.npy", ConfidentGNMax(200.0, 150.0, 40.0), 1e-5, 286, 1.97),
+    "SVHN": Case("svhn.npy", ConfidentGNMax(300.0, 200.0, 40.0), 1e-6, 3098, 4.96),
+    "Adult": Case("adult.npy", ConfidentGNMax(300.0, 200.0, 40.0), 1e-5, 524, None),
+}
+
+
+def read_votes(folder: Path, cases: Mapping[str, Case] = CASES) -> dict[str, Votes]:
+    """The votes of all cases.
+
+    Raises:
+        InvalidInputError: a file is missing, or holds no votes of 250 teachers.
+    """
+    found = {}
+    for name, case in cases.items():
+        path = folder / case.file
+        try:
+            table = np.load(path, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise InvalidInputError(
+                f"{path}: must be a file of votes (NumPy), as published with the paper: {error}"
+            ) from None
+        found[name] = checked_counts(table, TEACHERS)
+    return found
+
+
+def reproduce(
+    votes: Mapping[str, Votes],
+    seeds: int = SEEDS,
+    cases: Mapping[str, Case] = CASES,
+    progress: Progress = no_progress,
+) -> Outcome:
+    """Draw the mechanism anew with every seed, and account what came of it in every way.
+
+    Args:
+        votes: (queries, classes) of each case.
+        seeds: two at least.
+        cases: what to make.
+        progress: told how far it is.
+    """
+    drawn: dict[str, list[Draw]] = {name: [] for name in cases}
+    for seed in range(seeds):
+        progress("accounting votes", seed, seeds)
+        for name, case in cases.items():
+            drawn[name].append(account(case, votes[name], seed))
+    progress("accounting votes", seeds, seeds)
+    rows = [_row(name, case, drawn[name]) for name, case in cases.items()]
+    return Outcome(
+        NAME,
+        rows,
+        lambda path: _draw(cases, votes, drawn, path),
+        _note(rows, {name: each[0].seconds for name, each in drawn.items()}, seeds),
+    )
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One run of a case.
+
+    Attributes:
+        asked: queries until there were as many answers as in the paper.
+        voted: which of them were answered.
+        epsilons: ε by name of the accounting.
+        labels: at an ε of 1, by name of the accounting.
+        release: of the data-dependent cost, by whether it is exact.
+        seconds: of CPU, by what was done.
+    """
+
+    asked: int
+    voted: npt.NDArray[np.bool_]
+    epsilons: dict[str, float]
+    labels: dict[str, float]
+    release: dict[str, Release]
+    seconds: dict[str, float]
+
+
+THEIRS = "data-dependent"
+SANITIZED = "data-dependent, published"
+SOUND = "independent"
+EXACT = "exact"
+EXACT_CLASSIC = "exact, their conversion"
+EXACT_SANITIZED = "exact, published"
+_ACCOUNTS = (SOUND, THEIRS, SANITIZED, EXACT, EXACT_CLASSIC, EXACT_SANITIZED)
+
+
+def account(case: Case, votes: Votes, seed: int) -> Draw:
+    """One run: draw winners in the order of queries, and account for those up to the last answer.
+
+    Args:
+        case: what to do.
+        votes: (queries, classes).
+        seed: of the noise.
+
+    Raises:
+        InvalidInputError: there are fewer answers than in the paper.
+    """
+    clock = _Clock()
+    winners = case.aggregator.winners(votes, np.random.default_rng(seed).bytes)
+    answered = np.flatnonzero(winners != NONE)
+    if len(answered) < case.answers:
+        raise InvalidInputError(
+            f"{len(answered)} answers of {len(votes)} queries: must be {case.answers} at least"
+        )
+    asked = int(answered[case.answers - 1]) + 1
+    table, voted = votes[:asked], winners[:asked] != NONE
+    clock.split("draw")
+    found: dict[str, float] = {}
+
+    def whole(method: Method, *, classic: bool) -> float:
+        return spent_epsilon(case.aggregator, table, voted, case.delta, method, classic=classic)[0]
+
+    found[SOUND] = whole(Method.INDEPENDENT, classic=False)
+    found[THEIRS] = whole(Method.DEPENDENT, classic=True)
+    found[SANITIZED], release = _published(case, table, voted, Method.DEPENDENT)
+    releases = {SANITIZED: release}
+    clock.split("data-dependent and smooth")
+    found[EXACT] = whole(Method.EXACT, classic=False)
+    clock.split("exact outcomes")
+    found[EXACT_CLASSIC] = whole(Method.EXACT, classic=True)
+    if votes.shape[1] == 2:
+        found[EXACT_SANITIZED], releases[EXACT_SANITIZED] = _published(
+            case, table, voted, Method.EXACT
+        )
+    labels = {}
+    for name, method, classic in (
+        (SOUND, Method.INDEPENDENT, False),
+        (THEIRS, Method.DEPENDENT, True),
+        (EXACT, Method.EXACT, False),
+        (EXACT_CLASSIC, Method.EXACT, True),
+    ):
+        labels[name] = float(_labels(case, votes, winners != NONE, method, classic))
+    return Draw(asked, voted, found, labels, releases, clock.seconds)
+
+
+def _labels(
+    case: Case, votes: Votes, voted: npt.NDArray[np.bool_], method: Method, classic: bool
+) -> int:
+    """Answers before ε exceeds 1; queries are taken in doubling pieces until it does."""
+    size = 500
+    while True:
+        each = query_divergences(case.aggregator, votes[:size], _ORDERS, method, voted=voted[:size])
+        total = epsilons(spent(each, voted[:size]), _ORDERS, case.delta, classic=classic)
+        if total[-1] > _BUDGET or size >= len(votes):
+            return int(voted[:size][total <= _BUDGET].sum())
+        size *= 2
+
+
+def _published(
+    case: Case, votes: Votes, voted: npt.NDArray[np.bool_], method: Method
+) -> tuple[float, Release]:
+    """ε as it is published in the mean: the cost of publishing included, by their conversion."""
+    found = []
+    each = query_divergences(case.aggregator, votes, _RELEASES, method, voted=voted)
+    total = (each.asked + each.answered).sum(axis=0)
+    for order, divergence in zip(_RELEASES.tolist(), total.tolist(), strict=True):
+        of = exact_sensitivities if method is Method.EXACT else local_sensitivities
+        release = best_release(of(case.aggregator, votes, voted, order, TEACHERS), order)
+        whole = np.array([divergence + release.divergence])
+        found.append((epsilon(whole, [order], case.delta, classic=True)[0], release))
+    return min(found, key=lambda each: each[0])
+
+
+class _Clock:
+    """CPU seconds of this process, by what was done."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._since = time.process_time()
+
+    def split(self, name: str) -> None:
+        now = time.process_time()
+        self.seconds[name], self._since = now - self._since, now
+
+
+def _row(name: str, case: Case, drawn: Sequence[Draw]) -> Row:
+    row: Row = {
+        "data": name,
+        "answers": case.answers,
+        "delta": f"{case.delta:g}",
+        "queries": _said([each.asked for each in drawn], 0),
+        "theirs": "" if case.printed is None else f"{case.printed:.2f}",
+    }
+    for account_name in _ACCOUNTS:
+        known = [each.epsilons.get(account_name) for each in drawn]
+        row[account_name] = "" if known[0] is None else _said([each or 0 for each in known], 2)
+    for account_name in drawn[0].labels:
+        row[f"labels at 1, {account_name}"] = _said(
+            [each.labels[account_name] for each in drawn], 0
+        )
+    return row
+
+
+def _said(values: Sequence[float], digits: int) -> str:
+    found: Estimate = estimate(values)
+    wide = "" if found.wide is None else f" ± {found.wide:.{digits}f}"
+    return f"{found.mean:.{digits}f}{wide}"
+
+
+def _note(rows: Sequence[Row], seconds: Mapping[str, Mapping[str, float]], seeds: int) -> str:
+    columns = [column for column in rows[0] if not column.startswith("labels")]
+    labels = ["data", *(column for column in rows[0] if column.startswith("labels"))]
+    times: list[Row] = [
+        {"data": name, **{what: round(value, 3) for what, value in each.items()}}
+        for name, each in seconds.items()
+    ]
+    together = sum(sum(each.values()) for each in seconds.values())
+    return f"""# Confident-GNMax on published votes
+
+After Table 1 of Papernot et al. (ICLR 2018), on the votes of 250 teachers that were published with
+it, with the paper's thresholds and noise, in the order of the file, up to the paper's number of
+answers. Noise is drawn anew for each of {seeds} seeds; intervals are Student's, at 95 %, of the
+mean over seeds. What was asked pays for its check, what was answered for its answer.
+
+{markdown_table(rows, columns)}
+
+- **theirs**: as printed, where the figure is at hand.
+- **{SOUND}**: by the noise alone, of what was asked until there were so many answers, converted by
+  Canonne, Kamath and Steinke (2020). Beside the answers it tells nothing; but how many queries that
+  took depends on the votes, so what may be promised is a budget at which it stops.
+- **{THEIRS}**: Theorem 6 and R + ln(1/δ)/(λ − 1), as the paper; it depends on the votes, so it is
+  secret itself, and it bounds the divergence of these votes from neighbours' alone.
+- **{SANITIZED}**: the same with what its release costs by smooth sensitivity, in the mean
+  over the release's noise, β and σ_s tuned on these votes for least cost and noise together, and
+  the price of the release corrected (the paper's Theorem 23 is too little).
+- **{EXACT}**: by the law of what is published, all neighbours, in both directions; {EXACT_CLASSIC}
+  beside it. It depends on the votes and is secret, too. **{EXACT_SANITIZED}** is known for two
+  classes.
+
+Labels at an ε of 1, before the mechanism must stop:
+
+{markdown_table(rows, labels)}
+
+By noise alone a mechanism may stop when its budget is spent; by the other columns it may not, as
+when it stops would tell of the votes. They say what one could have learned, not what to do.
+
+CPU seconds of this run, on one core, for the first seed; {together:.1f} in all:
+
+{markdown_table(times, list(times[0]))}
+
+In which order the paper's queries came, and whether its figures are of one draw or expected ones,
+is not known here.
+"""
+
+
+def _draw(
+    cases: Mapping[str, Case],
+    votes: Mapping[str, Votes],
+    drawn: Mapping[str, Sequence[Draw]],
+    path: Path,
+) -> None:
+    """ε by answers, for the first seed."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.2 * len(cases), 4.0), layout="constrained")
+    axes: Any = figure.subplots(1, len(cases), squeeze=False)[0]
+    for axis, (name, case) in zip(axes, cases.items(), strict=True):
+        first = drawn[name][0]
+        for method in Method:
+            each = query_divergences(
+                case.aggregator, votes[name][: first.asked], COARSE, method, voted=first.voted
+            )
+            curve = epsilons(spent(each, first.voted), COARSE, case.delta)
+            axis.plot(np.cumsum(first.voted), curve, label=str(method))
+        if case.printed is not None:
+            axis.plot([case.answers], [case.printed], "kx", label="printed")
+        axis.set(title=name, xlabel="answers", ylabel=f"ε at δ = {case.delta:g}")
+        axis.grid(alpha=0.3)
+    axes[0].legend(frameon=False)
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,148 @@
+"""Teachers' answers about generated clips, under the noise of a budget.
+
+There are three ways to add noise: as Yang et al. (Interspeech 2021) print it, and as Laplace and as
+Gaussian noise that keep the budget. A clip is protected because it is with one teacher, of which it
+may move the whole vote: to another class, whether the clip is replaced or left out.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_models.teachers.ensemble import vote_counts
+from earshot_models.teachers.partitions import partitions
+from earshot_models.teachers.teacher import Teacher, trained
+from earshot_protocol import checks
+from earshot_protocol.voting.winners import GNMax, LNMax
+from earshot_server.accounting.votes.claims import printed_scale
+from earshot_simulations.generation import budgets
+from earshot_simulations.pate.mechanisms import Name
+from earshot_studies.pate_aae.digits import TEACHER, MovedRidge
+from earshot_studies.pate_aae.split import Clips
+
+Told = Callable[[int, int], None]
+"""Callback that receives the number of trained teachers, and of all."""
+
+
+class Noise(enum.StrEnum):
+    """Laws of the noise on answers."""
+
+    PRINTED = "LNMax as printed"
+    """Laplace noise of scale K/2ε, whatever that protects."""
+    LAPLACE = "LNMax"
+    """Laplace noise that keeps the budget."""
+    GAUSSIAN = "GNMax"
+    """Gaussian noise that keeps the budget."""
+    NONE = "no noise"
+    """No noise and no privacy: the answers of the votes alone."""
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Teachers on disjoint parts of private clips.
+
+    Attributes:
+        teachers: Models of the teachers, none of which may be published.
+        classes: Names of the classes.
+    """
+
+    teachers: tuple[Teacher, ...]
+    classes: tuple[str, ...]
+
+    def answers(self, pictures: NDArray[np.float32]) -> NDArray[np.int64]:
+        """Return each teacher's class for each picture, int64 (teachers, pictures)."""
+        return np.stack([teacher.predict(pictures) for teacher in self.teachers])
+
+    def votes(self, pictures: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the number of teachers for each class, (pictures, classes)."""
+        return vote_counts(self.answers(pictures), len(self.classes))
+
+
+def ensemble(
+    private: Clips,
+    classes: tuple[str, ...],
+    teachers: int,
+    generator: np.random.Generator,
+    progress: Told = lambda done, total: None,
+) -> Ensemble:
+    """Train teachers on raw pictures: with a shared encoder, one clip could move all votes.
+
+    Args:
+        private: Private clips, each on its own.
+        classes: Names of the classes.
+        teachers: Number of teachers.
+        generator: Generator that assigns clips to teachers without looking at them.
+        progress: Callback after each teacher.
+
+    Raises:
+        InvalidParametersError: if there are more teachers than clips, or none.
+    """
+    parts = partitions(np.arange(len(private)), teachers, generator)
+    found = []
+    for done, part in enumerate(parts, start=1):
+        learner = MovedRidge(TEACHER)
+        found.append(trained(learner, private.pictures[part], private.labels[part], classes))
+        progress(done, teachers)
+    return Ensemble(tuple(found), classes)
+
+
+@functools.lru_cache(maxsize=256)
+def scale(noise: Noise, epsilon: float, delta: float, queries: int) -> float:
+    """Return the scale of the noise on every count, in votes; 0 for none.
+
+    Args:
+        noise: Law of the noise.
+        epsilon: ε of all answers; `PRINTED` is named after it, but does not guarantee it.
+        delta: δ of all answers; the printed scale ignores it.
+        queries: Number of clips that are answered (K).
+
+    Raises:
+        InvalidParametersError: if a number is out of range, such as no queries.
+    """
+    checks.epsilon("epsilon", epsilon)
+    checks.whole("queries", queries)
+    match noise:
+        case Noise.PRINTED:
+            return printed_scale(epsilon, queries)
+        case Noise.LAPLACE:
+            return budgets.labels(epsilon, delta, queries, Name.LNMAX)
+        case Noise.GAUSSIAN:
+            return budgets.labels(epsilon, delta, queries, Name.GNMAX)
+        case Noise.NONE:
+            return 0.0
+
+
+def answered(
+    noise: Noise,
+    votes: NDArray[np.float64],
+    size: float,
+    generator: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Return one class for every query, int64 (queries,).
+
+    Args:
+        noise: Law of the noise.
+        votes: Votes, (queries, classes).
+        size: Scale of the noise; see `scale`.
+        generator: Generator of the noise; only for simulations, as published answers need secret
+            randomness.
+
+    Raises:
+        InvalidInputError: if the votes are invalid.
+        InvalidParametersError: if the noise has no size, but must have one.
+    """
+    match noise:
+        case Noise.NONE:
+            # Ties are broken at random: otherwise the first class would win more often.
+            most: NDArray[np.int64] = (votes + 0.5 * generator.random(votes.shape)).argmax(axis=1)
+            return most
+        case Noise.GAUSSIAN:
+            return GNMax(size).winners(votes, generator.bytes)
+        case _:
+            return LNMax(1 / checks.positive("size", size)).winners(votes, generator.bytes)

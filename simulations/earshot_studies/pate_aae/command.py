@@ -1,0 +1,92 @@
+"""Commands of private students of spoken digits, and of attacks on what they learn from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from earshot_studies.kit.making import WORK, make
+
+if TYPE_CHECKING:
+    from earshot_protocol.progress import Progress
+    from earshot_studies.kit.outcome import Outcome
+
+
+def private_digits(
+    *,
+    data: Path,
+    out: Path,
+    speaker: str | None = None,
+    seeds: int = 5,
+    teachers: int = 200,
+    queries: int = 200,
+    epsilon: list[float] | None = None,
+    delta: float = 1e-5,
+    processes: int = 2,
+    work: Path | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Train private students of generated spoken digits, by generator and ε.
+
+    Args:
+        data: Folder that holds fsdd and free_sounds.
+        out: New folder for the CSV, the picture and the Markdown note.
+        speaker: Speaker whose clips are public; by default the first by name.
+        seeds: Repetitions, each with its own teachers, generators and noise.
+        teachers: Parts of the private clips.
+        queries: Generated clips that are answered.
+        epsilon: A budget; may be repeated. By default the paper's.
+        delta: δ of every budget.
+        processes: Processes that train.
+        work: Folder that keeps cells between runs; by default OUT/work.
+        overwrite: Replace these files where --out has them.
+    """
+    from earshot_protocol import checks
+    from earshot_simulations.engine.processes import check_processes
+    from earshot_studies.pate_aae import table_1
+    from earshot_studies.pate_aae.study import EPSILONS, Size
+
+    count = checks.whole("seeds", seeds)
+    check_processes("processes", processes)
+    size = Size(teachers, queries, delta=delta, epsilons=tuple(epsilon or EPSILONS))
+    folder = work or out / WORK
+
+    def outcome(progress: Progress) -> Outcome:
+        study = table_1.opened(data, folder, size, progress, speaker)
+        return table_1.reproduce(study, count, processes)
+
+    make(table_1.NAME, out, overwrite, outcome, keeps=folder)
+
+
+def attacks(
+    *,
+    data: Path,
+    out: Path,
+    speaker: str | None = None,
+    seeds: int = 3,
+    trials: int = 40,
+    work: Path | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Show what attackers learn of a clip from samples of generators, private, planted and printed.
+
+    Args:
+        data: Folder that holds fsdd.
+        out: New folder for the CSV, the picture and the Markdown note.
+        speaker: Speaker who is not attacked; by default the first by name.
+        seeds: Games, each of its own clips and generators.
+        trials: Generators of each kind in a game.
+        work: Folder that keeps games between runs; by default OUT/work.
+        overwrite: Replace these files where --out has them.
+    """
+    from earshot_protocol import checks
+    from earshot_studies.pate_aae import attacks
+
+    count = checks.whole("seeds", seeds)
+    folder = work or out / WORK
+
+    def outcome(progress: Progress) -> Outcome:
+        attacked = attacks.opened(data, folder, trials, progress, speaker)
+        return attacks.reproduce(attacked, count)
+
+    make(attacks.NAME, out, overwrite, outcome, keeps=folder)

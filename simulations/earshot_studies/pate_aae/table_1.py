@@ -1,0 +1,664 @@
+"""Private students of spoken digits: Table 1 and Figure 5 of Yang et al. (Interspeech 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol import checks
+from earshot_protocol.progress import Progress
+from earshot_simulations.auditing.printed_scale import (
+    added_epsilon,
+    measured_epsilon,
+    proven_epsilon,
+)
+from earshot_simulations.engine.processes import check_processes
+from earshot_simulations.engine.quiet import let_cancelled_jobs_go
+from earshot_simulations.generation import public_embedding
+from earshot_simulations.generation.public_embedding import NOTE, PublicEmbedding
+from earshot_simulations.reporting.tables import markdown_table
+from earshot_simulations.sweeps.estimate import Estimate, paired
+from earshot_studies.kit.outcome import Outcome, Row, means
+from earshot_studies.pate_aae.answers import Noise
+from earshot_studies.pate_aae.right_labels import (
+    TEACHERS,
+    WORDS,
+    most_accuracy,
+    printed_right_labels,
+)
+from earshot_studies.pate_aae.split import Split, open_sounds, open_split
+from earshot_studies.pate_aae.study import Cell, Size, Study
+from earshot_studies.pate_aae.systems import Makers, System
+
+FID: Mapping[System, Mapping[float, float]] = {
+    System.DP_GAN: {0.01: 35.2, 0.1: 32.2, 1: 28.8, 10: 26.7, 100: 24.9},
+    System.PATE_GAN: {0.01: 33.4, 0.1: 30.1, 1: 27.9, 10: 26.0, 100: 24.3},
+    System.PRINTED: {0.01: 30.2, 0.1: 28.6, 1: 26.3, 10: 24.7, 100: 24.0},
+}
+"""Table 1, by system and ε."""
+
+ACCURACY: Mapping[System, float] = {
+    System.DP_GAN: 92.02,
+    System.PATE_GAN: 92.19,
+    System.PRINTED: 92.37,
+}
+"""Section 4.2, in %, at ε = 100; Figure 5 has no numbers."""
+
+AHEAD: Mapping[System, Mapping[float, float]] = {
+    System.PATE_GAN: {0.01: 2.11, 0.1: 1.11, 100: 0.18},
+    System.DP_GAN: {0.01: 6.60, 0.1: 5.32, 100: 0.35},
+}
+"""By how many points the accuracy of AAE is above another system's, by ε; section 4.2."""
+
+
+ACCURACIES = {noise: f"{noise.name.lower()}_accuracy" for noise in Noise}
+"""Columns, by the noise on the answers."""
+KEPT = {noise: f"{noise.name.lower()}_kept" for noise in Noise}
+"""Columns: how many answers are those that there would be without noise."""
+SCALES = {noise: f"{noise.name.lower()}_scale" for noise in Noise}
+"""Columns: the size of the noise, in votes."""
+
+_MEASURED = ("fid", "fid_real", "agreement", *KEPT.values(), *ACCURACIES.values())
+
+
+class Found(NamedTuple):
+    """All that was measured.
+
+    Attributes:
+        cells: of every system, budget and seed.
+        references: what is reached without generated clips, of every seed.
+        table: means over seeds of the cells.
+    """
+
+    cells: Sequence[Cell]
+    references: Sequence[Cell]
+    table: Sequence[Row]
+
+
+def averaged(cells: Sequence[Cell]) -> list[Row]:
+    """Means over seeds with half of their 95 % intervals, by system and ε."""
+    groups: dict[tuple[str, float], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((str(cell["system"]), float(cell["epsilon"])), []).append(cell)
+    found: list[Row] = []
+    for (system, epsilon), group in groups.items():
+        printed = FID.get(System(system), {}).get(epsilon, "")
+        row: Row = {"system": system, "epsilon": epsilon, "seeds": len(group)}
+        row |= {"theirs_fid": printed, "labels_epsilon": group[0]["labels_epsilon"]}
+        row |= {name: group[0][name] for name in SCALES.values()}
+        found.append(row | means(group, _MEASURED))
+    return found
+
+
+def difference(
+    cells: Sequence[Cell], column: str, one: System, other: System, epsilon: float
+) -> Estimate:
+    """One system's figure less another's under one budget, in pairs of a seed."""
+    first, second = (_by_seed(cells, column, system, epsilon) for system in (one, other))
+    return paired([first[seed] for seed in first], [second[seed] for seed in first])
+
+
+def ratio(cells: Sequence[Cell], one: System, other: System, epsilon: float) -> float:
+    """Of the mean distances of two systems under one budget."""
+    first, second = (_by_seed(cells, "fid", system, epsilon) for system in (one, other))
+    return sum(first.values()) / sum(second[seed] for seed in first)
+
+
+def verdict(found: Estimate, above: str = "as theirs", below: str = "the other way round") -> str:
+    """Whether a difference is above zero, in words."""
+    if found.wide is None:
+        return "one seed says nothing"
+    if not found.clear:
+        return "not told apart"
+    return above if found.mean > 0 else below
+
+
+def said(row: Row, name: str, digits: int = 3) -> str:
+    """A mean and half of its interval."""
+    if row[name] == "":
+        return "–"
+    wide = row.get(f"{name}_interval_95", "")
+    mean = f"{float(row[name]):.{digits}f}"
+    return mean if wide == "" else f"{mean} ± {float(wide):.{digits}f}"
+
+
+def _by_seed(
+    cells: Sequence[Cell], column: str, system: System, epsilon: float
+) -> dict[int, float]:
+    return {
+        int(cell["seed"]): float(cell[column])
+        for cell in cells
+        if cell["system"] == system and cell["epsilon"] == epsilon
+    }
+
+
+_MANY = 10_000
+_PAIRS = (
+    (System.PRINTED, System.PATE_GAN),
+    (System.PRINTED, System.DP_GAN),
+    (System.PUBLIC, System.PATE_GAN),
+    (System.PUBLIC, System.DP_GAN),
+    (System.PRIVATE, System.PATE_GAN),
+    (System.PRIVATE, System.DP_GAN),
+    (System.PATE_GAN, System.DP_GAN),
+)
+"""The first of which is said to be ahead."""
+_BY_START = (
+    (System.STARTED_PRIVATE, System.PRIVATE),
+    (System.STARTED_PATE_GAN, System.PATE_GAN),
+    (System.STARTED_DP_GAN, System.DP_GAN),
+    (System.STARTED_PRIVATE, System.PUBLIC),
+    (System.STARTED_PATE_GAN, System.PUBLIC_GAN),
+    (System.STARTED_DP_GAN, System.PUBLIC_GAN),
+    (System.STARTED_PRIVATE, System.STARTED_PATE_GAN),
+    (System.STARTED_PRIVATE, System.STARTED_DP_GAN),
+    (System.STARTED_PATE_GAN, System.STARTED_DP_GAN),
+)
+"""What a start gives, what private clips add to it, and who is ahead with it."""
+
+
+def _note(found: Found, study: Study) -> str:
+    """The whole Markdown."""
+    size, split = study.size, study.split
+    return f"""# Private students of spoken digits
+
+After Table 1 and Figure 5 of PATE-AAE (Yang et al., Interspeech 2021). Their data are not here:
+orderings and ratios can be compared, figures cannot.
+
+{len(split.private):,} clips of all speakers but {split.speaker} are private, {len(split.public):,}
+of {split.speaker} are public; {len(split.test):,} clips of the private speakers, takes that nobody
+learns from, test. {size.teachers} teachers learn from {len(split.private) // size.teachers} private
+clips each, of raw log-mel pictures, and vote on K = {size.queries} generated clips; students learn
+from these and from the answers. {_seeds(found)} All that was chosen was chosen on
+{split.speaker}'s clips. δ = {size.delta:g} in all. Generators:
+
+{_recipes(study)}
+
+A budget is for one private clip that is there or not: it changes one teacher, whose vote may move
+to another class. A generator that learns from private clips (AAE by DP-SGD, PATE-GAN, DP-GAN) gets
+half of ε and half of δ, its labels the other halves, which add up. What is public costs nothing:
+its labels get all. *From a public start* is what the paper does not have: the same three, each
+started with networks that learned {split.speaker}'s clips, which go on being heard beside the
+private ones, the more the more noise these need. What public sound alone gives stands beside it.
+
+The AAE *as printed* has fitted every private clip: whatever its labels cost, **it is not private**,
+and it is here to stand beside their figures alone.
+
+## Without generated clips
+
+{_references(found)}
+
+## Table 1: Fréchet distance to private clips
+
+{_distances(found)}
+
+Theirs is in another embedding of other sound, and of ours only *AAE, as printed* is trained as
+theirs: its generator never meets ε, so its distance cannot vary with it; in their table it does,
+from 30.2 to 24.0. Ours is a {study.embedding.dimensions}-dimensional embedding that was fitted on
+public sound and the public speaker. Real clips from real clips (halves): {_real(found)}.
+
+{_ratios(found, study.size.epsilons)}
+
+## Figure 5: accuracy of students
+
+By GNMax, labels and generator together within (ε, δ); what LNMax gives within the same; and *as
+printed*, Laplace noise of scale K/2ε for the whole ε, generators as before. *No noise* is what the
+same generated clips give with the votes' own answers.
+
+{_accuracies(found)}
+
+{_chance(found, len(split.classes))}
+
+Their accuracy is {", ".join(f"{name} {each:.2f} %" for name, each in ACCURACY.items())} at
+ε = 100, and {_theirs_ahead()}.
+
+## Who is ahead
+
+The difference of the first and the second, in pairs of a seed (of distances the second less the
+first, so that above zero is as theirs everywhere), 95 % intervals.
+
+{_comparisons(found, study.size.epsilons, _PAIRS, ("as theirs", "the other way round"))}
+
+## What a public start gives
+
+The same differences: first of a start against none, then of private clips, heard from a start,
+against public clips alone, then of the three with a start. Above zero the first is better.
+
+{_comparisons(found, study.size.epsilons, _BY_START, ("better", "worse"))}
+
+## What a scale of K/2ε gives
+
+A query costs 2/b at a scale b, so K of them 4ε by addition; at δ = {size.delta:g} divergences
+compose to less where K is large. *At least* is measured, exactly: one query of two classes K times
+over, the worst of some leads. For K = {size.queries}, and for {_MANY:,}:
+
+{_scales(study)}
+
+## Their Figure 5 cannot be of this noise
+
+Were all {TEACHERS} teachers right and of one mind about {WORDS} words, so many of K labels would be
+right at that scale. A student whose clips fall cleanly into words, and that names each word by its
+own clips' labels, is right with the probability in the last column at most:
+
+{_figure_5()}
+
+Whatever K from {WORDS} on, it is {_best(0.01):.2f} at ε = 0.01 and {_best(0.1):.2f} at ε = 0.1.
+From ε = 1 on it depends on K, which the paper does not give; equation 8 has as many as teachers.
+
+## Why they differ
+
+- Their generator has fitted the private clips and their teachers learn from its encoder, so that
+  one clip moves all votes: no ε holds of the whole. With a generator that is public or private,
+  samples are of another speaker or of noise, and that is what privacy costs here.
+- 1,800 clips are few: noise of DP-SGD on {len(split.private):,} clips at ε 0.5 is many times a
+  batch's gradient, where 105,829 would bear it.
+- Intervals are Student's at 95 % over seeds (parts, generators, noise); the test's
+  {len(split.test)} clips are the same for all. One standard error of these is
+  {100 * (0.25 / len(split.test)) ** 0.5:.1f} points at 50 %, and it is in none of the intervals.
+- Distances are measured with the private clips, by an experimenter: they are no private release
+  ({NOTE}).
+"""
+
+
+def _recipes(study: Study) -> str:
+    words = {recipe: [] for recipe in study.recipes.values()}  # type: dict[str, list[str]]
+    for system, recipe in study.recipes.items():
+        words[recipe].append(str(system))
+    return "\n".join(f"- *{'*, *'.join(names)}*: {recipe}." for recipe, names in words.items())
+
+
+def _seeds(found: Found) -> str:
+    count = len(found.references)
+    return f"{count} seed{'' if count == 1 else 's'}."
+
+
+def _references(found: Found) -> str:
+    names = {
+        "central": "all private clips with their labels: not private",
+        "public": "the public speaker's clips alone: free",
+        "teacher": "one teacher",
+        "vote": "all teachers' vote, no noise",
+    }
+    row = means(found.references, list(names))
+    return markdown_table(
+        [
+            {"who learns from": words, "accuracy on private speakers": said(row, name)}
+            for name, words in names.items()
+        ],
+        ("who learns from", "accuracy on private speakers"),
+    )
+
+
+def _rows(found: Found, system: System) -> list[Row]:
+    own = [row for row in found.table if row["system"] == system]
+    return sorted(own, key=lambda row: float(row["epsilon"]))
+
+
+def _distances(found: Found) -> str:
+    rows: list[Row] = []
+    for system in System:
+        row: Row = {"system": str(system)}
+        for each in _rows(found, system):
+            printed = each["theirs_fid"]
+            row[f"ε {each['epsilon']:g}"] = ("" if printed == "" else f"{printed:g} / ") + said(
+                each, "fid", 1
+            )
+        rows.append(row)
+    return "Theirs / ours:\n\n" + markdown_table(rows, list(rows[0]))
+
+
+def _real(found: Found) -> str:
+    return said(means(found.table, ("fid_real",)), "fid_real", 2)
+
+
+def _ratios(found: Found, epsilons: Sequence[float]) -> str:
+    rows: list[Row] = []
+    for one, other in _PAIRS:
+        row: Row = {"ratio of distances": f"{one} over {other}"}
+        for epsilon in sorted(epsilons):
+            own = FID.get(one, {}).get(epsilon), FID.get(other, {}).get(epsilon)
+            printed = "" if own[0] is None or own[1] is None else f"{own[0] / own[1]:.2f} / "
+            row[f"ε {epsilon:g}"] = printed + f"{ratio(found.cells, one, other, epsilon):.2f}"
+        rows.append(row)
+    return markdown_table(rows, list(rows[0]))
+
+
+def _accuracies(found: Found) -> str:
+    rows: list[Row] = [
+        {
+            "system": str(system),
+            "ε": f"{row['epsilon']:g}",
+            **{str(noise): said(row, ACCURACIES[noise]) for noise in _order()},
+            "GNMax: σ": f"{float(row[SCALES[Noise.GAUSSIAN]]):.3g}",
+            "answers unchanged": said(row, KEPT[Noise.GAUSSIAN], 2),
+        }
+        for system in System
+        for row in _rows(found, system)
+    ]
+    return markdown_table(rows, list(rows[0]))
+
+
+def _order() -> tuple[Noise, ...]:
+    return Noise.GAUSSIAN, Noise.LAPLACE, Noise.PRINTED, Noise.NONE
+
+
+def _chance(found: Found, classes: int) -> str:
+    """Said plainly of budgets of 0.1 and less, for all that keeps them."""
+    chance, name = 1 / classes, ACCURACIES[Noise.GAUSSIAN]
+    rows = [
+        row
+        for row in found.table
+        if float(row["epsilon"]) <= 0.1 and row["system"] != System.PRINTED
+    ]
+    if not rows:
+        return f"Chance is {chance:.2f}."
+    best = max(rows, key=lambda row: float(row[name]))
+    held = sum(
+        abs(float(row[name]) - chance) <= float(row[f"{name}_interval_95"] or 0.0) for row in rows
+    )
+    guessing = float(np.mean([float(row[name]) for row in rows])) < 1.5 * chance
+    return (
+        f"Chance is {chance:.2f}. **At ε of 0.1 and less, students that keep the budget are "
+        f"{'guessing' if guessing else 'better than chance'}**: {held} of {len(rows)} intervals "
+        f"hold chance; the best is {best['system']} at ε {best['epsilon']:g} with "
+        f"{said(best, name)}."
+    )
+
+
+def _theirs_ahead() -> str:
+    return "; ".join(
+        f"AAE is ahead of {system} by "
+        + ", ".join(f"{points:g} points at ε {epsilon:g}" for epsilon, points in own.items())
+        for system, own in AHEAD.items()
+    )
+
+
+def _comparisons(
+    found: Found,
+    epsilons: Sequence[float],
+    pairs: Sequence[tuple[System, System]],
+    words: tuple[str, str],
+) -> str:
+    rows: list[Row] = []
+    accuracy = ACCURACIES[Noise.GAUSSIAN]
+    for one, other in pairs:
+        for epsilon in sorted(epsilons):
+            apart = difference(found.cells, "fid", other, one, epsilon)
+            ahead = difference(found.cells, accuracy, one, other, epsilon)
+            rows.append(
+                {
+                    "first, second": f"{one}; {other}",
+                    "ε": f"{epsilon:g}",
+                    "distance": str(apart),
+                    "in distance": verdict(apart, *words),
+                    "accuracy": str(ahead),
+                    "in accuracy": verdict(ahead, *words),
+                }
+            )
+    return markdown_table(rows, list(rows[0]))
+
+
+def _scales(study: Study) -> str:
+    rows: list[Row] = []
+    for queries in dict.fromkeys((study.size.queries, _MANY)):
+        for epsilon in sorted(study.size.epsilons):
+            low = measured_epsilon(queries, epsilon, study.size.delta, study.size.teachers).low
+            most = proven_epsilon(queries, epsilon, study.size.delta)
+            holds = "yes" if most <= epsilon else "no" if low > epsilon else "not proven"
+            rows.append(
+                {
+                    "K": f"{queries:,}",
+                    "claimed ε": f"{epsilon:g}",
+                    "by addition, δ = 0": f"{added_epsilon(epsilon):g}",
+                    "at most": f"{most:.3g}",
+                    "at least": f"{low:.3g}",
+                    "claim holds": holds,
+                }
+            )
+    return markdown_table(rows, list(rows[0]))
+
+
+def _figure_5() -> str:
+    rows: list[Row] = [
+        {
+            "ε": f"{epsilon:g}",
+            "K": f"{queries:,}",
+            "right labels": f"{printed_right_labels(epsilon, queries):.3f}",
+            "accuracy at most": f"{most_accuracy(epsilon, queries):.3f}",
+        }
+        for epsilon in (0.01, 0.1, 1.0, 10.0, 100.0)
+        for queries in (WORDS, TEACHERS, _MANY)
+    ]
+    return markdown_table(rows, list(rows[0]))
+
+
+def _best(epsilon: float) -> float:
+    """Over numbers of queries: whole labels of a word, of which more only mean more noise."""
+    return max(most_accuracy(epsilon, WORDS * each) for each in range(1, 300))
+
+
+_COLOURS = {
+    System.PRINTED: "#d62728",
+    System.PUBLIC: "#1f77b4",
+    System.PRIVATE: "#2ca02c",
+    System.PATE_GAN: "#9467bd",
+    System.DP_GAN: "#7f7f7f",
+    System.PUBLIC_GAN: "#17becf",
+    System.STARTED_PRIVATE: "#2ca02c",
+    System.STARTED_PATE_GAN: "#9467bd",
+    System.STARTED_DP_GAN: "#7f7f7f",
+}
+_DASHED = (
+    System.PUBLIC_GAN,
+    System.STARTED_PRIVATE,
+    System.STARTED_PATE_GAN,
+    System.STARTED_DP_GAN,
+)
+"""Dashed: those without have the same colours."""
+_SAMPLES = 4
+
+
+def shown(epsilons: Sequence[float]) -> tuple[float, ...]:
+    """The budgets whose samples are drawn: the second smallest, as in Figure 4, and the largest."""
+    ordered = sorted(epsilons)
+    return tuple(dict.fromkeys((ordered[min(1, len(ordered) - 1)], ordered[-1])))
+
+
+def _draw(
+    found: Found,
+    size: Size,
+    samples: Mapping[tuple[System, float], NDArray[np.float32]],
+    path: Path,
+) -> None:
+    """Write the picture.
+
+    Args:
+        found: what was measured.
+        size: for how many queries.
+        samples: some of each system under some budgets, (samples, frames, bands).
+        path: of the PNG.
+    """
+    from matplotlib.figure import Figure
+
+    figure: Any = Figure(figsize=(14, 16), layout="constrained")
+    above, below = figure.subfigures(2, 1, height_ratios=(1, 1.9))
+    distance, gaussian, printed = above.subplots(1, 3)
+    _curves(distance, found.table, "fid")
+    for system, own in FID.items():
+        distance.plot(list(own), list(own.values()), ":", color=_COLOURS[system])
+    real = float(np.mean([float(row["fid_real"]) for row in found.table]))
+    distance.axhline(real, color="black", linewidth=1)
+    distance.set_title("Fréchet distance to private clips\ndotted: theirs, in another embedding")
+    distance.set_yscale("log")
+    for axis, noise, words in (
+        (gaussian, Noise.GAUSSIAN, "GNMax within the budget"),
+        (printed, Noise.PRINTED, "LNMax at scale K/2ε, as printed"),
+    ):
+        _curves(axis, found.table, ACCURACIES[noise])
+        for name, style in (("central", "--"), ("public", ":")):
+            level = float(np.mean([float(each[name]) for each in found.references]))
+            axis.axhline(level, color="black", linestyle=style, linewidth=1, label=name)
+        axis.axhline(0.1, color="black", linewidth=0.5)
+        axis.set_ylim(0, 1)
+        axis.set_title(f"accuracy of students, K = {size.queries}\n{words}")
+    # Below what one model of all data reaches.
+    gaussian.legend(fontsize=7, handlelength=4, loc="upper left", bbox_to_anchor=(0, 0.96))
+    _grid(below, samples)
+    figure.savefig(path, dpi=100)
+
+
+def _curves(axis: Any, table: Sequence[Row], name: str) -> None:
+    for place, system in enumerate(System):
+        rows = [row for row in table if row["system"] == system]
+        rows.sort(key=lambda row: float(row["epsilon"]))
+        # A little beside each other, so that intervals can be told apart.
+        at = [float(row["epsilon"]) * 1.06 ** (place - 4) for row in rows]
+        axis.errorbar(
+            at, [float(row[name]) for row in rows],
+            yerr=[float(row[f"{name}_interval_95"] or 0.0) for row in rows],
+            marker="o", markersize=4, capsize=3, color=_COLOURS[system], label=str(system),
+            linestyle="--" if system in _DASHED else "-",
+        )  # fmt: skip
+    axis.set_xscale("log")
+    axis.set_xlabel("ε, both generator and labels")
+
+
+def _grid(figure: Any, samples: Mapping[tuple[System, float], NDArray[np.float32]]) -> None:
+    """Samples of a system in a row, budget after budget; time runs to the right."""
+    epsilons = list(dict.fromkeys(epsilon for _, epsilon in samples))
+    axes = figure.subplots(len(System), _SAMPLES * len(epsilons), squeeze=False)
+    for row, system in zip(axes, System, strict=True):
+        pictures = [each for epsilon in epsilons for each in samples[system, epsilon][:_SAMPLES]]
+        for place, axis in enumerate(row):
+            axis.set_xticks([])
+            axis.set_yticks([])
+            if place < len(pictures):
+                axis.imshow(
+                    pictures[place].T, origin="lower", aspect="auto", vmin=-1, vmax=1,
+                    cmap="magma",
+                )  # fmt: skip
+        row[0].set_ylabel(str(system).replace(", from", ",\nfrom"), fontsize=8)
+    for place, epsilon in enumerate(epsilons):
+        axes[0][place * _SAMPLES].set_title(f"samples, ε = {epsilon:g}", loc="left", fontsize=9)
+
+
+NAME = "pate-aae"
+
+_DIGITS, _SOUNDS = "fsdd", "free_sounds"
+
+
+def opened(
+    data: Path,
+    work: Path,
+    size: Size,
+    progress: Progress,
+    speaker: str | None = None,
+    makers: Makers | None = None,
+    recipes: Mapping[System, str] | None = None,
+) -> Study:
+    """The study of a folder's digits, with everything that can be refused refused.
+
+    Args:
+        data: folder that holds `fsdd` and `free_sounds`.
+        work: folder of what is kept.
+        size: how much is trained and asked.
+        progress: told what is done.
+        speaker: the public one; the first by name where None.
+        makers: of the generators; those of `spoken.generators` where None.
+        recipes: how these train, in words; needed with makers of one's own.
+
+    Raises:
+        DatasetError, InvalidInputError, InvalidParametersError: see `open_split`, `Study`.
+    """
+
+    def told(done: int, total: int) -> None:
+        progress("reading sound", done, total)
+
+    split = open_split(data / _DIGITS, speaker, work / "sound", told)
+    size.check(len(split.private))
+    if makers is None or recipes is None:
+        from earshot_studies.pate_aae import generators
+
+        own = generators.Recipe(teachers=generators.critics(size.teachers))
+        makers, recipes = generators.makers(own), own.described
+    embedding = _embedding(data / _SOUNDS, split, work, told)
+    return Study(split, embedding, size, makers, recipes, work, progress)
+
+
+def reproduce(study: Study, seeds: int, processes: int = 1) -> Outcome:
+    """Every system under every budget, so many times.
+
+    Args:
+        study: what to measure.
+        seeds: repetitions, each with its own teachers, generators and noise.
+        processes: that train.
+
+    Raises:
+        InvalidParametersError: no seeds or processes, or more of these than this machine can use.
+    """
+    numbers = range(1, checks.whole("seeds", seeds) + 1)
+    _measure(study, numbers, check_processes("processes", processes))
+    references: list[Cell] = [study.references(seed) for seed in numbers]
+    cells = [cell for seed in numbers for system in System for cell in study.cells(system, seed)]
+    found = Found(cells, references, averaged(cells))
+    samples = {
+        (system, epsilon): study.pictures(system, epsilon, 1)
+        for system in System
+        for epsilon in shown(study.size.epsilons)
+    }
+    return Outcome(
+        NAME,
+        found.table,
+        lambda path: _draw(found, study.size, samples, path),
+        _note(found, study),
+    )
+
+
+def _measure(study: Study, seeds: range, processes: int) -> None:
+    """Let cells be kept: a part of a seed at a time, of systems that learn from the same start."""
+    from joblib import Parallel, delayed
+
+    parts = [
+        (seed, tuple(system for system in System if system.started is started))
+        for seed in seeds
+        for started in (False, True)
+    ]
+    measured: Iterable[int] = (_part(study, *part) for part in parts)
+    if processes > 1:
+        let_cancelled_jobs_go()
+        silent = replace(study, progress=_silent)
+        parallel = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)
+        measured = parallel(delayed(_part)(silent, *part) for part in parts)
+    done, total = 0, len(seeds) * len(System)
+    study.progress("systems", done, total)
+    for number in measured:
+        done += number
+        study.progress("systems", done, total)
+
+
+def _part(study: Study, seed: int, systems: tuple[System, ...]) -> int:
+    """How many systems were measured."""
+    if not systems[0].started:
+        study.references(seed)
+    for system in systems:
+        study.cells(system, seed)
+    return len(systems)
+
+
+def _silent(what: str, done: int, total: int, line: str | None = None) -> None:
+    """Of a process whose words nobody hears."""
+
+
+def _embedding(
+    data: Path, split: Split, work: Path, told: Callable[[int, int], None]
+) -> PublicEmbedding:
+    """Fitted on public sound and on the public speaker's digits."""
+    sounds = open_sounds(data, work / "sound", told)
+    digits = [f"digit {split.classes[label]}" for label in split.public.labels]
+    pictures = np.concatenate([sounds.pictures, split.public.pictures])
+    return public_embedding.kept(work, pictures, [*sounds.names, *digits])

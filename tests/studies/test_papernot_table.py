@@ -1,0 +1,93 @@
+"""Table 1 of Papernot et al. on votes made here: the command's files, and each accounting."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from earshot_client.command import main
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.voting.winners import ConfidentGNMax
+from earshot_studies.papernot import table_1 as table
+from earshot_studies.papernot.table_1 import Case, account, read_votes
+
+CASES = {
+    "Ten": Case("ten.npy", ConfidentGNMax(200.0, 150.0, 40.0), 1e-5, 60, 1.97),
+    "Two": Case("two.npy", ConfidentGNMax(300.0, 200.0, 40.0), 1e-5, 60, None),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    generator = np.random.default_rng(1)
+    votes = tmp_path / "votes"
+    votes.mkdir()
+    np.save(votes / "ten.npy", generator.multinomial(250, [0.82] + [0.02] * 9, 400))
+    np.save(votes / "two.npy", generator.multinomial(250, [0.9, 0.1], 400))
+    return votes
+
+
+@pytest.mark.slow
+def test_the_command_leaves_a_table_a_picture_and_a_note(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "CASES", CASES)
+    monkeypatch.setattr(table.read_votes, "__defaults__", (CASES,))
+    monkeypatch.setattr(table.reproduce, "__defaults__", (2, CASES, table.no_progress))
+    out = tmp_path / "out"
+    arguments = ("papernot-table-1", "--data", str(folder), "--out", str(out), "--seeds", "2")
+    monkeypatch.setattr("sys.argv", ["earshot", "reproduce", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    with (out / f"{table.NAME}.csv").open(encoding="utf-8") as file:
+        rows = {row["data"]: row for row in csv.DictReader(file)}
+    assert set(rows) == {"Ten", "Two"}
+    assert rows["Ten"]["theirs"] == "1.97"
+    assert rows["Two"]["theirs"] == ""
+    assert rows["Ten"][table.EXACT_SANITIZED] == "", "known for two classes alone"
+    assert float(rows["Two"][table.EXACT_SANITIZED].split()[0]) > 0
+    note = (out / f"{table.NAME}.md").read_text(encoding="utf-8")
+    for row in rows.values():
+        assert row[table.EXACT] in note
+        assert row[table.SANITIZED] in note
+    assert (out / f"{table.NAME}.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", ["Two", pytest.param("Ten", marks=pytest.mark.slow)])
+def test_accounts_are_in_their_order(folder: Path, name: str) -> None:
+    votes = read_votes(folder, CASES)[name]
+    found = account(CASES[name], votes, 3)
+    assert int(found.voted.sum()) == 60
+    assert found.voted[-1]
+    assert len(found.voted) == found.asked
+    each = found.epsilons
+    assert each[table.EXACT] < each[table.EXACT_CLASSIC] < each[table.THEIRS]
+    assert each[table.THEIRS] < each[table.SANITIZED]
+    assert found.labels[table.EXACT] >= found.labels[table.EXACT_CLASSIC]
+    assert found.labels[table.EXACT_CLASSIC] > found.labels[table.SOUND] > 0
+    again = account(CASES[name], votes, 3)
+    assert again.epsilons == each
+    assert account(CASES[name], votes, 4).epsilons != each
+
+
+def test_what_is_no_file_of_votes_is_named(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.save(folder / "ten.npy", np.ones((5, 10)))
+    with pytest.raises(InvalidInputError, match="250 teachers; query 0 has 10"):
+        read_votes(folder, CASES)
+    (folder / "ten.npy").write_text("nothing")
+    with pytest.raises(InvalidInputError, match=r"ten\.npy: must be a file of votes"):
+        read_votes(folder, CASES)
+    with pytest.raises(InvalidInputError, match="60 at least"):
+        account(CASES["Two"], np.tile([125, 125], (30, 1)), 0)
+    monkeypatch.setattr(
+        "sys.argv", ["earshot", "reproduce", table.NAME, "--out", str(tmp_path / "out")]
+    )
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
