@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
+from earshot_protocol.progress import Progress
 from earshot_server.discovery.route import Discovery
 from earshot_simulations.phases.routes import ROUTES
-from earshot_simulations.phases.settings import ROUTE
+from earshot_simulations.phases.run import Found
+from earshot_simulations.phases.settings import ROUTE, PhaseSettings
 from earshot_simulations.reporting.words import real
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from earshot_simulations.phases.routes import Settings
     from earshot_simulations.phases.routes_page import Runs
+    from earshot_simulations.phases.run import Run
 
+F = TypeVar("F", bound=Found)
 _NAME, _COLUMN = 22, 30
 
 
@@ -28,34 +32,62 @@ def run_and_write(asked: Mapping[Discovery, Settings], out: Path | None, overwri
     """Run a phase on each route with its progress shown, and keep it where that is wanted.
 
     Args:
-        asked: by route, checked.
-        out: folder of the files; None to keep nothing.
-        overwrite: whether these may be replaced.
+        asked: Settings by route, checked.
+        out: Folder of the files; None to keep nothing.
+        overwrite: Whether these may be replaced.
 
     Returns:
-        the runs, by route; one that was not begun after an interruption is missing.
+        Runs by route; one that was not begun after an interruption is missing.
 
     Raises:
-        InvalidInputError: the folder cannot be used, or the machine has no room for the run.
+        InvalidInputError: if the folder cannot be used, or the machine has no room for the run.
     """
     from earshot_simulations.phases.report import FILES, write
     from earshot_simulations.phases.routes_page import FILES_OF_BOTH, write_both
     from earshot_simulations.phases.simulation import simulate_routes
 
     both = len(asked) > 1
-    if out is not None:
-        prepare_folder(out, FILES_OF_BOTH if both else FILES, overwrite)
-    try:
-        with shown() as progress:
-            runs = simulate_routes(asked, progress)
+    with _kept(out, FILES_OF_BOTH if both else FILES, overwrite) as progress:
+        runs = simulate_routes(asked, progress)
         if out is not None and both:
             write_both(runs, out)
         elif out is not None:
             (run,) = runs.values()
             write(run, out)
+    return runs
+
+
+def run_and_write_one(settings: PhaseSettings[F], out: Path | None, overwrite: bool) -> Run[F]:
+    """Run a phase of any kind with its progress shown, and keep it where that is wanted.
+
+    Args:
+        settings: Settings, checked.
+        out: Folder of the files; None to keep nothing.
+        overwrite: Whether these may be replaced.
+
+    Raises:
+        InvalidInputError: if the folder cannot be used, or the machine has no room for the run.
+    """
+    from earshot_simulations.phases.report import FILES, write
+    from earshot_simulations.phases.simulation import simulate
+
+    with _kept(out, FILES, overwrite) as progress:
+        run = simulate(settings, progress)
+        if out is not None:
+            write(run, out)
+    return run
+
+
+@contextmanager
+def _kept(out: Path | None, files: Collection[str], overwrite: bool) -> Iterator[Progress]:
+    """Prepare the folder of a run's files, and yield the display of its progress."""
+    if out is not None:
+        prepare_folder(out, files, overwrite)
+    try:
+        with shown() as progress:
+            yield progress
     except (OSError, MemoryError) as error:
         raise InvalidInputError(f"this machine has no room for that simulation: {error}") from error
-    return runs
 
 
 def print_each(results: Mapping[Discovery, object]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, replace
@@ -14,8 +15,13 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases import learning_budget
 from earshot_server.discovery.route import Discovery
 from earshot_simulations.commands.repeating import repeated
-from earshot_simulations.commands.running import print_each, run_and_write, summarize
-from earshot_simulations.commands.simulated_labelling import labelling
+from earshot_simulations.commands.running import (
+    print_each,
+    run_and_write,
+    run_and_write_one,
+    summarize,
+)
+from earshot_simulations.phases.labelling import LabellingSettings
 from earshot_simulations.phases.local import NO_BUDGET, whole_budget
 from earshot_simulations.phases.routes import ROUTES, Routes, Settings
 from earshot_simulations.phases.settings import NO_NOISE, SOUNDSCAPES, WHERE
@@ -23,6 +29,7 @@ from earshot_simulations.phases.settings import NO_NOISE, SOUNDSCAPES, WHERE
 app = App()
 
 _DEFAULT = Settings()
+_LABELLING = LabellingSettings()
 
 
 @app.default
@@ -90,7 +97,37 @@ def simulate(
         sys.exit(1)
 
 
-app.command(labelling)
+@app.command
+def labelling(
+    *,
+    settings: Annotated[LabellingSettings, Parameter(name="*")] = _LABELLING,
+    out: Path | None = None,
+    overwrite: bool = False,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+) -> None:
+    """Run one labelling phase over simulated phones: public samples get labels.
+
+    Args:
+        out: New folder for result.json and report.html.
+        overwrite: Replace these two files where --out has them.
+        as_json: Print result.json, and nothing else.
+    """
+    settings.check()
+
+    from earshot_simulations.phases.report import headline
+    from earshot_simulations.phases.run import result
+
+    run = run_and_write_one(settings, out, overwrite)
+    if as_json:
+        print(json.dumps(result(run), indent=2, allow_nan=False))
+    else:
+        print(headline(run))
+        for name, value in run.found.figures().items():
+            print(f"{name:<22} {value}")
+        if out is not None:
+            print(f"{'report':<22} {out / 'report.html'}")
+    if run.interrupted is not None:
+        sys.exit(1)
 
 
 def _given(settings: Settings) -> set[str]:
