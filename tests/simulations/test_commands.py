@@ -13,10 +13,10 @@ import pytest
 from support.steps import STEPS
 
 from earshot_client.command import main
-from earshot_models.commands.progress import Progress
+from earshot_protocol.progress import Progress
 from earshot_server.dashboard import wording
 from earshot_simulations.commands import running
-from earshot_simulations.learning import simulation
+from earshot_simulations.phases import simulation
 
 HEAVY = {"joblib", "matplotlib", "scipy", "sklearn", "soundfile", "soxr"}
 FIELDS = {

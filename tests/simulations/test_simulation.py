@@ -17,11 +17,12 @@ from earshot_protocol.wire import Matrix
 from earshot_server.dashboard import wording
 from earshot_simulations.engine.course import DISCOVER
 from earshot_simulations.engine.dropouts import draw_dropouts
-from earshot_simulations.learning.report import headline
-from earshot_simulations.learning.run import Run, result
-from earshot_simulations.learning.scoring import score
-from earshot_simulations.learning.settings import Agreement, Discovery, Settings, Summation
-from earshot_simulations.learning.simulation import simulate
+from earshot_simulations.phases.environments import score
+from earshot_simulations.phases.report import headline
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.run import Run, result
+from earshot_simulations.phases.settings import Agreement, Discovery, Summation
+from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.populations import Blobs, Recordings
 
 SEED = 9
@@ -41,21 +42,20 @@ CROWD = Settings(
     seed=SEED,
 )
 SMALL = dataclasses.replace(CROWD, phones=24, dropout=0.0, recordings=10, summation=Summation.IDEAL)
-UNLIKE = {"seconds", "peak_memory_mb", "configuration", "notes"}
+UNLIKE = {"seconds", "peak_memory_mb", "configuration", "notes", "found"}
 """What two runs of the same seed may differ in, beside what each step took."""
 
 
 def essence(run: Run) -> dict[str, object]:
     """All that the seed determines, in a form that compares bit for bit."""
     told: dict[str, object] = {}
-    for field in dataclasses.fields(run):
-        value = getattr(run, field.name)
-        if field.name == "steps":
+    for name, value in (*vars(run).items(), *vars(run.found).items()):
+        if name == "steps":
             told["steps"] = [(s.step, s.asked, s.answered, s.dropped) for s in value]
         elif isinstance(value, np.ndarray):
-            told[field.name] = (value.dtype.str, value.shape, value.tobytes())
-        elif field.name not in UNLIKE:
-            told[field.name] = value
+            told[name] = (value.dtype.str, value.shape, value.tobytes())
+        elif name not in UNLIKE:
+            told[name] = value
     return told
 
 
@@ -113,21 +113,21 @@ def test_real_cryptography_in_two_processes_gives_the_same_too(real: Run) -> Non
 @pytest.mark.slow
 def test_another_seed_gives_another_run(ideal: Run) -> None:
     other = simulate(dataclasses.replace(CROWD, summation=Summation.IDEAL, seed=SEED + 1))
-    assert other.centroid_votes is not None
+    assert other.found.centroid_votes is not None
     for name in ("points", "local_centroids", "global_centroids", "centroid_votes", "label_votes"):
-        assert getattr(other, name).tobytes() != getattr(ideal, name).tobytes()
+        assert getattr(other.found, name).tobytes() != getattr(ideal.found, name).tobytes()
 
 
 def test_a_generous_budget_finds_and_names_the_scenes(real: Run) -> None:
     assert real.interrupted is None
-    assert real.ari_train is not None
-    assert real.ari_test is not None
-    assert real.label_accuracy is not None
-    assert min(real.ari_train, real.ari_test) > 0.98
-    assert real.label_accuracy > 0.9
-    assert real.global_centroids is not None
+    assert real.found.ari_train is not None
+    assert real.found.ari_test is not None
+    assert real.found.label_accuracy is not None
+    assert min(real.found.ari_train, real.found.ari_test) > 0.98
+    assert real.found.label_accuracy > 0.9
+    assert real.found.global_centroids is not None
     centres = Blobs(200, 60, 4, 0.5, SEED).centres
-    gaps = np.linalg.norm(real.global_centroids[real.top][:, None] - centres, axis=2)
+    gaps = np.linalg.norm(real.found.global_centroids[real.found.top][:, None] - centres, axis=2)
     assert gaps.min(axis=0).max() < 0.1
 
 
@@ -171,11 +171,11 @@ def test_an_interrupt_at_any_step_leaves_what_was_finished(stop: str) -> None:
     place = STEPS.index(stop)
     finished = list(STEPS[:place])
     assert [step.step for step in run.steps if step.step != DISCOVER] == finished
-    assert len(run.points) > 0
-    assert (run.global_centroids is None) == (place == 0)
-    assert (run.centroid_votes is None) == (place <= 4)
-    assert run.label_votes is None
-    assert run.ari_test is None
+    assert len(run.found.points) > 0
+    assert (run.found.global_centroids is None) == (place == 0)
+    assert (run.found.centroid_votes is None) == (place <= 4)
+    assert run.found.label_votes is None
+    assert run.found.ari_test is None
     # Masked inputs are in once the fourth and the eighth step are over: then a vote is spent.
     spent = 2 + (place >= 3) + (place >= 7)
     parameters = SMALL.parameters(Blobs(24, 10, 4, 0.5, SEED))
@@ -190,7 +190,7 @@ def test_an_interrupt_while_phones_hear_is_a_run_without_steps() -> None:
 
     run = simulate(dataclasses.replace(SMALL, data="soundscapes"), interrupt)
     assert run.interrupted == "interrupted in the step 'hear'"
-    assert (run.steps, run.privacy, run.global_centroids) == ((), (), None)
+    assert (run.steps, run.privacy, run.found.global_centroids) == ((), (), None)
     assert result(run)["survivors"] == SMALL.phones
 
 

@@ -28,9 +28,9 @@ from earshot_protocol.phases.learning_budget import BUDGETS
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.accounting.accountant import composed_total
 from earshot_simulations import Agreement, Discovery, Settings, Summation, sweep
-from earshot_simulations.learning import drawing
-from earshot_simulations.learning.provenance import OtherVersionError
-from earshot_simulations.learning.run import PHASE_FAILED, Run
+from earshot_simulations.phases.provenance import OtherVersionError
+from earshot_simulations.phases.run import PHASE_FAILED, Run
+from earshot_simulations.reporting import drawing
 from earshot_simulations.sweeps import file as sweep_file
 from earshot_simulations.sweeps import page, phase
 from earshot_simulations.sweeps.estimate import estimate

@@ -26,7 +26,6 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
-from earshot_models.commands.progress import Progress
 from earshot_models.generators import adversaries
 from earshot_models.generators import clips as checked
 from earshot_models.generators.beside import Beside
@@ -44,6 +43,7 @@ from earshot_models.teachers.partitions import partitions
 from earshot_models.votes.rules.winners import GNMax, LNMax
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.progress import Progress
 
 Aggregator = LNMax | GNMax
 

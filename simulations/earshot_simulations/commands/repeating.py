@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
-    from earshot_simulations.learning.differences import Pair
+    from earshot_simulations.phases.kept import Pair
 
 _MOST_SHOWN = 10
 
@@ -48,9 +48,8 @@ def repeated(
             f"{named}: not with --repeat, which "
             f"takes all settings from {kept}; leave it out, or run without --repeat"
         )
-    from earshot_simulations.learning.repetition import outcome, repeatable
-    from earshot_simulations.learning.run import result
-    from earshot_simulations.learning.written import read_each
+    from earshot_simulations.phases.kept import outcome, read_each, repeatable
+    from earshot_simulations.phases.run import result
 
     kept_runs = read_each(kept)
     asked = {}

@@ -3,59 +3,91 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
-from earshot_server.dashboard.wording import real
+from earshot_protocol.progress import Progress
 from earshot_server.discovery.route import Discovery
+from earshot_simulations.phases.routes import ROUTES
+from earshot_simulations.phases.run import Found
+from earshot_simulations.phases.settings import ROUTE, PhaseSettings
+from earshot_simulations.reporting.words import real
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from earshot_simulations.phases.routes import Settings
+    from earshot_simulations.phases.routes_page import Runs
+    from earshot_simulations.phases.run import Run
 
-    from earshot_simulations.learning.run import Run
-    from earshot_simulations.learning.settings import Settings
-
+F = TypeVar("F", bound=Found)
 _NAME, _COLUMN = 22, 30
-_KINDS = {Discovery.LOCAL: "learning phase", Discovery.SECURE_SUM: "discovery phase"}
 
 
-def run_and_write(
-    asked: Mapping[Discovery, Settings], out: Path | None, overwrite: bool
-) -> dict[Discovery, Run]:
+def run_and_write(asked: Mapping[Discovery, Settings], out: Path | None, overwrite: bool) -> Runs:
     """Run a phase on each route with its progress shown, and keep it where that is wanted.
 
     Args:
-        asked: by route, checked.
-        out: folder of the files; None to keep nothing.
-        overwrite: whether these may be replaced.
+        asked: Settings by route, checked.
+        out: Folder of the files; None to keep nothing.
+        overwrite: Whether these may be replaced.
 
     Returns:
-        the runs, by route; one that was not begun after an interruption is missing.
+        Runs by route; one that was not begun after an interruption is missing.
 
     Raises:
-        InvalidInputError: the folder cannot be used, or the machine has no room for the run.
+        InvalidInputError: if the folder cannot be used, or the machine has no room for the run.
     """
-    from earshot_simulations.learning.files import FILES, FILES_OF_BOTH, write, write_both
-    from earshot_simulations.learning.simulation import simulate_routes
+    from earshot_simulations.phases.report import FILES, write
+    from earshot_simulations.phases.routes_page import FILES_OF_BOTH, write_both
+    from earshot_simulations.phases.simulation import simulate_routes
 
     both = len(asked) > 1
-    if out is not None:
-        prepare_folder(out, FILES_OF_BOTH if both else FILES, overwrite)
-    try:
-        with shown() as progress:
-            runs = simulate_routes(asked, progress)
+    with _kept(out, FILES_OF_BOTH if both else FILES, overwrite) as progress:
+        runs = simulate_routes(asked, progress)
         if out is not None and both:
             write_both(runs, out)
         elif out is not None:
             (run,) = runs.values()
             write(run, out)
+    return runs
+
+
+def run_and_write_one(settings: PhaseSettings[F], out: Path | None, overwrite: bool) -> Run[F]:
+    """Run a phase of any kind with its progress shown, and keep it where that is wanted.
+
+    Args:
+        settings: Settings, checked.
+        out: Folder of the files; None to keep nothing.
+        overwrite: Whether these may be replaced.
+
+    Raises:
+        InvalidInputError: if the folder cannot be used, or the machine has no room for the run.
+    """
+    from earshot_simulations.phases.report import FILES, write
+    from earshot_simulations.phases.simulation import simulate
+
+    with _kept(out, FILES, overwrite) as progress:
+        run = simulate(settings, progress)
+        if out is not None:
+            write(run, out)
+    return run
+
+
+@contextmanager
+def _kept(out: Path | None, files: Collection[str], overwrite: bool) -> Iterator[Progress]:
+    """Prepare the folder of a run's files, and yield the display of its progress."""
+    if out is not None:
+        prepare_folder(out, files, overwrite)
+    try:
+        with shown() as progress:
+            yield progress
     except (OSError, MemoryError) as error:
         raise InvalidInputError(f"this machine has no room for that simulation: {error}") from error
-    return runs
 
 
 def print_each(results: Mapping[Discovery, object]) -> None:
@@ -73,7 +105,7 @@ def summarize(results: Mapping[Discovery, dict[str, Any]], out: Path | None) -> 
     """
     columns = [_summary(figures) for figures in results.values()]
     if len(columns) > 1:
-        _print("", *(_KINDS[route] for route in results))
+        _print("", *(ROUTES[route].found.phase for route in results))
     for name in dict.fromkeys(name for column in columns for name in column):
         values = [column.get(name) for column in columns]
         if any(value is not None for value in values):
@@ -93,10 +125,10 @@ def _written(value: object) -> str:
 
 
 def _summary(figures: dict[str, Any]) -> dict[str, Any]:
-    """The figures by what a person calls them."""
+    """Return the figures by the names that people call them."""
     return {
         **{name: figures[name] for name in ("phones", "survivors")},
-        **_found(figures),
+        **_counted(figures),
         **{
             name: figures[name]
             for name in ("ari_train", "ari_test", "label_accuracy", "clear_label_accuracy")
@@ -107,7 +139,7 @@ def _summary(figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def _spent(figures: dict[str, Any]) -> dict[str, str]:
-    """What a phone has spent in all, per unit of ledgers: composed, as the report has it."""
+    """Return what a phone has spent together, per unit of ledgers, composed as in the report."""
     together = figures["privacy"]["together"] if figures["privacy"]["releases"] else {}
     return {
         f"ε per {unit}": f"{real(together[unit]['epsilon'])} at δ = {real(together[unit]['delta'])}"
@@ -116,14 +148,11 @@ def _spent(figures: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _found(figures: dict[str, Any]) -> dict[str, Any]:
-    """What was found, in the words of its discovery."""
-    local = figures["configuration"]["discovery"] == Discovery.LOCAL
-    named = [each for each in figures["environments"] if each["label"] and each["centroids"]]
-    cells = {
-        "cells": figures["global_centroids"],
-        "named_cells": figures["named"],
-        "environments": None if figures["named"] is None else len(named),
+def _counted(figures: dict[str, Any]) -> dict[str, Any]:
+    """Return what was found, in the words of its route; those of others have no value."""
+    own = figures["configuration"][ROUTE]
+    return {
+        name: value if discovery == own else None
+        for discovery, route in ROUTES.items()
+        for name, value in route.counted(figures).items()
     }
-    centroids = {name: figures[name] for name in ("global_centroids", "top_global_centroids")}
-    return dict.fromkeys(cells if local else centroids) | (centroids if local else cells)

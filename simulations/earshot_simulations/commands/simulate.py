@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, replace
@@ -14,22 +15,21 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases import learning_budget
 from earshot_server.discovery.route import Discovery
 from earshot_simulations.commands.repeating import repeated
-from earshot_simulations.commands.running import print_each, run_and_write, summarize
-from earshot_simulations.commands.simulated_labelling import labelling
-from earshot_simulations.learning.differences import WHERE
-from earshot_simulations.learning.routes import Routes
-from earshot_simulations.learning.settings import (
-    NO_BUDGET,
-    NO_NOISE,
-    OPTIONS,
-    SOUNDSCAPES,
-    Settings,
-    whole_budget,
+from earshot_simulations.commands.running import (
+    print_each,
+    run_and_write,
+    run_and_write_one,
+    summarize,
 )
+from earshot_simulations.phases.labelling import LabellingSettings
+from earshot_simulations.phases.local import NO_BUDGET, whole_budget
+from earshot_simulations.phases.routes import ROUTES, Routes, Settings
+from earshot_simulations.phases.settings import NO_NOISE, SOUNDSCAPES, WHERE
 
 app = App()
 
 _DEFAULT = Settings()
+_LABELLING = LabellingSettings()
 
 
 @app.default
@@ -79,8 +79,7 @@ def simulate(
     for each in asked.values():
         each.check()
 
-    from earshot_simulations.learning.reading import REAL_SOUND, try_it
-    from earshot_simulations.learning.run import result
+    from earshot_simulations.phases.run import result
 
     runs = run_and_write(asked, out, overwrite)
     results = {route: result(run) for route, run in runs.items()}
@@ -89,7 +88,7 @@ def simulate(
     else:
         summarize(results, out)
         if settings.data == SOUNDSCAPES and settings.encoder is None:
-            unheard = ". ".join(REAL_SOUND[route] for route in asked)
+            unheard = ". ".join(ROUTES[route].real_sound for route in asked)
             print(
                 f"{'real sound':<22} The encoder knows these scenes. {unheard}. Try yours, "
                 f"FOLDER/CLASS/*.wav: {try_it(routes)}"
@@ -98,7 +97,37 @@ def simulate(
         sys.exit(1)
 
 
-app.command(labelling)
+@app.command
+def labelling(
+    *,
+    settings: Annotated[LabellingSettings, Parameter(name="*")] = _LABELLING,
+    out: Path | None = None,
+    overwrite: bool = False,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+) -> None:
+    """Run one labelling phase over simulated phones: public samples get labels.
+
+    Args:
+        out: New folder for result.json and report.html.
+        overwrite: Replace these two files where --out has them.
+        as_json: Print result.json, and nothing else.
+    """
+    settings.check()
+
+    from earshot_simulations.phases.report import headline
+    from earshot_simulations.phases.run import result
+
+    run = run_and_write_one(settings, out, overwrite)
+    if as_json:
+        print(json.dumps(result(run), indent=2, allow_nan=False))
+    else:
+        print(headline(run))
+        for name, value in run.found.figures().items():
+            print(f"{name:<22} {value}")
+        if out is not None:
+            print(f"{'report':<22} {out / 'report.html'}")
+    if run.interrupted is not None:
+        sys.exit(1)
 
 
 def _given(settings: Settings) -> set[str]:
@@ -116,10 +145,10 @@ def _routes(said: AbstractSet[str], discovery: Routes | None) -> Routes:
     Raises:
         InvalidInputError: an option of another route is given.
     """
-    local = said & OPTIONS[Discovery.LOCAL]
+    local = said & ROUTES[Discovery.LOCAL].options
     chosen = discovery or (Routes.LOCAL if local else Routes.SECURE_SUM)
-    for route, own in OPTIONS.items():
-        others = said & own
+    for route, own in ROUTES.items():
+        others = said & own.options
         if others and route not in chosen.each:
             named = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(others))
             raise InvalidInputError(
@@ -127,6 +156,12 @@ def _routes(said: AbstractSet[str], discovery: Routes | None) -> Routes:
                 "out, or choose that"
             )
     return chosen
+
+
+def try_it(routes: Routes) -> str:
+    """Return the command that simulates the same over one's own sound."""
+    route = "" if routes is Routes.SECURE_SUM else f"--discovery {routes} "
+    return f"earshot simulate {route}--data FOLDER --recordings 100 --dropout 0.1 --out out/real"
 
 
 def _of_route(settings: Settings, route: Discovery) -> Settings:

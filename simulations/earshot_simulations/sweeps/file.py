@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_simulations.learning.configuration import known
+from earshot_simulations.phases.routes import known
 from earshot_simulations.sweeps.plan import Plan
 
 _KEYS = ("seeds", "settings", "grid", "list")

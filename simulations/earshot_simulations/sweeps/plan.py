@@ -10,10 +10,16 @@ from typing import Any
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
-from earshot_simulations.learning.configuration import configuration, entries_of, settings_of
-from earshot_simulations.learning.differences import WHERE, flat
-from earshot_simulations.learning.run import plain
-from earshot_simulations.learning.settings import OPTIONS, Settings
+from earshot_simulations.phases.kept import flat
+from earshot_simulations.phases.routes import (
+    Settings,
+    entries_of,
+    of_others,
+    routes_of,
+    settings_of,
+)
+from earshot_simulations.phases.run import plain
+from earshot_simulations.phases.settings import WHERE
 from earshot_simulations.sweeps.phase import SIMULATED
 from earshot_simulations.sweeps.sweep import Arm
 
@@ -66,7 +72,7 @@ class Plan:
         checks.whole("runs", len(changes) * len(chosen), 1, MOST_RUNS)
         each = [_settings(base, point) for point in changes]
         _refuse_unused(base, changes, each)
-        held = [dict(flat(plain(configuration(settings)))) for settings in each]
+        held = [dict(flat(plain(settings.configuration()))) for settings in each]
         touched = dict.fromkeys(name for point in changes for name in point)
         places = dict.fromkeys(place for each in held for place in each)
         varied = tuple(
@@ -94,7 +100,7 @@ class Plan:
     @property
     def shared(self) -> dict[str, Any]:
         """Settings that all runs share, by dotted names, as in `result.json`."""
-        held = dict(flat(plain(configuration(self.arms[0].phases[0]))))
+        held = dict(flat(plain(self.arms[0].phases[0].configuration())))
         return {name: held[name] for name in held if name not in (*self.varied, *NOT_VARIED)}
 
 
@@ -166,20 +172,17 @@ def _nested(base: Changes, point: Changes) -> dict[str, Any]:
 
 def _refuse_unused(base: Changes, points: Sequence[Changes], each: Sequence[Settings]) -> None:
     """Refuse settings that no run uses, as points that differ in these would be the same."""
-    of_some = frozenset().union(*OPTIONS.values())
-    used_by_any = frozenset().union(*(OPTIONS[settings.discovery] for settings in each))
+    used = [settings.discovery for settings in each]
     usual = entries_of(Settings())
     given = {name for name, value in base.items() if value != usual.get(name)}
-    unused = sorted((given & of_some) - used_by_any)
-    ways = {settings.discovery for settings in each}
+    unused = sorted(given & of_others(used))
     for point, settings in zip(points, each, strict=True):
-        names = {name.partition(".")[0] for name in point} & of_some
-        unused += sorted(names - OPTIONS[settings.discovery])
+        names = {name.partition(".")[0] for name in point}
+        unused += sorted(names & of_others([settings.discovery]))
     if unused:
-        others = [way for way, names in OPTIONS.items() if unused[0] in names]
         raise InvalidParametersError(
-            f"{unused[0]}: not for discovery = {' or '.join(sorted(ways))}, but for "
-            f"{' or '.join(others)}; leave it out, or list the points one by one"
+            f"{unused[0]}: not for discovery = {' or '.join(sorted(set(used)))}, but for "
+            f"{' or '.join(routes_of(unused[0]))}; leave it out, or list the points one by one"
         )
 
 

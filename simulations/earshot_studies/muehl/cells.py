@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.commands.progress import Progress
 from earshot_models.teachers.ensemble import vote_counts
 from earshot_models.votes.costs import costs, personal
 from earshot_models.votes.costs.costs import Method
@@ -25,6 +24,7 @@ from earshot_models.votes.rules.winners import NONE, ConfidentGNMax
 from earshot_protocol import checks
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.files import replace_file
+from earshot_protocol.progress import Progress
 from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muehl.data import Subject
 from earshot_studies.muehl.table import Table

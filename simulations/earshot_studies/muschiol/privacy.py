@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.commands.progress import Progress
 from earshot_models.tagging.metrics import scores
 from earshot_models.votes.confident_check import Check
 from earshot_models.votes.costs import muschiol
@@ -27,6 +26,7 @@ from earshot_models.votes.rules.thresholds import (
 )
 from earshot_protocol import checks
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.progress import Progress
 from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_simulations.auditing.printed_votes import adaptive_threshold
 from earshot_simulations.reporting.panels import plain_logarithmic

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.commands.progress import Progress
 from earshot_protocol import checks
+from earshot_protocol.progress import Progress
 from earshot_simulations.auditing.printed_scale import (
     added_epsilon,
     measured_epsilon,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import html
+import json
 import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
 from earshot_server.dashboard.spending import VACUOUS_EPSILON, by_mechanism, is_vacuous
-from earshot_server.dashboard.wording import NOTHING, byte_size, counted, real, whole
-from earshot_simulations.learning import cell_sections, charts, local_sections
-from earshot_simulations.learning.attacks import adversary_section
-from earshot_simulations.learning.markup import (
+from earshot_simulations.phases.routes import in_words
+from earshot_simulations.phases.run import Run, result
+from earshot_simulations.reporting import charts
+from earshot_simulations.reporting.markup import (
     alert,
     details,
     document,
@@ -25,117 +28,85 @@ from earshot_simulations.learning.markup import (
     section,
     table,
 )
-from earshot_simulations.learning.run import Run
-from earshot_simulations.learning.settings import OPTIONS
-from earshot_simulations.learning.wording import duration, percent, printable
+from earshot_simulations.reporting.words import (
+    NOTHING,
+    byte_size,
+    counted,
+    duration,
+    printable,
+    real,
+    whole,
+)
 
+RESULT, REPORT = "result.json", "report.html"
+FILES = (RESULT, REPORT)
+"""All files that `write` writes."""
 _MOST_NOTES = 3
 _MOST_ROWS = 200
 _MOST_PHONES = 1000
-_Value = TypeVar("_Value")
 
 
-def render(run: Run) -> str:
+def write(run: Run[Any], folder: Path) -> None:
+    """Write `result.json` and `report.html`, each as a whole or not at all.
+
+    The numbers are written first, so that they survive a report that cannot be drawn.
+
+    Args:
+        run: Run that finished or ended early.
+        folder: Folder, created if it does not exist; other files in it stay as they are.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_file(folder / RESULT, json.dumps(result(run), indent=2, allow_nan=False) + "\n")
+    replace_file(folder / REPORT, render(run))
+
+
+def render(run: Run[Any]) -> str:
     """Render the whole report as one HTML document.
 
     Args:
         run: Run that finished or ended early; missing parts are mentioned, not left blank.
     """
-    route = cell_sections if run.by_sums else local_sections
-    sections = (
-        route.pictures(run),
-        route.environments(run),
-        adversary_section(run.adversary, run.by_sums),
-        _privacy(run),
-        _dropouts(run),
-        _costs(run),
-        _skipped(run),
-        _configuration(run),
-        _notes(run),
-    )
     return document(
         title=f"{run.survivors} of {run.phones} phones",
-        kicker=f"Earshot · a simulated {route.KIND} · {run.population}",
+        kicker=f"Earshot · a simulated {run.found.phase} · {run.population}",
         headline=headline(run),
         notes="".join(alert(note) for note in run.notes[:_MOST_NOTES]),
         figures=_figures(run),
-        sections=sections,
+        sections=(
+            *run.found.sections(run),
+            _privacy(run),
+            _dropouts(run),
+            _costs(run),
+            _skipped(run),
+            _configuration(run),
+            _notes(run),
+        ),
         version=run.version,
     )
 
 
-def headline(run: Run) -> str:
+def headline(run: Run[Any]) -> str:
     """Return the outcome in one plain sentence."""
-    who = f"{whole(run.survivors)} of {counted(run.phones, 'phone')}"
     if run.interrupted is not None:
         return f"The run ended early: {run.interrupted}."
-    environments = len({name for name in run.names if name is not None})
-    if not environments:
-        return f"{who} stayed to the end, but no environment was found and named."
-    clauses = [f"{who} found {counted(environments, 'environment')}"]
-    unnamed = run.names.count(None)
-    if unnamed:
-        noun = "cell" if run.by_sums else "centroid"
-        clauses.append(f"{counted(unnamed, noun)} of {len(run.names)} stayed unnamed")
-    clear = _clear_part(run)
-    if run.label_accuracy is not None:
-        clauses.append(
-            f"a new recording gets the right name {percent(run.label_accuracy)} of the time"
-            + (f" ({percent(clear)} by names clear of the noise)" if clear is not None else "")
-        )
-    if run.privacy:
-        clauses.append(f"total privacy cost {_in_both_units(run)}")
-    return "; ".join(clauses) + "."
+    outcome: str = run.found.outcome(run)
+    return outcome
 
 
-def _clear_part(run: Run) -> float | None:
-    """Return the share of right names that noise did not give; None if all names are clear."""
-    clear = run.clear_label_accuracy
-    return None if clear is None or clear == run.label_accuracy else clear
-
-
-def _in_both_units(run: Run) -> str:
-    costs = run.together
-    return " and ".join(
-        f"ε = {real(costs[unit].epsilon)} per {unit.value}"
-        + (" (vacuous)" if is_vacuous(costs[unit]) else "")
-        for unit in (Unit.RECORDING, Unit.PHONE)
-    )
-
-
-def command_line(configuration: Mapping[str, object]) -> str:
+def command_line(configuration: Mapping[str, object], command: str = "earshot simulate") -> str:
     """Return the command that repeats the run, quoted for a shell, one option per line."""
-    parts = ["earshot simulate"]
-    taken = configuration.get("discovery")
-    ways = [way for way in OPTIONS if taken in OPTIONS and way != taken]
-    others = {name for way in ways for name in OPTIONS[way]}
-    for name, value in configuration.items():
-        if value is None or value is False or value == {} or name in others:
-            continue
-        option = "--" + name.replace("_", "-")
-        entries = value.items() if isinstance(value, Mapping) else ()
-        pairs = [(key.replace("_", "-"), str(entry)) for key, entry in entries]
-        if name == "budget":
-            words = [[option, ",".join(map("=".join, pairs))]]
-        elif pairs:
-            words = [[f"{option}.{key}", entry] for key, entry in pairs]
-        else:
-            words = [[option] if value is True else [option, str(value)]]
-        parts += (shlex.join(map(printable, each)) for each in words)
+    parts = [command]
+    for option, value in in_words(configuration):
+        words = [option] if value is None else [option, value]
+        parts.append(shlex.join(map(printable, words)))
     return " \\\n  ".join(parts)
 
 
-def _figures(run: Run) -> str:
-    costs, clear = run.together, _clear_part(run)
-    route = cell_sections if run.by_sums else local_sections
-    what, counts = route.found(run)
+def _figures(run: Run[Any]) -> str:
+    costs = run.together
     pairs = {
         "phones stayed": f"{whole(run.survivors)} / {whole(run.phones)}",
-        what: counts,
-        "clustering (ARI), held out": optional(run.ari_test, "{:.2f}".format),
-        "clustering (ARI), heard": optional(run.ari_train, "{:.2f}".format),
-        "right name, held out": optional(run.label_accuracy, percent),
-        **({} if clear is None else {"right name, clear of the noise": percent(clear)}),
+        **run.found.figures(),
         "ε per recording / phone (zero-out)": " / ".join(
             real(costs[unit].epsilon) for unit in (Unit.RECORDING, Unit.PHONE)
         )
@@ -147,7 +118,7 @@ def _figures(run: Run) -> str:
     return figures(pairs)
 
 
-def _privacy(run: Run) -> str:
+def _privacy(run: Run[Any]) -> str:
     title, spent = "Privacy spent", run.privacy
     if not spent:
         return section(title, lead("Nothing was released, so nothing was spent."))
@@ -166,7 +137,7 @@ def _privacy(run: Run) -> str:
     ]
     spending = table(
         "Cost of every step, per recording, per phone"
-        + ("" if run.by_sums else " with as many recordings as the phase assumes")
+        + run.found.unit_note
         + ", and per phone that is replaced.",
         (
             *("Step", "#ε recording", "#δ recording", "#ε phone (zero-out)"),
@@ -196,7 +167,7 @@ def _vacuous(unit: Unit, cost: Cost) -> str:
     )
 
 
-def _dropouts(run: Run) -> str:
+def _dropouts(run: Run[Any]) -> str:
     title = "Who vanished when"
     asked = [step for step in run.steps if step.asked]
     if not asked:
@@ -232,7 +203,7 @@ def _listed(phones: Sequence[int]) -> str:
     return f"{numbers} and {whole(more)} more" if more > 0 else numbers
 
 
-def _costs(run: Run) -> str:
+def _costs(run: Run[Any]) -> str:
     title = "Time and traffic"
     if not run.steps:
         return section(title, lead("The run ended before the first step."))
@@ -269,7 +240,7 @@ def _amount_cells(amounts: Sequence[float], by_phones: bool) -> list[str]:
     return cells if by_phones else [NOTHING] * 3 + cells[3:]
 
 
-def _skipped(run: Run) -> str:
+def _skipped(run: Run[Any]) -> str:
     if not run.skipped:
         return ""
     reasons = Counter(entry.reason for entry in run.skipped).most_common(_MOST_ROWS)
@@ -286,23 +257,18 @@ def _skipped(run: Run) -> str:
     return section("What was skipped", counts + details("Which ones", listed))
 
 
-def _configuration(run: Run) -> str:
+def _configuration(run: Run[Any]) -> str:
     words = lead(
         "This command repeats the run. Keys and masks come from the operating system and differ "
         "each time."
     )
-    command = html.escape(command_line(run.configuration))
+    command = html.escape(command_line(run.configuration, run.found.command))
     return section("How to repeat it", f"{words}<pre>{command}</pre>")
 
 
-def _notes(run: Run) -> str:
+def _notes(run: Run[Any]) -> str:
     if len(run.notes) <= _MOST_NOTES:
         return ""
     items = "".join(f"<li><p>{escaped(note)}</p></li>" for note in run.notes)
     summary = f"All {whole(len(run.notes))}"
     return section("Notes", details(summary, f'<ul class="notes">{items}</ul>'))
-
-
-def optional(value: _Value | None, write: Callable[[_Value], str]) -> str:
-    """Format a value, or return a dash for one that a run never reached."""
-    return NOTHING if value is None else write(value)

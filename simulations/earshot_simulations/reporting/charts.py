@@ -1,23 +1,23 @@
-"""The charts of a phase: the cost of its steps, and the counts of its votes."""
+"""Charts of steps and their cost, and of counts and votes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-from earshot_server.dashboard.wording import byte_size, counted, whole
-from earshot_server.dashboard.wording import votes as vote_count
 from earshot_simulations.engine.course import StepRecord
-from earshot_simulations.learning import drawing
-from earshot_simulations.learning.drawing import CARD, MOST_ROWS, MUTED, PALETTE, Picture, short
-from earshot_simulations.learning.run import Integers, Run
-from earshot_simulations.learning.wording import duration
+from earshot_simulations.reporting import drawing
+from earshot_simulations.reporting.drawing import CARD, MOST_ROWS, MUTED, PALETTE, Picture, short
+from earshot_simulations.reporting.words import byte_size, counted, duration, whole
+from earshot_simulations.reporting.words import votes as vote_count
 
+Counts = npt.NDArray[np.integer[Any]] | npt.NDArray[np.floating[Any]]
 _MOST_CELLS = 200
 """Most cells of a table of votes that are drawn with numbers; more become pixels."""
 
@@ -46,13 +46,18 @@ def dropouts(steps: Sequence[StepRecord]) -> Picture | None:
     return _per_step(title, asked, {"": lost}, whole) if any(lost) else None
 
 
-def centroid_votes(run: Run) -> Picture | None:
-    """Draw votes of every candidate of the first vote, the kept ones in colour."""
-    if run.centroid_votes is None or not len(run.centroid_votes):
+def candidates(votes: Counts, kept: Counts, noun: str) -> Picture | None:
+    """Draw the votes of every candidate, the kept ones in colour; None if there are none.
+
+    Args:
+        votes: Votes of each candidate.
+        kept: Indices of the kept candidates.
+        noun: Noun for a candidate.
+    """
+    if not len(votes):
         return None
-    votes = run.centroid_votes
     order = np.argsort(-votes, kind="stable")[: 2 * MOST_ROWS]
-    is_kept = np.isin(order, run.top)
+    is_kept = np.isin(order, kept)
 
     def draw(axes: Axes) -> None:
         rank = np.arange(len(order))
@@ -61,7 +66,7 @@ def centroid_votes(run: Run) -> Picture | None:
                 axes.bar(rank[members], votes[order][members], color=colour, label=name)
         axes.set_xticks(rank if len(rank) <= 16 else [])
         axes.set_xticklabels(order if len(rank) <= 16 else [])
-        axes.set_xlabel("global centroid")
+        axes.set_xlabel(noun)
         axes.set_ylabel("votes")
         axes.grid(axis="y", linewidth=0.6)
         axes.axhline(0, color=MUTED, linewidth=0.8)
@@ -69,75 +74,84 @@ def centroid_votes(run: Run) -> Picture | None:
 
     alt = (
         f"Votes of {counted(len(votes), 'candidate')}, from {votes.max()} down to {votes.min()}; "
-        f"{len(run.top)} kept."
+        f"{len(kept)} kept."
     )
     return drawing.picture(draw, 2.6, alt, _not_shown(len(votes) - len(order), "candidate"))
 
 
-def label_histogram(run: Run) -> Picture | None:
-    """Draw recordings per label, as named by published centroids and true; None if uncounted."""
-    if not run.true_histogram.any():
+def histogram(names: Sequence[str], published: Counts, true: Counts) -> Picture | None:
+    """Draw recordings per label, as named by what was published, and true; None if uncounted."""
+    if not true.any():
         return None
-    order = np.sort(_largest(np.maximum(run.label_histogram, run.true_histogram)))
-    names = [short(run.label_names[label]) for label in order]
-    series = {"published": run.label_histogram[order], "true": run.true_histogram[order]}
+    order = np.sort(_largest(np.maximum(published, true)))
+    shown = [short(names[label]) for label in order]
+    series = {"published": published[order], "true": true[order]}
     listed = "; ".join(
-        f"{name}: {published} of {true}"
-        for name, published, true in zip(names, *series.values(), strict=True)
+        f"{name}: {found} of {there}"
+        for name, found, there in zip(shown, *series.values(), strict=True)
     )
     alt = f"Recordings per label, published of true. {listed}."
-    remark = _not_shown(len(run.label_names) - len(order), "label")
-    return _bars(names, series, whole, 0.4 * len(order) + 0.5, alt, remark)
+    remark = _not_shown(len(names) - len(order), "label")
+    return _bars(shown, series, whole, 0.4 * len(order) + 0.5, alt, remark)
 
 
-def label_votes(run: Run) -> Picture | None:
-    """Draw the sums of the last vote: a row per cell or kept centroid, a column per label."""
-    if run.label_votes is None or not run.label_votes.size:
+def votes_by_label(
+    votes: Counts, places: Sequence[int], names: Sequence[str], noun: str
+) -> Picture | None:
+    """Draw sums of votes: a row for each place, a column for each label; None if there are none.
+
+    Args:
+        votes: Votes, one row for each place.
+        places: Number of each place, as its row is called.
+        names: Names of the labels.
+        noun: Noun for a place.
+    """
+    if not votes.size:
         return None
-    columns = np.sort(_largest(np.maximum(run.label_votes, 0).sum(axis=0)))
-    votes = run.label_votes[:MOST_ROWS][:, columns]
-    rows, noun = len(votes), "cell" if run.by_sums else "global centroid"
-    strength = np.clip(votes / max(1, votes.max()), 0, 1)
+    columns = np.sort(_largest(np.maximum(votes, 0).sum(axis=0)))
+    drawn = votes[:MOST_ROWS][:, columns]
+    rows = len(drawn)
+    strength = np.clip(drawn / max(1, drawn.max()), 0, 1)
 
     def draw(axes: Axes) -> None:
         from matplotlib.colors import to_rgb
 
         # Opacity instead of a colour scale: the same picture works on white and on black.
-        solid = np.broadcast_to(to_rgb(PALETTE[0]), (*votes.shape, 3))
+        solid = np.broadcast_to(to_rgb(PALETTE[0]), (*drawn.shape, 3))
         colours = np.dstack([solid, 0.75 * strength])
         edges = np.arange(len(columns) + 1), np.arange(rows + 1)
-        if votes.size > _MOST_CELLS:
+        if drawn.size > _MOST_CELLS:
             axes.pcolormesh(*edges, colours, rasterized=True)
         else:
             axes.pcolormesh(*edges, colours, edgecolor=CARD, linewidth=1)
-            for (row, column), count in np.ndenumerate(votes):
+            for (row, column), count in np.ndenumerate(drawn):
                 x, y = column + 0.5, row + 0.5
                 axes.text(x, y, vote_count(count.item()), ha="center", va="center", fontsize=7)
         axes.invert_yaxis()
         axes.set_xticks(np.arange(len(columns)) + 0.5)
-        axes.set_xticklabels([short(run.label_names[label]) for label in columns], rotation=90)
+        axes.set_xticklabels([short(names[label]) for label in columns], rotation=90)
         axes.set_yticks(np.arange(rows) + 0.5)
-        axes.set_yticklabels(run.top[:rows] + (1 if run.by_sums else 0))
+        axes.set_yticklabels(list(map(str, places[:rows])))
         axes.set_ylabel(noun)
         axes.tick_params(length=0)
 
     alt = (
-        f"Label votes of {counted(len(run.label_votes), noun)} for "
-        f"{counted(len(run.label_names), 'label')}; the largest entry is "
-        f"{vote_count(run.label_votes.max().item())}."
+        f"Label votes of {counted(len(votes), noun)} for "
+        f"{counted(len(names), 'label')}; the largest entry is "
+        f"{vote_count(votes.max().item())}."
     )
     return drawing.picture(
         draw,
         0.24 * rows + 1.7,
         alt,
-        _not_shown(len(run.label_votes) - rows, noun),
-        _not_shown(len(run.label_names) - len(columns), "label"),
+        _not_shown(len(votes) - rows, noun),
+        _not_shown(len(names) - len(columns), "label"),
     )
 
 
 def _bars(
     names: Sequence[str],
-    series: Mapping[str, Sequence[float] | Integers],
+    series: Mapping[str, Sequence[float] | Counts],
     text: Callable[[float], str],
     height: float,
     alt: str,
@@ -185,6 +199,6 @@ def _not_shown(count: int, noun: str) -> str:
     return f"{counted(count, noun)} with fewer not shown." if count else ""
 
 
-def _largest(amounts: Integers) -> Integers:
+def _largest(amounts: Counts) -> npt.NDArray[np.int64]:
     """Return indices of the largest amounts, largest first, as many as a picture has rows."""
     return np.argsort(-amounts, kind="stable")[:MOST_ROWS]

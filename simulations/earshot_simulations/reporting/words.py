@@ -1,10 +1,37 @@
-"""Wording of numbers and foreign text in a report; the rest is worded as on the dashboard."""
+"""Numbers and foreign text in words; what a page shares with the dashboard is the dashboard's."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
+from typing import TypeVar
 
 from earshot_server.dashboard import wording
+from earshot_server.dashboard.wording import (
+    NOTHING,
+    UNNAMED,
+    byte_size,
+    counted,
+    real,
+    votes,
+    whole,
+)
+
+__all__ = [
+    "NOTHING",
+    "UNNAMED",
+    "byte_size",
+    "counted",
+    "duration",
+    "optional",
+    "percent",
+    "printable",
+    "real",
+    "votes",
+    "whole",
+]
+
+_Value = TypeVar("_Value")
 
 
 def printable(text: str) -> str:
@@ -35,3 +62,8 @@ def duration(value: float) -> str:
 def percent(share: float) -> str:
     """Format a share as a percentage; only a full share is 100 %: 0.997 is not rounded up to it."""
     return wording.percent(share if share >= 1 else min(share, 0.99))
+
+
+def optional(value: _Value | None, write: Callable[[_Value], str]) -> str:
+    """Format a value, or return a dash for one that a run never reached."""
+    return NOTHING if value is None else write(value)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from string import Template
 
-from earshot_simulations.learning.drawing import Picture
-from earshot_simulations.learning.wording import printable
+from earshot_simulations.reporting.drawing import Picture
+from earshot_simulations.reporting.words import printable
 
 
 def document(
@@ -34,7 +34,7 @@ def document(
         figures: HTML below the notes.
         sound: Whether the page may play sound that it contains.
     """
-    page = resources.files(__package__).joinpath("report.html").read_text(encoding="utf-8")
+    page = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
     return Template(page).substitute(
         title=escaped(title),
         kicker=escaped(kicker),

@@ -1,4 +1,4 @@
-"""The pictures of a learning phase in one plane: those of Figure 5.1 of the thesis."""
+"""Pictures of points in one plane: the two directions in which they differ most."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-from earshot_server.dashboard.wording import UNNAMED, counted, whole
-from earshot_server.discovery.interface import LEFT_OUT, OUTLIER
-from earshot_simulations.learning import drawing
-from earshot_simulations.learning.drawing import Picture
-from earshot_simulations.learning.run import Floats, Integers, Run
-from earshot_simulations.learning.wording import percent
+from earshot_simulations.reporting import drawing
+from earshot_simulations.reporting.drawing import Picture
+from earshot_simulations.reporting.words import counted, percent, whole
 
 _MARKERS = ("o", "s", "^", "D")
 """Shapes of marks, which change after every ten groups."""
 _LETTER, _LINE_HEIGHT = 0.024, 0.052
 """Size of text as fractions of the width and height of a picture."""
-_MOST_VECTORS = 1500
+MOST_VECTORS = 1500
 """Most marks that are drawn as vectors; more become pixels, and only they, so that the file stays
 small."""
 _MOST_MARKS = 20_000
 
+Points = npt.NDArray[np.float32]
+"""Points that are placed, shape (m, d)."""
+Integers = npt.NDArray[np.integer[Any]]
 Placed = npt.NDArray[np.float64]
 """Points in the plane, shape (m, 2)."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The plane that all four pictures of a learning phase share.
+    """The plane that all pictures of a page share.
 
     Attributes:
         mean: Point at the origin, (d,).
@@ -50,7 +50,7 @@ class Frame:
     low: npt.NDArray[np.float64]
     high: npt.NDArray[np.float64]
 
-    def place(self, points: Floats) -> Placed:
+    def place(self, points: Points) -> Placed:
         """Return the places (m, 2) of points (m, d) in the plane."""
         placed: Placed = (points - self.mean) @ self.directions.T
         return placed
@@ -60,7 +60,7 @@ class Frame:
         return int(np.any((placed < self.low) | (placed > self.high), axis=1).sum())
 
 
-def frame(points: Floats) -> Frame:
+def frame(points: Points) -> Frame:
     """Return the plane of the points, or of their first two principal components.
 
     The components are used beyond two dimensions. The picture is framed around these points:
@@ -98,89 +98,19 @@ def projection(plane: Frame) -> str:
     )
 
 
-def recordings(run: Run, plane: Frame) -> Picture:
-    """Draw the phones' points, coloured by true scene."""
-    placed = plane.place(run.points)
-    scenes = np.unique(run.scenes)
-    centres = np.array([placed[run.scenes == scene].mean(axis=0) for scene in scenes])
-    names = room(plane, centres, [run.label_names[scene] for scene in scenes], 0.055)
+def recordings(points: Points, scenes: Integers, names: Sequence[str], plane: Frame) -> Picture:
+    """Draw points, coloured by the scene that each has, with the scenes' names."""
+    placed = plane.place(points)
+    present = np.unique(scenes)
+    centres = np.array([placed[scenes == scene].mean(axis=0) for scene in present])
+    written = room(plane, centres, [names[scene] for scene in present], 0.055)
 
     def draw(axes: Axes) -> None:
-        marks(axes, placed, run.scenes, size=5.0)
-        write(axes, names)
+        marks(axes, placed, scenes, size=5.0)
+        write(axes, written)
 
-    alt = f"{counted(len(placed), 'recording')} of {counted(len(scenes), 'scene')}, by true scene."
-    return framed(draw, plane, alt, without_room(len(scenes) - len(names)))
-
-
-def local_centroids(run: Run, plane: Frame) -> Picture | None:
-    """Draw the local top centroids of all phones; None before there are any."""
-    if run.local_centroids is None:
-        return None
-    placed = plane.place(run.local_centroids)
-    sample = placed[_sample(len(placed))]
-
-    def draw(axes: Axes) -> None:
-        background(axes, run, plane)
-        marks(axes, sample, np.zeros(len(sample), dtype=np.int64), size=6.0)
-
-    alt = f"{counted(len(placed), 'local centroid')} that phones published, noise included."
-    return framed(draw, plane, alt, *left_out(plane, placed, len(sample)))
-
-
-def global_centroids(run: Run, plane: Frame) -> Picture | None:
-    """Draw local centroids by cluster, outliers in grey, global centroids as crosses."""
-    if run.global_centroids is None:
-        return None
-    placed, clusters = np.empty((0, 2)), run.local_clusters
-    if run.local_centroids is not None and len(clusters):
-        placed = plane.place(run.local_centroids)
-    sample = _sample(len(placed))
-    centres = plane.place(run.global_centroids)
-    colours = _cluster_colours(run)
-
-    def draw(axes: Axes) -> None:
-        background(axes, run, plane)
-        points, cluster = placed[sample], clusters[sample]
-        outlier, pixels = cluster < 0, len(points) > _MOST_VECTORS
-        scatter(axes, points[outlier], s=4, c=drawing.MUTED, rasterized=pixels)
-        marks(axes, points[~outlier], colours[cluster[~outlier]], size=6.0)
-        scatter(axes, centres, s=70, c=drawing.CARD, marker="X", zorder=4)
-        scatter(axes, centres, s=34, c=drawing.INK, marker="X", zorder=5)
-
-    outliers, left_out_ones = (int((clusters == kind).sum()) for kind in (OUTLIER, LEFT_OUT))
-    unseen = f", {whole(left_out_ones)} were not looked at" if left_out_ones else ""
-    alt = (
-        f"{counted(len(centres), 'global centroid')} from "
-        f"{counted(len(placed), 'local centroid')}, "
-        f"{counted(outliers, 'outlier')} among them{unseen}."
-    )
-    return framed(draw, plane, alt, *left_out(plane, placed, len(sample)))
-
-
-def labelled_centroids(run: Run, plane: Frame) -> Picture | None:
-    """Draw the kept centroids with labels and votes, larger where more phones voted."""
-    if run.global_centroids is None or run.centroid_votes is None:
-        return None
-    centres = plane.place(run.global_centroids[run.top])
-    votes = run.centroid_votes[run.top]
-    words = [
-        f"{UNNAMED if name is None else drawing.short(name, 18)} {count}"
-        for name, count in zip(run.names, votes, strict=True)
-    ]
-    colours = _cluster_colours(run)[run.top]
-    names = room(plane, centres, words, 0.05)
-
-    def draw(axes: Axes) -> None:
-        background(axes, run, plane)
-        share = np.clip(votes / max(1, votes.max(initial=1)), 0.05, 1)
-        marks(axes, centres, colours, size=140 * share)
-        write(axes, names)
-
-    listed = "; ".join(words[: drawing.MOST_ROWS]) or "none"
-    alt = f"{counted(len(centres), 'kept centroid')} with label and votes: {listed}."
-    remarks = *left_out(plane, centres, len(centres)), without_room(len(words) - len(names))
-    return framed(draw, plane, alt, *remarks)
+    alt = f"{counted(len(placed), 'recording')} of {counted(len(present), 'scene')}, by true scene."
+    return framed(draw, plane, alt, without_room(len(present) - len(written)))
 
 
 def framed(draw: Callable[[Axes], None], plane: Frame, alt: str, *remarks: str) -> Picture:
@@ -219,14 +149,14 @@ def marks(axes: Axes, placed: Placed, group: Integers, size: float | Placed) -> 
             c=drawing.PALETTE[look % len(drawing.PALETTE)],
             marker=_MARKERS[look // len(drawing.PALETTE)],
             alpha=0.75,
-            rasterized=len(placed) > _MOST_VECTORS,
+            rasterized=len(placed) > MOST_VECTORS,
             zorder=3,
         )
 
 
-def background(axes: Axes, run: Run, plane: Frame) -> None:
-    """Draw the phones' points faintly, which only a simulation knows."""
-    placed, pixels = plane.place(run.points), len(run.points) > _MOST_VECTORS
+def background(axes: Axes, points: Points, plane: Frame) -> None:
+    """Draw points faintly, behind others."""
+    placed, pixels = plane.place(points), len(points) > MOST_VECTORS
     scatter(axes, placed, s=3, c=drawing.MUTED, alpha=0.3, rasterized=pixels)
 
 
@@ -269,27 +199,6 @@ def without_room(count: int) -> str:
     return f"{counted(count, 'name')} left out for lack of room." if count else ""
 
 
-def _cluster_colours(run: Run) -> Integers:
-    """Return for each global centroid the number of the nearest scene, with each scene used once.
-
-    Colours then mean the same in all pictures; centroids without a scene get new ones.
-    """
-    from scipy.optimize import linear_sum_assignment
-    from scipy.spatial.distance import cdist
-
-    if run.global_centroids is None:
-        return np.empty(0, dtype=np.int64)
-    present = np.unique(run.scenes)
-    colours = np.full(len(run.global_centroids), -1)
-    if len(present):
-        means = np.array([run.points[run.scenes == scene].mean(axis=0) for scene in present])
-        centroids, scenes = linear_sum_assignment(cdist(run.global_centroids, means))
-        colours[centroids] = present[scenes]
-    others = colours < 0
-    colours[others] = len(run.label_names) + np.arange(others.sum())
-    return colours
-
-
 def left_out(plane: Frame, placed: Placed, drawn: int) -> tuple[str, str]:
     """Return remarks on points not drawn and on points outside; empty if there are none."""
     outside = plane.outside(placed)
@@ -300,6 +209,6 @@ def left_out(plane: Frame, placed: Placed, drawn: int) -> tuple[str, str]:
     )
 
 
-def _sample(count: int) -> Integers:
+def sample(count: int) -> Integers:
     """Return evenly spaced indices of the points to draw, or all if they are few enough."""
     return np.linspace(0, count - 1, min(count, _MOST_MARKS)).astype(np.int64)

@@ -8,11 +8,12 @@ import platform
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
-from earshot_simulations.learning.settings import BLOBS, SOUNDSCAPES, Settings
+from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, PhaseSettings
 
 LIBRARIES = (
     *("ai-edge-litert", "librosa", "numba", "numpy", "scikit-learn", "scipy", "soundfile", "soxr"),
@@ -49,7 +50,7 @@ def versions() -> dict[str, str]:
     return named | {"machine": f"{platform.system()} {platform.machine()}"}
 
 
-def provenance(settings: Settings) -> dict[str, object]:
+def provenance(settings: PhaseSettings[Any]) -> dict[str, object]:
     """Return the entries by which `result.json` makes a repetition comparable.
 
     Returns:

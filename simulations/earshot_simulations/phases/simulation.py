@@ -1,4 +1,4 @@
-"""One whole phase over simulated phones, each with its real cryptography."""
+"""One whole phase of any kind over simulated phones, each with its real cryptography."""
 
 from __future__ import annotations
 
@@ -7,44 +7,32 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeVar
 
 from earshot_client.encoder import encoder_path
 from earshot_protocol import distribution
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import PUBLISHED
-from earshot_protocol.privacy.mechanisms import GRID
+from earshot_protocol.progress import silent
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Summation
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.costs import step_costs, together
-from earshot_server.phases.discovery import DiscoveryPhase
-from earshot_server.phases.learning import LearningPhase
-from earshot_simulations.adversary.attack import Attack, far_place
+from earshot_simulations.adversary.attack import Attack
 from earshot_simulations.adversary.success import Success, measure
 from earshot_simulations.engine.course import Course, Progress
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import Engine, EngineError, Scenario
 from earshot_simulations.engine.local import LocalEngine
-from earshot_simulations.learning import settings as names
-from earshot_simulations.learning.configuration import configuration
-from earshot_simulations.learning.provenance import provenance
-from earshot_simulations.learning.reading import reading
-from earshot_simulations.learning.run import PHASE_FAILED, Run
-from earshot_simulations.learning.scoring import score
-from earshot_simulations.learning.settings import POLICIES, Settings
-from earshot_simulations.populations import (
-    Blobs,
-    LiftedBlobs,
-    Population,
-    Recordings,
-    SoundFolder,
-    Soundscapes,
-)
+from earshot_simulations.phases import settings as names
+from earshot_simulations.phases.environments import Environments
+from earshot_simulations.phases.provenance import provenance
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.run import PHASE_FAILED, Found, Run
+from earshot_simulations.phases.settings import POLICIES, PhaseSettings
+from earshot_simulations.populations import Population, SoundFolder, Soundscapes
 from earshot_simulations.populations.hearing import hearing_once
 
 SUMMATIONS: Mapping[names.Summation, Summation] = {
@@ -56,15 +44,11 @@ SUMMATIONS: Mapping[names.Summation, Summation] = {
 HEAR = "hear"
 HEARD = ("phones", "recordings", "scenes", "data", "encoder", "heterogeneity", "seed")
 """Settings that decide what phones hear, but not its projection or the labelled part."""
-_PICTURED_POINTS = 4000
-_PICTURED_PHONES = 200
+
+F = TypeVar("F", bound=Found)
 
 
-def _no_progress(what: str, done: int, total: int) -> None:
-    """Ignore progress."""
-
-
-def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
+def simulate(settings: PhaseSettings[F], progress: Progress = silent) -> Run[F]:
     """Run a phase from hearing to the published result.
 
     Ctrl-C, or a phase that fails, ends the run early; the `Run` holds everything that is finished.
@@ -93,7 +77,7 @@ def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
         try:
             origin = provenance(settings)
             population.prepare()
-            attack = _attack(settings, population)
+            attack = settings.attack(population)
         except KeyboardInterrupt:
             interrupted = f"interrupted in the step '{HEAR}'"
         summation = SUMMATIONS[settings.summation]
@@ -122,24 +106,22 @@ def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
         plan, spent = parameters.plan(), course.spent()
         left = {release.step for release in spent}
         achieved = _achieved(attack, parameters, population, course)
-        outcome = _outcome(settings, population, course)
-        p_values = outcome.get("name_p_values", ())
+        found = settings.found(population, course)
         return Run(
             version=distribution.version(),
-            configuration=configuration(settings),
+            configuration=settings.configuration(),
             provenance=origin,
             population=population.name,
             phones=settings.phones,
             survivors=len(engine.present),
-            label_names=population.labels,
-            **outcome,
+            found=found,
             adversary=achieved,
             privacy=spent,
             costs={name: cost for name, cost in step_costs(plan).items() if name in left},
             together=together(plan, left),
             steps=tuple(course.steps),
             skipped=population.skipped,
-            notes=(*reading(settings, population, achieved, p_values), *course.notes),
+            notes=(*settings.notes(population, achieved, found), *course.notes),
             interrupted=interrupted,
             peak_memory_mb=engine.peak_memory() / 2**20,
             seconds=time.perf_counter() - started,
@@ -147,8 +129,8 @@ def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
 
 
 def simulate_routes(
-    asked: Mapping[names.Discovery, Settings], progress: Progress = _no_progress
-) -> dict[names.Discovery, Run]:
+    asked: Mapping[names.Discovery, Settings], progress: Progress = silent
+) -> dict[names.Discovery, Run[Environments]]:
     """Run the phases of several routes one after the other; one crowd hears once for all of them.
 
     Each has the result of `simulate` for its settings, bit for bit. Ctrl-C, or an engine that
@@ -169,7 +151,7 @@ def simulate_routes(
         settings.check()
         with closing(open_population(settings)) as population:
             settings.parameters(population).check_feasible()
-    runs: dict[names.Discovery, Run] = {}
+    runs: dict[names.Discovery, Run[Environments]] = {}
     with hearing_once():
         try:
             for route, settings in asked.items():
@@ -187,7 +169,7 @@ def _of_route(progress: Progress, route: str, what: str, done: int, total: int) 
 
 
 @contextmanager
-def _engines(settings: Settings) -> Iterator[Callable[[Scenario], Engine]]:
+def _engines(settings: PhaseSettings[Any]) -> Iterator[Callable[[Scenario], Engine]]:
     """Yield the function that starts the settings' engine, connected to its cluster if any."""
     if settings.engine is names.Engine.LOCAL:
         yield lambda scenario: LocalEngine(scenario, settings.jobs)
@@ -197,16 +179,6 @@ def _engines(settings: Settings) -> Iterator[Callable[[Scenario], Engine]]:
 
     with connected(settings.address, settings.jobs) as cluster:
         yield lambda scenario: RayEngine(scenario, cluster)
-
-
-def _attack(settings: Settings, population: Population) -> Attack:
-    """Return the corrupted phones and their target."""
-    adversary = settings.adversary
-    members = adversary.members(settings.phones, settings.seed)
-    if not any(members.values()):
-        return Attack()
-    vote = GRID if settings.discovery is names.Discovery.SECURE_SUM else 1
-    return Attack(members, far_place(population, settings.seed), settings.recordings, vote)
 
 
 def _achieved(
@@ -222,76 +194,15 @@ def _achieved(
     return measure(attack, expected, refused, published, population.held_out().points)
 
 
-def open_population(settings: Settings, progress: Progress = _no_progress) -> Population:
+def open_population(settings: PhaseSettings[Any], progress: Progress = silent) -> Population:
     """Return the phones that the settings name, which the caller prepares and closes."""
     phones, recordings, scenes = settings.phones, settings.recordings, settings.scenes
     labelled, seed, differ = settings.labelled, settings.seed, settings.heterogeneity
     if settings.data == names.BLOBS:
-        blobs = LiftedBlobs if settings.discovery is names.Discovery.SECURE_SUM else Blobs
-        return blobs(phones, recordings, scenes, labelled, seed, differ)
+        return settings.blobs(phones, recordings, scenes, labelled, seed, differ)
     sound = settings.projected, settings.jobs, partial(progress, HEAR)
     how: dict[str, Any] = {"heterogeneity": differ}
     how["encoder"] = None if settings.encoder is None else encoder_path(settings.encoder)
     if settings.data == names.SOUNDSCAPES:
         return Soundscapes(phones, recordings, scenes, labelled, seed, *sound, **how)
     return SoundFolder(Path(settings.data), phones, recordings, labelled, seed, *sound, **how)
-
-
-def _outcome(settings: Settings, population: Population, course: Course) -> dict[str, Any]:
-    """Return what phones heard, published and voted so far, as fields of a `Run`."""
-    state = course.coordinator.state
-    if not course.at:
-        return {"points": np.empty((0, population.dimensions), np.float32)}
-    sample = heard_by_some(settings, population)
-    outcome: dict[str, Any] = {
-        "points": sample.points[:_PICTURED_POINTS],
-        "scenes": sample.scenes[:_PICTURED_POINTS],
-    }
-    if isinstance(state, LearningPhase):
-        outcome |= _learned(state)
-    if isinstance(state, DiscoveryPhase):
-        outcome |= _discovered(state)
-    result = course.coordinator.result() if state.step == PUBLISHED else None
-    if isinstance(result, NamedCentroids):
-        outcome |= vars(score(result, sample, population.held_out()))
-    return outcome
-
-
-def _learned(state: LearningPhase) -> dict[str, Any]:
-    outcome: dict[str, Any] = {"local_centroids": state.local_centroids()}
-    if state.centroids is not None:
-        outcome["local_clusters"] = np.asarray(state.clusters, dtype=np.int64)
-        outcome["global_centroids"] = state.centroids.array()
-    if state.centroid_votes:
-        outcome["centroid_votes"] = np.asarray(state.centroid_votes)
-        outcome["top"] = np.asarray(state.top)
-        outcome["centroid_p_values"] = state.centroid_p_values
-    return outcome | _named(state)
-
-
-def _discovered(state: DiscoveryPhase) -> dict[str, Any]:
-    return {
-        "start_centroids": state.parameters.start.centroids(),
-        "global_centroids": state.cells(),
-        "moved": np.asarray(state.moved, dtype=np.bool_),
-        "top": np.arange(len(state.cells())),
-    } | _named(state)
-
-
-def _named(state: LearningPhase | DiscoveryPhase) -> dict[str, Any]:
-    if not state.label_votes:
-        return {}
-    return {
-        "label_votes": np.asarray(state.label_votes),
-        "labels": np.asarray(state.labels),
-        "name_p_values": state.name_p_values,
-    }
-
-
-def heard_by_some(settings: Settings, population: Population) -> Recordings:
-    """Return the recordings of some phones: enough to score and to draw."""
-    generator = np.random.default_rng([settings.seed, 0x5])
-    some = generator.permutation(settings.phones)[:_PICTURED_PHONES]
-    sample = [population.recordings(int(phone)) for phone in some]
-    mixed = generator.permutation(sum(len(recordings.points) for recordings in sample))
-    return Recordings(*(np.concatenate(column)[mixed] for column in zip(*sample, strict=True)))

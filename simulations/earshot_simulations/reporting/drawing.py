@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-from earshot_simulations.learning.wording import printable
+from earshot_simulations.reporting.words import printable
 
 PALETTE = (
     "#0096ff",

@@ -5,15 +5,19 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
+from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_server.dashboard.spending import is_vacuous
-from earshot_server.dashboard.wording import NOTHING, byte_size, counted, real, whole
 from earshot_server.discovery.route import Discovery
-from earshot_simulations.learning import cell_sections, charts, local_sections, plane
-from earshot_simulations.learning.markup import (
+from earshot_simulations.phases.environments import Environments, Pictured
+from earshot_simulations.phases.report import FILES, REPORT, command_line, write
+from earshot_simulations.phases.routes import ROUTES, Routes
+from earshot_simulations.phases.run import Run
+from earshot_simulations.phases.settings import ROUTE
+from earshot_simulations.reporting import plane
+from earshot_simulations.reporting.markup import (
     alert,
     card,
     cards,
@@ -25,41 +29,43 @@ from earshot_simulations.learning.markup import (
     section,
     table,
 )
-from earshot_simulations.learning.pictured import Step, heard
-from earshot_simulations.learning.report import command_line, optional
-from earshot_simulations.learning.routes import Routes
-from earshot_simulations.learning.run import Run
-from earshot_simulations.learning.settings import OPTIONS
-from earshot_simulations.learning.wording import duration, percent
+from earshot_simulations.reporting.words import (
+    NOTHING,
+    byte_size,
+    counted,
+    duration,
+    optional,
+    percent,
+    real,
+    whole,
+)
 
+FILES_OF_BOTH = (REPORT, *(f"{route}/{name}" for route in Routes.BOTH.each for name in FILES))
+"""All files that `write_both` writes."""
 _MOST_LABELS = 200
 _MOST_NOTES = 3
 
+Runs = Mapping[Discovery, Run[Environments]]
+"""Runs by route."""
 
-@dataclass(frozen=True)
-class _Route:
-    """A route as the page describes it.
 
-    Attributes:
-        name: Name of the route's phase, as a heading.
-        unit: Unit that the route protects.
-        sections: Module with the report's sections for this route alone.
-        places: Noun for the places that the route publishes.
+def write_both(runs: Runs, folder: Path) -> None:
+    """Write a `report.html` on both routes together, and each route's files in its own folder.
+
+    Files of an earlier run under these names are removed, so that all files are of these runs.
+
+    Args:
+        runs: Runs by route; the second is missing if the first was interrupted.
+        folder: Folder, created if it does not exist; other files in it stay as they are.
     """
-
-    name: str
-    unit: Unit
-    sections: Any
-    places: str
-
-
-_ROUTES: Mapping[Discovery, _Route] = {
-    Discovery.LOCAL: _Route("Learning phase", Unit.RECORDING, local_sections, "centroids"),
-    Discovery.SECURE_SUM: _Route("Discovery phase", Unit.PHONE, cell_sections, "cells"),
-}
+    for name in FILES_OF_BOTH + FILES:
+        (folder / name).unlink(missing_ok=True)
+    for route, run in runs.items():
+        write(run, folder / route)
+    replace_file(folder / REPORT, render(runs))
 
 
-def render(runs: Mapping[Discovery, Run]) -> str:
+def render(runs: Runs) -> str:
     """Render the whole page as one HTML document.
 
     Args:
@@ -87,39 +93,40 @@ def render(runs: Mapping[Discovery, Run]) -> str:
     )
 
 
-def headline(runs: Mapping[Discovery, Run]) -> str:
+def headline(runs: Runs) -> str:
     """Return the result of each route, in one plain sentence."""
     first = next(iter(runs.values()))
     clauses = []
     for route, run in runs.items():
-        shown, cost = _ROUTES[route], run.together.get(_ROUTES[route].unit)
-        if run.stopped or run.label_accuracy is None or cost is None:
-            clauses.append(f"the {shown.name.lower()} has no result")
+        shown, accuracy = ROUTES[route].found, run.found.label_accuracy
+        cost = run.together.get(shown.unit)
+        if run.stopped or accuracy is None or cost is None:
+            clauses.append(f"the {shown.phase} has no result")
             continue
         clauses.append(
-            f"the {shown.name.lower()} gives {percent(run.label_accuracy)} of new recordings "
+            f"the {shown.phase} gives {percent(accuracy)} of new recordings "
             f"their right name at {_epsilon(cost)} per {shown.unit.value}"
         )
     return f"One crowd of {counted(first.phones, 'phone')}, two routes: {'; '.join(clauses)}."
 
 
-def _endings(runs: Mapping[Discovery, Run]) -> list[str]:
+def _endings(runs: Runs) -> list[str]:
     """Return the reasons why parts of the page are missing."""
     endings = [
-        f"The {_ROUTES[route].name.lower()} ended early: {run.interrupted}."
+        f"The {ROUTES[route].found.phase} ended early: {run.interrupted}."
         for route, run in runs.items()
         if run.interrupted is not None
     ]
-    missing = [_ROUTES[route].name.lower() for route in Routes.BOTH.each if route not in runs]
+    missing = [ROUTES[route].found.phase for route in Routes.BOTH.each if route not in runs]
     return endings + [f"The {name} was not begun." for name in missing]
 
 
-def _figures(runs: Mapping[Discovery, Run]) -> str:
+def _figures(runs: Runs) -> str:
     pairs: dict[str, str] = {}
     for route, run in runs.items():
-        name, costs = _ROUTES[route].name.lower(), run.together
-        pairs[f"right name, {name}"] = optional(run.label_accuracy, percent)
-        pairs[f"clustering (ARI), {name}"] = optional(run.ari_test, "{:.2f}".format)
+        name, costs = ROUTES[route].found.phase, run.together
+        pairs[f"right name, {name}"] = optional(run.found.label_accuracy, percent)
+        pairs[f"clustering (ARI), {name}"] = optional(run.found.ari_test, "{:.2f}".format)
         for unit in (Unit.RECORDING, Unit.PHONE):
             cost = costs.get(unit)
             shown = NOTHING if cost is None else real(cost.epsilon)
@@ -127,37 +134,37 @@ def _figures(runs: Mapping[Discovery, Run]) -> str:
     return figures(pairs)
 
 
-def _heard(runs: Mapping[Discovery, Run]) -> str:
+def _heard(runs: Runs) -> str:
     """Format the recordings that both routes begin with, and each route's promise."""
     run = next(iter(runs.values()))
     title = "One crowd, two promises"
-    if not len(run.points):
+    if not len(run.found.points):
         return section(title, lead("The run ended before the phones had heard."))
-    frame, asked = plane.frame(run.points), run.configuration
+    frame, asked = plane.frame(run.found.points), run.configuration
     words = lead(
         f"Phones have {asked.get('recordings')} recordings on average, of which "
         f"{percent(float(str(asked.get('labelled', 0))))} carry a label. Each is embedded once, "
         "and both routes continue from there. They are alternatives: a phone that took part in "
         "both would pay for both."
     )
-    step = heard(run, frame)
+    step = run.found.heard(frame)
     picture = figure(step.title, f"{step.words} {plane.projection(frame)}", step.picture)
-    promises = (_promise(_ROUTES[route], run) for route, run in runs.items())
+    promises = (_promise(run) for run in runs.values())
     return section(title, words + grid(picture, cards(*promises)))
 
 
-def _promise(route: _Route, run: Run) -> str:
+def _promise(run: Run[Environments]) -> str:
     """Format a route's protected unit, with the cost of this run."""
-    costs = run.together
+    costs, unit, name = run.together, run.found.unit, _heading(run.found)
     if not costs:
-        return card(route.name, "Nothing was released, so nothing was spent.")
-    protected = costs[route.unit]
+        return card(name, "Nothing was released, so nothing was spent.")
+    protected = costs[unit]
     words = [
-        f"Whether one {route.unit.value} took part changes the probability of any outcome by at "
+        f"Whether one {unit.value} took part changes the probability of any outcome by at "
         f"most the factor exp(ε), with {_epsilon(protected)}, except with probability "
         f"δ\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{real(protected.delta)}."
     ]
-    if route.unit is Unit.RECORDING:
+    if unit is Unit.RECORDING:
         words.append(
             "A phone has many recordings: all of them together cost it "
             f"{_epsilon(costs[Unit.PHONE])}."
@@ -166,76 +173,78 @@ def _promise(route: _Route, run: Run) -> str:
         words.append("That covers everything that a phone heard.")
     if is_vacuous(costs[Unit.PHONE]):
         words.append("That promises nothing to a phone.")
-    return card(f"{route.name}: protects a {route.unit.value}", *words)
+    return card(f"{name}: protects a {unit.value}", *words)
+
+
+def _heading(found: Environments | type[Environments]) -> str:
+    """Return the name of a route's phase, as a heading."""
+    return found.phase.capitalize()
 
 
 def _epsilon(cost: Cost) -> str:
     return f"ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{real(cost.epsilon)}"
 
 
-def _compared(runs: Mapping[Discovery, Run]) -> str:
+def _compared(runs: Runs) -> str:
     """Format the figures of the routes in columns."""
 
-    def cost(unit: Unit, name: str) -> Callable[[Discovery, Run], str]:
-        def written(_route: Discovery, run: Run) -> str:
+    def cost(unit: Unit, name: str) -> Callable[[Run[Environments]], str]:
+        def written(run: Run[Environments]) -> str:
             costs = run.together
             return real(getattr(costs[unit], name)) if unit in costs else NOTHING
 
         return written
 
-    def traffic(name: str) -> Callable[[Discovery, Run], str]:
-        return lambda _, run: byte_size(
-            sum(each.per_phone(getattr(each, name)) for each in run.steps)
-        )
+    def traffic(name: str) -> Callable[[Run[Environments]], str]:
+        return lambda run: byte_size(sum(each.per_phone(getattr(each, name)) for each in run.steps))
 
-    rows: dict[str, Callable[[Discovery, Run], str]] = {
-        "Protected unit": lambda route, _: _ROUTES[route].unit.value,
+    def places(found: type[Environments]) -> Callable[[Run[Environments]], str]:
+        return lambda run: run.found.count() if isinstance(run.found, found) else NOTHING
+
+    found = [ROUTES[route].found for route in Routes.BOTH.each]
+    rows: dict[str, Callable[[Run[Environments]], str]] = {
+        "Protected unit": lambda run: run.found.unit.value,
         "ε per recording": cost(Unit.RECORDING, "epsilon"),
         "ε per phone (zero-out)": cost(Unit.PHONE, "epsilon"),
         "ε per phone, replaced": cost(Unit.REPLACED_PHONE, "epsilon"),
         "δ per phone": cost(Unit.PHONE, "delta"),
-        "Policy of the phones": lambda _, run: str(run.configuration.get("policy")),
-        "Phones that stayed": lambda _, run: f"{whole(run.survivors)} / {whole(run.phones)}",
-        "Centroids found / kept / named": lambda route, run: _found(Discovery.LOCAL, route, run),
-        "Cells / moved / named": lambda route, run: _found(Discovery.SECURE_SUM, route, run),
-        "Environments with a name": lambda _, run: whole(len(set(run.names) - {None})),
-        "Right name, held out": lambda _, run: optional(run.label_accuracy, percent),
-        "Right name, clear of the noise": lambda _, run: optional(
-            run.clear_label_accuracy, percent
+        "Policy of the phones": lambda run: str(run.configuration.get("policy")),
+        "Phones that stayed": lambda run: f"{whole(run.survivors)} / {whole(run.phones)}",
+        **{each.counts.capitalize(): places(each) for each in found},
+        "Environments with a name": lambda run: whole(len(set(run.found.names) - {None})),
+        "Right name, held out": lambda run: optional(run.found.label_accuracy, percent),
+        "Right name, clear of the noise": lambda run: optional(
+            run.found.clear_label_accuracy, percent
         ),
-        "Clustering (ARI), held out": lambda _, run: optional(run.ari_test, "{:.2f}".format),
-        "Clustering (ARI), heard": lambda _, run: optional(run.ari_train, "{:.2f}".format),
+        "Clustering (ARI), held out": lambda run: optional(run.found.ari_test, "{:.2f}".format),
+        "Clustering (ARI), heard": lambda run: optional(run.found.ari_train, "{:.2f}".format),
         "Up per phone": traffic("bytes_up"),
         "Down per phone": traffic("bytes_down"),
-        "Wall-clock time": lambda _, run: duration(run.seconds),
+        "Wall-clock time": lambda run: duration(run.seconds),
     }
-    found = table(
+    compared = table(
         "Held-out recordings are those that no phone "
         "heard. All steps together cost what they compose to. The time of the first route includes "
         "hearing, which is done once for both.",
-        ("Figure", *(f"#{_ROUTES[route].name}" for route in runs)),
-        [[name, *(cell(route, run) for route, run in runs.items())] for name, cell in rows.items()],
+        ("Figure", *(f"#{_heading(run.found)}" for run in runs.values())),
+        [[name, *map(cell, runs.values())] for name, cell in rows.items()],
     )
-    return section("What each route found, and what it cost", found)
+    return section("What each route found, and what it cost", compared)
 
 
-def _found(counts: Discovery, route: Discovery, run: Run) -> str:
-    return _ROUTES[route].sections.found(run)[1] if counts is route else NOTHING
-
-
-def _notes(runs: Mapping[Discovery, Run], shared: Sequence[str]) -> str:
+def _notes(runs: Runs, shared: Sequence[str]) -> str:
     """Format remarks for readers before they trust the figures, route by route."""
     own = {
-        route: [note for note in run.notes if note not in shared][:_MOST_NOTES]
-        for route, run in runs.items()
+        _heading(run.found): [note for note in run.notes if note not in shared][:_MOST_NOTES]
+        for run in runs.values()
     }
-    told = [card(_ROUTES[route].name, *notes) for route, notes in own.items() if notes]
+    told = [card(name, *notes) for name, notes in own.items() if notes]
     return section("Before you trust these figures", grid(*told)) if told else ""
 
 
-def _side_by_side(runs: Mapping[Discovery, Run]) -> str:
+def _side_by_side(runs: Runs) -> str:
     """Show, step by step, what each route made of the sound."""
-    columns = [_steps(_ROUTES[route], run) for route, run in runs.items()]
+    columns = [_steps(run.found) for run in runs.values()]
     shown = [
         figure(step.title, step.words, step.picture)
         for row in zip(*columns, strict=True)
@@ -249,68 +258,65 @@ def _side_by_side(runs: Mapping[Discovery, Run]) -> str:
     return section("Step by step, side by side", words + grid(*shown))
 
 
-def _steps(route: _Route, run: Run) -> list[Step]:
-    steps = route.sections.steps(run, plane.frame(run.points))
+def _steps(found: Environments) -> list[Pictured]:
+    steps = found.steps(plane.frame(found.points))
     return [
-        step._replace(title=f"{route.name}, {number}: {step.title}")
+        step._replace(title=f"{_heading(found)}, {number}: {step.title}")
         for number, step in enumerate(steps, start=1)
     ]
 
 
-def _named(runs: Mapping[Discovery, Run]) -> str:
+def _named(runs: Runs) -> str:
     """Format the number of places with each name, on each route."""
-    labels = next(iter(runs.values())).label_names
-    named = {route: Counter(run.names) for route, run in runs.items()}
-    rows = [
-        [label, *(whole(counts[label]) for counts in named.values())]
-        for label in labels[:_MOST_LABELS]
-    ]
+    labels = next(iter(runs.values())).found.label_names
+    named = [Counter(run.found.names) for run in runs.values()]
+    rows = [[label, *(whole(counts[label]) for counts in named)] for label in labels[:_MOST_LABELS]]
     more = len(labels) - len(rows)
     caption = "Published places by their name, where it stands clear of the noise."
     if more > 0:
         caption += f" {counted(more, 'label')} more: each report has all."
     counts = table(
         caption,
-        ("Scene", *(f"#{_ROUTES[route].name}: {_ROUTES[route].places}" for route in runs)),
+        ("Scene", *(f"#{_heading(run.found)}: {run.found.place}s" for run in runs.values())),
         rows,
-        ["without a name", *(whole(counts[None]) for counts in named.values())],
+        ["without a name", *(whole(counts[None]) for counts in named)],
     )
     shown = (
         figure(
-            f"{_ROUTES[route].name}: labels, published and true",
+            f"{_heading(run.found)}: labels, published and true",
             "Held-out recordings by their published name, even if noise, beside their true one.",
-            charts.label_histogram(run),
+            run.found.histogram(),
         )
-        for route, run in runs.items()
+        for run in runs.values()
     )
     return section("What each route named", counts + grid(*shown))
 
 
-def _files(runs: Mapping[Discovery, Run]) -> str:
+def _files(runs: Runs) -> str:
     links = "".join(
-        f'<li><a href="{route}/report.html">{_ROUTES[route].name}</a>: privacy step by step, '
+        f'<li><a href="{route}/report.html">{_heading(run.found)}</a>: privacy step by step, '
         f"dropouts, votes, time and traffic; its figures are in {route}/result.json.</li>"
-        for route in runs
+        for route, run in runs.items()
     )
     words = lead("Beside this page, in folders of their own:")
     return section("Each route in full", f"{words}<ul>{links}</ul>")
 
 
-def _repeated(runs: Mapping[Discovery, Run]) -> str:
+def _repeated(runs: Runs) -> str:
     words = lead("This command repeats both runs.")
     return section(
         "How to repeat it", f"{words}<pre>{html.escape(command_line(_asked(runs)))}</pre>"
     )
 
 
-def _asked(runs: Mapping[Discovery, Run]) -> dict[str, object]:
+def _asked(runs: Runs) -> dict[str, object]:
     """Return the options of both runs together."""
     each = {route: run.configuration for route, run in runs.items()}
     asked = dict(next(iter(each.values())))
     for route, configuration in each.items():
-        asked |= {name: configuration.get(name) for name in OPTIONS[route]}
+        asked |= {name: configuration.get(name) for name in ROUTES[route].options}
         asked["epsilon"] = configuration.get("epsilon")  # the last, by secure sums, always has one
     # Each route takes its own policy by default.
     if len({configuration.get("policy") for configuration in each.values()}) > 1:
         del asked["policy"]
-    return asked | {"discovery": str(Routes.BOTH)}
+    return asked | {ROUTE: str(Routes.BOTH)}
