@@ -16,9 +16,9 @@ FILES = sorted(set(re.findall(r"`((?:tests|docs|protocol|client|server)/[\w/.]+)
 WALKS = re.findall(r"^\*\*(One [\w ]+)\*\*", TEXT, re.MULTILINE)
 
 
-def test_it_walks_one_recording_one_ballot_and_one_http_answer() -> None:
-    assert WALKS == ["One recording", "One ballot", "One HTTP answer"]
-    for walk in TEXT.split("## Three walks")[1].split("## Where")[0].split("**One ")[1:]:
+def test_it_walks_one_recording_one_ballot_one_http_answer_and_one_run() -> None:
+    assert WALKS == ["One recording", "One ballot", "One HTTP answer", "One simulated run"]
+    for walk in TEXT.split("## Four walks")[1].split("## Where")[0].split("**One ")[1:]:
         assert len(re.findall(r"`earshot_[\w.]+`", walk)) >= 7
 
 
