@@ -27,8 +27,8 @@ from earshot_models.generators.pate_gan import (
 from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Network, Settings
 from earshot_models.generators.steps import DivergedError
+from earshot_models.votes.rules.winners import ConfidentGNMax, GNMax, LNMax
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_protocol.voting.winners import ConfidentGNMax, GNMax, LNMax
 
 FAKE, REAL = 0, 1
 """Places among the two classes of a ballot."""

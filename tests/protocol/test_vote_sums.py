@@ -10,7 +10,6 @@ import pytest
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.divergences import renyi
 from earshot_protocol.privacy.mechanisms import SumMechanism, Unit
-from earshot_protocol.voting.label_ballots import CLIPPED_VOTE, Approval, Clipped
 from earshot_protocol.voting.teacher_ballots import Agreement, OneHot, Weighted
 from earshot_protocol.voting.vote_sums import VoteSum
 
@@ -31,7 +30,6 @@ def test_it_is_a_mechanism_of_sums() -> None:
         (OneHot(10), Unit.RECORDING, 2.0),
         (Agreement(), Unit.PHONE, 1.0),
         (Agreement(), Unit.REPLACED_PHONE, 1.0),
-        (Approval(20), Unit.REPLACED_PHONE, 20.0),
         (Weighted(OneHot(10), 3), Unit.PHONE, 9.0),
     ],
 )
@@ -45,13 +43,6 @@ def test_a_query_costs_what_gaussian_noise_would(
         gaussian = order * queries * per_query / (2 * deviation**2)
         spent = float(renyi(mechanism.event(unit), np.array([order]))[0])
         assert gaussian <= spent <= gaussian * 1.01
-
-
-def test_clipped_votes_have_noise_in_steps() -> None:
-    mechanism = VoteSum(Clipped(20, 1.8), 1, 9.0, 1e-6, 50)
-    assert math.sqrt(mechanism.variance) == pytest.approx(9 * CLIPPED_VOTE)
-    event = mechanism.event(Unit.PHONE)
-    assert event.l2**2 / event.variance == pytest.approx(1.8**2 / 81, rel=5e-3)
 
 
 def test_the_shares_add_up_to_the_noise_that_is_claimed() -> None:

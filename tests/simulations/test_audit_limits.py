@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
+from earshot_models.votes.confident_check import Check
+from earshot_models.votes.costs.costs import Method
+from earshot_models.votes.rules.thresholds import AdaptiveThreshold, GNThreshold, GridThreshold
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.confident_check import Check
-from earshot_protocol.voting.thresholds import AdaptiveThreshold, GNThreshold, GridThreshold
-from earshot_server.accounting.votes.costs import Method
 from earshot_simulations.auditing import limits, vote_faults
 from earshot_simulations.auditing.findings import Finding
 from earshot_simulations.auditing.printed_votes import raw_threshold_epsilon

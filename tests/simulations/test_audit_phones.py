@@ -14,12 +14,12 @@ import pytest
 
 from earshot_client import phone as phones
 from earshot_client.phone import Phone
+from earshot_models.votes.costs import releases
 from earshot_protocol.keyed_randomness import KEY_BYTES, keyed
 from earshot_protocol.phases import discovery, learning
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum, VectorSum
-from earshot_server.accounting.votes import releases
 from earshot_simulations.auditing import (
     curator_faults,
     gradient_faults,

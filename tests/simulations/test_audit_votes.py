@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from earshot_protocol.voting.multi_winner import BinaryVoting
-from earshot_protocol.voting.thresholds import AdaptiveThreshold, GridThreshold, above_widest_gap
-from earshot_server.accounting.votes.costs import Method
-from earshot_server.accounting.votes.thresholds import threshold_divergences
+from earshot_models.votes.costs.costs import Method
+from earshot_models.votes.costs.thresholds import threshold_divergences
+from earshot_models.votes.rules.multi_winner import BinaryVoting
+from earshot_models.votes.rules.thresholds import AdaptiveThreshold, GridThreshold, above_widest_gap
 from earshot_simulations.auditing import printed_votes, several_winners, vote_faults
 from earshot_simulations.auditing.findings import Finding, Role
 from earshot_simulations.auditing.outcome_laws import (

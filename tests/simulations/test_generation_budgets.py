@@ -10,10 +10,10 @@ import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.rdp import RdpAccountant
 
+from earshot_models.votes.rules.mechanisms import Name
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.generation import budgets
-from earshot_simulations.pate.mechanisms import Name
 
 DELTA = 1e-5
 

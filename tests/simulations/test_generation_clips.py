@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from earshot_models.audio import UnreadableFileError
 from earshot_models.datasets.dataset import DatasetError
 from earshot_models.generators import spectrogram
+from earshot_models.votes.rules.mechanisms import Name
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_simulations.generation import clips as sound
 from earshot_simulations.generation import kinds, run
 from earshot_simulations.generation.budgets import UselessBudgetError
 from earshot_simulations.generation.kinds import Kind, Request, Size
-from earshot_simulations.pate.mechanisms import Name
 
 RATE = 8000
 

@@ -17,10 +17,10 @@ from earshot_client.command import main
 from earshot_models.generators import dp_gan, pate_gan, private_autoencoder
 from earshot_models.generators.networks import Decoder
 from earshot_models.generators.origin import Origin
-from earshot_protocol.voting.winners import GNMax, LNMax
+from earshot_models.votes.rules.mechanisms import Name
+from earshot_models.votes.rules.winners import GNMax, LNMax
 from earshot_server.accounting.dp_sgd import training_epsilon
 from earshot_simulations.generation import budgets, recipes, run
-from earshot_simulations.pate.mechanisms import Name
 
 RATE = 8000
 CLIPS = 24

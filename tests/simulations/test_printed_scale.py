@@ -9,9 +9,9 @@ import mpmath
 import numpy as np
 import pytest
 
+from earshot_models.votes.costs.claims import printed_scale
+from earshot_models.votes.rules.winners import LNMax
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.voting.winners import LNMax
-from earshot_server.accounting.votes.claims import printed_scale
 from earshot_simulations.auditing.printed_scale import (
     DELTA,
     TEACHERS,

@@ -15,9 +15,9 @@ from sklearn.linear_model import Ridge
 
 from earshot_client.command import main
 from earshot_models.tagging.metrics import scores
+from earshot_models.votes.output_ballots import Outputs
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.output_ballots import Outputs
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_studies.kit.mixtures.embedding import Part
 from earshot_studies.muschiol import phones as audioset_phones

@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
+from earshot_models.votes.confident_check import Check
+from earshot_models.votes.rules.mechanisms import Mechanism, Name
+from earshot_models.votes.tally import journal, secure_sums
+from earshot_models.votes.tally.budgets import Budget
+from earshot_models.votes.tally.interface import Sight
+from earshot_models.votes.tally.result import Outcome
+from earshot_models.votes.tally.run import Request, run
+from earshot_models.votes.tally.tallies import Counter, Sums
+from earshot_models.votes.tally.votes import Electorate
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.confident_check import Check
-from earshot_simulations.pate import journal, secure_sums
-from earshot_simulations.pate.budgets import Budget
-from earshot_simulations.pate.interface import Sight
-from earshot_simulations.pate.mechanisms import Mechanism, Name
-from earshot_simulations.pate.result import Outcome
-from earshot_simulations.pate.run import Request, run
-from earshot_simulations.pate.tallies import Counter, Sums
-from earshot_simulations.pate.votes import Electorate
 
 TEACHERS, QUERIES, CLASSES = 6, 14, 3
 MOMENTS = ("before", "half", "unsynced", "after")

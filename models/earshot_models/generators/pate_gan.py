@@ -40,10 +40,10 @@ from earshot_models.generators.settings import Settings, plain
 from earshot_models.generators.start import Start, about_start
 from earshot_models.generators.steps import taken
 from earshot_models.teachers.partitions import partitions
+from earshot_models.votes.rules.winners import GNMax, LNMax
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.progress import Progress
-from earshot_protocol.voting.winners import GNMax, LNMax
 
 Aggregator = LNMax | GNMax
 

@@ -43,9 +43,9 @@ def pate_gan(recipe: Recipe) -> Train:
     """
     from earshot_models.generators import origin
     from earshot_models.generators import pate_gan as system
-    from earshot_protocol.voting.winners import GNMax
+    from earshot_models.votes.rules.mechanisms import Name
+    from earshot_models.votes.rules.winners import GNMax
     from earshot_simulations.generation import budgets
-    from earshot_simulations.pate.mechanisms import Name
 
     queries = system.queries(recipe.settings)
     aggregator = GNMax(budgets.pate_gan(recipe.epsilon, recipe.delta, queries, Name.GNMAX))

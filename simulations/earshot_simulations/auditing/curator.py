@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from earshot_models.votes.costs.costs import Aggregator, Method, epsilon, epsilons, event
+from earshot_models.votes.costs.costs import query_divergences as divergences_of
+from earshot_models.votes.costs.outcomes import log_winning
+from earshot_models.votes.costs.owners import OwnersAccount
+from earshot_models.votes.costs.personal import Group, weights
+from earshot_models.votes.rules.winners import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
 from earshot_protocol.privacy.divergences import ORDERS
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.winners import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
-from earshot_server.accounting.votes.costs import Aggregator, Method, epsilon, epsilons, event
-from earshot_server.accounting.votes.costs import query_divergences as divergences_of
-from earshot_server.accounting.votes.outcomes import log_winning
-from earshot_server.accounting.votes.owners import OwnersAccount
-from earshot_server.accounting.votes.personal import Group, weights
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Role
 from earshot_simulations.auditing.findings import Method as How

@@ -10,19 +10,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from earshot_protocol.privacy.divergences import ORDERS
-from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.privacy.noisy_counts import with_normal
-from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.voting.winners import NONE, ConfidentGNMax
-from earshot_server.accounting.votes import releases
-from earshot_server.accounting.votes.costs import Method, event, query_divergences, spent_epsilon
-from earshot_server.accounting.votes.personal import (
+from earshot_models.votes.costs import releases
+from earshot_models.votes.costs.costs import Method, event, query_divergences, spent_epsilon
+from earshot_models.votes.costs.personal import (
     Group,
     concentration,
     concentrations,
     weights,
 )
+from earshot_models.votes.rules.winners import NONE, ConfidentGNMax
+from earshot_protocol.privacy.divergences import ORDERS
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.privacy.noisy_counts import with_normal
+from earshot_protocol.randomness import RandomBytes
 from earshot_simulations.auditing.curator import HOW, budget_check, drawn, measure
 from earshot_simulations.auditing.findings import EXACT, FAULTS, Check, Finding, Role
 from earshot_simulations.auditing.findings import Method as How

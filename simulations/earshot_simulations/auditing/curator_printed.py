@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from earshot_protocol.privacy.mechanisms import Unit
-from earshot_server.accounting.votes.dependent import dependent_divergence, log_other_winner
-from earshot_server.accounting.votes.outcomes import ERROR, outcome_divergence
-from earshot_server.accounting.votes.releases import (
+from earshot_models.votes.costs.dependent import dependent_divergence, log_other_winner
+from earshot_models.votes.costs.outcomes import ERROR, outcome_divergence
+from earshot_models.votes.costs.releases import (
     printed_release_divergence,
     release_divergence,
 )
+from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing.findings import EXACT, PRINTED, Finding, Method, Role
 from earshot_simulations.auditing.losses import Bracket
 

@@ -13,18 +13,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.confident_check import Check as Agreement
-from earshot_protocol.voting.output_ballots import STEPS, Outputs
-from earshot_protocol.voting.thresholds import (
+from earshot_models.votes.confident_check import Check as Agreement
+from earshot_models.votes.costs import thresholds
+from earshot_models.votes.costs.costs import Method
+from earshot_models.votes.output_ballots import STEPS, Outputs
+from earshot_models.votes.rules.mechanisms import UNITS
+from earshot_models.votes.rules.thresholds import (
     AdaptiveThreshold,
     GNThreshold,
     GridThreshold,
     ThresholdVoting,
 )
+from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.vote_sums import VoteSum
-from earshot_server.accounting.votes import thresholds
-from earshot_server.accounting.votes.costs import Method
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.findings import Check, Finding, Result
 from earshot_simulations.auditing.laws import Numbers
@@ -46,7 +47,6 @@ from earshot_simulations.auditing.several_winners import (
     findings,
     with_check,
 )
-from earshot_simulations.pate.mechanisms import UNITS
 
 THRESHOLDS = "thresholds"
 

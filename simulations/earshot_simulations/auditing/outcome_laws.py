@@ -2,7 +2,7 @@
 
 None of it comes from the accounting: labels have normal laws, thresholds from a grid those of the
 exponential mechanism, and an adaptive threshold on three labels is an angle. Sets of labels alone
-take the quadrature of the winner of all classes (`accounting.votes.outcomes.log_winning`), which
+take the quadrature of the winner of all classes (`votes.costs.outcomes.log_winning`), which
 has a test of its own, on a table that holds every set.
 """
 
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earshot_protocol.voting.multi_winner import BinaryVoting, ClippedVoting
-from earshot_protocol.voting.thresholds import GridThreshold
-from earshot_server.accounting.votes.outcomes import log_winning
+from earshot_models.votes.costs.outcomes import log_winning
+from earshot_models.votes.rules.multi_winner import BinaryVoting, ClippedVoting
+from earshot_models.votes.rules.thresholds import GridThreshold
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import Bracket, Losses, composed, loss
 

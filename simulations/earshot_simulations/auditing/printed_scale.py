@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from earshot_models.votes.costs.claims import printed_scale
 from earshot_protocol.privacy.events import Pure
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.accounting.accountant import composed
-from earshot_server.accounting.votes.claims import printed_scale
 from earshot_simulations.auditing.findings import EXACT, PRINTED, Finding, Method, Role
 from earshot_simulations.auditing.losses import Bracket, outcome_epsilon
 

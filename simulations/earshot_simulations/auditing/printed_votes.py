@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from earshot_server.accounting.votes.costs import epsilon
+from earshot_models.votes.costs.costs import epsilon
 from earshot_simulations.auditing.findings import EXACT, PRINTED, Finding, Method, Role
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import Bracket, Losses, outcome_epsilon

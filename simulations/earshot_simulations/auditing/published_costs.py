@@ -2,7 +2,7 @@
 
 Such a cost is published with noise in proportion to its smooth sensitivity. How much noise there
 is depends on the votes, too: where it is another by more than e^β on a neighbour, the noise tells
-what the cost hides. Both are taken from `pate.dependent.publish` itself as it publishes.
+what the cost hides. Both are taken from `tally.dependent.publish` itself as it publishes.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import Any
 
 import numpy as np
 
+from earshot_models.votes.confident_check import Check as Agreement
+from earshot_models.votes.costs import releases
+from earshot_models.votes.costs.releases import Release
+from earshot_models.votes.rules.mechanisms import Mechanism, Name
+from earshot_models.votes.tally.budgets import Budget
+from earshot_models.votes.tally.central import Central
+from earshot_models.votes.tally.dependent import Cost, publish
+from earshot_models.votes.tally.labelling import End, Labelled
+from earshot_models.votes.tally.votes import Electorate
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.confident_check import Check as Agreement
-from earshot_server.accounting.votes import releases
-from earshot_server.accounting.votes.releases import Release
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.curator import neighbours
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result, Role
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.auditing.watching import replaced
-from earshot_simulations.pate.budgets import Budget
-from earshot_simulations.pate.central import Central
-from earshot_simulations.pate.dependent import Cost, publish
-from earshot_simulations.pate.labelling import End, Labelled
-from earshot_simulations.pate.mechanisms import Mechanism, Name
-from earshot_simulations.pate.votes import Electorate
 
 PUBLISHED_COSTS = "published-costs"
 _BUDGET = Budget(8.0, 1e-5, Unit.REPLACED_PHONE, 100)

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from earshot_models.votes.confident_check import Check as Agreement
+from earshot_models.votes.costs import costs, multi_winner
+from earshot_models.votes.costs.costs import Divergences, Method, epsilon
+from earshot_models.votes.rules.multi_winner import BinaryVoting, ClippedVoting, PowersetVoting
+from earshot_models.votes.subsets import SubsetVotes
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.voting.confident_check import Check as Agreement
-from earshot_protocol.voting.multi_winner import BinaryVoting, ClippedVoting, PowersetVoting
-from earshot_protocol.voting.subsets import SubsetVotes
-from earshot_server.accounting.votes import costs, multi_winner
-from earshot_server.accounting.votes.costs import Divergences, Method, epsilon
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Role
 from earshot_simulations.auditing.findings import Method as How
 from earshot_simulations.auditing.laws import Numbers

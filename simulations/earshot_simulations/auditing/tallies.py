@@ -13,10 +13,14 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from earshot_models.votes.confident_check import Check as Agreed
+from earshot_models.votes.rules.mechanisms import UNITS, Mechanism, Name
+from earshot_models.votes.tally.federated import Federated
+from earshot_models.votes.tally.interface import Kind, Purchase, Whole
+from earshot_models.votes.tally.secure_sums import Crowd, SecureSums
 from earshot_protocol.keyed_randomness import keyed
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.voting.confident_check import Check as Agreed
 from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
@@ -26,10 +30,6 @@ from earshot_simulations.auditing.laws import Law, Numbers
 from earshot_simulations.auditing.neighbours import Vector
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
 from earshot_simulations.auditing.sampling import CONFIDENCE, fit, sampled_epsilon
-from earshot_simulations.pate.federated import Federated
-from earshot_simulations.pate.interface import Kind, Purchase, Whole
-from earshot_simulations.pate.mechanisms import UNITS, Mechanism, Name
-from earshot_simulations.pate.secure_sums import Crowd, SecureSums
 
 TALLIES = "teachers-votes"
 QUERIES = 200

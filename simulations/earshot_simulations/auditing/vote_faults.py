@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from earshot_models.votes.confident_check import Check as Agreement
+from earshot_models.votes.costs.costs import Method, epsilon
+from earshot_models.votes.costs.multi_winner import gaussian_divergence, label_divergences
+from earshot_models.votes.costs.muschiol import claimed_threshold
+from earshot_models.votes.costs.thresholds import threshold_divergences
+from earshot_models.votes.rules.multi_winner import BinaryVoting
+from earshot_models.votes.rules.thresholds import AdaptiveThreshold, GNThreshold
 from earshot_protocol.privacy import noisy_counts
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.confident_check import Check as Agreement
-from earshot_protocol.voting.multi_winner import BinaryVoting
-from earshot_protocol.voting.thresholds import AdaptiveThreshold, GNThreshold
-from earshot_server.accounting.votes.costs import Method, epsilon
-from earshot_server.accounting.votes.multi_winner import gaussian_divergence, label_divergences
-from earshot_server.accounting.votes.muschiol import claimed_threshold
-from earshot_server.accounting.votes.thresholds import threshold_divergences
 from earshot_simulations.auditing.findings import EXACT, FAULTS, Check, Finding, Result, Role
 from earshot_simulations.auditing.findings import Method as How
 from earshot_simulations.auditing.limits import limit_law

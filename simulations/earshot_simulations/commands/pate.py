@@ -11,16 +11,16 @@ from cyclopts import App, Parameter
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
+from earshot_models.votes.confident_check import Check
+from earshot_models.votes.rules.mechanisms import THRESHOLDS, Mechanism, Name
+from earshot_models.votes.tally.dependent import Cost
+from earshot_models.votes.tally.tallies import Counter, Sums
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.confident_check import Check
 from earshot_simulations.commands import pate_generate, pate_tag
-from earshot_simulations.pate.dependent import Cost
-from earshot_simulations.pate.mechanisms import THRESHOLDS, Mechanism, Name
-from earshot_simulations.pate.tallies import Counter, Sums
 
 if TYPE_CHECKING:
-    from earshot_simulations.pate.votes import Electorate
+    from earshot_models.votes.tally.votes import Electorate
 
 app = App(
     name="pate",
@@ -135,9 +135,9 @@ def label(
         corrupted: Share of the teachers that may be corrupted (γ).
         as_json: Print result.json, and nothing else.
     """
-    from earshot_simulations.pate import journal, result
-    from earshot_simulations.pate.budgets import Budget
-    from earshot_simulations.pate.run import RESUMES, Request, run
+    from earshot_models.votes.tally import journal, result
+    from earshot_models.votes.tally.budgets import Budget
+    from earshot_models.votes.tally.run import RESUMES, Request, run
 
     voters = _voters(votes, mechanism, teachers, classes, samples, names)
     request = Request(
@@ -223,7 +223,7 @@ def budget(
         corrupted: Share of the teachers that may be corrupted (γ).
         as_json: Print JSON, and nothing else.
     """
-    from earshot_simulations.pate import prospects
+    from earshot_models.votes.tally import prospects
 
     if sum(each is not None for each in (queries, epsilon, groups)) != 1:
         raise InvalidInputError("give one of --queries, --epsilon and --groups")
@@ -288,7 +288,7 @@ def student(
     """
     import numpy as np
 
-    from earshot_simulations.pate import student as learning
+    from earshot_models.votes import students as learning
 
     files = ("student.npz", "scores.npy")
     learned = learning.train(_load(samples), learning.read_answers(answers), classes, sure)
@@ -318,8 +318,8 @@ def _voters(
     samples: Path | None,
     names: str | None,
 ) -> Electorate:
-    from earshot_simulations.pate.mechanisms import SINGLE_WINNER
-    from earshot_simulations.pate.votes import electorate
+    from earshot_models.votes.rules.mechanisms import SINGLE_WINNER
+    from earshot_models.votes.tally.votes import electorate
 
     several = name not in SINGLE_WINNER
     if not path.is_dir():
@@ -342,7 +342,7 @@ def _voters(
 
 
 def _load(path: Path) -> npt.NDArray[Any]:
-    from earshot_simulations.pate.votes import load
+    from earshot_models.votes.tally.votes import load
 
     return load(path)
 

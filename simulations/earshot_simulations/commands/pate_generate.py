@@ -13,11 +13,11 @@ from cyclopts import Parameter
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
+from earshot_models.votes.rules.mechanisms import Name
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
 from earshot_simulations.generation.kinds import DEFAULTS, Kind, Request, Size
-from earshot_simulations.pate.mechanisms import Name
 
 _SAMPLES = 12
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
+from earshot_models.votes.rules.mechanisms import UNITS, Name
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.pate.mechanisms import UNITS, Name
 
 MECHANISMS = (Name.LNMAX, Name.GNMAX)
 """Mechanisms whose noise is derived from a budget here."""
@@ -88,7 +88,7 @@ def labels(
     Raises:
         InvalidParametersError: if a number is out of range, or the mechanism or unit is another.
     """
-    from earshot_server.accounting.votes import calibration
+    from earshot_models.votes.costs import calibration
 
     if mechanism not in MECHANISMS:
         raise InvalidParametersError(

@@ -6,11 +6,11 @@ import enum
 import math
 from dataclasses import dataclass
 
+from earshot_models.votes.rules.mechanisms import Name
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.generation import budgets, recipes
-from earshot_simulations.pate.mechanisms import Name
 
 
 class Kind(enum.StrEnum):

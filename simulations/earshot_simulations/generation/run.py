@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from earshot_models.datasets.dataset import Dataset
+from earshot_models.votes.rules.mechanisms import Name
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.progress import Progress
 from earshot_simulations.generation import clips as sound
@@ -14,7 +15,6 @@ from earshot_simulations.generation import kinds
 from earshot_simulations.generation.clips import Clips
 from earshot_simulations.generation.kinds import Kind, Noise, Request
 from earshot_simulations.generation.recipes import NORM, START, VOTED_STARTED
-from earshot_simulations.pate.mechanisms import Name
 
 if TYPE_CHECKING:
     from earshot_models.generators.generator import Generator
@@ -172,7 +172,7 @@ def _trained(
     from earshot_models.generators.pate_gan import Ensemble, train_pate_gan
     from earshot_models.generators.private_autoencoder import train_private_autoencoder
     from earshot_models.generators.private_training import PrivateTraining
-    from earshot_protocol.voting.winners import GNMax, LNMax
+    from earshot_models.votes.rules.winners import GNMax, LNMax
 
     request, noise = plan.request, plan.noise
     settings = _settings(request, start is not None)

@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from earshot_models.votes.costs.claims import printed_deviation
+from earshot_models.votes.costs.costs import epsilon as renyi_epsilon
+from earshot_models.votes.label_ballots import Approval
+from earshot_models.votes.tally.secure_sums import Crowd, SecureSums
 from earshot_protocol.privacy.divergences import ORDERS as FINE
 from earshot_protocol.privacy.divergences import renyi
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.label_ballots import Approval
 from earshot_protocol.voting.vote_sums import VoteSum
-from earshot_server.accounting.votes.claims import printed_deviation
-from earshot_server.accounting.votes.costs import epsilon as renyi_epsilon
-from earshot_simulations.pate.secure_sums import Crowd, SecureSums
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import estimate, paired
 from earshot_studies.dziedzic.contests import ORDERS, answered, binary

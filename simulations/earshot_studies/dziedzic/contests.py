@@ -13,24 +13,24 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_protocol import checks
-from earshot_protocol.overriding import override
-from earshot_protocol.voting.multi_winner import BinaryVoting, ClippedVoting, PowersetVoting
-from earshot_protocol.voting.subsets import SubsetVotes
-from earshot_server.accounting.votes.claims import (
+from earshot_models.votes.costs.claims import (
     claimed_binary,
     claimed_clipped,
     claimed_powerset,
     classic_rho,
     printed_deviation,
 )
-from earshot_server.accounting.votes.costs import Method
-from earshot_server.accounting.votes.dependent import dependent_divergence, log_other_winner
-from earshot_server.accounting.votes.multi_winner import (
+from earshot_models.votes.costs.costs import Method
+from earshot_models.votes.costs.dependent import dependent_divergence, log_other_winner
+from earshot_models.votes.costs.multi_winner import (
     gaussian_divergence,
     label_divergences,
     set_divergences,
 )
+from earshot_models.votes.rules.multi_winner import BinaryVoting, ClippedVoting, PowersetVoting
+from earshot_models.votes.subsets import SubsetVotes
+from earshot_protocol import checks
+from earshot_protocol.overriding import override
 
 Numbers = NDArray[np.float64]
 

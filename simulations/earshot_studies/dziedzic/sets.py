@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from earshot_models.votes.subsets import SubsetVotes, subset_votes
 from earshot_protocol import checks
-from earshot_protocol.voting.subsets import SubsetVotes, subset_votes
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_models.teachers.ensemble import vote_counts
+from earshot_models.votes.costs import costs, personal
+from earshot_models.votes.costs.costs import Method
+from earshot_models.votes.costs.personal import Group
+from earshot_models.votes.rules.winners import NONE, ConfidentGNMax
 from earshot_protocol import checks
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.files import replace_file
 from earshot_protocol.progress import Progress
-from earshot_protocol.voting.winners import NONE, ConfidentGNMax
-from earshot_server.accounting.votes import costs, personal
-from earshot_server.accounting.votes.costs import Method
-from earshot_server.accounting.votes.personal import Group
-from earshot_studies.kit.printed import printed
+from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muehl.data import Subject
 from earshot_studies.muehl.table import Table
 from earshot_studies.muehl.votes import QUARTERS, Ensembles, VoteFolder
@@ -346,7 +346,7 @@ def _orders(accounting: Accounting) -> Numbers:
     return costs.COARSE if accounting is Accounting.SOUND else THEIR_ORDERS
 
 
-HIGHER: tuple[float, ...] = tuple(printed(__package__)["higher"])
+HIGHER: tuple[float, ...] = tuple(printed_figures(__package__)["higher"])
 """ε of the higher budget; that of the lower is 1."""
 DELTA = 1e-5
 _FEW_SOUND = 3

@@ -15,18 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models.tagging.metrics import scores
+from earshot_models.votes.output_ballots import Outputs
+from earshot_models.votes.rules.mechanisms import Mechanism, Name
+from earshot_models.votes.tally.budgets import Budget
+from earshot_models.votes.tally.federated import Federated
+from earshot_models.votes.tally.run import Request, run
+from earshot_models.votes.tally.secure_sums import Crowd as Participants
+from earshot_models.votes.tally.tallies import Counter, Sums
+from earshot_models.votes.tally.votes import Electorate
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.output_ballots import Outputs
 from earshot_protocol.voting.vote_sums import VoteSum
-from earshot_simulations.pate.budgets import Budget
-from earshot_simulations.pate.federated import Federated
-from earshot_simulations.pate.mechanisms import Mechanism, Name
-from earshot_simulations.pate.run import Request, run
-from earshot_simulations.pate.secure_sums import Crowd as Participants
-from earshot_simulations.pate.tallies import Counter, Sums
-from earshot_simulations.pate.votes import Electorate
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import paired
 from earshot_studies.kit.kept import Kept

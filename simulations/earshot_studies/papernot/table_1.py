@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.voting.counts import checked_counts
-from earshot_protocol.voting.winners import NONE, ConfidentGNMax
-from earshot_server.accounting.votes.costs import (
+from earshot_models.votes.costs.costs import (
     COARSE,
     Method,
     epsilon,
@@ -23,8 +20,11 @@ from earshot_server.accounting.votes.costs import (
     spent,
     spent_epsilon,
 )
-from earshot_server.accounting.votes.releases import Release, best_release
-from earshot_server.accounting.votes.smooth import exact_sensitivities, local_sensitivities
+from earshot_models.votes.costs.releases import Release, best_release
+from earshot_models.votes.costs.smooth import exact_sensitivities, local_sensitivities
+from earshot_models.votes.counts import checked_counts
+from earshot_models.votes.rules.winners import NONE, ConfidentGNMax
+from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.probing.seconds import Progress, no_progress
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, estimate

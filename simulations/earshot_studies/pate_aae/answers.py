@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from earshot_models.teachers.ensemble import vote_counts
 from earshot_models.teachers.partitions import partitions
 from earshot_models.teachers.teacher import Teacher, trained
+from earshot_models.votes.costs.claims import printed_scale
+from earshot_models.votes.rules.mechanisms import Name
+from earshot_models.votes.rules.winners import GNMax, LNMax
 from earshot_protocol import checks
-from earshot_protocol.voting.winners import GNMax, LNMax
-from earshot_server.accounting.votes.claims import printed_scale
 from earshot_simulations.generation import budgets
-from earshot_simulations.pate.mechanisms import Name
 from earshot_studies.pate_aae.digits import TEACHER, MovedRidge
 from earshot_studies.pate_aae.split import Clips
 

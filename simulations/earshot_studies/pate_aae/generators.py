@@ -21,10 +21,10 @@ from earshot_models.generators.private_autoencoder import train_private_autoenco
 from earshot_models.generators.private_training import PrivateTraining
 from earshot_models.generators.settings import Settings
 from earshot_models.generators.start import Start
+from earshot_models.votes.rules.mechanisms import Name
+from earshot_models.votes.rules.winners import GNMax
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.voting.winners import GNMax
 from earshot_simulations.generation import budgets, recipes
-from earshot_simulations.pate.mechanisms import Name
 from earshot_studies.pate_aae.split import Split
 from earshot_studies.pate_aae.systems import Budget, Makers, Order, System
 

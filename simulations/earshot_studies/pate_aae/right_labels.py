@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
+from earshot_models.votes.costs.claims import printed_scale
 from earshot_protocol import checks
-from earshot_server.accounting.votes.claims import printed_scale
 
 TEACHERS, WORDS = 200, 35
 """Teachers and words of the paper."""

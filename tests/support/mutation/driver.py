@@ -64,9 +64,15 @@ PLACES = Places(
             for name in (
                 *("accountant", "budget", "coordinator", "coordinator_answers", "deviations"),
                 *("discovery_phase", "forecast", "labelling_phase", "merging", "phase_places"),
-                *("statistics", "statistics_phase", "threshold_releases", "votes_bits"),
-                *("votes_costs", "votes_dependent", "votes_multi_winner", "votes_outcomes"),
-                *("votes_personal", "votes_powerset", "votes_smooth", "votes_thresholds"),
+                *("statistics", "statistics_phase"),
+            )
+        ),
+        *(
+            f"tests/models/votes/test_{name}.py"
+            for name in (
+                *("threshold_releases", "bits", "costs", "dependent", "cost_of_multi_winner"),
+                *("outcomes", "personal", "powerset", "smooth", "cost_of_thresholds"),
+                *("winners", "label_voting", "thresholds", "output_ballots"),
             )
         ),
     ),

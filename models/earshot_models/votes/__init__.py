@@ -1,0 +1,1 @@
+"""Private votes of ensembles: rules, what they cost, who counts, and students of the answers."""

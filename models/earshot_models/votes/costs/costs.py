@@ -1,0 +1,260 @@
+"""Cost of a curator's winners, query by query: the check of each, and the answers given.
+
+Ledgers add up what happened: every query asked pays for its check, and those answered also pay for
+the answer. Divergences of the same order add up, even where a query depends on earlier answers
+(Mironov, CSF 2017). The sum turns into ε at the best order.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_models.votes.costs import dependent, laplace
+from earshot_models.votes.costs.outcomes import check_divergence, outcome_divergence
+from earshot_models.votes.rules.winners import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.privacy.conversions import renyi_epsilons
+from earshot_protocol.privacy.events import RenyiCurve
+
+Numbers = npt.NDArray[np.float64]
+Aggregator = LNMax | GNMax | ConfidentGNMax | InteractiveGNMax
+
+ORDERS = np.concatenate([np.arange(2.0, 64.0), np.geomspace(64, 1024, 24)])
+"""Default orders λ."""
+COARSE = np.array([1.5, 2.0, 3.0, 4.5, 6.5, 9.0, 13.0, 18.0, 25.0, 36.0, 52.0, 80.0, 130.0, 250.0])
+"""Orders λ that are enough to see where the best one is."""
+_FINE = 9
+
+
+class Method(enum.StrEnum):
+    """Method of working out divergences, from the dearest cost to the cheapest."""
+
+    INDEPENDENT = "independent"
+    """By the noise alone. For queries fixed beforehand, it may be published as it is; for queries
+    that were answered, it tells what the answers tell, and promises nothing."""
+    DEPENDENT = "dependent"
+    """By Papernot et al., for the actual votes; private itself (see `costs.smooth`). It bounds the
+    divergence of these votes from a neighbour's, not the other way round."""
+    EXACT = "exact"
+    """By the law of what is published, in both directions; private itself."""
+
+
+class Divergences(NamedTuple):
+    """Divergences of some queries.
+
+    Attributes:
+        asked: Divergences of the check, which every query pays, (queries, orders); zeros if none.
+        answered: Divergences of the answer, which only answered queries pay, (queries, orders).
+    """
+
+    asked: Numbers
+    answered: Numbers
+
+
+def query_divergences(
+    aggregator: Aggregator,
+    votes: npt.NDArray[np.number],
+    orders: npt.ArrayLike,
+    method: Method = Method.INDEPENDENT,
+    weight: float = 1.0,
+    *,
+    scores: npt.NDArray[np.number] | None = None,
+    voted: npt.NDArray[np.bool_] | None = None,
+) -> Divergences:
+    """Return what each query costs the owner of a vote of this weight.
+
+    Args:
+        aggregator: Aggregator with the noise that is really added.
+        votes: Votes for each class, weights included, (queries, classes).
+        orders: Orders λ, each above 1.
+        method: Method of working out the divergences.
+        weight: Weight of the vote that neighbours move.
+        scores: Scores of the student, (queries, classes); for `InteractiveGNMax` only.
+        voted: Queries that the teachers answered, bool (queries,); answers to others are not
+            worked out and cost nothing. None for all.
+
+    Raises:
+        InvalidParametersError: There are no votes, a weight or an order is out of range, scores are
+            missing or useless, or this noise does not have the method.
+    """
+    table = dependent.checked_votes(votes)
+    if (table < 0).any():
+        raise InvalidParametersError("votes: must not be negative")
+    chosen = np.atleast_1d(np.asarray(orders, dtype=np.float64))
+    moved = checks.positive("weight", weight)
+    answers = np.ones(len(table), dtype=bool) if voted is None else np.asarray(voted)
+    if answers.shape != (len(table),) or answers.dtype != np.bool_:
+        raise InvalidParametersError("voted: must be true or false for every query")
+    if (scores is not None) != isinstance(aggregator, InteractiveGNMax):
+        raise InvalidParametersError("scores: must be given if, and only if, a student takes part")
+    asked = np.zeros((len(table), len(chosen)))
+    match aggregator:
+        case ConfidentGNMax():
+            asked = _check(aggregator, aggregator.agreement(table), chosen, method, moved)
+        case InteractiveGNMax():
+            assert scores is not None  # noqa: S101 - checked above, for the type checker
+            agreement = aggregator.agreement(table, scores)
+            asked = _check(aggregator, agreement, chosen, method, moved)
+    answered = np.zeros((len(table), len(chosen)))
+    if answers.any():
+        answered[answers] = _answer(aggregator, table[answers], chosen, method, moved)
+    return Divergences(asked, answered)
+
+
+def spent(divergences: Divergences, voted: npt.NDArray[np.bool_]) -> Numbers:
+    """Return what was spent after each query, (queries, orders): all checks, and answers given.
+
+    Args:
+        divergences: Divergences of the queries, in the order in which they were asked.
+        voted: Queries that the teachers answered, bool (queries,).
+    """
+    found: Numbers = np.cumsum(divergences.asked + divergences.answered * voted[:, None], axis=0)
+    return found
+
+
+def epsilons(
+    divergences: Numbers, orders: npt.ArrayLike, delta: float, *, classic: bool = False
+) -> Numbers:
+    """Return ε of each sum of divergences, at its best order.
+
+    Args:
+        divergences: Sums of divergences, (…, orders).
+        orders: Orders λ, each above 1.
+        delta: δ at which ε is stated.
+        classic: Whether to convert by R + ln(1/δ)/(λ − 1) (Mironov 2017), as papers before 2020 do;
+            otherwise by the bound of Canonne, Kamath and Steinke, which is never more.
+
+    Raises:
+        InvalidParametersError: δ is not between 0 and 1.
+    """
+    chosen = np.asarray(orders, dtype=np.float64)
+    checks.probability("delta", delta)
+    if classic:
+        found = divergences - math.log(delta) / (chosen - 1)
+    else:
+        found = renyi_epsilons(divergences, chosen, delta)
+    best: Numbers = np.maximum(found.min(axis=-1), 0.0)
+    return best
+
+
+def epsilon(
+    divergences: Numbers, orders: npt.ArrayLike, delta: float, *, classic: bool = False
+) -> tuple[float, float]:
+    """Return ε of one sum of divergences, and the order that gives it (see `epsilons`).
+
+    Args:
+        divergences: Sum of divergences, (orders,).
+        orders: Orders λ, each above 1.
+        delta: δ at which ε is stated.
+        classic: Whether to use the older conversion (see `epsilons`).
+    """
+    chosen = np.asarray(orders, dtype=np.float64)
+    each = epsilons(np.asarray(divergences)[:, None], chosen[:, None], delta, classic=classic)
+    best = int(each.argmin())
+    return float(each[best]), float(chosen[best])
+
+
+def spent_epsilon(
+    aggregator: Aggregator,
+    votes: npt.NDArray[np.number],
+    voted: npt.NDArray[np.bool_],
+    delta: float,
+    method: Method = Method.INDEPENDENT,
+    weight: float = 1.0,
+    *,
+    scores: npt.NDArray[np.number] | None = None,
+    classic: bool = False,
+) -> tuple[float, float]:
+    """Return ε of all that was asked and answered, and the order that gives it.
+
+    A few orders are tried first, then more around the best of them.
+
+    Args:
+        aggregator: Aggregator with the noise that was really added.
+        votes: Votes of every query that was asked, (queries, classes).
+        voted: Queries that the teachers answered, bool (queries,).
+        delta: δ at which ε is stated.
+        method: Method of working out the divergences.
+        weight: Weight of the vote that neighbours move.
+        scores: Scores of the student, (queries, classes); for `InteractiveGNMax` only.
+        classic: Whether to use the older conversion (see `epsilons`).
+
+    Raises:
+        InvalidParametersError: See `query_divergences` and `epsilons`.
+    """
+
+    def at(orders: Numbers) -> tuple[float, float]:
+        each = query_divergences(
+            aggregator, votes, orders, method, weight, scores=scores, voted=voted
+        )
+        return epsilon((each.asked + each.answered).sum(axis=0), orders, delta, classic=classic)
+
+    first, order = at(COARSE)
+    place = int(np.searchsorted(COARSE, order))
+    low, high = COARSE[max(place - 1, 0)], COARSE[min(place + 1, len(COARSE) - 1)]
+    return min((first, order), at(np.geomspace(low, high, _FINE)))
+
+
+def event(divergences: Numbers, orders: npt.ArrayLike) -> RenyiCurve:
+    """Return what was spent, as a ledger and any accountant keep it.
+
+    Args:
+        divergences: Sum of divergences, (orders,).
+        orders: Orders λ, ascending, each above 1.
+    """
+    chosen = np.asarray(orders, dtype=np.float64)
+    return RenyiCurve(tuple(chosen.tolist()), tuple(np.asarray(divergences).tolist()))
+
+
+def _check(
+    aggregator: ConfidentGNMax | InteractiveGNMax,
+    agreement: Numbers,
+    orders: Numbers,
+    method: Method,
+    weight: float,
+) -> Numbers:
+    """Return the cost of a check of one number, which a vote changes by at most its weight."""
+    threshold, sigma = aggregator.threshold, aggregator.check_deviation
+    ratio = math.sqrt(2) * sigma / weight
+    if method is Method.INDEPENDENT:
+        usual = dependent.independent_divergence(ratio, orders)
+        return np.broadcast_to(usual, (len(agreement), len(orders)))
+    # Many queries share the same number.
+    alike, which = np.unique(agreement, return_inverse=True)
+    if method is Method.EXACT:
+        found = check_divergence(alike, threshold, sigma, orders, weight)
+    else:
+        logs = dependent.log_other_answer(alike, threshold, sigma)
+        found = dependent.dependent_divergence(logs, ratio, orders)
+    divergences: Numbers = found[which]
+    return divergences
+
+
+def _answer(
+    aggregator: Aggregator, votes: Numbers, orders: Numbers, method: Method, weight: float
+) -> Numbers:
+    match aggregator, method:
+        case LNMax(gamma), Method.INDEPENDENT:
+            usual = laplace.independent_divergence(gamma * weight, orders)
+        case LNMax(gamma), Method.DEPENDENT:
+            logs = laplace.log_other_winner(votes, gamma)
+            return laplace.dependent_divergence(logs, gamma * weight, orders)
+        case LNMax(), _:
+            raise InvalidParametersError(
+                "method=exact: needs Gaussian noise; for Laplace noise, take independent or "
+                "dependent"
+            )
+        case _, Method.EXACT:
+            return outcome_divergence(votes, aggregator.deviation, orders, weight)
+        case _, Method.DEPENDENT:
+            logs = dependent.log_other_winner(votes, aggregator.deviation)
+            return dependent.dependent_divergence(logs, aggregator.deviation / weight, orders)
+        case _:
+            usual = dependent.independent_divergence(aggregator.deviation / weight, orders)
+    return np.broadcast_to(usual, (len(votes), len(orders)))

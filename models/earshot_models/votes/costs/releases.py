@@ -1,0 +1,145 @@
+"""Publication of what votes cost: smooth sensitivity, noise in proportion to it, and its own cost.
+
+The noise is normal, with a deviation that depends on the votes itself: neighbours' differ by at
+most a factor of e^β. The bounds of `costs.smooth` are what goes in here.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.privacy import noisy_counts
+from earshot_protocol.randomness import RandomBytes
+
+Numbers = npt.NDArray[np.float64]
+
+_CELLS = 2.0**10
+"""Steps of a published divergence per unit."""
+_LEAST = 2.0**-20
+
+
+def smooth_sensitivity(sensitivities: Numbers, beta: float) -> float:
+    """Return max_d e^(−βd) LS_d; those of neighbours are within a factor of e^β of each other.
+
+    Args:
+        sensitivities: Local sensitivities LS_d for d = 0, 1, …, (distances,).
+        beta: Smoothness β, positive.
+    """
+    distances = np.arange(len(sensitivities))
+    largest = np.max(np.exp(-checks.positive("beta", beta) * distances) * sensitivities)
+    return float(largest)
+
+
+def release_divergence(order: float, beta: float, deviation: float) -> float:
+    """Return what it costs to publish a value with normal noise of deviation SS·σ_s.
+
+    The cost is λ/(2σ_s²v) − ln v/(2(λ−1)) − β, where v = λ − (λ − 1)e^(2β) must be above 0. It is
+    the divergence of two normal laws whose means are one smooth sensitivity (the smaller of both)
+    apart, and whose deviations differ by a factor of e^β, from the wider one to the other; in the
+    other direction it is less.
+
+    Args:
+        order: Order λ, above 1.
+        beta: Smoothness β of the sensitivity.
+        deviation: Deviation σ_s, in units of the smooth sensitivity.
+
+    Raises:
+        InvalidParametersError: β is too large for any noise to be enough; the error says below
+            which it must be.
+    """
+    if not (math.isfinite(order) and order > 1):
+        raise InvalidParametersError(f"order={order}: must be finite and above 1")
+    checks.positive("beta", beta)
+    sigma = checks.positive("deviation", deviation)
+    left = order - (order - 1) * math.exp(2 * beta)
+    if left <= 0:
+        most = largest_beta(order)
+        raise InvalidParametersError(f"beta={beta}: must be below {most:.4g} at the order {order}")
+    return order / (2 * sigma**2 * left) - math.log(left) / (2 * (order - 1)) - beta
+
+
+def largest_beta(order: float) -> float:
+    """Return the β below which `release_divergence` exists: ½ ln(λ / (λ − 1))."""
+    return -0.5 * math.log1p(-1 / order)
+
+
+def printed_release_divergence(order: float, beta: float, deviation: float) -> float:
+    """Return Theorem 23 of Papernot et al. (ICLR 2018) as printed, too little from βλ ≈ 0.3 on.
+
+    It is λe^(2β)/σ_s² + (βλ − ½ ln(1 − 2βλ))/(λ − 1), for λ < 1/(2β).
+
+    Raises:
+        InvalidParametersError: λ is not below 1/(2β).
+    """
+    if not (order > 1 and 2 * beta * order < 1):
+        raise InvalidParametersError(f"order={order}: must be above 1 and below {1 / (2 * beta):g}")
+    noise = order * math.exp(2 * beta) / deviation**2
+    return noise + (beta * order - 0.5 * math.log(1 - 2 * beta * order)) / (order - 1)
+
+
+class Release(NamedTuple):
+    """Settings by which a cost is published.
+
+    Attributes:
+        order: Order λ of the divergence.
+        beta: Smoothness β of the sensitivity.
+        deviation: Deviation σ_s of the noise, in units of the smooth sensitivity.
+        sensitivity: Smooth sensitivity SS itself, which is secret.
+        divergence: Cost of publishing, at this order.
+    """
+
+    order: float
+    beta: float
+    deviation: float
+    sensitivity: float
+    divergence: float
+
+    @property
+    def noise(self) -> float:
+        """Deviation of the noise on the published divergence; as secret as the sensitivity.
+
+        It is `_LEAST` where there is nothing to hide; a lower bound leaves it as smooth.
+        """
+        return max(self.sensitivity * self.deviation, _LEAST)
+
+
+def published(divergence: float, release: Release, random: RandomBytes = os.urandom) -> float:
+    """Return R + SS·N(0, σ_s²), rounded up to a multiple of 2^-10: what may be shown of a cost.
+
+    The noise is in exact steps, far smaller than those that are published: it falls into each of
+    these nearly as often as real-valued noise would (`noisy_counts.ODDS`). The value can be smaller
+    than R, even negative; the sum of it and `Release.divergence` is what was spent at this order.
+
+    Args:
+        divergence: Divergence R of the actual votes.
+        release: Settings by which it is published.
+        random: Source of bytes; a seeded one belongs in simulations only.
+    """
+    noisy = float(noisy_counts.with_normal(np.array(divergence), release.noise, random))
+    return math.ceil(noisy * _CELLS) / _CELLS
+
+
+def best_release(sensitivities: Numbers, order: float) -> Release:
+    """Return β and σ_s that minimise the cost of publishing plus the deviation of the noise.
+
+    It looks at the votes: to publish, choose with votes that are not secret, or beforehand.
+
+    Args:
+        sensitivities: Local sensitivities LS_d at this order, (distances,).
+        order: Order λ.
+    """
+    found = []
+    for beta in largest_beta(order) * np.linspace(0.05, 0.95, 46):
+        secret = max(smooth_sensitivity(sensitivities, float(beta)), 1e-12)
+        left = order - (order - 1) * math.exp(2 * beta)
+        deviation = (order / left / secret) ** (1 / 3)  # where the sum's derivative vanishes
+        cost = release_divergence(order, float(beta), deviation)
+        found.append(Release(order, float(beta), deviation, secret, cost))
+    return min(found, key=lambda each: each.divergence + each.noise)

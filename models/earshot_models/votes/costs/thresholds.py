@@ -1,0 +1,249 @@
+"""Cost to a curator of publishing which labels have more votes than a threshold.
+
+One teacher changes as many of L labels as it has outputs: all of them, or, where only its v largest
+count, v if it is left out and 2v if it is replaced (`changed_labels`). The number of labels in the
+training data bounds nothing: a model that is trained anew may answer anything.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_models.votes.costs.bits import bit_divergence
+from earshot_models.votes.costs.costs import Divergences, Method
+from earshot_models.votes.costs.dependent import dependent_divergence
+from earshot_models.votes.costs.multi_winner import number_divergences
+from earshot_models.votes.costs.outcomes import checked_orders
+from earshot_models.votes.rules.multi_winner import checked_label_votes
+from earshot_models.votes.rules.thresholds import (
+    AdaptiveThreshold,
+    GNThreshold,
+    GridThreshold,
+    ThresholdVoting,
+)
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.privacy.divergences import renyi
+from earshot_protocol.privacy.events import BoundedRange
+from earshot_protocol.privacy.mechanisms import Unit
+
+Numbers = npt.NDArray[np.float64]
+
+_QUERIES = 64
+"""Queries whose labels are worked out at once."""
+
+
+def threshold_divergences(
+    voting: ThresholdVoting,
+    votes: npt.NDArray[np.number],
+    orders: npt.ArrayLike,
+    method: Method,
+    unit: Unit = Unit.REPLACED_PHONE,
+) -> Divergences:
+    """Return what a vote against a threshold costs, query by query.
+
+    From the mechanism alone, it is λΔ²/2σ² (`gaussian_divergence`), or less where a threshold is
+    fixed and only bits leave (`bits.bit_divergence`). By votes, it is Theorem 6 of Papernot et al.
+    (ICLR 2018) with the probability that noise changes any label, as in Muschiol (2021), Theorems
+    11, 13 and 14. An adaptive threshold has no exact laws here; its cost from the mechanism alone
+    stands in. A threshold from a grid costs `grid_divergence` on top of the worst threshold of that
+    grid.
+
+    Args:
+        voting: Voting rule.
+        votes: Votes s, (queries, labels).
+        orders: Orders λ, each above 1.
+        method: Method of working out the divergences.
+        unit: Unit in which neighbours differ.
+
+    Returns:
+        Divergences `asked`, of the check, zeros without one, and `answered`, paid on top where
+        there is an answer; each (queries, orders).
+
+    Raises:
+            InvalidInputError: Votes are out of range.
+            InvalidParametersError: An order is 1 or less, or there are more winners than labels.
+    """
+    table, chosen = checked_label_votes(votes, voting.teachers), checked_orders(orders)
+    asked = np.zeros((len(table), len(chosen)))
+    if voting.check is not None:
+        threshold, deviation = voting.check.threshold, voting.check.deviation
+        asked = number_divergences(table.max(axis=1), threshold, deviation, chosen, method)
+    changed = changed_labels(voting, table.shape[1], unit)
+    match voting:
+        case GNThreshold():
+            answer = _fixed(table, voting.threshold, voting.deviation, chosen, method, changed)
+        case GridThreshold():
+            worst = np.max(
+                [
+                    _fixed(table, threshold, voting.deviation, chosen, method, changed)
+                    for threshold in voting.grid
+                ],
+                axis=0,
+            )
+            answer = worst + grid_divergence(voting.scale, chosen)
+        case AdaptiveThreshold():
+            answer = np.broadcast_to(_gaussian(voting.deviation, chosen, changed), asked.shape)
+            if method is Method.DEPENDENT:
+                log_q = log_other_gap(table, voting.deviation)
+                answer = dependent_divergence(
+                    log_q, threshold_ratio(voting.deviation, changed), chosen
+                )
+    return Divergences(asked, answer)
+
+
+def changed_labels(voting: ThresholdVoting, labels: int, unit: Unit = Unit.REPLACED_PHONE) -> int:
+    """Return Δ², the labels whose votes one teacher changes, each by at most one vote.
+
+    Raises:
+        InvalidParametersError: A teacher may name more labels than there are.
+    """
+    if voting.most is None:
+        return labels
+    if voting.most > labels:
+        raise InvalidParametersError(
+            f"most={voting.most}: must be at most {labels}, the number of labels"
+        )
+    return voting.most if unit is Unit.PHONE else min(labels, 2 * voting.most)
+
+
+def gaussian_divergence(
+    voting: ThresholdVoting, labels: int, orders: npt.ArrayLike, unit: Unit = Unit.REPLACED_PHONE
+) -> Numbers:
+    """Return λΔ²/2σ², (orders,), the cost against anybody who sees the noisy votes themselves.
+
+    Raises:
+            InvalidParametersError: An order is 1 or less, or there are more winners than labels.
+    """
+    changed = changed_labels(voting, labels, unit)
+    return _gaussian(voting.deviation, checked_orders(orders), changed)
+
+
+def grid_divergence(scale: float, orders: npt.ArrayLike) -> Numbers:
+    """Return the cost of a threshold that Gumbel noise chose from a grid, (orders,).
+
+    It is λ/2g², or 2/g where that is less: room changes by at most one vote, so losses have a range
+    of 2/g (Cesar and Rogers, ALT 2021).
+
+    Args:
+        scale: Scale g of the Gumbel noise.
+        orders: Orders λ, each above 1.
+
+    Raises:
+            InvalidParametersError: An order is 1 or less, or g is not positive.
+    """
+    chosen = checked_orders(orders)
+    return renyi(BoundedRange(2 / checks.positive("scale", scale)), chosen)
+
+
+def log_other_labels(votes: Numbers, threshold: float, deviation: float) -> Numbers:
+    """Return the log-probability that noise changes any label against a public threshold.
+
+    q = 1 − ∏ Φ(|sᵢ − th| / σ), however labels depend on each other (Muschiol 2021, Theorem 13).
+
+    Args:
+        votes: Votes s, (queries, labels).
+        threshold: Threshold th.
+        deviation: Standard deviation σ of the noise.
+
+    Returns:
+        ln q, (queries,).
+    """
+    from scipy.special import log_ndtr
+
+    return _log_any(log_ndtr(np.abs(votes - threshold) / deviation).sum(axis=1))
+
+
+def log_other_gap(votes: Numbers, deviation: float) -> Numbers:
+    """Bound the log-probability that noise changes which labels are above the widest gap.
+
+    Where no noise reaches a quarter of d₁ − d₂, by which the widest gap exceeds the next, it stays
+    the widest and labels stay on their sides: q ≤ 1 − (2Φ((d₁ − d₂)/4σ) − 1)^L. Two labels have one
+    gap, and d₂ is its negative: noise must turn the gap around.
+
+    Args:
+        votes: Votes s, (queries, labels).
+        deviation: Standard deviation σ of the noise.
+
+    Returns:
+        ln q, (queries,).
+
+    Raises:
+            InvalidInputError: Votes are on one label.
+    """
+    first, second = widest_gaps(votes)
+    return log_chance(first - second, deviation, votes.shape[1])
+
+
+def widest_gaps(votes: Numbers) -> tuple[Numbers, Numbers]:
+    """Return the widest gap between sorted votes and the next one, each (queries,).
+
+    Two labels have only one gap (see `log_other_gap`).
+
+    Raises:
+            InvalidInputError: Votes are on one label.
+    """
+    labels = votes.shape[1]
+    if labels < 2:
+        raise InvalidInputError("votes: must be on at least two labels to have a gap")
+    gaps = np.sort(np.diff(np.sort(votes, axis=1), axis=1), axis=1)
+    return gaps[:, -1], gaps[:, -2] if labels > 2 else -gaps[:, -1]
+
+
+def log_chance(clear: Numbers, deviation: float, labels: int) -> Numbers:
+    """Return the bound of `log_other_gap`, given how much wider the widest gap is than the next.
+
+    Args:
+        clear: Lead d₁ − d₂ of the widest gap, (queries,).
+        deviation: Standard deviation σ of the noise.
+        labels: Number of labels L.
+    """
+    from scipy.special import log_ndtr
+
+    beyond = 2 * np.exp(log_ndtr(-clear / (4 * deviation)))
+    with np.errstate(divide="ignore"):
+        return _log_any(labels * np.log1p(-np.minimum(beyond, 1.0)))
+
+
+def _log_any(log_none: Numbers) -> Numbers:
+    """Return the log-probability that anything happens, given that of nothing happening."""
+    with np.errstate(divide="ignore"):
+        logs: Numbers = np.log(-np.expm1(np.minimum(log_none, 0.0)))
+    return logs
+
+
+def _fixed(
+    table: Numbers,
+    threshold: float,
+    deviation: float,
+    orders: Numbers,
+    method: Method,
+    changed: int,
+) -> Numbers:
+    usual = changed * bit_divergence(deviation, orders)
+    if method is Method.INDEPENDENT:
+        return np.broadcast_to(usual, (len(table), len(orders)))
+    if method is Method.DEPENDENT:
+        log_q = log_other_labels(table, threshold, deviation)
+        found = dependent_divergence(log_q, threshold_ratio(deviation, changed), orders)
+        return np.minimum(found, usual)
+    # A neighbour changes `changed` labels, each by at most one vote: those that cost most.
+    found = np.empty((len(table), len(orders)))
+    for start in range(0, len(table), _QUERIES):
+        block = table[start : start + _QUERIES]
+        costs = number_divergences(block.ravel(), threshold, deviation, orders, method)
+        each = np.sort(costs.reshape(*block.shape, len(orders)), axis=1)[:, ::-1]
+        found[start : start + _QUERIES] = each[:, :changed].sum(axis=1)
+    return np.minimum(found, usual)
+
+
+def _gaussian(deviation: float, orders: Numbers, changed: int) -> Numbers:
+    return orders * changed / (2 * deviation**2)
+
+
+def threshold_ratio(deviation: float, changed: int) -> float:
+    """Return σ/Δ as in Theorem 6, where λ over its square is λΔ²/2σ²."""
+    return deviation * math.sqrt(2.0 / changed)

@@ -1,0 +1,133 @@
+"""A student of the teachers' answers, and of samples that nobody answered: self-training."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_models.votes.tally.interface import Whole
+from earshot_models.votes.tally.votes import load
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.voting.teacher_ballots import NONE
+
+_ITERATIONS = 1000
+
+
+@dataclass(frozen=True)
+class Student:
+    """What a student learned: post-processing of answers, so it costs nothing more.
+
+    Attributes:
+        coefficients: float64 (classes, features), of standardized features.
+        intercepts: float64 (classes,).
+        means: of the features.
+        scales: their standard deviations.
+        scores: how probable it finds each class, float64 (samples, classes).
+        answered: samples that it learned from with an answer.
+        taught: samples whose labels it made up itself, being sure of them.
+    """
+
+    coefficients: npt.NDArray[np.float64]
+    intercepts: npt.NDArray[np.float64]
+    means: npt.NDArray[np.float64]
+    scales: npt.NDArray[np.float64]
+    scores: npt.NDArray[np.float64]
+    answered: int
+    taught: int
+
+
+def train(
+    samples: npt.NDArray[np.floating], answers: Whole, classes: int, sure: float = 0.95
+) -> Student:
+    """Logistic regression that teaches itself what it is sure of (Yarowsky, ACL 1995).
+
+    Args:
+        samples: (samples, …): those that were asked about first, in their order.
+        answers: classes, `NONE` without an answer, int64 (asked,).
+        classes: m.
+        sure: how probable it must find a class to take it for an answer; 1 for never.
+
+    Raises:
+        InvalidInputError: samples or answers that do not fit, or answers of fewer than two classes.
+        InvalidParametersError: a number out of range.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    from earshot_models.teachers.students import pseudo_labelled, supervised
+
+    checks.whole("classes", classes, 2)
+    checks.share("sure", sure)
+    table = _features(samples)
+    if answers.ndim != 1 or not 0 < len(answers) <= len(table):
+        raise InvalidInputError(
+            f"answers of shape {answers.shape}: must be one class each, for at most the "
+            f"{len(table)} samples there are"
+        )
+    if answers.min() < NONE or answers.max() >= classes:
+        raise InvalidInputError(
+            f"answers from {answers.min()} to {answers.max()}: must be from {NONE} to {classes - 1}"
+        )
+    known = np.unique(answers[answers != NONE])
+    if len(known) < 2:
+        raise InvalidInputError(f"answers of {len(known)} classes: a student needs two at least")
+    means, scales = table.mean(axis=0), table.std(axis=0)
+    scales[scales == 0] = 1.0
+    ready = (table - means) / scales
+    targets = np.full(len(ready), NONE)
+    targets[: len(answers)] = answers
+    learner, names = (
+        LogisticRegression(max_iter=_ITERATIONS),
+        [str(each) for each in range(classes)],
+    )
+    # Without samples that nobody answered there is nothing to teach itself.
+    if sure < 1 and (targets == NONE).any():
+        model: Any = pseudo_labelled(learner, ready, targets, names, sure).model
+        fitted, made_up = model.estimator_, int((model.labeled_iter_ > 0).sum())
+    else:
+        fitted, made_up = supervised(learner, ready, targets, names).model, 0
+    binary = len(known) == 2
+    coefficients, intercepts = np.zeros((classes, ready.shape[1])), np.full(classes, -np.inf)
+    signs = np.array([-0.5, 0.5]) if binary else np.ones(len(known))
+    coefficients[known] = signs[:, None] * fitted.coef_
+    intercepts[known] = signs * fitted.intercept_
+    scores = np.zeros((len(ready), classes))
+    scores[:, known] = fitted.predict_proba(ready)
+    answered = int((answers != NONE).sum())
+    return Student(coefficients, intercepts, means, scales, scores, answered, made_up)
+
+
+def read_answers(path: Path) -> Whole:
+    """Answers as `label` wrote them, or from a `.npy` file.
+
+    Raises:
+        InvalidInputError: no such file, or other content.
+    """
+    if path.suffix == ".npy":
+        return np.asarray(load(path), dtype=np.int64)
+    try:
+        with path.open(encoding="utf-8") as file:
+            rows = list(csv.reader(file))
+        if rows[0] != ["query", "answer"]:
+            raise ValueError
+        return np.array([int(row[1]) if row[1] else NONE for row in rows[1:]], dtype=np.int64)
+    except (OSError, ValueError, IndexError) as error:
+        raise InvalidInputError(
+            f"{path}: no answers.csv with one answer a query, as `earshot pate label` writes it"
+        ) from error
+
+
+def _features(samples: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    if samples.ndim < 2 or 0 in samples.shape or not np.issubdtype(samples.dtype, np.number):
+        raise InvalidInputError(
+            f"samples of {samples.dtype} and shape {samples.shape}: must be numbers, a row each"
+        )
+    table = samples.reshape(len(samples), -1).astype(np.float64)
+    if not np.isfinite(table).all():
+        raise InvalidInputError("samples: must be finite numbers")
+    return table

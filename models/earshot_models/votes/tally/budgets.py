@@ -1,0 +1,175 @@
+"""How many queries a budget has room for: decided before they are asked, whatever the votes are.
+
+A labelling that stopped when a cost said so which looks at votes would tell something of votes by
+where it stops. So the cost is that of the noise alone. Where an answer is paid for only if there is
+one, what is bought depends on what was published before: the losses of everything bought are added
+up at one order that was fixed in advance, and nothing is asked that might carry them over the
+budget. Such a filter keeps its budget whatever was chosen on the way (Feldman and Zrnic, NeurIPS
+2021). So what is promised is `Budget.promised`, worked out before any vote is cast. What was spent
+in the end depends on the votes there: it is no promise, and tells of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from earshot_models.votes.rules.mechanisms import UNITS
+from earshot_models.votes.tally.interface import Bought, Purchase, Tally
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.privacy.composition import composed_epsilon, distance
+from earshot_protocol.privacy.conversions import renyi_epsilons
+from earshot_protocol.privacy.divergences import ORDERS, Curve, renyi
+from earshot_protocol.privacy.mechanisms import Unit
+
+_FOR_SUMS = 0.1
+"""Of δ: what a filter sets apart for what real secure sums differ from ideal ones."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What may be spent on all queries together.
+
+    Attributes:
+        epsilon: ε.
+        delta: δ.
+        unit: a teacher left out, or replaced.
+        records: how many the teachers learned from in all.
+
+    Raises:
+        InvalidParametersError: a budget of nothing, another unit, or a δ of 1/records or more,
+            which allows to publish a record.
+    """
+
+    epsilon: float
+    delta: float
+    unit: Unit
+    records: int
+
+    def __post_init__(self) -> None:
+        checks.epsilon("epsilon", self.epsilon)
+        checks.probability("delta", self.delta)
+        checks.whole("records", self.records)
+        if self.delta * self.records >= 1:
+            raise InvalidParametersError(
+                f"delta={self.delta}: must be below 1/{self.records}, one over the number of "
+                "records, or one of them may as well be published"
+            )
+        if self.unit not in UNITS:
+            raise InvalidParametersError(
+                f"unit={self.unit}: must be one of {', '.join(map(repr, map(str, UNITS)))}"
+            )
+
+    def room(self, tally: Tally, bought: Bought, most: int) -> int:
+        """How many more queries may be asked, at most `most`, if each costs all it can.
+
+        Args:
+            tally: that is asked.
+            bought: what was paid for so far.
+            most: queries that are wanted.
+        """
+        least, beyond = 0, most + 1
+        while beyond - least > 1:
+            middle = (least + beyond) // 2
+            if self._covers(tally, (*bought, *tally.worst(middle))):
+                least = middle
+            else:
+                beyond = middle
+        return least
+
+    def promised(self, tally: Tally, queries: int, unit: Unit, weight: int | None = None) -> float:
+        """ε that holds whatever the votes are, for teachers of this weight.
+
+        That of all queries, each asked and answered in the dearest way, as far as the budget has
+        room; where purchases depend on outcomes, the dearest of all ways to spend the budget.
+
+        Args:
+            tally: that is asked; no vote of it is looked at.
+            queries: that may be asked.
+            unit: what neighbours differ in.
+            weight: ψ of the teacher; the largest there is by default.
+        """
+        bought: list[Purchase] = []
+        left = queries
+        while left:
+            wanted = min(left, tally.at_once)
+            room = self.room(tally, bought, wanted)
+            if room < wanted and tally.adaptive:
+                # Each query by itself: no labelling has more sums, each of which takes of δ.
+                every = [each for each in tally.worst(1) for _ in range(queries)]
+                whole = self.spent(tally, every, unit, weight)
+                return min(whole, self._filtered(tally, unit, weight))
+            if not room:
+                break
+            bought += tally.worst(room)
+            left -= room
+        return self.spent(tally, bought, unit, weight)
+
+    def _filtered(self, tally: Tally, unit: Unit, weight: int | None) -> float:
+        """The most that a labelling can cost teachers of this weight before the filter ends it.
+
+        The filter bounds losses at its one order, for the heaviest teacher and the budget's unit.
+        Each query loses in proportion for others and at other orders, so the dearest way spends
+        everything on what is dearest by that measure. Of δ, sums take what the filter grants them
+        at the budget's ε, and more where ε is larger here.
+        """
+        order, conversion = _order(self, tally)
+        at = int(np.searchsorted(ORDERS, order))
+        ratios = [
+            _curve(tally, each, unit, weight) / _curve(tally, each, self.unit, None)[at]
+            for each in tally.worst(1)
+        ]
+        losses = (self.epsilon - conversion) * np.max(ratios, axis=0)
+        sums = any(map(distance, tally.events(tally.worst(1), self.unit)))
+        share, found = _FOR_SUMS if sums else 0.0, self.epsilon
+        while share < 1:
+            reckoned = found
+            found = float(renyi_epsilons(losses, ORDERS, self.delta * (1 - share)).min())
+            if found <= reckoned or not sums:
+                return max(0.0, found)
+            share = _FOR_SUMS * math.exp(np.logaddexp(0, found) - np.logaddexp(0, self.epsilon))
+        return math.inf
+
+    def spent(self, tally: Tally, bought: Bought, unit: Unit, weight: int | None = None) -> float:
+        """ε of what was bought, at δ, for teachers of this weight; the heaviest by default."""
+        return composed_epsilon(tally.events(bought, unit, weight), self.delta)
+
+    def _covers(self, tally: Tally, bought: Bought) -> bool:
+        if not tally.adaptive:
+            return self.spent(tally, bought, self.unit) <= self.epsilon
+        order, conversion = _order(self, tally)
+        events = tally.events(bought, self.unit)
+        moved = math.fsum(map(distance, events)) * (1 + math.exp(self.epsilon))
+        if moved > _FOR_SUMS * self.delta:
+            return False
+        losses = math.fsum(float(renyi(each, np.array([order]))[0]) for each in events)
+        return losses + conversion <= self.epsilon
+
+
+@functools.lru_cache(maxsize=16)
+def _best_order(budget: Budget, curve: bytes, through_sums: bool) -> tuple[float, float]:
+    """The order at which most queries have room, and ε beside their losses there."""
+    losses = np.frombuffer(curve)
+    delta = budget.delta * (1 - _FOR_SUMS) if through_sums else budget.delta
+    conversions = np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        times = np.where(losses > 0, (budget.epsilon - conversions) / losses, -np.inf)
+    best = int(np.nanargmax(times))
+    return float(ORDERS[best]), float(conversions[best])
+
+
+def _curve(tally: Tally, bought: Purchase, unit: Unit, weight: int | None) -> Curve:
+    """Divergences of one purchase, (orders,); they are in proportion to its queries."""
+    events = tally.events([bought], unit, weight)
+    losses: Curve = np.sum([np.zeros(len(ORDERS)), *map(renyi, events)], axis=0)
+    return losses
+
+
+def _order(budget: Budget, tally: Tally) -> tuple[float, float]:
+    events = tally.events(tally.worst(tally.at_once), budget.unit)
+    curve = np.sum([renyi(each) for each in events], axis=0)
+    return _best_order(budget, curve.tobytes(), any(map(distance, events)))

@@ -1,0 +1,90 @@
+"""The labelling loop: queries in their order, until a budget has no room for one more."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+
+from earshot_models.votes.tally.budgets import Budget
+from earshot_models.votes.tally.interface import Progress, Purchase, Sight, Tally, Whole, silent
+from earshot_models.votes.tally.journal import Journal
+from earshot_protocol.errors import InvalidParametersError
+
+
+class End(enum.StrEnum):
+    """Why a labelling ended."""
+
+    BUDGET = "the budget has no room for one more query"
+    QUERIES = "all queries were asked about"
+    ENOUGH = "as many queries were asked about as were wanted"
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """What a labelling gave.
+
+    Attributes:
+        outcomes: of the queries that were asked about, (asked,) or (asked, labels); `NONE` where
+            there is no answer.
+        bought: what was paid for.
+        sights: what a server saw.
+        end: why it ended.
+        wanted: queries that were to be asked about.
+    """
+
+    outcomes: Whole
+    bought: tuple[Purchase, ...]
+    sights: tuple[Sight, ...]
+    end: End
+    wanted: int
+
+
+def label(
+    tally: Tally,
+    budget: Budget,
+    journal: Journal,
+    most: int | None = None,
+    progress: Progress = silent,
+) -> Labelled:
+    """Ask about queries in their order, block by block.
+
+    A block is in the journal before this goes on, so a run that is killed goes on where it stopped:
+    what it had asked about is read from there, and paid for once.
+
+    Args:
+        tally: that is asked.
+        budget: for all queries, those in the journal included.
+        journal: of this labelling.
+        most: queries to ask about; all by default.
+        progress: told how many queries were asked about.
+
+    Raises:
+        InvalidParametersError: the budget has no room for a single query.
+    """
+    wanted = tally.queries if most is None else min(most, tally.queries)
+    end = End.QUERIES if wanted == tally.queries else End.ENOUGH
+    while journal.asked < wanted:
+        progress("queries", journal.asked, wanted)
+        left = min(wanted - journal.asked, tally.at_once)
+        count = budget.room(tally, journal.bought, left)
+        if count == 0 and not journal.asked:
+            cost = budget.spent(tally, tally.worst(1), budget.unit)
+            raise InvalidParametersError(
+                f"epsilon={budget.epsilon:g}: has no room for a query, which costs up to "
+                f"{cost:.3g}; must be more, or the noise larger"
+            )
+        if count == 0:
+            end = End.BUDGET
+            break
+        journal.append(tally.ask(range(journal.asked, journal.asked + count), progress))
+    progress("queries", journal.asked, wanted)
+    outcomes = [block.outcomes for block in journal.blocks]
+    return Labelled(
+        np.concatenate(outcomes),
+        journal.bought,
+        tuple(sight for block in journal.blocks for sight in block.sights),
+        end,
+        wanted,
+    )

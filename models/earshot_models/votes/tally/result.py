@@ -1,0 +1,330 @@
+"""What a labelling leaves behind: answers, figures, and a report on what they are worth.
+
+Figures are of two kinds. What is *promised* is known before any vote is cast. What was *realised*
+depends on the votes, by what was answered and where it ended: it guarantees nothing, and goes no
+further than the answers do.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from earshot_models.votes.rules.mechanisms import THRESHOLDS, UNITS, Name
+from earshot_models.votes.tally import threshold_rules
+from earshot_models.votes.tally.budgets import Budget
+from earshot_models.votes.tally.federated import Federated
+from earshot_models.votes.tally.interface import Kind, Tally, Whole
+from earshot_models.votes.tally.labelling import Labelled
+from earshot_models.votes.tally.wording import (
+    CONFIDENCE,
+    UNIT_WORDS,
+    lead_in_doubt,
+    passes_by_chance,
+    sees,
+)
+from earshot_protocol.files import replace_file
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.voting.teacher_ballots import NONE
+
+ANSWERS, FIGURES, REPORT = "answers.csv", "result.json", "report.md"
+FILES = (ANSWERS, FIGURES, REPORT)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A labelling, and what it was made from.
+
+    Attributes:
+        tally: that was asked.
+        budget: that it kept.
+        labelled: what came of it.
+        weights: of the teachers, int64 (teachers,).
+        dealt: whether a file had counts of votes alone.
+        dependent: figures of a cost that looks at votes, if one was asked for.
+    """
+
+    tally: Tally
+    budget: Budget
+    labelled: Labelled
+    weights: Whole
+    dealt: bool
+    dependent: Mapping[str, Any] | None = None
+
+    @property
+    def answered(self) -> int:
+        """How many queries have an answer; of several labels, for one label at least."""
+        given = self.labelled.outcomes != NONE
+        return int((given if given.ndim == 1 else given.any(axis=1)).sum())
+
+    def figures(self) -> dict[str, Any]:
+        """All figures, by the names of `result.json`."""
+        own, labelled = self.tally.mechanism, self.labelled
+        check = own.check
+        voters = int(self.weights.sum())
+        return {
+            "tally": "federated" if isinstance(self.tally, Federated) else "central",
+            "mechanism": own.name.value,
+            "classes": own.classes,
+            "teachers": len(self.weights),
+            "deviation": own.deviation,
+            "check_threshold": check and check.threshold,
+            "check_deviation": check and check.deviation,
+            "queries": self.tally.queries,
+            "promised": {
+                "epsilon": self.budget.epsilon,
+                "delta": self.budget.delta,
+                "unit": self.budget.unit.value,
+                "records": self.budget.records,
+                "queries": labelled.wanted,
+                "worst": self._each(
+                    lambda unit, weight: self.budget.promised(
+                        self.tally, labelled.wanted, unit, weight
+                    )
+                ),
+            },
+            "realised": {
+                "private": True,
+                "asked": len(labelled.outcomes),
+                "answered": self.answered,
+                "end": labelled.end.value,
+                "costs": self._each(
+                    lambda unit, weight: self.budget.spent(
+                        self.tally, labelled.bought, unit, weight
+                    )
+                ),
+                "as_printed": self._claimed(),
+            },
+            "data_dependent": self.dependent,
+            "sees": sees(self.tally),
+            "lead_in_doubt": lead_in_doubt(self.tally),
+            "answers_in_doubt": self._in_doubt(),
+            "passes_by_chance": passes_by_chance(own, voters),
+            "votes_dealt": self.dealt,
+            "effort": self._effort(),
+        }
+
+    def _each(self, epsilon: Callable[[Unit, int], float]) -> list[dict[str, Any]]:
+        """ε in both units, for every weight that teachers have."""
+        return [
+            {
+                "weight": weight,
+                "teachers": int((self.weights == weight).sum()),
+                "epsilon": {unit.value: epsilon(unit, weight) for unit in UNITS},
+            }
+            for weight in sorted(set(self.weights.tolist()))
+        ]
+
+    def _claimed(self) -> float | None:
+        """ε that Muschiol (2021) claims of the same votes against thresholds; it does not hold."""
+        own = self.tally.mechanism
+        if own.name not in THRESHOLDS:
+            return None
+        return threshold_rules.claimed_epsilon(own, self.labelled.bought, self.budget.delta)
+
+    def _in_doubt(self) -> int | None:
+        """Answers whose lead, as the server saw it, noise makes by itself in one of twenty votes.
+
+        None where nobody but a curator could tell: how close a vote was is not published.
+        """
+        if not isinstance(self.tally, Federated) or self.tally.mechanism.several:
+            return None
+        lead, doubtful = lead_in_doubt(self.tally), 0
+        for sight in self.labelled.sights:
+            if sight.kind is Kind.VOTES:
+                given = self.labelled.outcomes[list(sight.queries)] != NONE
+                two = np.sort(sight.total, axis=1)[:, -2:]
+                doubtful += int(((two[:, 1] - two[:, 0] < lead) & given).sum())
+        return doubtful
+
+    def _effort(self) -> dict[str, Any] | None:
+        """What sums took in this run; None of a curator, or where all was in the journal."""
+        if not isinstance(self.tally, Federated) or not self.tally.sums.effort.sums:
+            return None
+        effort = self.tally.sums.effort
+        each = effort.answering
+        return {
+            "sums": effort.sums,
+            "seconds": effort.seconds,
+            "teacher_cpu_ms_per_sum": 1000 * effort.teacher_seconds / each,
+            "server_cpu_ms_per_sum": 1000 * effort.server_seconds / effort.sums,
+            "bytes_up_per_teacher_and_sum": effort.bytes_up / each,
+            "bytes_down_per_teacher_and_sum": effort.bytes_down / each,
+        }
+
+
+def write(outcome: Outcome, folder: Path) -> list[Path]:
+    """Write answers, figures and report, each whole or not at all."""
+    figures = outcome.figures()
+    contents = {
+        ANSWERS: table(outcome.labelled.outcomes),
+        FIGURES: json.dumps(figures, indent=2, allow_nan=False) + "\n",
+        REPORT: report(figures),
+    }
+    for name, content in contents.items():
+        replace_file(folder / name, content)
+    return [folder / name for name in contents]
+
+
+def table(outcomes: Whole) -> str:
+    """Answers as CSV: an empty cell where there is none."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    several = outcomes.ndim == 2
+    names = [f"label_{each}" for each in range(outcomes.shape[1])] if several else ["answer"]
+    writer.writerow(["query", *names])
+    for query, row in enumerate(outcomes.reshape(len(outcomes), -1).tolist()):
+        writer.writerow([query, *("" if each == NONE else each for each in row)])
+    return file.getvalue()
+
+
+def summary(figures: Mapping[str, Any]) -> list[str]:
+    """What a terminal shows: first the promise, then what was realised."""
+    promised, realised = figures["promised"], figures["realised"]
+    at = f"at δ = {promised['delta']:g}"
+    lines = [f"{'budget':<22} ε = {promised['epsilon']:g} {at}, {promised['unit']}"]
+    for name, costs in (("worst case", promised["worst"]), ("realised", realised["costs"])):
+        if costs is realised["costs"]:
+            lines.append("realised: private, depends on the votes, guarantees nothing")
+            lines += [f"{each:<22} {realised[each]}" for each in ("asked", "answered", "end")]
+        for cost in costs:
+            whose = f"weight {cost['weight']}, " if len(costs) > 1 else ""
+            for unit, epsilon in cost["epsilon"].items():
+                lines.append(f"{name:<22} ε = {epsilon:.4g} {at}, {whose}{unit}")
+    if realised["as_printed"] is not None:
+        lines.append(f"{'as printed':<22} {realised['as_printed']:.4g}; does not hold")
+    return lines
+
+
+def report(figures: Mapping[str, Any]) -> str:
+    """Markdown: what came of it, what it cost, who saw what, and whose word each number is."""
+    promised, realised = figures["promised"], figures["realised"]
+    lines = [
+        f"# {realised['answered']} answers from {figures['teachers']} teachers",
+        "",
+        f"{realised['asked']} of {figures['queries']} queries were asked about, by "
+        f"{figures['mechanism']}, {figures['tally']} tally; {realised['end']}.",
+        "",
+        "## What is promised",
+        *_promised(promised),
+        "",
+        "## What was realised, and is private",
+        "What was asked and answered, by the noise alone. **It depends on the votes and guarantees "
+        "nothing**: it is for those alone who have all answers, and what is to be published is the "
+        f"promise, or a cost with noise (`--votes-cost`). At δ = {promised['delta']:g}:",
+        "",
+        *_table(realised["costs"]),
+        *_claimed(realised),
+        *_dependent(figures),
+        "",
+        "## Who saw what",
+        *(f"- {sentence}" for sentence in figures["sees"]),
+        "",
+        "## What may be noise",
+        *(f"- {sentence}" for sentence in _doubts(figures)),
+        "",
+        "## Whose word it is",
+        *(f"- {sentence}" for sentence in _sources(figures)),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _promised(promised: Mapping[str, Any]) -> list[str]:
+    """What holds whatever the votes are: the same text for all votes on as many queries."""
+    words = UNIT_WORDS[Unit(promised["unit"])]
+    return [
+        f"The budget: ε = {promised['epsilon']:g} at δ = {promised['delta']:g}, where {words}.",
+        "",
+        f"The worst case, if the votes are such that {promised['queries']} queries, or as many as "
+        "the budget has room for, are asked and answered in the dearest way:",
+        "",
+        *_table(promised["worst"]),
+    ]
+
+
+def _table(costs: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [
+        "| teachers | weight | ε where " + " | ε where ".join(UNIT_WORDS.values()) + " |",
+        "|---|---|---|---|",
+        *(
+            f"| {cost['teachers']} | {cost['weight']} | "
+            + " | ".join(f"{cost['epsilon'][unit.value]:.4g}" for unit in UNIT_WORDS)
+            + " |"
+            for cost in costs
+        ),
+    ]
+
+
+def _claimed(figures: Mapping[str, Any]) -> list[str]:
+    if figures["as_printed"] is None:
+        return []
+    return [
+        "",
+        f"As printed by Muschiol (2021), where a teacher changes 3 labels at most: ε = "
+        f"{figures['as_printed']:.4g}. **It does not hold**: a teacher that is trained anew may "
+        "change every label that it may name; it stands here for comparison alone.",
+    ]
+
+
+def _dependent(figures: Mapping[str, Any]) -> list[str]:
+    published = figures["data_dependent"]
+    if published is None:
+        return []
+    one_way = "" if published["method"] == "exact" else ", in one direction (Theorem 6)"
+    return [
+        "",
+        "## What may be published of what the votes cost",
+        f"By the votes that there were{one_way}, where a teacher is replaced: ε = "
+        f"{published['epsilon']:.4g} at the order {published['order']:.3g}. Such a cost is private "
+        "itself. This one has noise of smooth sensitivity, may be too small by chance, and pays "
+        f"{published['publishing']:.2g} for being published; it was drawn once and stays.",
+    ]
+
+
+def _doubts(figures: Mapping[str, Any]) -> list[str]:
+    lead = f"{figures['lead_in_doubt']:.0f}"
+    single = figures["mechanism"] not in (Name.BINARY, Name.TAU, *THRESHOLDS)
+    between = "between two classes" if single else "from what decides on a label"
+    said = [
+        f"a distance {between} of {lead} votes is made by noise alone in "
+        f"{100 * (1 - CONFIDENCE):.0f} of 100 votes; who is {lead} votes ahead or less may have "
+        "lost"
+    ]
+    if figures["answers_in_doubt"] is not None:
+        said.append(
+            f"{figures['answers_in_doubt']} of all answers have no larger lead in the noisy counts"
+        )
+    if figures["passes_by_chance"] is not None:
+        said.append(
+            "a query on which teachers agree least passes the check with probability "
+            f"{figures['passes_by_chance']:.2g}"
+        )
+    return said
+
+
+def _sources(figures: Mapping[str, Any]) -> list[str]:
+    said = [
+        "ε is worked out here from the noise and from what one teacher can change; it holds if "
+        "teachers learned from data of their own, none of which two of them share",
+        f"that there are {figures['promised']['records']} records, and which they are, is the "
+        "operator's word",
+        "answers are what the teachers' votes say after noise; nobody checked them against a truth",
+    ]
+    if figures["tally"] == "federated":
+        said.append(
+            "votes went through secure sums with real cryptography, all teachers in this process: "
+            "whoever runs it could read them here, and could not on phones"
+        )
+    if figures["votes_dealt"]:
+        said.append(
+            "the file has counts of votes; which teacher cast which was made up, and changes no sum"
+        )
+    return said

@@ -1,0 +1,188 @@
+"""What teachers say about queries, as files have it: counts of votes, or each teacher's answers."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_models.votes.counts import checked_counts
+from earshot_models.votes.output_ballots import STEPS, in_steps
+from earshot_models.votes.tally.interface import Whole
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.voting.teacher_ballots import NONE
+
+
+@dataclass(frozen=True)
+class Electorate:
+    """The answers of all teachers on all queries.
+
+    Attributes:
+        predictions: classes, `NONE` abstaining, integers (teachers, queries); or zeros and ones
+            (teachers, queries, labels), or steps of a vote, from 0 to `steps`.
+        classes: m, or labels k.
+        dealt: whether a file had counts alone, so that nobody knows who cast which vote. They were
+            dealt out to the teachers then, which changes no sum.
+        steps: of a whole vote, where teachers answered with probabilities; 1 for zeros and ones.
+    """
+
+    predictions: Whole
+    classes: int
+    dealt: bool = False
+    steps: int = 1
+
+    @property
+    def teachers(self) -> int:
+        """How many there are, n."""
+        return int(self.predictions.shape[0])
+
+    @property
+    def queries(self) -> int:
+        """How many there are."""
+        return int(self.predictions.shape[1])
+
+    def among(self, queries: range) -> Electorate:
+        """The same teachers on some queries."""
+        return replace(self, predictions=self.predictions[:, queries.start : queries.stop])
+
+    def counts(self, weights: Whole) -> Whole:
+        """How much weight each class, or label, has: int64 (queries, classes)."""
+        if self.predictions.ndim == 3:
+            return np.asarray(np.tensordot(weights, self.predictions, axes=1), dtype=np.int64)
+        shape = self.queries, self.classes
+        counts = np.zeros(shape, dtype=np.int64)
+        for teacher, weight in enumerate(weights.tolist()):
+            chosen = self.predictions[teacher]
+            cast = np.flatnonzero(chosen != NONE)
+            counts[cast, chosen[cast]] += weight
+        return counts
+
+
+def fingerprint(array: npt.NDArray[np.generic]) -> str:
+    """SHA-256 of an array's shape, type and content."""
+    described = f"{array.dtype.str} {array.shape}".encode()
+    return hashlib.sha256(described + np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def electorate(
+    array: npt.NDArray[np.generic],
+    several: bool,
+    teachers: int | None = None,
+    classes: int | None = None,
+    fractions: bool = False,
+) -> Electorate:
+    """What an array says.
+
+    Args:
+        array: counts of votes (queries, classes); with `classes`, each teacher's class (teachers,
+            queries); of several labels each teacher's zeros and ones (teachers, queries, labels),
+            or how many teachers gave each label (queries, labels).
+        several: whether any number of labels may win.
+        teachers: n. Of counts of one class the sum of the first query's by default.
+        classes: m, which says that the array has classes and no counts.
+        fractions: whether a teacher may give a label a part of a vote, its probability, from 0 to 1
+            (teachers, queries, labels); kept to the nearest of `STEPS` steps.
+
+    Raises:
+        InvalidInputError: an array of another shape, or numbers that are none of these; counts
+            that do not add up to the number of teachers.
+        InvalidParametersError: a number of teachers or classes out of range, or none where one is
+            needed.
+    """
+    if fractions and array.ndim == 3 and not _all_whole(array):
+        return _of(teachers, _probable(array))
+    table = _whole(array)
+    if table.ndim == 3 and several:
+        found = Electorate(_within("labels", table, 0, 1), table.shape[2])
+    elif table.ndim == 2 and classes is not None and not several:
+        most = checks.whole("classes", classes, 2) - 1
+        found = Electorate(_within("classes", table, NONE, most), classes)
+    elif table.ndim == 2 and classes is None and several:
+        known = checks.whole("teachers", 0 if teachers is None else teachers)
+        counts = _within("counts of labels", table, 0, known)
+        found = Electorate(
+            (np.arange(known)[:, None, None] < counts).astype(np.int8), table.shape[1], dealt=True
+        )
+    elif table.ndim == 2 and classes is None:
+        first = int(table[0].sum()) if table.size else 0
+        counts = checked_counts(table, first if teachers is None else teachers)
+        found = Electorate(_dealt(counts), table.shape[1], dealt=True)
+    else:
+        kinds = (
+            "labels (teachers × queries × labels) or counts of them (queries × labels)"
+            if several
+            else "counts (queries × classes) or, with --classes, classes (teachers × queries)"
+        )
+        raise InvalidInputError(f"votes of shape {table.shape}: must be {kinds}")
+    return _of(teachers, found)
+
+
+def _all_whole(array: npt.NDArray[np.generic]) -> bool:
+    floating = np.issubdtype(array.dtype, np.floating)
+    return not floating or bool((array == np.rint(array)).all())
+
+
+def _probable(array: npt.NDArray[np.generic]) -> Electorate:
+    outputs = np.asarray(array, dtype=np.float64)
+    if not outputs.size:
+        raise InvalidInputError(f"votes of shape {array.shape}: must be numbers")
+    steps = in_steps(outputs).astype(np.int16)
+    return Electorate(steps, array.shape[2], steps=STEPS)  # type: ignore[arg-type]
+
+
+def _of(teachers: int | None, found: Electorate) -> Electorate:
+    """Refuse votes of other than all teachers."""
+    if teachers is not None and found.teachers != teachers:
+        raise InvalidInputError(
+            f"votes of {found.teachers} teachers, where --teachers says {teachers}"
+        )
+    return found
+
+
+def load(path: Path) -> npt.NDArray[np.generic]:
+    """An array from a `.npy` file.
+
+    Raises:
+        InvalidInputError: no such file, or no array that can be read without running its code.
+    """
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise InvalidInputError(f"{path}: no .npy file of numbers ({error})") from error
+    if not isinstance(array, np.ndarray):
+        raise InvalidInputError(f"{path}: holds several arrays; save one as .npy")
+    return array
+
+
+def _dealt(counts: Whole) -> Whole:
+    """A class for every teacher that gives these counts, int16 (teachers, queries)."""
+    until = counts.cumsum(axis=1)
+    teachers = int(until[0, -1])
+    dealt = np.zeros((teachers, len(counts)), dtype=np.int16)
+    for edge in until.T[:-1]:
+        dealt += np.arange(teachers)[:, None] >= edge
+    return dealt  # type: ignore[return-value]
+
+
+def _whole(array: npt.NDArray[np.generic]) -> Whole:
+    if array.size == 0 or (not np.issubdtype(array.dtype, np.number) and array.dtype != np.bool_):
+        raise InvalidInputError(
+            f"votes of type {array.dtype}, shape {array.shape}: must be numbers"
+        )
+    if np.issubdtype(array.dtype, np.complexfloating) or not np.isfinite(array).all():
+        raise InvalidInputError("votes: must be finite whole numbers, and one is NaN or infinite")
+    found = array.astype(np.int64)
+    if (found != array).any():
+        raise InvalidInputError("votes: must be whole numbers, and one is a fraction")
+    return found
+
+
+def _within(name: str, table: Whole, least: int, most: int) -> Whole:
+    low, high = int(table.min()), int(table.max())
+    if low < least or high > most:
+        raise InvalidInputError(f"{name} from {low} to {high}: must be from {least} to {most}")
+    return table

@@ -1,0 +1,230 @@
+"""Votes with several winners, against textbook loops and the laws that their noise makes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+from support.goodness import ALPHA_LIMIT, source
+
+from earshot_models.votes.confident_check import Check
+from earshot_models.votes.rules.multi_winner import (
+    BinaryVoting,
+    ClippedVoting,
+    PowersetVoting,
+    _any_beyond,
+    label_agreement,
+)
+from earshot_models.votes.subsets import SubsetVotes, subset_votes
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.privacy.noisy_counts import ODDS
+from earshot_protocol.voting.teacher_ballots import NONE
+
+DRAWS = 40_000
+
+
+def frequent(found: Any, probability: float) -> bool:
+    """Whether so many of the draws are likely for this probability."""
+    hits, draws = int(np.sum(found)), int(np.size(found))
+    return bool(stats.binomtest(hits, draws, probability).pvalue > ALPHA_LIMIT)
+
+
+@pytest.mark.parametrize("votes", [0.0, 17.0, 24.0, 25.0, 26.5, 50.0])
+def test_a_label_wins_by_normal_noise_on_its_votes(votes: float) -> None:
+    voting = BinaryVoting(50, 7.0)
+    found = voting.winners(np.full((DRAWS, 1), votes), source(1))
+    assert frequent(found == 1, stats.norm.cdf((votes - 25) / 7))
+
+
+def test_labels_have_noise_of_their_own() -> None:
+    found = BinaryVoting(50, 7.0).winners(np.full((DRAWS, 2), 25.0), source(2))
+    assert frequent(found.all(axis=1), 0.25)
+
+
+def test_a_check_is_of_each_label_and_its_noise_is_not_the_answers() -> None:
+    voting = BinaryVoting(50, 7.0, Check(35.0, 5.0))
+    votes = np.broadcast_to([10.0, 25.0], (DRAWS, 2))
+    assert label_agreement(votes, 50)[0].tolist() == [40, 25]
+    found = voting.winners(votes, source(3))
+    passing, wins = stats.norm.cdf([5 / 5, -10 / 5]), stats.norm.cdf([-15 / 7, 0.0])
+    for label in (0, 1):
+        assert frequent(found[:, label] != NONE, passing[label])
+        answered = found[found[:, label] != NONE, label]
+        assert frequent(answered, wins[label])
+    assert frequent((found != NONE).all(axis=1), passing[0] * passing[1])
+
+
+def textbook_clipped(predictions: Any, tau: float, norm: int) -> Any:
+    """Definition 7, vote by vote, in whole steps of 2^-10."""
+    teachers, queries, labels = predictions.shape
+    total = np.zeros((queries, labels))
+    for teacher, query in itertools.product(range(teachers), range(queries)):
+        ballot = predictions[teacher, query].astype(int)
+        if ballot.any():
+            length = ballot.sum() if norm == 1 else math.sqrt(ballot.sum())
+            total[query] += ballot * math.floor(1024 * min(1.0, tau / length)) / 1024
+    return total
+
+
+@settings(max_examples=50)
+@given(
+    arrays(
+        np.int8,
+        st.tuples(st.integers(1, 6), st.integers(1, 4), st.just(5)),
+        elements=st.integers(0, 1),
+    ),
+    st.sampled_from([(1.8, 2), (0.7, 2), (2.2, 2), (3.4, 1), (1.0, 1)]),
+)
+def test_votes_are_what_a_loop_over_ballots_counts(predictions: Any, clip: Any) -> None:
+    teachers = len(predictions)
+    assert (BinaryVoting(teachers, 1.0).votes(predictions) == predictions.sum(axis=0)).all()
+    voting = ClippedVoting(teachers, *clip, deviation=1.0)
+    np.testing.assert_array_equal(voting.votes(predictions), textbook_clipped(predictions, *clip))
+
+
+def test_unanimous_ballots_of_many_labels_lose_when_clipped() -> None:
+    """Of a ≥ 4τ² ones each counts for half at most, and a label needs more than half."""
+    everything = np.ones((50, 1, 20), dtype=np.int8)
+    for tau, wins in ((2.2, False), (2.5, True)):
+        voting = ClippedVoting(50, tau, 2, deviation=0.01)
+        assert voting.winners(voting.votes(everything), source(4)).all() == wins
+
+
+@settings(max_examples=50)
+@given(
+    arrays(
+        np.int8,
+        st.tuples(st.integers(1, 8), st.integers(1, 5), st.integers(1, 11)),
+        elements=st.integers(0, 1),
+    )
+)
+def test_sets_are_counted_as_a_dictionary_counts_them(predictions: Any) -> None:
+    votes = subset_votes(predictions)
+    labels = predictions.shape[2]
+    for query in range(predictions.shape[1]):
+        expected: dict[tuple[int, ...], int] = {}
+        for row in predictions[:, query].tolist():
+            expected[tuple(row)] = expected.get(tuple(row), 0) + 1
+        mine = votes.query == query
+        keys = [tuple(row) for row in votes.sets[mine].tolist()]
+        assert dict(zip(keys, votes.counts[mine].tolist(), strict=True)) == expected
+        assert votes.most[query] == max(expected.values())
+        uncast = 2**labels - len(expected)
+        assert math.exp(votes.log_uncast[query]) == pytest.approx(uncast, rel=1e-12, abs=1e-12)
+
+
+def dense_winner_law(counts: list[float], sigma: float) -> list[float]:
+    """Of every set, cast or not, by quadrature over all of them."""
+    points = np.linspace(-10 * sigma, max(counts) + 10 * sigma, 4001)
+    standard = (points[:, None] - counts) / sigma
+    below, density = stats.norm.cdf(standard), stats.norm.pdf(standard) / sigma
+    return [
+        float(np.trapezoid(density[:, j] * np.delete(below, j, axis=1).prod(axis=1), points))
+        for j in range(len(counts))
+    ]
+
+
+def test_noise_is_on_all_sets_and_not_on_those_alone_that_are_cast() -> None:
+    """Three labels, eight sets, of which three are cast: each wins as often as it must."""
+    rows = [[0, 0, 0]] * 4 + [[1, 0, 1]] * 3 + [[1, 1, 1]]
+    predictions = np.array(rows, dtype=np.int8)[:, None, :]
+    voting, one = PowersetVoting(3, 2.0), subset_votes(predictions)
+    cast = len(one.counts)
+    many = SubsetVotes(
+        np.tile(one.sets, (DRAWS, 1)), np.tile(one.counts, DRAWS), np.arange(DRAWS) * cast
+    )
+    found = voting.winners(many, source(5)) @ [4, 2, 1]
+    law = dense_winner_law([4.0, 0, 0, 0, 0, 3, 0, 1], 2.0)
+    assert sum(law) == pytest.approx(1, abs=1e-9)
+    observed = np.bincount(found, minlength=8)
+    assert stats.chisquare(observed, np.array(law) * DRAWS).pvalue > ALPHA_LIMIT
+    assert observed[[1, 2, 3, 4, 6]].sum() > 0.1 * DRAWS
+
+
+def test_twenty_labels_win_without_a_vote_when_noise_is_large() -> None:
+    """The largest of a million draws is near 4.9σ: with σ = 7 more than 34 votes."""
+    unanimous = np.zeros((30, 1500, 20), dtype=np.int8)
+    points = np.linspace(-9, 9, 20_001)
+    for sigma, seed in ((7.0, 6), (4.0, 7)):
+        below = (2**20 - 1) * stats.norm.logcdf(points + 30 / sigma)
+        law = 1 - np.trapezoid(stats.norm.pdf(points) * np.exp(below), points)
+        voting = PowersetVoting(20, sigma)
+        found = voting.winners(voting.votes(unanimous), source(seed))
+        assert frequent(found.any(axis=1), law)
+        labels = found[found.any(axis=1)]
+        assert frequent(labels, 0.5), "sets that nobody casts are equally likely"
+
+
+def test_a_powerset_query_that_does_not_pass_has_no_label_at_all() -> None:
+    predictions = np.zeros((10, 4000, 2), dtype=np.int8)
+    voting = PowersetVoting(2, 0.1, Check(12.0, 2.0))
+    found = voting.winners(voting.votes(predictions), source(7))
+    assert ((found == NONE).all(axis=1) | (found == 0).all(axis=1)).all()
+    assert frequent(found[:, 0] != NONE, stats.norm.cdf(-1.0))
+
+
+@pytest.mark.parametrize("log_count", [0.0, 0.7, 5.0, 100.0, 512 * math.log(2)])
+def test_the_coin_of_sets_that_nobody_casts_has_its_odds(log_count: float) -> None:
+    for bar in (-40.0, -9.0, -1.5, -1e-9, 0.0, 1e-9, 0.3, 2.0, 5.0, 8.0, 13.0, 25.0, 26.5, 39.0):
+        found = _any_beyond(bar, log_count)
+        with mpmath.workdps(600):
+            log = mpmath.log(mpmath.erfc(-mpmath.mpf(bar) / mpmath.sqrt(2)) / 2)
+            none = mpmath.exp(log * mpmath.exp(mpmath.mpf(log_count)))
+            for own, exact in zip(found, (1 - none, none), strict=True):
+                # What a coin of 128 bits cannot tell from nothing may be nothing.
+                assert abs(own - exact) <= ODDS / 10 * exact + mpmath.mpf(2) ** -128
+    assert _any_beyond(1.0, -math.inf) == (0.0, 1.0)
+
+
+ZEROS = np.zeros((2, 3, 4), dtype=np.int8)
+
+
+def two(votes: float) -> object:
+    return BinaryVoting(2, 1.0).winners(np.full((1, 2), votes))
+
+
+def sets(counts: int, *starts: int) -> object:
+    return SubsetVotes(ZEROS[0], np.ones(counts, dtype=np.int64), np.array(starts))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (lambda: BinaryVoting(0, 1.0), InvalidParametersError, "teachers"),
+        (lambda: BinaryVoting(2, math.nan), InvalidParametersError, "deviation"),
+        (lambda: BinaryVoting(3, 1.0).votes(ZEROS), InvalidInputError, "of all 3"),
+        (lambda: BinaryVoting(2, 1.0).votes(ZEROS + 2), InvalidInputError, "zeros and ones"),
+        (lambda: BinaryVoting(2, 1.0).votes(ZEROS[0]), InvalidInputError, "teachers × queries"),
+        (lambda: two(3), InvalidInputError, "from 0 to 2"),
+        (lambda: two(-1), InvalidInputError, "from 0 to 2"),
+        (lambda: two(math.nan), InvalidInputError, "from 0 to 2"),
+        (lambda: BinaryVoting(2, 1.0).winners(np.zeros(3)), InvalidInputError, "queries × labels"),
+        (lambda: BinaryVoting(2, 1.0).winners(np.array([["a"]])), InvalidInputError, "numbers"),  # type: ignore[arg-type]
+        (lambda: ClippedVoting(2, 2.0, 2, 1.0).ballot(4), InvalidParametersError, "BinaryVoting"),
+        (lambda: ClippedVoting(2, 4.0, 1, 1.0).votes(ZEROS), InvalidParametersError, "below 4"),
+        (lambda: ClippedVoting(2, 0.0, 2, 1.0), InvalidParametersError, "tau"),
+        (lambda: ClippedVoting(2, math.nan, 2, 1.0), InvalidParametersError, "tau"),
+        (lambda: ClippedVoting(2, 1.0, 3, 1.0), InvalidParametersError, "1 or 2"),
+        (lambda: PowersetVoting(0, 1.0), InvalidParametersError, "labels"),
+        (lambda: PowersetVoting(513, 1.0), InvalidParametersError, "512"),
+        (lambda: PowersetVoting(3, 1.0).votes(ZEROS), InvalidInputError, "on 4 labels"),
+        (lambda: sets(2, 0), InvalidInputError, "one per set"),
+        (lambda: sets(3, 0, 3), InvalidInputError, "rise"),
+        (lambda: Check(math.inf, 1.0), InvalidParametersError, "threshold"),
+        (lambda: Check(1.0, 0.0), InvalidParametersError, "deviation"),
+    ],
+)  # fmt: skip
+def test_what_is_out_of_range_is_named(
+    call: Callable[[], object], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        call()
