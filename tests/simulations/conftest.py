@@ -14,8 +14,8 @@ from support.steps import STEPS
 from earshot_protocol.privacy.accounting import Release, total
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.engine.course import StepRecord
-from earshot_simulations.phases.environments import Environments
-from earshot_simulations.phases.local import Centroids
+from earshot_simulations.phases.environments import EnvironmentFindings
+from earshot_simulations.phases.local import CentroidFindings
 from earshot_simulations.phases.run import Run
 from earshot_simulations.populations.population import Skipped
 
@@ -24,7 +24,7 @@ CENTRES = 10.0 * np.eye(3, 128)
 """One per scene."""
 
 
-def run_of(found: type[Environments], **values: Any) -> Run[Environments]:
+def run_of(found: type[EnvironmentFindings], **values: Any) -> Run[EnvironmentFindings]:
     """A run that found something on one route; values are fields of either."""
     own = {each.name for each in fields(found)}
     told = {name: value for name, value in values.items() if name in own}
@@ -33,8 +33,8 @@ def run_of(found: type[Environments], **values: Any) -> Run[Environments]:
 
 
 def example_run(
-    dimensions: int = 2, found: type[Environments] = Centroids, **changes: object
-) -> Run[Environments]:
+    dimensions: int = 2, found: type[EnvironmentFindings] = CentroidFindings, **changes: object
+) -> Run[EnvironmentFindings]:
     """Three scenes, four global centroids of which three are kept, eight phones that vanish."""
     random = np.random.default_rng(7)
     centres = CENTRES[:, :dimensions].astype(np.float32)
@@ -99,8 +99,8 @@ def example_run(
         "peak_memory_mb": 321.0,
         "seconds": 6.5,
     }
-    if found is not Centroids:
-        for each in {each.name for each in fields(Centroids)} - {
+    if found is not CentroidFindings:
+        for each in {each.name for each in fields(CentroidFindings)} - {
             each.name for each in fields(found)
         }:
             values.pop(each, None)

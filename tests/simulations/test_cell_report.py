@@ -16,7 +16,7 @@ from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.phases.report import headline, render
 from earshot_simulations.phases.run import Run, result
-from earshot_simulations.phases.secure_sum import Cells
+from earshot_simulations.phases.secure_sum import CellFindings
 
 MakeRun = Callable[..., Run]
 
@@ -52,7 +52,7 @@ def by_sums(make_run: MakeRun) -> MakeRun:
             "costs": {"cells 1": costs, "labels": costs},
             "together": {unit: Cost(1.4 * cost.epsilon, 1e-6) for unit, cost in costs.items()},
         }
-        return make_run(dimensions=dimensions, found=Cells, **(values | changes))
+        return make_run(dimensions=dimensions, found=CellFindings, **(values | changes))
 
     return make
 

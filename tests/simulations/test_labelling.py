@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.command import earshot
 
-from earshot_simulations.phases.labelling import Answers, LabellingSettings
+from earshot_simulations.phases.labelling import LabelFindings, LabellingSettings
 from earshot_simulations.phases.run import Run
 from earshot_simulations.phases.settings import Agreement, Summation
 from earshot_simulations.phases.simulation import simulate
@@ -28,11 +28,11 @@ SMALL = LabellingSettings(
 
 
 @pytest.fixture(scope="module")
-def run() -> Run[Answers]:
+def run() -> Run[LabelFindings]:
     return simulate(SMALL)
 
 
-def test_a_crowd_labels_what_its_phones_do_not_know_alone(run: Run[Answers]) -> None:
+def test_a_crowd_labels_what_its_phones_do_not_know_alone(run: Run[LabelFindings]) -> None:
     scores = run.found.scores
     assert scores is not None
     assert run.interrupted is None
@@ -42,7 +42,7 @@ def test_a_crowd_labels_what_its_phones_do_not_know_alone(run: Run[Answers]) -> 
     assert scores.alone < 0.7 < scores.answered
 
 
-def test_scores_are_counted_over_the_samples_that_they_are_of(run: Run[Answers]) -> None:
+def test_scores_are_counted_over_the_samples_that_they_are_of(run: Run[LabelFindings]) -> None:
     assert run.found.scores is not None
     assert run.found.published is not None
     names, labels = run.found.published.names, run.found.published.labels

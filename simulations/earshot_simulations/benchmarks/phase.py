@@ -23,7 +23,7 @@ from earshot_simulations.benchmarks import extrapolation
 from earshot_simulations.benchmarks.failure import BenchmarkError
 from earshot_simulations.benchmarks.growth import Growth, growth
 from earshot_simulations.benchmarks.machine import machine
-from earshot_simulations.phases.environments import Environments
+from earshot_simulations.phases.environments import EnvironmentFindings
 from earshot_simulations.phases.provenance import check_version
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import Run
@@ -85,7 +85,7 @@ def benchmark(
             return [rows[key] for key in rows.versions]
 
 
-def row(settings: Settings, run: Run[Environments]) -> Figures:
+def row(settings: Settings, run: Run[EnvironmentFindings]) -> Figures:
     """Return the figures of one phase by name; seconds, megabytes and bytes as the names say.
 
     `phone_…` is the cost of one phone that stays to the end: for every step, the sum over phones

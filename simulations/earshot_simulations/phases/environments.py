@@ -26,7 +26,7 @@ from earshot_server.dashboard.spending import is_vacuous
 from earshot_server.discovery.route import Discovery
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import Course
-from earshot_simulations.phases.run import Found, Run
+from earshot_simulations.phases.run import PhaseFindings, Run
 from earshot_simulations.phases.settings import (
     BLOBS,
     SOUNDSCAPES,
@@ -48,7 +48,7 @@ Integers = npt.NDArray[np.integer[Any]]
 Labels = npt.NDArray[np.int64]
 
 NOBODY = -1
-"""Label in `Environments.labels` of an unnamed place."""
+"""Label in `EnvironmentFindings.labels` of an unnamed place."""
 
 UNHEARD = (
     "(contrast-2's recipe with 1,500 steps, two folds of ESC-10, 500 phones of 50 recordings; "
@@ -103,7 +103,7 @@ class Pictured(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Scores:
+class PlaceScores:
     """The agreement of published places with the truth (thesis 9.2.4 and 9.2.5).
 
     Attributes:
@@ -127,7 +127,7 @@ class Scores:
     true_histogram: Labels
 
 
-def score(result: NamedCentroids, heard: Recordings, held_out: Recordings) -> Scores:
+def score(result: NamedCentroids, heard: Recordings, held_out: Recordings) -> PlaceScores:
     """Score a published result; label i is the name of scene i."""
     from sklearn.metrics import adjusted_rand_score
 
@@ -139,7 +139,7 @@ def score(result: NamedCentroids, heard: Recordings, held_out: Recordings) -> Sc
     clear = np.array([name is not None for name in result.names])[test]
     right = named == held_out.scenes
     total = len(result.label_names)
-    return Scores(
+    return PlaceScores(
         ari_train=float(adjusted_rand_score(heard.scenes, groups[train])),
         ari_test=float(adjusted_rand_score(held_out.scenes, groups[test])),
         label_accuracy=float(np.mean(right)),
@@ -150,7 +150,7 @@ def score(result: NamedCentroids, heard: Recordings, held_out: Recordings) -> Sc
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Environments(Found):
+class EnvironmentFindings(PhaseFindings):
     """Places that a phase found on either route, with their names.
 
     Attributes:
@@ -408,7 +408,7 @@ def heard_by_some(settings: PhaseSettings[Any], population: Population) -> Recor
 
 
 def named(state: Any) -> dict[str, Any]:
-    """Return the vote on labels, if it is over, as fields of `Environments`."""
+    """Return the vote on labels, if it is over, as fields of `EnvironmentFindings`."""
     if not state.label_votes:
         return {}
     return {
@@ -466,7 +466,7 @@ class Route(ABC, Generic[S]):
 
     discovery: Discovery
     settings: type[S]
-    found: type[Environments]
+    found: type[EnvironmentFindings]
     dimensions: int
     agreement: Agreement
     blobs: type[Blobs] = LiftedBlobs
@@ -508,7 +508,7 @@ class Route(ABC, Generic[S]):
     def fields(self, state: object) -> dict[str, Any]:
         """Return what the server's part of a phase knows so far, as fields of `found`."""
 
-    def outcome(self, settings: Any, population: Population, course: Course) -> Environments:
+    def outcome(self, settings: Any, population: Population, course: Course) -> EnvironmentFindings:
         """Return what phones heard, published and voted so far."""
         if not course.at:
             nothing = np.empty((0, population.dimensions), np.float32)
@@ -568,7 +568,8 @@ def notes(
         route: Route of the run.
         encoder: Name of the encoder that phones heard with.
         success: Success of an adversary; None if there was none.
-        name_p_values: Values as in `Environments.name_p_values`; empty if no names were voted for.
+        name_p_values: Values as in `EnvironmentFindings.name_p_values`; empty if no names were
+            voted for.
     """
     said = []
     refusals = settings.refusals()

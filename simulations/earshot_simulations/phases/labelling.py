@@ -22,7 +22,7 @@ from earshot_protocol.wire import Matrix
 from earshot_server.dashboard.outcomes import answer_of
 from earshot_server.phases.labelling import usual_threshold
 from earshot_simulations.engine.course import Course
-from earshot_simulations.phases.run import PHASE_FAILED, Found, Run
+from earshot_simulations.phases.run import PHASE_FAILED, PhaseFindings, Run
 from earshot_simulations.phases.settings import BLOBS, Agreement, PhaseSettings, Summation
 from earshot_simulations.populations import Heterogeneity, Population, Recordings
 from earshot_simulations.reporting.markup import lead, section, table
@@ -63,7 +63,7 @@ class LabelScores:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answers(Found):
+class LabelFindings(PhaseFindings):
     """Labels that a labelling phase gave its samples.
 
     Attributes:
@@ -207,7 +207,7 @@ def _share(right: Any) -> float | None:
 
 
 @dataclass(frozen=True)
-class LabellingSettings(PhaseSettings[Answers]):
+class LabellingSettings(PhaseSettings[LabelFindings]):
     """The settings of one simulated labelling phase, named like the command's options.
 
     Attributes:
@@ -319,15 +319,15 @@ class LabellingSettings(PhaseSettings[Answers]):
         return msgspec.structs.replace(parameters, threshold=usual_threshold(parameters))
 
     @override
-    def found(self, population: Population, course: Course) -> Answers:
+    def found(self, population: Population, course: Course) -> LabelFindings:
         samples, parameters = self.chosen(population), self.parameters(population)
-        answers = Answers(parameters=parameters, truth=tuple(samples.scenes.tolist()))
+        answers = LabelFindings(parameters=parameters, truth=tuple(samples.scenes.tolist()))
         if course.coordinator.step != PUBLISHED:
             return answers
         published = course.coordinator.result()
         if not isinstance(published, Labelled):
             raise WrongStateError(f"a labelling phase published a {type(published).__name__}")
         scores = score(published, samples, population)
-        return Answers(
+        return LabelFindings(
             parameters=parameters, truth=answers.truth, published=published, scores=scores
         )

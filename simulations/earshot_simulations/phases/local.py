@@ -27,7 +27,7 @@ from earshot_server.discovery.route import Discovery
 from earshot_server.phases.learning import LearningPhase
 from earshot_simulations.phases.environments import (
     UNHEARD,
-    Environments,
+    EnvironmentFindings,
     Floats,
     Integers,
     Pictured,
@@ -40,8 +40,8 @@ from earshot_simulations.phases.settings import (
     NO_NOISE,
     NO_OPTION,
     Agreement,
+    CrowdOptions,
     OfEitherRoute,
-    Phones,
     geometry_of,
 )
 from earshot_simulations.populations import Blobs, Population
@@ -79,7 +79,7 @@ MOST_ROWS = 200
 
 
 @dataclass(frozen=True)
-class StepOptions(Phones):
+class StepOptions(CrowdOptions):
     """Cost of each step; it follows the phones that the route shares with others.
 
     Attributes:
@@ -95,8 +95,8 @@ class CentroidOptions:
     """Settings of centroids and of the votes on them.
 
     Attributes:
-        local_centroids: Centroids that a phone computes (k).
-        top_local_centroids: Centroids that a phone publishes (k*).
+        local_centroids: CentroidFindings that a phone computes (k).
+        top_local_centroids: CentroidFindings that a phone publishes (k*).
         top_global_centroids: Global centroids that the first vote keeps (g*).
         selection_method: Method by which a phone chooses the centroids that it publishes.
         clustering_runs: Clusterings of a phone, on average, of which it keeps the best.
@@ -175,11 +175,11 @@ def _parameters(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Centroids(Environments):
+class CentroidFindings(EnvironmentFindings):
     """Centroids that phones published, and those that two votes kept and named.
 
     Attributes:
-        local_centroids: Centroids that phones published, float32 (c, d).
+        local_centroids: CentroidFindings that phones published, float32 (c, d).
         local_clusters: Global centroid that each local one went into, or `OUTLIER` or `LEFT_OUT` of
             `earshot_server.discovery.interface`, int (c,).
         centroid_votes: Noisy votes for the global centroids, int (g,).
@@ -400,7 +400,7 @@ class _Local(Route[LocalSettings]):
 
     discovery = Discovery.LOCAL
     settings = LocalSettings
-    found = Centroids
+    found = CentroidFindings
     dimensions = learning_budget.DIMENSIONS
     agreement = Agreement.RECORDING
     blobs = Blobs

@@ -18,7 +18,7 @@ from earshot_server.discovery.route import Discovery
 from earshot_simulations.adversary.attack import Attack, far_place
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import Course
-from earshot_simulations.phases.environments import Environments, Route, check_sound, notes
+from earshot_simulations.phases.environments import EnvironmentFindings, Route, check_sound, notes
 from earshot_simulations.phases.local import LOCAL, LocalSettings
 from earshot_simulations.phases.secure_sum import SECURE_SUM, SecureSumSettings
 from earshot_simulations.phases.settings import ROUTE, Agreement, PhaseSettings
@@ -45,7 +45,7 @@ class Routes(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Settings(LocalSettings, SecureSumSettings, PhaseSettings[Environments]):
+class Settings(LocalSettings, SecureSumSettings, PhaseSettings[EnvironmentFindings]):
     """The settings of one simulated phase, named like the command's options.
 
     Those that only the other route has are ignored.
@@ -101,12 +101,12 @@ class Settings(LocalSettings, SecureSumSettings, PhaseSettings[Environments]):
         }
 
     @override
-    def found(self, population: Population, course: Course) -> Environments:
+    def found(self, population: Population, course: Course) -> EnvironmentFindings:
         return self.route.outcome(self, population, course)
 
     @override
     def notes(
-        self, population: Population, success: Success | None, found: Environments
+        self, population: Population, success: Success | None, found: EnvironmentFindings
     ) -> Sequence[str]:
         return notes(self, self.route, population.encoder, success, found.name_p_values)
 

@@ -11,7 +11,7 @@ from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_server.dashboard.spending import is_vacuous
 from earshot_server.discovery.route import Discovery
-from earshot_simulations.phases.environments import Environments, Pictured
+from earshot_simulations.phases.environments import EnvironmentFindings, Pictured
 from earshot_simulations.phases.report import FILES, REPORT, command_line, write
 from earshot_simulations.phases.routes import ROUTES, Routes
 from earshot_simulations.phases.run import Run
@@ -45,7 +45,7 @@ FILES_OF_BOTH = (REPORT, *(f"{route}/{name}" for route in Routes.BOTH.each for n
 _MOST_LABELS = 200
 _MOST_NOTES = 3
 
-Runs = Mapping[Discovery, Run[Environments]]
+Runs = Mapping[Discovery, Run[EnvironmentFindings]]
 """Runs by route."""
 
 
@@ -153,7 +153,7 @@ def _heard(runs: Runs) -> str:
     return section(title, words + grid(picture, cards(*promises)))
 
 
-def _promise(run: Run[Environments]) -> str:
+def _promise(run: Run[EnvironmentFindings]) -> str:
     """Format a route's protected unit, with the cost of this run."""
     costs, unit, name = run.together, run.found.unit, _heading(run.found)
     if not costs:
@@ -176,7 +176,7 @@ def _promise(run: Run[Environments]) -> str:
     return card(f"{name}: protects a {unit.value}", *words)
 
 
-def _heading(found: Environments | type[Environments]) -> str:
+def _heading(found: EnvironmentFindings | type[EnvironmentFindings]) -> str:
     """Return the name of a route's phase, as a heading."""
     return found.phase.capitalize()
 
@@ -188,21 +188,21 @@ def _epsilon(cost: Cost) -> str:
 def _compared(runs: Runs) -> str:
     """Format the figures of the routes in columns."""
 
-    def cost(unit: Unit, name: str) -> Callable[[Run[Environments]], str]:
-        def written(run: Run[Environments]) -> str:
+    def cost(unit: Unit, name: str) -> Callable[[Run[EnvironmentFindings]], str]:
+        def written(run: Run[EnvironmentFindings]) -> str:
             costs = run.together
             return real(getattr(costs[unit], name)) if unit in costs else NOTHING
 
         return written
 
-    def traffic(name: str) -> Callable[[Run[Environments]], str]:
+    def traffic(name: str) -> Callable[[Run[EnvironmentFindings]], str]:
         return lambda run: byte_size(sum(each.per_phone(getattr(each, name)) for each in run.steps))
 
-    def places(found: type[Environments]) -> Callable[[Run[Environments]], str]:
+    def places(found: type[EnvironmentFindings]) -> Callable[[Run[EnvironmentFindings]], str]:
         return lambda run: run.found.count() if isinstance(run.found, found) else NOTHING
 
     found = [ROUTES[route].found for route in Routes.BOTH.each]
-    rows: dict[str, Callable[[Run[Environments]], str]] = {
+    rows: dict[str, Callable[[Run[EnvironmentFindings]], str]] = {
         "Protected unit": lambda run: run.found.unit.value,
         "ε per recording": cost(Unit.RECORDING, "epsilon"),
         "ε per phone (zero-out)": cost(Unit.PHONE, "epsilon"),
@@ -258,7 +258,7 @@ def _side_by_side(runs: Runs) -> str:
     return section("Step by step, side by side", words + grid(*shown))
 
 
-def _steps(found: Environments) -> list[Pictured]:
+def _steps(found: EnvironmentFindings) -> list[Pictured]:
     steps = found.steps(plane.frame(found.points))
     return [
         step._replace(title=f"{_heading(found)}, {number}: {step.title}")

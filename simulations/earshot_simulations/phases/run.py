@@ -25,11 +25,11 @@ DIGEST = "digest"
 PHASE_FAILED = "the phase failed: "
 """Beginning of `Run.interrupted` if the phase itself ended the run, not an interruption."""
 
-F = TypeVar("F", bound="Found")
+F = TypeVar("F", bound="PhaseFindings")
 
 
-class Found(ABC):
-    """What a phase of some kind found, and all that files and pages say of that kind alone.
+class PhaseFindings(ABC):
+    """The findings of a phase of some kind, and all that files and pages say of that kind alone.
 
     A kind is a frozen dataclass of this type. A run that ended early leaves the fields of later
     steps at their defaults.

@@ -27,7 +27,7 @@ from earshot_server.discovery.route import Discovery
 from earshot_server.phases.discovery import DiscoveryPhase
 from earshot_simulations.phases.environments import (
     UNHEARD,
-    Environments,
+    EnvironmentFindings,
     Floats,
     Pictured,
     Route,
@@ -37,8 +37,8 @@ from earshot_simulations.phases.environments import (
 from earshot_simulations.phases.settings import (
     NO_NOISE,
     Agreement,
+    CostOptions,
     OfEitherRoute,
-    Spending,
 )
 from earshot_simulations.populations import Population
 from earshot_simulations.reporting import charts, drawing, plane
@@ -72,7 +72,7 @@ _VANISHING = 1e-6
 
 
 @dataclass(frozen=True)
-class CellOptions(Spending):
+class CellOptions(CostOptions):
     """Settings of cells and their sums; they follow the cost that they share.
 
     Attributes:
@@ -147,7 +147,7 @@ def _noise(settings: SecureSumSettings, start: CentroidSet, labels: int) -> Nois
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Cells(Environments):
+class CellFindings(EnvironmentFindings):
     """Cells that secure sums moved and named.
 
     Attributes:
@@ -363,7 +363,7 @@ class _SecureSum(Route[SecureSumSettings]):
 
     discovery = Discovery.SECURE_SUM
     settings = SecureSumSettings
-    found = Cells
+    found = CellFindings
     dimensions = discovery_budget.DIMENSIONS
     agreement = Agreement.DEFAULT
     vote = GRID

@@ -193,11 +193,11 @@ class PhaseSettings(ABC, Generic[F]):
 
 
 @dataclass(frozen=True)
-class Phones:
+class CrowdOptions:
     """Phones, what they hear, and how many fail or are corrupted.
 
     Attributes:
-        phones: Phones that take part.
+        phones: CrowdOptions that take part.
         recordings: Recordings of a phone, on average; a public number.
         scenes: Scenes of generated data.
         data: Recordings that phones hear: blobs, soundscapes, or a folder of class/*.wav|ogg|flac.
@@ -224,7 +224,7 @@ class Phones:
 
 
 @dataclass(frozen=True)
-class Spending:
+class CostOptions:
     """Privacy cost of a whole phase.
 
     Attributes:
@@ -238,7 +238,7 @@ class Spending:
 
 
 @dataclass(frozen=True)
-class Running:
+class RunOptions:
     """Policy of the phones, route, and where phones run.
 
     Attributes:
@@ -266,7 +266,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class OfEitherRoute(Running, Spending, Phones):
+class OfEitherRoute(RunOptions, CostOptions, CrowdOptions):
     """Settings that both routes have; each adds its own."""
 
 

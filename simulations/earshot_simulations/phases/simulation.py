@@ -27,10 +27,10 @@ from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import Engine, EngineError, Scenario
 from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.phases import settings as names
-from earshot_simulations.phases.environments import Environments
+from earshot_simulations.phases.environments import EnvironmentFindings
 from earshot_simulations.phases.provenance import provenance
 from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.run import PHASE_FAILED, Found, Run
+from earshot_simulations.phases.run import PHASE_FAILED, PhaseFindings, Run
 from earshot_simulations.phases.settings import POLICIES, PhaseSettings
 from earshot_simulations.populations import Population, SoundFolder, Soundscapes
 from earshot_simulations.populations.hearing import hearing_once
@@ -45,7 +45,7 @@ HEAR = "hear"
 HEARD = ("phones", "recordings", "scenes", "data", "encoder", "heterogeneity", "seed")
 """Settings that decide what phones hear, but not its projection or the labelled part."""
 
-F = TypeVar("F", bound=Found)
+F = TypeVar("F", bound=PhaseFindings)
 
 
 def simulate(settings: PhaseSettings[F], progress: Progress = silent) -> Run[F]:
@@ -130,7 +130,7 @@ def simulate(settings: PhaseSettings[F], progress: Progress = silent) -> Run[F]:
 
 def simulate_routes(
     asked: Mapping[names.Discovery, Settings], progress: Progress = silent
-) -> dict[names.Discovery, Run[Environments]]:
+) -> dict[names.Discovery, Run[EnvironmentFindings]]:
     """Run the phases of several routes one after the other; one crowd hears once for all of them.
 
     Each has the result of `simulate` for its settings, bit for bit. Ctrl-C, or an engine that
@@ -151,7 +151,7 @@ def simulate_routes(
         settings.check()
         with closing(open_population(settings)) as population:
             settings.parameters(population).check_feasible()
-    runs: dict[names.Discovery, Run[Environments]] = {}
+    runs: dict[names.Discovery, Run[EnvironmentFindings]] = {}
     with hearing_once():
         try:
             for route, settings in asked.items():

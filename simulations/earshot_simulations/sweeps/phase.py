@@ -8,7 +8,7 @@ import numpy.typing as npt
 from earshot_protocol.geometry import Geometry, nearest
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_server.accounting.accountant import composed_total
-from earshot_simulations.phases.environments import Environments
+from earshot_simulations.phases.environments import EnvironmentFindings
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.sweeps.rows import Figures
@@ -64,7 +64,7 @@ def centroid_accuracy(
     return float(np.mean(labels == scenes[closest]))
 
 
-def _scored(found: Environments) -> Figures:
+def _scored(found: EnvironmentFindings) -> Figures:
     if found.global_centroids is None or found.ari_train is None:
         return NOTHING
     centroids = found.global_centroids[found.top]
