@@ -27,7 +27,9 @@ from earshot_models.generators.pate_gan import (
 from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Network, Settings
 from earshot_models.generators.steps import DivergedError
-from earshot_models.votes.rules.winners import ConfidentGNMax, GNMax, LNMax
+from earshot_models.votes.rules.confident import ConfidentGNMax
+from earshot_models.votes.rules.gnmax import GNMax
+from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 FAKE, REAL = 0, 1
@@ -241,7 +243,7 @@ def test_without_a_seed_noise_is_the_operating_systems() -> None:
     [
         ({"ensemble": replace(TEAM, teachers=11)}, "each teacher needs its own"),
         ({"sources": np.zeros(10, int)}, "each teacher needs its own"),
-        ({"aggregator": ConfidentGNMax(1, 1, 1)}, "LNMax or GNMax"),
+        ({"aggregator": ConfidentGNMax(1, 1, 1)}, "must answer every query"),
         ({"origin": PUBLIC}, "epsilon"),
         ({"origin": NOT_PRIVATE}, "epsilon"),
     ],

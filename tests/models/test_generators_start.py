@@ -30,7 +30,7 @@ from earshot_models.generators.private_training import NoisyGradients, PrivateTr
 from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Network, Settings
 from earshot_models.generators.start import NotPublicStartError, Start, begun
-from earshot_models.votes.rules.winners import GNMax
+from earshot_models.votes.rules.gnmax import GNMax
 from earshot_protocol.errors import InvalidParametersError
 
 TINY = Settings(Network.DENSE, width=8, latent=2, batch=6, critic_width=8, steps=4)

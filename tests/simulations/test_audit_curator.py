@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from earshot_models.votes.rules.winners import ConfidentGNMax, GNMax, LNMax
+from earshot_models.votes.rules.confident import ConfidentGNMax
+from earshot_models.votes.rules.gnmax import GNMax
+from earshot_models.votes.rules.lnmax import LNMax
 from earshot_simulations.auditing import catalogue, curator, curator_faults
 from earshot_simulations.auditing.curator import CURATOR, audit_curator, neighbours, outcomes
 from earshot_simulations.auditing.curator_printed import one_way, smooth_release

@@ -9,7 +9,9 @@ import pytest
 
 from earshot_models.votes.confident_check import Check
 from earshot_models.votes.costs.costs import Method
-from earshot_models.votes.rules.thresholds import AdaptiveThreshold, GNThreshold, GridThreshold
+from earshot_models.votes.rules.gnthreshold import GNThreshold
+from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold
+from earshot_models.votes.rules.grid_threshold import GridThreshold
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing import limits, vote_faults
 from earshot_simulations.auditing.findings import Finding

@@ -38,9 +38,10 @@ def test_less_noise_than_is_claimed_does_not_fit(monkeypatch: pytest.MonkeyPatch
 
     key = bytes(32)
     laws = {}
-    sums = tallies._tally(tallies._RealSums.mechanism, np.zeros((6, 1), np.int64), key)
+    real = tallies._RealSums
+    sums = tallies._tally(real.rule, real.classes, np.zeros((6, 1), np.int64), key)
     for kind in tallies.Kind:
-        summed = sums.mechanism_of(tallies.Purchase(kind, 1), 1)
+        summed = sums.summed(tallies.Purchase(kind, 1), 1)
         laws[kind] = tallies.noise_law(summed, 5)
     monkeypatch.setattr(VoteSum, "noise_share", less)
     counts, agreeing = tallies._RealSums(0, QUERIES, key).noise(0)

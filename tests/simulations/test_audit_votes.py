@@ -12,21 +12,19 @@ from scipy.special import logsumexp
 
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.thresholds import threshold_divergences
-from earshot_models.votes.rules.multi_winner import BinaryVoting
-from earshot_models.votes.rules.thresholds import AdaptiveThreshold, GridThreshold, above_widest_gap
+from earshot_models.votes.rules.binary import BinaryVoting
+from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold, above_widest_gap
+from earshot_models.votes.rules.grid_threshold import GridThreshold
+from earshot_models.votes.rules.laws import SIDES, threshold_law, widest_gap_law
 from earshot_simulations.auditing import printed_votes, several_winners, vote_faults
 from earshot_simulations.auditing.findings import Finding, Role
 from earshot_simulations.auditing.outcome_laws import (
-    SIDES,
     Pair,
     farthest,
-    grid_law,
     label_law,
     measured,
     moved_labels,
     moved_votes,
-    threshold_law,
-    widest_gap_law,
 )
 
 
@@ -75,7 +73,7 @@ def test_laws_of_labels_and_thresholds_add_up_to_one() -> None:
     grid = GridThreshold((8.0, 25.0), 3.0, 4.0, 50)
     for law in (
         threshold_law(votes, 20.0, 4.0),
-        grid_law(grid, votes),
+        grid.law(votes),
         label_law(BinaryVoting(50, 3.0), 12.0),
     ):
         assert law.sum() == pytest.approx(1)

@@ -10,7 +10,6 @@ import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.rdp import RdpAccountant
 
-from earshot_models.votes.rules.mechanisms import Name
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.generation import budgets
@@ -78,7 +77,7 @@ def sampled_delta(noise: float, rate: float, epsilon: float) -> mpmath.mpf:
 def test_gaussian_noise_is_the_least_that_keeps_the_budget(
     epsilon: float, queries: int, unit: Unit
 ) -> None:
-    sigma = budgets.labels(epsilon, DELTA, queries, Name.GNMAX, unit)
+    sigma = budgets.labels(epsilon, DELTA, queries, budgets.NoisyMax.GNMAX, unit)
     apart = math.sqrt(queries * (2 if unit is Unit.REPLACED_PHONE else 1))
     assert gaussian_delta(sigma / apart, epsilon) <= DELTA
     assert gaussian_delta(0.999 * sigma / apart, epsilon) > DELTA
@@ -96,7 +95,7 @@ def test_gaussian_noise_is_the_least_that_keeps_the_budget(
 def test_laplace_noise_is_nearly_the_least_that_pure_privacy_allows(
     epsilon: float, queries: int, unit: Unit
 ) -> None:
-    scale = budgets.labels(epsilon, DELTA, queries, Name.LNMAX, unit)
+    scale = budgets.labels(epsilon, DELTA, queries, budgets.NoisyMax.LNMAX, unit)
     apart = 2 if unit is Unit.REPLACED_PHONE else 1
     # The library's grid of losses rounds by a millionth or so.
     assert pure_delta(apart / scale, queries, epsilon * (1 + 1e-5)) <= DELTA
@@ -134,12 +133,12 @@ def test_real_or_generated_costs_what_any_label_does() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((0.0, DELTA, 7, Name.GNMAX), "epsilon"),
-        ((math.nan, DELTA, 7, Name.LNMAX), "epsilon"),
-        ((1.0, 1.0, 7, Name.GNMAX), "delta"),
-        ((1.0, DELTA, 0, Name.GNMAX), "queries"),
-        ((1.0, DELTA, 7, Name.CONFIDENT), "lnmax or gnmax"),
-        ((1.0, DELTA, 7, Name.GNMAX, Unit.RECORDING), "unit"),
+        ((0.0, DELTA, 7, budgets.NoisyMax.GNMAX), "epsilon"),
+        ((math.nan, DELTA, 7, budgets.NoisyMax.LNMAX), "epsilon"),
+        ((1.0, 1.0, 7, budgets.NoisyMax.GNMAX), "delta"),
+        ((1.0, DELTA, 0, budgets.NoisyMax.GNMAX), "queries"),
+        ((1.0, DELTA, 7, "confident"), "lnmax or gnmax"),
+        ((1.0, DELTA, 7, budgets.NoisyMax.GNMAX, Unit.RECORDING), "unit"),
     ],
     ids=["no budget", "nan", "delta", "no query", "mechanism", "unit"],
 )

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from earshot_models.audio import UnreadableFileError
 from earshot_models.datasets.dataset import DatasetError
 from earshot_models.generators import spectrogram
-from earshot_models.votes.rules.mechanisms import Name
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_simulations.generation import clips as sound
 from earshot_simulations.generation import kinds, run
-from earshot_simulations.generation.budgets import UselessBudgetError
+from earshot_simulations.generation.budgets import NoisyMax, UselessBudgetError
 from earshot_simulations.generation.kinds import Kind, Request, Size
 
 RATE = 8000
@@ -103,7 +102,7 @@ def test_what_is_sensitive_cannot_be_public(tmp_path: Path) -> None:
 
 SIZE = Size(20, 8)
 BUDGET = {"epsilon": 8.0, "delta": 1e-3}
-TEACHERS = {"teachers": 50, "mechanism": Name.GNMAX}
+TEACHERS = {"teachers": 50, "mechanism": NoisyMax.GNMAX}
 
 
 @pytest.mark.parametrize(
@@ -155,7 +154,7 @@ def test_a_budget_that_buys_nothing_is_refused_and_says_what_would_do() -> None:
     with pytest.raises(UselessBudgetError, match="a batch of 8 clips can contribute 8"):
         kinds.noise(Request(Kind.AAE_PRIVATE, SIZE, 0.001, 1e-5), 100)
     with pytest.raises(UselessBudgetError, match="--teachers"):
-        kinds.noise(Request(Kind.PATE_GAN, Size(10, 8), 0.1, 1e-5, 50, Name.LNMAX), 100)
+        kinds.noise(Request(Kind.PATE_GAN, Size(10, 8), 0.1, 1e-5, 50, NoisyMax.LNMAX), 100)
 
 
 def test_folders_are_looked_at_before_anything_is_made(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from earshot_client.command import main
 
-NOISE = ("--mechanism", "confident", "--sigma", "40", "--check-sigma", "150", "--threshold", "200")
+NOISE = ("--sigma", "40", "--check-sigma", "150", "--threshold", "200")
 BUDGET = ("--epsilon", "1", "--delta", "1e-5")
 
 
@@ -43,7 +43,18 @@ def test_label_writes_answers_figures_and_a_report_and_goes_on(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "out"
-    command = ("pate", "label", votes, *NOISE, *BUDGET, "--teachers", 250, "--out", out)
+    command = (
+        "pate",
+        "label",
+        "confident",
+        votes,
+        *NOISE,
+        *BUDGET,
+        "--teachers",
+        250,
+        "--out",
+        out,
+    )
     assert earshot(monkeypatch, *command) == 0
     figures = json.loads((out / "result.json").read_text())
     with (out / "answers.csv").open() as file:
@@ -77,7 +88,7 @@ def promise(out: Path, printed: str) -> tuple[str, ...]:
     return json.dumps(shown["promised"]), part, said
 
 
-CONFIDENT = ("--mechanism", "confident", "--threshold", 30, "--check-sigma", 12, "--sigma", 5)
+CONFIDENT = ("--threshold", 30, "--check-sigma", 12, "--sigma", 5)
 
 
 @pytest.mark.parametrize("share", ["1", "2"])  # the budget's: enough for all queries, or not
@@ -97,7 +108,7 @@ def test_what_is_promised_depends_on_no_vote(
     ):
         votes, out = tmp_path / f"{name}.npy", tmp_path / name
         np.save(votes, np.array(teachers))
-        command = ("pate", "label", votes, "--classes", 10, *CONFIDENT, "--out", out)
+        command = ("pate", "label", "confident", votes, "--classes", 10, *CONFIDENT, "--out", out)
         given = ("--epsilon", budget, "--delta", "1e-5", "--unit", unit.replace(" ", "-"))
         assert earshot(monkeypatch, *command, *given) == 0
         found.append(promise(out, capsys.readouterr().out))
@@ -116,7 +127,7 @@ def test_a_cost_that_looks_at_votes_is_published_once(
     votes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    command = ("pate", "label", votes, *NOISE, *BUDGET, "--out", out)
+    command = ("pate", "label", "confident", votes, *NOISE, *BUDGET, "--out", out)
     assert earshot(monkeypatch, *command) == 0
     assert earshot(monkeypatch, *command, "--votes-cost", "dependent") == 0
     first = json.loads((out / "result.json").read_text())["data_dependent"]
@@ -133,9 +144,9 @@ def test_labels_of_few_teachers_through_secure_sums(
     votes, out = tmp_path / "votes.npy", tmp_path / "out"
     labels = (np.arange(4) % 2 == np.arange(6)[:, None] % 2).astype(np.int8)
     np.save(votes, np.tile(labels, (30, 1, 1)))
-    noise = ("--mechanism", "binary", "--sigma", "2.5")
+    noise = ("--sigma", "2.5")
     command = ("--epsilon", 20, "--delta", "1e-3", "--tally", "federated", "--out", out)
-    assert earshot(monkeypatch, "pate", "label", votes, *noise, *command) == 0
+    assert earshot(monkeypatch, "pate", "label", "binary", votes, *noise, *command) == 0
     with (out / "answers.csv").open() as file:
         rows = list(csv.reader(file))
     assert rows[0] == ["query", "label_0", "label_1", "label_2", "label_3"]
@@ -149,7 +160,18 @@ def test_labels_of_few_teachers_through_secure_sums(
 def test_budget_says_what_queries_cost_and_how_many_a_budget_buys(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    known = ("pate", "budget", *NOISE, "--delta", "1e-5", "--teachers", 250, "--classes", 10)
+    known = (
+        "pate",
+        "budget",
+        "confident",
+        *NOISE,
+        "--delta",
+        "1e-5",
+        "--teachers",
+        250,
+        "--classes",
+        10,
+    )
     assert earshot(monkeypatch, *known, "--queries", 200, "--json") == 0
     rows = json.loads(capsys.readouterr().out)
     assert {row["unit"]: round(row["epsilon"], 2) for row in rows} == {
@@ -168,8 +190,8 @@ def test_budget_says_what_queries_cost_and_how_many_a_budget_buys(
         (("--delta", "0.004"), "must be below 1/250"),
         (("--epsilon", "0"), "epsilon=0.0: must be a positive"),
         (("--check-sigma", "0"), "deviation=0.0: must be a positive"),
-        (("--mechanism", "gnmax"), "gnmax has no check"),
-        (("--mechanism", "lnmax"), "lnmax has no check"),
+        (("--tau", "1.2"), "Unknown option: --tau"),
+        (("--scores", "none.npy"), "Unknown option: --scores"),
         (("--tally", "federated", "--votes-cost", "dependent"), "hold for a central tally"),
         (("--votes-cost", "exact"), "for two classes, not for 10"),
         (("--classes", "3"), "classes from 0 to 2"),
@@ -185,7 +207,16 @@ def test_mistakes_are_one_line_and_exit_status_2(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    command: tuple[Any, ...] = ("pate", "label", votes, *NOISE, *BUDGET, "--out", tmp_path / "out")
+    command: tuple[Any, ...] = (
+        "pate",
+        "label",
+        "confident",
+        votes,
+        *NOISE,
+        *BUDGET,
+        "--out",
+        tmp_path / "out",
+    )
     assert earshot(monkeypatch, *command, *words) == 2
     error = capsys.readouterr().err
     assert message in error
@@ -222,8 +253,8 @@ def test_a_folder_of_teachers_votes_on_samples(
     ensemble: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tally: str
 ) -> None:
     samples, out = tmp_path / "samples.npy", tmp_path / tally
-    command = ("pate", "label", ensemble, "--samples", samples, "--names", "left,right")
-    noise = ("--mechanism", "gnmax", "--sigma", 1, "--epsilon", 1000, "--delta", 1e-3)
+    command = ("pate", "label", "gnmax", ensemble, "--samples", samples, "--names", "left,right")
+    noise = ("--sigma", 1, "--epsilon", 1000, "--delta", 1e-3)
     assert earshot(monkeypatch, *command, *noise, "--tally", tally, "--out", out) == 0
     with (out / "answers.csv").open() as file:
         answers = [int(row["answer"]) for row in csv.DictReader(file)]
@@ -250,8 +281,11 @@ def test_what_no_ensemble_can_vote_on(
     named: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    noise = ("--mechanism", "gnmax", "--sigma", 1, *BUDGET)
+    noise = ("--sigma", 1, *BUDGET)
     out = tmp_path / "out"
-    assert earshot(monkeypatch, "pate", "label", ensemble, *options, *noise, "--out", out) != 0
+    assert (
+        earshot(monkeypatch, "pate", "label", "gnmax", ensemble, *options, *noise, "--out", out)
+        != 0
+    )
     assert named in capsys.readouterr().err
     assert not out.exists()

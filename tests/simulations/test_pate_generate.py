@@ -17,8 +17,8 @@ from earshot_client.command import main
 from earshot_models.generators import dp_gan, pate_gan, private_autoencoder
 from earshot_models.generators.networks import Decoder
 from earshot_models.generators.origin import Origin
-from earshot_models.votes.rules.mechanisms import Name
-from earshot_models.votes.rules.winners import GNMax, LNMax
+from earshot_models.votes.rules.gnmax import GNMax
+from earshot_models.votes.rules.lnmax import LNMax
 from earshot_server.accounting.dp_sgd import training_epsilon
 from earshot_simulations.generation import budgets, recipes, run
 
@@ -225,7 +225,7 @@ def test_votes_cost_no_more_than_the_budget_over_all_queries(
     _, settings, ensemble, aggregator, origin = given.arguments
     assert pate_gan.queries(settings) == 12
     assert ensemble.teachers == 12
-    level = budgets.labels(8.0, 1e-3, 12, Name(mechanism))
+    level = budgets.labels(8.0, 1e-3, 12, budgets.NoisyMax(mechanism))
     assert aggregator == (LNMax(1 / level) if mechanism == "lnmax" else GNMax(level))
     assert (origin.epsilon, origin.delta, origin.unit) == (8, 1e-3, "clip that is another")
     assert "seed" not in given.names, "noise is the operating system's"

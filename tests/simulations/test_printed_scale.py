@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from earshot_models.votes.costs.claims import printed_scale
-from earshot_models.votes.rules.winners import LNMax
+from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations.auditing.printed_scale import (
     DELTA,

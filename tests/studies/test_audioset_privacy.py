@@ -15,7 +15,7 @@ from earshot_models.votes.costs import muschiol
 from earshot_models.votes.costs.bits import bit_divergence
 from earshot_models.votes.costs.costs import Method, epsilon
 from earshot_models.votes.costs.thresholds import threshold_divergences
-from earshot_models.votes.rules.thresholds import GNThreshold
+from earshot_models.votes.rules.gnthreshold import GNThreshold
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.sweeps.estimate import Estimate

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from earshot_client.command import main
-from earshot_models.votes.rules.winners import ConfidentGNMax
+from earshot_models.votes.rules.confident import ConfidentGNMax
 from earshot_protocol.errors import InvalidInputError
 from earshot_studies.papernot import table_1 as table
 from earshot_studies.papernot.table_1 import Case, account, read_votes

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.command import earshot
 
-from earshot_models.votes.rules.winners import NONE, ConfidentGNMax
+from earshot_models.votes.rules.confident import ConfidentGNMax
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_studies.muehl import cells, data
 from earshot_studies.muehl.cells import (
     THEIR_ORDERS,

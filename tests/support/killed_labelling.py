@@ -17,23 +17,22 @@ from typing import Any
 
 import numpy as np
 
-from earshot_models.votes.confident_check import Check
-from earshot_models.votes.rules.mechanisms import Mechanism, Name
+from earshot_models.votes.electorate import Electorate
 from earshot_models.votes.tally import journal, secure_sums
 from earshot_models.votes.tally.budgets import Budget
 from earshot_models.votes.tally.interface import Sight
 from earshot_models.votes.tally.result import Outcome
 from earshot_models.votes.tally.run import Request, run
 from earshot_models.votes.tally.tallies import Counter, Sums
-from earshot_models.votes.tally.votes import Electorate
 from earshot_protocol.privacy.mechanisms import Unit
+from support.vote_rules import rule
 
 TEACHERS, QUERIES, CLASSES = 6, 14, 3
 MOMENTS = ("before", "half", "unsynced", "after")
 """Of a write: nothing is written, half of it, all but not yet on the disk, and all."""
 REQUESTS = {
     counter.value: Request(
-        Mechanism(Name.CONFIDENT, CLASSES, 2.0, Check(3.0, 2.0)),
+        rule("confident", 2.0, (3.0, 2.0)),
         Budget(14.0, 1e-3, Unit.REPLACED_PHONE, TEACHERS),
         counter,
         Sums(dropout=0.2, corrupted=0.0, vanishing=0.17, at_once=3),

@@ -40,7 +40,8 @@ from earshot_models.generators.settings import Settings, plain
 from earshot_models.generators.start import Start, about_start
 from earshot_models.generators.steps import taken
 from earshot_models.teachers.partitions import partitions
-from earshot_models.votes.rules.winners import GNMax, LNMax
+from earshot_models.votes.rules.gnmax import GNMax
+from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.progress import Progress
@@ -141,8 +142,8 @@ def train_pate_gan(
             another shape.
     """
     refuse_unproven(origin)
-    if not isinstance(aggregator, LNMax | GNMax):
-        raise InvalidParametersError(f"aggregator={aggregator!r}: must be LNMax or GNMax")
+    if aggregator.check is not None:
+        raise InvalidParametersError(f"aggregator={aggregator!r}: must answer every query")
     given = checked.checked_clips(clips)
     stems = np.arange(len(given)) if sources is None else np.asarray(sources)
     if stems.shape != given.shape[:1]:

@@ -79,6 +79,52 @@ def checked_scores(
     return found
 
 
+def checked_label_votes(votes: npt.NDArray[np.number], teachers: int) -> npt.NDArray[np.float64]:
+    """Return votes that labels get from an ensemble, as float64.
+
+    Args:
+        votes: Votes (queries, labels), each from 0 to the number of teachers.
+        teachers: Number of teachers, n.
+
+    Raises:
+        InvalidInputError: Votes are out of range or not numbers, or not a table.
+    """
+    table = np.asarray(votes)
+    if table.ndim != 2 or table.shape[1] < 1 or not np.can_cast(table.dtype, np.float64):
+        raise InvalidInputError(
+            f"votes of {table.dtype} and shape {table.shape}: must be numbers, queries × labels"
+        )
+    found = table.astype(np.float64)
+    if not ((found >= 0) & (found <= teachers)).all():
+        raise InvalidInputError(
+            f"votes: must be numbers from 0 to {teachers}, the number of teachers"
+        )
+    return found
+
+
+def middle_of_widest_gap(values: npt.NDArray[np.number]) -> npt.NDArray[np.float64]:
+    """Return the middle of the widest gap between sorted values, the upper of equally wide ones.
+
+    Args:
+        values: Values (queries, labels), on at least two labels.
+
+    Returns:
+        Middles, (queries,).
+
+    Raises:
+        InvalidInputError: There are fewer than two labels, or values are not a table.
+    """
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] < 2:
+        raise InvalidInputError(
+            f"votes of shape {table.shape}: must be queries × labels, on at least two labels"
+        )
+    ordered = np.sort(table, axis=1)[:, ::-1]
+    widest = (ordered[:, :-1] - ordered[:, 1:]).argmax(axis=1)[:, None]
+    upper, lower = (np.take_along_axis(ordered, widest + more, axis=1) for more in (0, 1))
+    return np.asarray((upper + lower)[:, 0] / 2)
+
+
 def _numbers(name: str, table: npt.NDArray[np.number]) -> npt.NDArray[np.float64]:
     try:
         found = table.astype(np.float64)

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.tally.interface import Whole
-from earshot_models.votes.tally.votes import load
+from earshot_models.votes.electorate import load
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.voting.teacher_ballots import NONE
+from earshot_protocol.voting.teacher_ballots import NONE, Whole
 
 _ITERATIONS = 1000
 

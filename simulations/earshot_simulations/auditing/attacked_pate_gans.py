@@ -41,14 +41,15 @@ def pate_gan(recipe: Recipe) -> Train:
     Raises:
         InvalidParametersError: a budget out of range.
     """
+
     from earshot_models.generators import origin
     from earshot_models.generators import pate_gan as system
-    from earshot_models.votes.rules.mechanisms import Name
-    from earshot_models.votes.rules.winners import GNMax
+    from earshot_models.votes.rules.gnmax import GNMax
     from earshot_simulations.generation import budgets
 
     queries = system.queries(recipe.settings)
-    aggregator = GNMax(budgets.pate_gan(recipe.epsilon, recipe.delta, queries, Name.GNMAX))
+    rule = budgets.NoisyMax.GNMAX
+    aggregator = GNMax(budgets.pate_gan(recipe.epsilon, recipe.delta, queries, rule))
     stated = origin.private(recipe.epsilon, recipe.delta, "clip")
 
     def train(records: Records, seed: int) -> Sampler:

@@ -11,15 +11,18 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from earshot_models.votes.costs.costs import Aggregator, Method, epsilon, epsilons, event
+from earshot_models.votes.costs.costs import Method, epsilon, epsilons, event
 from earshot_models.votes.costs.costs import query_divergences as divergences_of
-from earshot_models.votes.costs.outcomes import log_winning
 from earshot_models.votes.costs.owners import OwnersAccount
 from earshot_models.votes.costs.personal import Group, weights
-from earshot_models.votes.rules.winners import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
+from earshot_models.votes.rules.confident import ConfidentGNMax
+from earshot_models.votes.rules.gnmax import GNMax
+from earshot_models.votes.rules.interactive import InteractiveGNMax
+from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol.privacy.divergences import ORDERS
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing import power
@@ -38,6 +41,7 @@ _TABLES = ((14, 13, 13), (20, 20, 0), (26, 14, 0), (31, 5, 4), (40, 0, 0))
 """Votes from a draw between all to one voice: descending."""
 _DOUBT = 1e-10
 """Relative, of a probability that is a sum over points of quadrature."""
+Aggregator = LNMax | GNMax | ConfidentGNMax | InteractiveGNMax
 _MECHANISMS: dict[str, Aggregator] = {
     "LNMax, γ = 0.1": LNMax(0.1),
     "GNMax, σ = 8": GNMax(8.0),
@@ -56,7 +60,7 @@ def audit_curator(trials: int, seed: int) -> Iterator[Finding | Check]:
     """
     for name, aggregator in _MECHANISMS.items():
         yield independent(name, aggregator)
-        if not isinstance(aggregator, LNMax):
+        if aggregator.exact:
             yield exact(name, aggregator, (31, 5, 4))
         yield drawn(name, aggregator, trials, seed)
     yield from owners_within(trials=200)
@@ -119,45 +123,16 @@ def outcomes(aggregator: Aggregator, votes: tuple[int, ...]) -> dict[tuple[int, 
     from scipy.stats import norm
 
     table = np.array([votes], dtype=np.float64)
-    if isinstance(aggregator, LNMax):
-        law = _laplace_law(table[0], aggregator.gamma)
-    else:
-        law = np.exp(log_winning(table[0], aggregator.deviation))
-    match aggregator:
-        case ConfidentGNMax():
-            agreement = aggregator.agreement(table)[0]
-        case InteractiveGNMax():
-            agreement = aggregator.agreement(table, _SCORES)[0]
-        case _:
-            return {(place,): float(chance) for place, chance in enumerate(law)}
-    passing = norm.cdf((agreement - aggregator.threshold) / aggregator.check_deviation)
+    law, check = aggregator.law(table[0]), aggregator.check
+    if check is None:
+        return {(place,): float(chance) for place, chance in enumerate(law)}
+    agreement = aggregator.agreement(table, _SCORES if aggregator.takes_scores else None)[0]
+    passing = norm.cdf((agreement - check.threshold) / check.deviation)
     found: dict[tuple[int, ...], float] = {
         (place,): float(passing * chance) for place, chance in enumerate(law)
     }
     found[-1,] = float(1 - passing)
     return found
-
-
-def _laplace_law(votes: Numbers, gamma: float, points: int = 60) -> Numbers:
-    """P(class j wins) by Gauss and Legendre, between counts, where the integrand is smooth."""
-    from scipy.stats import laplace
-
-    reach = 40 / gamma
-    edges = np.unique([votes.min() - reach, *votes, votes.max() + reach])
-    nodes, weight = np.polynomial.legendre.leggauss(points)
-    found = np.zeros(len(votes))
-    for low, high in itertools.pairwise(edges):
-        # Pieces of the length of the scale, or the far ones would be left to few points.
-        ends = np.linspace(low, high, max(2, int((high - low) * gamma / 4) + 2))
-        for start, end in itertools.pairwise(ends):
-            at = (end - start) / 2 * nodes + (start + end) / 2
-            below = laplace.cdf(at[:, None], votes, 1 / gamma)
-            density = laplace.pdf(at[:, None], votes, 1 / gamma)
-            for place in range(len(votes)):
-                rest = np.delete(below, place, axis=1).prod(axis=1)
-                found[place] += (end - start) / 2 * float(weight @ (density[:, place] * rest))
-    law: Numbers = found / found.sum()
-    return law
 
 
 def _finding(
@@ -169,7 +144,7 @@ def _finding(
     measured: Bracket,
 ) -> Finding:
     """Claimed is what papers convert; proven what a ledger composes of the same curve."""
-    scores = _SCORES if isinstance(aggregator, InteractiveGNMax) else None
+    scores = _SCORES if aggregator.takes_scores else None
     each = divergences_of(aggregator, np.array([votes]), ORDERS, method, scores=scores)
     curve = _QUERIES * (each.asked + each.answered)[0]
     claimed = epsilon(curve, ORDERS, DELTA, classic=True)[0]
@@ -195,10 +170,9 @@ def drawn(
     """Whether winners are of the law that the accounting knows."""
     votes = (20, 14, 6)
     table, random = np.tile(votes, (trials, 1)), np.random.default_rng(seed).bytes
-    if isinstance(aggregator, InteractiveGNMax):
-        winners = aggregator.winners(table, np.tile(_SCORES, (trials, 1)), random)
-    else:
-        winners = aggregator.winners(table, random)
+    scores = (np.tile(_SCORES, (trials, 1)),) if aggregator.takes_scores else ()
+    rule: Any = aggregator
+    winners = rule.winners(table, *scores, random)
     counted: Counter[tuple[int, ...]] = Counter((int(each),) for each in winners)
     return law_check(subject, f"{name}: who wins", counted, outcomes(aggregator, votes), role)
 

@@ -18,11 +18,12 @@ from earshot_models.votes.costs.personal import (
     concentrations,
     weights,
 )
-from earshot_models.votes.rules.winners import NONE, ConfidentGNMax
+from earshot_models.votes.rules.confident import ConfidentGNMax
 from earshot_protocol.privacy.divergences import ORDERS
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.privacy.noisy_counts import with_normal
 from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_simulations.auditing.curator import HOW, budget_check, drawn, measure
 from earshot_simulations.auditing.findings import EXACT, FAULTS, Check, Finding, Role
 from earshot_simulations.auditing.findings import Method as How

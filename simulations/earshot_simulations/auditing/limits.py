@@ -17,27 +17,20 @@ from earshot_models.votes.confident_check import Check as Agreement
 from earshot_models.votes.costs import thresholds
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.output_ballots import STEPS, Outputs
-from earshot_models.votes.rules.mechanisms import UNITS
-from earshot_models.votes.rules.thresholds import (
-    AdaptiveThreshold,
-    GNThreshold,
-    GridThreshold,
-    ThresholdVoting,
-)
+from earshot_models.votes.rules.against_thresholds import ThresholdVoting
+from earshot_models.votes.rules.gnthreshold import GNThreshold
+from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold
+from earshot_models.votes.rules.grid_threshold import GridThreshold
+from earshot_models.votes.rules.rule import UNITS
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.findings import Check, Finding, Result
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.outcome_laws import (
-    SIDES,
     Pair,
-    answers_of,
     farthest,
-    grid_law,
     moved_labels,
-    threshold_law,
-    widest_gap_law,
 )
 from earshot_simulations.auditing.proofs import DELTA
 from earshot_simulations.auditing.several_winners import (
@@ -122,13 +115,10 @@ def audited(rule: str, voting: ThresholdVoting, votes: tuple[float, ...], unit: 
     here = limit_law(voting, votes)
     there = farthest(here, [limit_law(voting, each) for each in moved])
     claimed = thresholds.gaussian_divergence(voting, len(votes), ORDERS, unit)
-    if isinstance(voting, GridThreshold):
-        claimed = claimed + ORDERS / (2 * voting.scale**2)
+    claimed = claimed + ORDERS * voting.choice_rho
     if voting.check is not None:
         claimed = claimed + ORDERS / (2 * voting.check.deviation**2)
-    # Of an adaptive threshold exact laws are not part of the accounting.
-    adaptive = isinstance(voting, AdaptiveThreshold)
-    methods = [Method.INDEPENDENT] if adaptive else [Method.INDEPENDENT, Method.EXACT]
+    methods = [Method.INDEPENDENT, Method.EXACT] if voting.exact else [Method.INDEPENDENT]
     table = np.array([votes])
     proven = {}
     for method in methods:
@@ -140,14 +130,7 @@ def audited(rule: str, voting: ThresholdVoting, votes: tuple[float, ...], unit: 
 
 def limit_law(voting: ThresholdVoting, votes: tuple[float, ...]) -> Numbers:
     """Of all outcomes, and of which threshold a grid gave."""
-    table = np.array(votes)
-    match voting:
-        case GNThreshold():
-            law = threshold_law(table, voting.threshold, voting.deviation)
-        case AdaptiveThreshold():
-            law = widest_gap_law(table, voting.deviation)
-        case GridThreshold():
-            law = grid_law(voting, table)
+    law = voting.law(np.array(votes))
     return with_check(law, max(votes), voting.check)
 
 
@@ -175,9 +158,7 @@ def drawn(draws: int, seed: int) -> Iterator[Check]:
         ("a threshold from a grid", replace(_GRID, grid=(8.0, 20.0, 32.0), check=check)),
     ):
         law = limit_law(limit, votes)
-        answers: list[tuple[int, ...]] = (
-            list(SIDES) if isinstance(limit, AdaptiveThreshold) else answers_of(np.array(votes))
-        )
+        answers = limit.answers(len(votes))
         # Thresholds of a grid are not part of what is published.
         chances = law[:-1].reshape(-1, len(answers)).sum(axis=0)
         expected = dict(zip(answers, chances.tolist(), strict=True)) | {(-1, -1, -1): law[-1]}

@@ -16,15 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from earshot_models.votes.confident_check import Check as Agreement
 from earshot_models.votes.costs import releases
-from earshot_models.votes.costs.releases import Release
-from earshot_models.votes.rules.mechanisms import Mechanism, Name
+from earshot_models.votes.costs.releases import Release, VotesCost
+from earshot_models.votes.electorate import Electorate
+from earshot_models.votes.rules.confident import ConfidentRule
+from earshot_models.votes.rules.gnmax import GNMaxRule
+from earshot_models.votes.rules.gnthreshold import GNThresholdRule
+from earshot_models.votes.rules.rule import Rule
 from earshot_models.votes.tally.budgets import Budget
 from earshot_models.votes.tally.central import Central
-from earshot_models.votes.tally.dependent import Cost, publish
+from earshot_models.votes.tally.dependent import publish
 from earshot_models.votes.tally.labelling import End, Labelled
-from earshot_models.votes.tally.votes import Electorate
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.curator import neighbours
@@ -56,20 +58,23 @@ class Published:
     release: Release
 
 
-CASES: dict[str, tuple[Cost, Mechanism]] = {
-    "exact, two classes": (Cost.EXACT, Mechanism(Name.GNMAX, 2, 4.0)),
+CASES: dict[str, tuple[VotesCost, Rule, int]] = {
+    "exact, two classes": (VotesCost.EXACT, GNMaxRule(sigma=4.0), 2),
     "exact, two classes, with a check": (
-        Cost.EXACT,
-        Mechanism(Name.CONFIDENT, 2, 4.0, Agreement(10, 5.0)),
+        VotesCost.EXACT,
+        ConfidentRule(sigma=4.0, threshold=10, check_sigma=5.0),
+        2,
     ),
-    "data-dependent, three classes": (Cost.DEPENDENT, Mechanism(Name.GNMAX, 3, 4.0)),
+    "data-dependent, three classes": (VotesCost.DEPENDENT, GNMaxRule(sigma=4.0), 3),
     "data-dependent, three classes, with a check": (
-        Cost.DEPENDENT,
-        Mechanism(Name.CONFIDENT, 3, 4.0, Agreement(10, 4.0)),
+        VotesCost.DEPENDENT,
+        ConfidentRule(sigma=4.0, threshold=10, check_sigma=4.0),
+        3,
     ),
     "data-dependent, two labels against a threshold": (
-        Cost.DEPENDENT,
-        Mechanism(Name.GNTHRESHOLD, 2, 3.0, most=1),
+        VotesCost.DEPENDENT,
+        GNThresholdRule(sigma=3.0, winners=1),
+        2,
     ),
 }
 
@@ -88,8 +93,8 @@ def audit_published_costs(draws: int, seed: int) -> Iterator[Result]:
 
 def published_cost(name: str, role: Role = Role.PRODUCT, subject: str = PUBLISHED_COSTS) -> Finding:
     """Set the cost of publishing, at its order, beside the largest divergence of neighbours."""
-    cost, mechanism = CASES[name]
-    seen = {votes: _publish(cost, mechanism, votes) for votes in _all(mechanism.classes)}
+    cost, rule, classes = CASES[name]
+    seen = {votes: _publish(cost, rule, votes) for votes in _all(classes)}
     release = next(iter(seen.values())).release
     measured, worst = max(
         (divergence(seen[votes], seen[other], release.order), votes)
@@ -149,15 +154,15 @@ def _all(classes: int) -> Iterator[tuple[int, ...]]:
             yield votes
 
 
-def _publish(cost: Cost, mechanism: Mechanism, votes: tuple[int, ...]) -> Published:
+def _publish(cost: VotesCost, rule: Rule, votes: tuple[int, ...]) -> Published:
     """Publish the cost of queries that got these votes, all answered."""
     voted = np.repeat(np.arange(len(votes)), votes)
     answers = np.full(_QUERIES, int(np.argmax(votes)))
-    if mechanism.several:
+    if rule.several:
         voted, answers = (np.eye(len(votes), dtype=np.int64)[each] for each in (voted, answers))
     predictions = np.repeat(voted[:, None], _QUERIES, axis=1)
-    electorate = Electorate(predictions, mechanism.classes)
-    tally = Central(mechanism, electorate, np.ones(_TEACHERS, dtype=np.int64))
+    electorate = Electorate(predictions, len(votes))
+    tally = Central(rule, electorate, np.ones(_TEACHERS, dtype=np.int64))
     with _watched() as seen:
         publish(cost, tally, Labelled(answers, (), (), End.QUERIES, _QUERIES), _BUDGET)
     return seen[0]

@@ -18,7 +18,10 @@ import numpy.typing as npt
 from earshot_models.votes.confident_check import Check as Agreement
 from earshot_models.votes.costs import costs, multi_winner
 from earshot_models.votes.costs.costs import Divergences, Method, epsilon
-from earshot_models.votes.rules.multi_winner import BinaryVoting, ClippedVoting, PowersetVoting
+from earshot_models.votes.rules.binary import BinaryVoting
+from earshot_models.votes.rules.laws import answers_of
+from earshot_models.votes.rules.powerset import PowersetVoting
+from earshot_models.votes.rules.tau import ClippedVoting
 from earshot_models.votes.subsets import SubsetVotes
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
@@ -27,7 +30,6 @@ from earshot_simulations.auditing.findings import Method as How
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.outcome_laws import (
     Pair,
-    answers_of,
     farthest,
     label_law,
     measured,
@@ -148,8 +150,6 @@ def _farthest_ballots(voting: BinaryVoting | ClippedVoting) -> tuple[float, int]
     rows = np.tril(np.ones((_LABELS, _LABELS), dtype=np.int64))
     ballot = voting.ballot(_LABELS)
     entries = ballot.cast(rows).max(axis=1) / ballot.vote
-    if isinstance(voting, BinaryVoting):
-        return 1.0, _LABELS
     sizes = np.arange(1, _LABELS + 1)
     best = int(np.argmax(np.where(2 * sizes <= _LABELS, sizes * entries**2, 0)))
     return float(entries[best]), 2 * int(sizes[best])
@@ -205,7 +205,7 @@ def drawn(draws: int, seed: int) -> Iterator[Check]:
         np.arange(draws) * len(one.counts),
     )
     law = set_law(counts, 2.5)
-    expected = dict(zip(answers_of(np.zeros(3)), law.tolist(), strict=True))
+    expected = dict(zip(answers_of(3), law.tolist(), strict=True))
     yield against("sets of labels", PowersetVoting(3, 2.5), many, expected, seed)
 
 

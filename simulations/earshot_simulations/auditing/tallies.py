@@ -13,15 +13,16 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from earshot_models.votes.confident_check import Check as Agreed
-from earshot_models.votes.rules.mechanisms import UNITS, Mechanism, Name
+from earshot_models.votes.electorate import Electorate
+from earshot_models.votes.rules.confident import ConfidentRule
+from earshot_models.votes.rules.rule import UNITS, Kind
 from earshot_models.votes.tally.federated import Federated
-from earshot_models.votes.tally.interface import Kind, Purchase, Whole
+from earshot_models.votes.tally.interface import Purchase
 from earshot_models.votes.tally.secure_sums import Crowd, SecureSums
 from earshot_protocol.keyed_randomness import keyed
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.voting.teacher_ballots import NONE
+from earshot_protocol.voting.teacher_ballots import NONE, Whole
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.crowds import least_shares, noise_check
@@ -40,7 +41,7 @@ _FIT = 1e-6
 _DEVIATIONS = 5.0
 """Beyond which a correlation of independent noise is not found, once in two million audits."""
 
-PUBLISHED = Mechanism(Name.CONFIDENT, 10, 40.0, Agreed(200, 150.0))
+PUBLISHED = ConfidentRule(sigma=40.0, threshold=200, check_sigma=150.0)
 """The parameters of Papernot et al. (2018) for 250 teachers."""
 Source = Callable[..., RandomBytes]
 """Random bytes by a key and names."""
@@ -60,17 +61,17 @@ def audit_tallies(draws: int, seed: int) -> Iterator[Result]:
     yield reused_noise(draws, seed, same_blocks, Role.FAULT, "the noise of the sum before")
 
 
-def _exactly(mechanism: Mechanism) -> Iterator[Result]:
+def _exactly(rule: ConfidentRule) -> Iterator[Result]:
     """A sum of votes and one of a check, against a teacher that answers all queries otherwise."""
-    made = _tally(mechanism, np.full((250, 1), NONE), bytes(32))
+    made = _tally(rule, 10, np.full((250, 1), NONE), bytes(32))
     shares = _shares(made.sums.crowd)
     for bought in made.worst(QUERIES):
-        summed = made.mechanism_of(bought, 1)
-        yield noise_check(TALLIES, f"{mechanism.name}, {bought.kind}", {shares: summed})
+        summed = made.summed(bought, 1)
+        yield noise_check(TALLIES, f"{rule.name}, {bought.kind}", {shares: summed})
         law = noise_law(summed, shares)
         for unit in UNITS:
             losses = difference_loss(law, np.tile(_worst(bought.kind, unit), QUERIES), _STEP)
-            case = f"{mechanism.name}, {bought.kind} of {QUERIES} queries, 250 teachers"
+            case = f"{rule.name}, {bought.kind} of {QUERIES} queries, 250 teachers"
             yield vote_finding(summed, case, unit, losses, subject=TALLIES)
 
 
@@ -88,7 +89,7 @@ class _RealSums:
     that there is as much as is counted on and no more. How all others vote is known.
     """
 
-    mechanism = Mechanism(Name.CONFIDENT, 3, 3.0, Agreed(3, 2.0))
+    rule, classes = ConfidentRule(sigma=3.0, threshold=3, check_sigma=2.0), 3
     crowd = Crowd(6, dropout=0.0, corrupted=0.17)
     others = (0, 1, 2, 0, 0)
 
@@ -100,25 +101,25 @@ class _RealSums:
         noise: Source = keyed,
         at_once: int = _AT_ONCE,
     ) -> None:
-        self.counts = np.zeros((queries, self.mechanism.classes), dtype=np.int64)
+        self.counts = np.zeros((queries, self.classes), dtype=np.int64)
         """Noisy counts less the votes and the noise that are known."""
         self.agreeing = np.zeros(queries, dtype=np.int64)
         """How many agree, likewise."""
         self.proposed = np.zeros(queries, dtype=np.int64)
         predictions = np.tile(np.array([[vote], *([each] for each in self.others)]), queries)
-        made = _tally(self.mechanism, predictions, key, self.crowd, noise)
+        made = _tally(self.rule, self.classes, predictions, key, self.crowd, noise)
         for first in range(0, queries, at_once):
             block = range(first, min(queries, first + at_once))
             votes, check = made.ask(block).sights
             known, own = np.array(self.others), slice(block.start, block.stop)
             proposed = votes.total.argmax(axis=1)
             told = {
-                each.kind: made.mechanism_of(Purchase(each.kind, len(block)), 1).noise_share(
+                each.kind: made.summed(Purchase(each.kind, len(block)), 1).noise_share(
                     each.total.shape, made.random(each.kind, first, self.crowd.teachers - 1)
                 )
                 for each in (votes, check)
             }
-            base = np.bincount(known, minlength=self.mechanism.classes)
+            base = np.bincount(known, minlength=self.classes)
             self.counts[own] = votes.total - base - told[Kind.VOTES]
             agreed = (known == proposed[:, None]).sum(axis=1)
             self.agreeing[own] = check.total[:, 0] - agreed - told[Kind.CHECK][:, 0]
@@ -126,15 +127,17 @@ class _RealSums:
 
     def noise(self, vote: int) -> tuple[Whole, Whole]:
         """What is left of counts and of the check if the first teacher voted so: noise."""
-        counts = self.counts - (np.arange(self.mechanism.classes) == vote)
+        counts = self.counts - (np.arange(self.classes) == vote)
         return counts, self.agreeing - (self.proposed == vote)
 
 
 def _really(draws: int, seed: int) -> Iterator[Result]:
     key = np.random.default_rng(seed).bytes(32)
     one = _RealSums(0, draws, key)
-    sums = _tally(_RealSums.mechanism, np.zeros((6, 1), np.int64), key, _RealSums.crowd)
-    parts = [sums.mechanism_of(Purchase(kind, 1), 1) for kind in (Kind.VOTES, Kind.CHECK)]
+    sums = _tally(
+        _RealSums.rule, _RealSums.classes, np.zeros((6, 1), np.int64), key, _RealSums.crowd
+    )
+    parts = [sums.summed(Purchase(kind, 1), 1) for kind in (Kind.VOTES, Kind.CHECK)]
     laws = [noise_law(each, _shares(_RealSums.crowd)) for each in parts]
     for kind, part, law, noise in zip(
         (Kind.VOTES, Kind.CHECK), parts, laws, one.noise(0), strict=True
@@ -229,17 +232,18 @@ def same_blocks(key: bytes, *names: object) -> RandomBytes:
 
 
 def _tally(
-    mechanism: Mechanism,
+    rule: ConfidentRule,
+    classes: int,
     predictions: Whole,
     key: bytes,
     crowd: Crowd | None = None,
     noise: Source = keyed,
 ) -> Federated:
     return Federated(
-        mechanism,
-        predictions,
+        rule,
+        Electorate(predictions, classes),
+        np.ones(len(predictions), dtype=np.int64),
         SecureSums(Crowd(len(predictions)) if crowd is None else crowd),
         DELTA,
         lambda *names: noise(key, *names),
-        np.ones(len(predictions), dtype=np.int64),
     )

@@ -12,8 +12,9 @@ from earshot_models.votes.costs.costs import Method, epsilon
 from earshot_models.votes.costs.multi_winner import gaussian_divergence, label_divergences
 from earshot_models.votes.costs.muschiol import claimed_threshold
 from earshot_models.votes.costs.thresholds import threshold_divergences
-from earshot_models.votes.rules.multi_winner import BinaryVoting
-from earshot_models.votes.rules.thresholds import AdaptiveThreshold, GNThreshold
+from earshot_models.votes.rules.binary import BinaryVoting
+from earshot_models.votes.rules.gnthreshold import GNThreshold
+from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold
 from earshot_protocol.privacy import noisy_counts
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing.findings import EXACT, FAULTS, Check, Finding, Result, Role

@@ -13,10 +13,10 @@ from cyclopts import Parameter
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
-from earshot_models.votes.rules.mechanisms import Name
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
+from earshot_simulations.generation.budgets import NoisyMax
 from earshot_simulations.generation.kinds import DEFAULTS, Kind, Request, Size
 
 _SAMPLES = 12
@@ -31,7 +31,7 @@ def generate(
     epsilon: float | None = None,
     delta: float | None = None,
     teachers: int | None = None,
-    mechanism: Name | None = None,
+    mechanism: NoisyMax | None = None,
     steps: int | None = None,
     batch: int | None = None,
     published: Annotated[Path | None, Parameter(name="--from")] = None,
@@ -77,7 +77,7 @@ def generate(
         )
     usual = DEFAULTS[kind]
     if kind is Kind.PATE_GAN and mechanism is None:
-        mechanism = Name.GNMAX
+        mechanism = NoisyMax.GNMAX
     size = Size(usual.steps if steps is None else steps, usual.batch if batch is None else batch)
     request = Request(kind, size, epsilon, delta, teachers, mechanism)
     _train(request, clips, public, samples, seed, out, overwrite, as_json)

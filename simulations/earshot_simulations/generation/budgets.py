@@ -8,16 +8,32 @@ clip, so a teacher's ε holds for each of its clips as well.
 
 from __future__ import annotations
 
-import math
+import enum
+from collections.abc import Mapping
 from typing import Protocol
 
-from earshot_models.votes.rules.mechanisms import UNITS, Name
+from earshot_models.votes.rules.gnmax import GNMaxRule
+from earshot_models.votes.rules.lnmax import LNMaxRule
+from earshot_models.votes.rules.rule import UNITS
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 
-MECHANISMS = (Name.LNMAX, Name.GNMAX)
-"""Mechanisms whose noise is derived from a budget here."""
+
+class NoisyMax(enum.StrEnum):
+    """Rule of votes that answers every query, with noise that follows from a budget."""
+
+    LNMAX = "lnmax"
+    """By Laplace noise."""
+    GNMAX = "gnmax"
+    """By Gaussian noise."""
+
+
+MECHANISMS: Mapping[NoisyMax, type[LNMaxRule] | type[GNMaxRule]] = {
+    NoisyMax.LNMAX: LNMaxRule,
+    NoisyMax.GNMAX: GNMaxRule,
+}
+"""Rules whose noise is derived from a budget here."""
 
 
 class Batches(Protocol):
@@ -68,7 +84,7 @@ def labels(
     epsilon: float,
     delta: float,
     queries: int,
-    mechanism: Name,
+    mechanism: NoisyMax,
     unit: Unit = Unit.REPLACED_PHONE,
 ) -> float:
     """Return the noise on counts of teachers' votes with which all answers together keep a budget.
@@ -78,7 +94,7 @@ def labels(
         delta: δ of all answers.
         queries: Queries that are answered; the number of teachers' parts, iterations and classes
             does not matter.
-        mechanism: Mechanism, `LNMAX` or `GNMAX`.
+        mechanism: Rule of the votes.
         unit: Unit by which neighbours differ.
 
     Returns:
@@ -88,8 +104,6 @@ def labels(
     Raises:
         InvalidParametersError: if a number is out of range, or the mechanism or unit is another.
     """
-    from earshot_models.votes.costs import calibration
-
     if mechanism not in MECHANISMS:
         raise InvalidParametersError(
             f"mechanism={mechanism}: must be {' or '.join(MECHANISMS)}, which answer every query"
@@ -98,17 +112,14 @@ def labels(
         raise InvalidParametersError(
             f"unit={unit}: must be one of {', '.join(map(repr, map(str, UNITS)))}"
         )
-    counts = 2 if unit is Unit.REPLACED_PHONE else 1  # counts that change, by one vote each
-    if mechanism == Name.LNMAX:
-        return calibration.laplace_scale(epsilon, delta, queries, counts)
-    return calibration.gaussian_deviation(epsilon, delta, queries, math.sqrt(counts))
+    return MECHANISMS[mechanism].least_noise(epsilon, delta, queries, unit)
 
 
 def pate_gan(
     epsilon: float,
     delta: float,
     queries: int,
-    mechanism: Name = Name.LNMAX,
+    mechanism: NoisyMax = NoisyMax.LNMAX,
     unit: Unit = Unit.REPLACED_PHONE,
 ) -> float:
     """Return the noise of votes of "real" or "generated" on samples (Jordon et al., ICLR 2019).

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import enum
-import math
 from dataclasses import dataclass
 
-from earshot_models.votes.rules.mechanisms import Name
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.generation import budgets, recipes
+from earshot_simulations.generation.budgets import NoisyMax
 
 
 class Kind(enum.StrEnum):
@@ -71,7 +70,7 @@ class Request:
     epsilon: float | None = None
     delta: float | None = None
     teachers: int | None = None
-    mechanism: Name | None = None
+    mechanism: NoisyMax | None = None
 
     def __post_init__(self) -> None:
         checks.whole("steps", self.size.steps)
@@ -171,7 +170,8 @@ def _of_gradients(request: Request, clips: int, epsilon: float, delta: float) ->
 
 def _of_votes(request: Request, clips: int, epsilon: float, delta: float) -> Noise:
     teachers = checks.whole("teachers", request.teachers or 0, 2)
-    mechanism = request.mechanism or Name.GNMAX
+    mechanism = request.mechanism or NoisyMax.GNMAX
+    rule = budgets.MECHANISMS[mechanism]
     if teachers > clips:
         raise InvalidInputError(
             f"--teachers {teachers}: there are {clips} clips, and each teacher needs one of its own"
@@ -179,17 +179,15 @@ def _of_votes(request: Request, clips: int, epsilon: float, delta: float) -> Noi
     unit = Unit.REPLACED_PHONE
     level = budgets.pate_gan(epsilon, delta, request.queries, mechanism, unit)
     remedy = "use fewer --steps, a smaller --batch, more --teachers or a larger --epsilon"
-    if mechanism == Name.GNMAX:  # its noise grows with the root of the queries
-        one = budgets.pate_gan(epsilon, delta, 1, mechanism, unit)
-        most = math.floor((teachers / one) ** 2)
+    most = rule.most_answers(epsilon, delta, teachers, unit)
+    if most is not None:
         remedy = f"it has room for {most} of {request.queries} queries; {remedy}"
     budgets.check_useful(level, teachers, f"{teachers} teachers", remedy)
-    law = "Laplace noise of scale" if mechanism == Name.LNMAX else "Gaussian noise of deviation"
     return Noise(
         level,
         teachers,
-        f"{law} {level:.4g} on every count of votes: {teachers} teachers, {request.queries} "
-        "queries.",
+        f"{rule.noise_law} {level:.4g} on every count of votes: {teachers} teachers, "
+        f"{request.queries} queries.",
     )
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from earshot_models.datasets.dataset import Dataset
-from earshot_models.votes.rules.mechanisms import Name
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.progress import Progress
+from earshot_simulations.generation import budgets, kinds
 from earshot_simulations.generation import clips as sound
-from earshot_simulations.generation import kinds
 from earshot_simulations.generation.clips import Clips
 from earshot_simulations.generation.kinds import Kind, Noise, Request
 from earshot_simulations.generation.recipes import NORM, START, VOTED_STARTED
@@ -172,7 +171,6 @@ def _trained(
     from earshot_models.generators.pate_gan import Ensemble, train_pate_gan
     from earshot_models.generators.private_autoencoder import train_private_autoencoder
     from earshot_models.generators.private_training import PrivateTraining
-    from earshot_models.votes.rules.winners import GNMax, LNMax
 
     request, noise = plan.request, plan.noise
     settings = _settings(request, start is not None)
@@ -182,14 +180,12 @@ def _trained(
             pictures, settings, origin, seed, progress=progress, checkpoint=checkpoint
         )
     if request.kind is Kind.PATE_GAN:
-        aggregator = (
-            LNMax(1 / noise.level) if request.mechanism == Name.LNMAX else GNMax(noise.level)
-        )
+        rule = budgets.MECHANISMS[request.mechanism or budgets.NoisyMax.GNMAX]
         return train_pate_gan(
             pictures,
             settings,
             Ensemble(teachers=request.teachers or 0),
-            aggregator,
+            rule(sigma=noise.level).voting,
             origin,
             start=start,
             progress=progress,

@@ -27,7 +27,9 @@ from earshot_models.votes.costs.multi_winner import (
     label_divergences,
     set_divergences,
 )
-from earshot_models.votes.rules.multi_winner import BinaryVoting, ClippedVoting, PowersetVoting
+from earshot_models.votes.rules.binary import BinaryVoting
+from earshot_models.votes.rules.powerset import PowersetVoting
+from earshot_models.votes.rules.tau import ClippedVoting
 from earshot_models.votes.subsets import SubsetVotes
 from earshot_protocol import checks
 from earshot_protocol.overriding import override

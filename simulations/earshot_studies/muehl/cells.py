@@ -20,11 +20,12 @@ from earshot_models.teachers.ensemble import vote_counts
 from earshot_models.votes.costs import costs, personal
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.personal import Group
-from earshot_models.votes.rules.winners import NONE, ConfidentGNMax
+from earshot_models.votes.rules.confident import ConfidentGNMax
 from earshot_protocol import checks
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.files import replace_file
 from earshot_protocol.progress import Progress
+from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muehl.data import Subject
 from earshot_studies.muehl.table import Table

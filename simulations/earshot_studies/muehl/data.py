@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.rules.winners import ConfidentGNMax
+from earshot_models.votes.rules.confident import ConfidentGNMax
 from earshot_protocol.errors import InvalidParametersError
 from earshot_studies.muehl.table import Table
 from earshot_studies.muehl.votes import Fit

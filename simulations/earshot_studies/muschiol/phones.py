@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models.tagging.metrics import scores
+from earshot_models.votes.electorate import Electorate
 from earshot_models.votes.output_ballots import Outputs
-from earshot_models.votes.rules.mechanisms import Mechanism, Name
+from earshot_models.votes.rules.gnthreshold import GNThresholdRule
 from earshot_models.votes.tally.budgets import Budget
 from earshot_models.votes.tally.federated import Federated
 from earshot_models.votes.tally.run import Request, run
 from earshot_models.votes.tally.secure_sums import Crowd as Participants
 from earshot_models.votes.tally.tallies import Counter, Sums
-from earshot_models.votes.tally.votes import Electorate
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
@@ -216,10 +216,10 @@ def _real(plan: Plan, seed: int, cast: NDArray[np.int8], sigma: float) -> tuple[
     folder = plan.work / f"sum-{seed}"
     folder.mkdir(exist_ok=True)
     cut = plan.threshold * plan.phones
-    mechanism = Mechanism(Name.GNTHRESHOLD, cast.shape[2], sigma, most=plan.most, cut=cut)
+    rule = GNThresholdRule(sigma=sigma, winners=plan.most, cut=cut)
     budget = Budget(plan.epsilon, plan.delta, Unit.PHONE, plan.phones * plan.mixtures)
     sums = Sums(plan.sums.dropout, plan.sums.corrupted, plan.sums.vanishing, plan.samples)
-    request = Request(mechanism, budget, Counter.FEDERATED, sums)
+    request = Request(rule, budget, Counter.FEDERATED, sums)
     voters = Electorate(cast, cast.shape[2])  # type: ignore[arg-type]
     outcome = run(request, voters, folder, progress=plan.progress)
     (seen,) = outcome.labelled.sights

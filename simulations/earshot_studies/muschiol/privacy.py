@@ -15,15 +15,12 @@ from earshot_models.tagging.metrics import scores
 from earshot_models.votes.confident_check import Check
 from earshot_models.votes.costs import muschiol
 from earshot_models.votes.costs.costs import Method, epsilon
-from earshot_models.votes.costs.muschiol import Rule, independent
+from earshot_models.votes.costs.muschiol import PrintedRule, independent
 from earshot_models.votes.costs.thresholds import threshold_divergences
-from earshot_models.votes.rules.thresholds import (
-    AdaptiveThreshold,
-    GNThreshold,
-    GridThreshold,
-    ThresholdVoting,
-    largest_outputs,
-)
+from earshot_models.votes.rules.against_thresholds import largest_outputs
+from earshot_models.votes.rules.gnthreshold import GNThreshold
+from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold
+from earshot_models.votes.rules.grid_threshold import GridThreshold
 from earshot_protocol import checks
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.progress import Progress
@@ -76,10 +73,10 @@ PASSED = {"0.4": 0.60, "0.6": 0.44}
 """Share of all samples that is answered by 50 teachers, by th_c (Table 5.3, without noise)."""
 
 
-def rule(setting: Setting, noise: float = 0.3, check_noise: float = 0.6) -> Rule:
+def rule(setting: Setting, noise: float = 0.3, check_noise: float = 0.6) -> PrintedRule:
     """A setting with its noise."""
     threshold, check = setting
-    return Rule(
+    return PrintedRule(
         None if threshold == ADAPTIVE else float(threshold),
         float(check) if check else None,
         noise,
@@ -124,6 +121,7 @@ def fits() -> list[Row]:
 _FORMULAS = ("λ/2σ_c² asked", "3λ/2σ_c² unanswered", "3λ/2σ_c² asked")
 
 
+ThresholdVoting = GNThreshold | AdaptiveThreshold | GridThreshold
 Numbers = NDArray[np.float64]
 Passing = NDArray[np.bool_]
 

@@ -23,8 +23,9 @@ from earshot_models.votes.costs.costs import (
 from earshot_models.votes.costs.releases import Release, best_release
 from earshot_models.votes.costs.smooth import exact_sensitivities, local_sensitivities
 from earshot_models.votes.counts import checked_counts
-from earshot_models.votes.rules.winners import NONE, ConfidentGNMax
+from earshot_models.votes.rules.confident import ConfidentGNMax
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_simulations.probing.seconds import Progress, no_progress
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, estimate

@@ -19,8 +19,8 @@ from earshot_models.teachers.ensemble import vote_counts
 from earshot_models.teachers.partitions import partitions
 from earshot_models.teachers.teacher import Teacher, trained
 from earshot_models.votes.costs.claims import printed_scale
-from earshot_models.votes.rules.mechanisms import Name
-from earshot_models.votes.rules.winners import GNMax, LNMax
+from earshot_models.votes.rules.gnmax import GNMax
+from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol import checks
 from earshot_simulations.generation import budgets
 from earshot_studies.pate_aae.digits import TEACHER, MovedRidge
@@ -111,9 +111,9 @@ def scale(noise: Noise, epsilon: float, delta: float, queries: int) -> float:
         case Noise.PRINTED:
             return printed_scale(epsilon, queries)
         case Noise.LAPLACE:
-            return budgets.labels(epsilon, delta, queries, Name.LNMAX)
+            return budgets.labels(epsilon, delta, queries, budgets.NoisyMax.LNMAX)
         case Noise.GAUSSIAN:
-            return budgets.labels(epsilon, delta, queries, Name.GNMAX)
+            return budgets.labels(epsilon, delta, queries, budgets.NoisyMax.GNMAX)
         case Noise.NONE:
             return 0.0
 

@@ -21,8 +21,7 @@ from earshot_models.generators.private_autoencoder import train_private_autoenco
 from earshot_models.generators.private_training import PrivateTraining
 from earshot_models.generators.settings import Settings
 from earshot_models.generators.start import Start
-from earshot_models.votes.rules.mechanisms import Name
-from earshot_models.votes.rules.winners import GNMax
+from earshot_models.votes.rules.gnmax import GNMax
 from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations.generation import budgets, recipes
 from earshot_studies.pate_aae.split import Split
@@ -196,7 +195,7 @@ def _dp_gan(recipe: Recipe, starts: Starts | None, order: Order) -> Generator:
 def _pate_gan(recipe: Recipe, starts: Starts | None, order: Order) -> Generator:
     budget = _given(order)
     asked = queries(recipe.voted)
-    deviation = budgets.pate_gan(budget.epsilon, budget.delta, asked, Name.GNMAX)
+    deviation = budgets.pate_gan(budget.epsilon, budget.delta, asked, budgets.NoisyMax.GNMAX)
     share = recipes.voted_share(deviation / recipe.teachers.teachers)
     return train_pate_gan(
         order.split.private.pictures, recipe.voted, recipe.teachers, GNMax(deviation),

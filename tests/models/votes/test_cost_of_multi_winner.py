@@ -30,7 +30,9 @@ from earshot_models.votes.costs.multi_winner import (
     squared_change,
 )
 from earshot_models.votes.costs.outcomes import ERROR, check_divergence
-from earshot_models.votes.rules.multi_winner import BinaryVoting, ClippedVoting, PowersetVoting
+from earshot_models.votes.rules.binary import BinaryVoting
+from earshot_models.votes.rules.powerset import PowersetVoting
+from earshot_models.votes.rules.tau import ClippedVoting
 from earshot_models.votes.subsets import SubsetVotes
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit

@@ -27,12 +27,9 @@ from earshot_models.votes.costs.thresholds import (
     log_other_labels,
     threshold_divergences,
 )
-from earshot_models.votes.rules.thresholds import (
-    AdaptiveThreshold,
-    GNThreshold,
-    GridThreshold,
-    above_widest_gap,
-)
+from earshot_models.votes.rules.gnthreshold import GNThreshold
+from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold, above_widest_gap
+from earshot_models.votes.rules.grid_threshold import GridThreshold
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 

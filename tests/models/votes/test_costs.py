@@ -25,10 +25,14 @@ from earshot_models.votes.costs.dependent import (
     log_other_winner,
 )
 from earshot_models.votes.costs.outcomes import check_divergence, outcome_divergence
-from earshot_models.votes.rules.winners import NONE, ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
+from earshot_models.votes.rules.confident import ConfidentGNMax
+from earshot_models.votes.rules.gnmax import GNMax
+from earshot_models.votes.rules.interactive import InteractiveGNMax
+from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.divergences import ORDERS as PHONE_ORDERS
+from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_server.accounting.accountant import composed
 
 ORDERS = np.array([1.5, 2.0, 5.0, 20.0])

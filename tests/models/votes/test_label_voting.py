@@ -17,13 +17,10 @@ from scipy import stats
 from support.goodness import ALPHA_LIMIT, source
 
 from earshot_models.votes.confident_check import Check
-from earshot_models.votes.rules.multi_winner import (
-    BinaryVoting,
-    ClippedVoting,
-    PowersetVoting,
-    _any_beyond,
-    label_agreement,
-)
+from earshot_models.votes.rules.binary import BinaryVoting
+from earshot_models.votes.rules.label_votes import label_agreement
+from earshot_models.votes.rules.powerset import PowersetVoting, _any_beyond
+from earshot_models.votes.rules.tau import ClippedVoting
 from earshot_models.votes.subsets import SubsetVotes, subset_votes
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.noisy_counts import ODDS

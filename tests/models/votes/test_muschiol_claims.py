@@ -11,7 +11,7 @@ import pytest
 
 from earshot_models.votes.costs import muschiol
 from earshot_models.votes.costs.costs import epsilon
-from earshot_models.votes.costs.muschiol import Rule
+from earshot_models.votes.costs.muschiol import PrintedRule as Rule
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 VOTES = [[45.0, 1.5, 0.25, 3, 0], [30.0, 12, 9.5, 0, 0], [2.0, 1, 0, 0, 1.5], [50.0, 49, 0, 0, 0]]

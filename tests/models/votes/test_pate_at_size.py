@@ -6,19 +6,18 @@ import numpy as np
 import pytest
 from scipy import stats
 from support.goodness import ALPHA_LIMIT, fit_p_value
+from support.vote_rules import rule
 
-from earshot_models.votes.confident_check import Check
-from earshot_models.votes.rules.mechanisms import Mechanism, Name
+from earshot_models.votes.electorate import electorate
+from earshot_models.votes.rules.rule import Kind
 from earshot_models.votes.tally.central import Central
-from earshot_models.votes.tally.interface import Kind
 from earshot_models.votes.tally.tallies import Counter, Sums, tally
-from earshot_models.votes.tally.votes import electorate
 from earshot_protocol.keyed_randomness import keyed
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.teacher_ballots import NONE
 
 TEACHERS, QUERIES, CLASSES, SUMS = 250, 200, 10, 6
-MECHANISM = Mechanism(Name.CONFIDENT, CLASSES, 40.0, Check(200, 150.0))
+MECHANISM = rule("confident", 40.0, (200, 150.0))
 
 
 @pytest.mark.slow
@@ -66,7 +65,7 @@ def test_noise_and_answers_of_250_teachers_on_200_queries() -> None:
         assert fit_p_value(drawn // cell, law, support) > ALPHA_LIMIT
     outcomes = np.concatenate([each.outcomes for each in found])
     more = (TEACHERS / survivors) ** 0.5
-    alike = Mechanism(Name.CONFIDENT, CLASSES, 40.0 * more, Check(200, 150.0 * more))
+    alike = rule("confident", 40.0 * more, (200, 150.0 * more))
     weights = np.ones(TEACHERS, dtype=np.int64)
     random = np.random.default_rng(8).bytes
     central = Central(alike, electorate(counts, False), weights, random=random).ask(range(queries))

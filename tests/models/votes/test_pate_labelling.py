@@ -12,23 +12,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.vote_rules import rule
 
-from earshot_models.votes.confident_check import Check
-from earshot_models.votes.rules.mechanisms import Mechanism, Name
+from earshot_models.votes.electorate import Electorate, electorate, load
+from earshot_models.votes.rules.rule import Kind
 from earshot_models.votes.tally import journal
 from earshot_models.votes.tally.budgets import Budget
-from earshot_models.votes.tally.interface import Kind, Purchase
+from earshot_models.votes.tally.interface import Purchase
 from earshot_models.votes.tally.journal import OtherLabellingError
 from earshot_models.votes.tally.labelling import End
 from earshot_models.votes.tally.run import KEY, Request, run
 from earshot_models.votes.tally.tallies import Counter, Sums, tally
-from earshot_models.votes.tally.votes import Electorate, electorate, load
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, WrongStateError
 from earshot_protocol.privacy.conversions import zcdp_epsilon
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.teacher_ballots import NONE
 
-CONFIDENT = Mechanism(Name.CONFIDENT, 10, 40.0, Check(200, 150.0))
+CONFIDENT = rule("confident", 40.0, (200, 150.0))
 TEACHERS = 250
 
 
@@ -63,9 +63,9 @@ def test_a_curator_asks_as_long_as_one_more_query_has_room(tmp_path: Path) -> No
     assert cost["epsilon"]["replaced phone"] == pytest.approx(spent(asked, answered), rel=2e-3)
 
 
-@pytest.mark.parametrize("name", [Name.GNMAX, Name.LNMAX])
-def test_room_is_the_largest_number_that_the_budget_covers(name: Name) -> None:
-    made = tally(Counter.CENTRAL, Mechanism(name, 10, 40.0), voters(50), delta=1e-5, random=refused)
+@pytest.mark.parametrize("name", ["gnmax", "lnmax"])
+def test_room_is_the_largest_number_that_the_budget_covers(name: str) -> None:
+    made = tally(Counter.CENTRAL, rule(name, 40.0), voters(50), delta=1e-5, random=refused)
     own = budget(1.0)
     found = own.room(made, (), 5000)
     assert 0 < found < 5000
@@ -92,9 +92,9 @@ def test_a_filter_at_one_order_costs_no_query_that_a_budget_covers() -> None:
 @pytest.mark.parametrize("confident", [False, True])
 def test_secure_sums_keep_the_budget_they_were_given(tmp_path: Path, confident: bool) -> None:
     crowd = voters(60, 12)
-    mechanism = Mechanism(Name.CONFIDENT, 10, 4.0, Check(7, 4.0))
+    mechanism = rule("confident", 4.0, (7, 4.0))
     if not confident:
-        mechanism = Mechanism(Name.GNMAX, 10, 4.0)
+        mechanism = rule("gnmax", 4.0)
     sums = Sums(corrupted=0.0, dropout=0.2, at_once=8)
     request = Request(mechanism, budget(9.0, records=12), Counter.FEDERATED, sums)
     outcome = run(request, crowd, tmp_path)
@@ -111,7 +111,7 @@ def test_with_a_student_a_filter_keeps_the_budget_whatever_teachers_agree_on(
 ) -> None:
     crowd = voters(60, 12)
     guess = np.eye(10)[np.array([np.bincount(each).argmax() for each in crowd.predictions.T])]
-    mechanism = Mechanism(Name.INTERACTIVE, 10, 4.0, Check(7, 4.0), confidence=0.5)
+    mechanism = rule("interactive", 4.0, (7, 4.0), confidence=0.5)
     request = Request(
         mechanism, budget(9.0, records=12), Counter.FEDERATED, Sums(corrupted=0.0, at_once=8)
     )
@@ -164,7 +164,7 @@ def test_a_journal_goes_on_under_the_same_parameters_only(tmp_path: Path) -> Non
     again = run(request, crowd, tmp_path)
     assert (again.labelled.outcomes == first.labelled.outcomes).all()
     assert again.labelled.bought == first.labelled.bought
-    other = Mechanism(Name.CONFIDENT, 10, 41.0, Check(200, 150.0))
+    other = rule("confident", 41.0, (200, 150.0))
     with pytest.raises(OtherLabellingError, match=r"deviation 40\.0, not 41\.0"):
         run(Request(other, budget(), most=30), crowd, tmp_path)
     with pytest.raises(OtherLabellingError, match=r"epsilon 2\.0, not 3\.0"):
@@ -202,7 +202,7 @@ def test_two_runs_do_not_write_one_journal(tmp_path: Path) -> None:
 
 def test_without_the_teachers_noise_a_sum_is_not_run_once_more(tmp_path: Path) -> None:
     crowd = voters(6, 12)
-    request = Request(Mechanism(Name.GNMAX, 10, 4.0), budget(9.0, records=12), Counter.FEDERATED)
+    request = Request(rule("gnmax", 4.0), budget(9.0, records=12), Counter.FEDERATED)
     with journal.opened(tmp_path / journal.FILE, identity(request, crowd)):
         pass
     with pytest.raises(WrongStateError, match=f"{KEY} is gone"):
@@ -210,10 +210,10 @@ def test_without_the_teachers_noise_a_sum_is_not_run_once_more(tmp_path: Path) -
 
 
 def identity(request: Request, crowd: Electorate) -> dict[str, Any]:
-    from earshot_models.votes.tally.votes import fingerprint
+    from earshot_models.votes.electorate import fingerprint
 
     votes = {"votes": fingerprint(crowd.predictions), "weights": None, "scores": None}
-    return request.identity() | votes
+    return request.identity(crowd.classes) | votes
 
 
 # ------------------------------------------------------------------------------- votes

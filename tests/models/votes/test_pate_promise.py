@@ -7,27 +7,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.vote_rules import rule
 
-from earshot_models.votes.confident_check import Check
-from earshot_models.votes.rules.mechanisms import UNITS, Mechanism, Name
+from earshot_models.votes.electorate import Electorate
+from earshot_models.votes.rules.rule import UNITS, Kind
 from earshot_models.votes.tally.budgets import Budget, _order
-from earshot_models.votes.tally.interface import Kind, Purchase, Tally
+from earshot_models.votes.tally.interface import Purchase, Tally
 from earshot_models.votes.tally.run import Request, run
 from earshot_models.votes.tally.tallies import Counter, Sums, tally
-from earshot_models.votes.tally.votes import Electorate
 from earshot_protocol.privacy.divergences import ORDERS, renyi
 from earshot_protocol.privacy.mechanisms import Unit
 
 TEACHERS, QUERIES = 60, 60
 WEIGHTS = np.repeat([1, 2], TEACHERS // 2)
-CHECK = Check(40.0, 11.0)
+CHECK = (40.0, 11.0)
 MECHANISMS = {
-    "one": (Mechanism(Name.CONFIDENT, 4, 5.0, CHECK), Counter.CENTRAL, None),
-    "weighted": (Mechanism(Name.CONFIDENT, 4, 5.0, CHECK), Counter.CENTRAL, WEIGHTS),
-    "labels": (Mechanism(Name.BINARY, 4, 5.0, Check(40.0, 19.0)), Counter.CENTRAL, None),
-    "bits": (Mechanism(Name.GNTHRESHOLD, 4, 5.0, CHECK, most=2), Counter.CENTRAL, None),
+    "one": (rule("confident", 5.0, CHECK), Counter.CENTRAL, None),
+    "weighted": (rule("confident", 5.0, CHECK), Counter.CENTRAL, WEIGHTS),
+    "labels": (rule("binary", 5.0, (40.0, 19.0)), Counter.CENTRAL, None),
+    "bits": (rule("gnthreshold", 5.0, CHECK, winners=2), Counter.CENTRAL, None),
     "sums": (
-        Mechanism(Name.INTERACTIVE, 4, 9.0, CHECK, confidence=0.5), Counter.FEDERATED, WEIGHTS
+        rule("interactive", 9.0, CHECK, confidence=0.5), Counter.FEDERATED, WEIGHTS
     ),
 }  # fmt: skip
 
@@ -35,7 +35,7 @@ MECHANISMS = {
 def made(name: str, at_once: int) -> Tally:
     mechanism, counter, weights = MECHANISMS[name]
     shape: Any = (TEACHERS, QUERIES, 4) if mechanism.several else (TEACHERS, QUERIES)
-    scores = np.eye(4)[np.zeros(QUERIES, int)] if mechanism.confidence is not None else None
+    scores = np.eye(4)[np.zeros(QUERIES, int)] if mechanism.takes_scores else None
     return tally(
         counter, mechanism, Electorate(np.zeros(shape, np.int8), 4), weights, scores,
         sums=Sums(at_once=at_once), delta=1e-5, random=lambda *_: None,  # type: ignore[arg-type, return-value]
@@ -93,7 +93,7 @@ def test_where_nothing_depends_on_votes_the_promise_is_what_is_spent(
 ) -> None:
     crowd = Electorate(np.zeros((12, 40), np.int8), 4)
     request = Request(
-        Mechanism(Name.GNMAX, 4, 4.0), Budget(6.0, 1e-5, Unit.PHONE, 12), counter,
+        rule("gnmax", 4.0), Budget(6.0, 1e-5, Unit.PHONE, 12), counter,
         Sums(corrupted=0.0, at_once=8),
     )  # fmt: skip
     outcome = run(request, crowd, tmp_path)

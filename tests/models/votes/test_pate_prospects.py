@@ -6,25 +6,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.vote_rules import rule
 
-from earshot_models.votes.confident_check import Check
-from earshot_models.votes.rules.mechanisms import Mechanism, Name
+from earshot_models.votes.rules.rule import Rule
 from earshot_models.votes.tally.prospects import Prospects, prospects, shares, table, weights_of
 from earshot_models.votes.tally.tallies import Counter
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.conversions import zcdp_epsilon, zcdp_rho
 from earshot_protocol.privacy.mechanisms import Unit
 
-CONFIDENT = Mechanism(Name.CONFIDENT, 10, 40.0, Check(200, 150.0))
+CONFIDENT = rule("confident", 40.0, (200, 150.0))
 DELTA = 1e-5
 
 
-def made(
-    counter: Counter, mechanism: Mechanism, weights: Any = None, answered: float = 1.0
-) -> Prospects:
+def made(counter: Counter, asked: Rule, weights: Any = None, answered: float = 1.0) -> Prospects:
     return prospects(
         counter,
-        mechanism,
+        asked,
+        10,
         DELTA,
         np.ones(250, dtype=np.int64) if weights is None else weights,
         answered=answered,
@@ -47,12 +46,12 @@ def test_sums_cost_a_little_more_than_a_curator_with_the_same_noise_and_skip_not
 
 
 @pytest.mark.parametrize("counter", list(Counter))
-@pytest.mark.parametrize("name", [Name.GNMAX, Name.CONFIDENT, Name.LNMAX])
+@pytest.mark.parametrize("name", ["gnmax", "confident", "lnmax"])
 def test_the_most_queries_are_those_that_one_more_would_be_too_many_of(
-    counter: Counter, name: Name
+    counter: Counter, name: str
 ) -> None:
-    check = Check(200, 150.0) if name is Name.CONFIDENT else None
-    own = made(counter, Mechanism(name, 10, 60.0, check))
+    check = (200, 150.0) if name == "confident" else None
+    own = made(counter, rule(name, 60.0, check))
     most = own.most(1.5, Unit.REPLACED_PHONE)
     assert own.cost(most, Unit.REPLACED_PHONE) <= 1.5 < own.cost(most + 1, Unit.REPLACED_PHONE)
     assert own.most(1.5, Unit.PHONE) > most
@@ -61,7 +60,7 @@ def test_the_most_queries_are_those_that_one_more_would_be_too_many_of(
 @pytest.mark.parametrize("counter", list(Counter))
 def test_groups_spend_their_budgets_together_and_none_more_than_its_own(counter: Counter) -> None:
     """The closed form: labels grow as min ρ(ε_o)/ψ_o², ψ in units of the mean weight."""
-    plain = Mechanism(Name.GNMAX, 10, 40.0)
+    plain = rule("gnmax", 40.0)
     sharing = shares("1:125,2:125", 250)
     assert [each.weight for each in sharing] == [1, 2]
     rows = table(made(counter, plain, weights_of(sharing)), sharing, None)

@@ -13,19 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from support.vote_rules import THRESHOLDS, rule
 
 from earshot_client.command import main
-from earshot_models.votes.confident_check import Check
 from earshot_models.votes.costs import muschiol
 from earshot_models.votes.costs.bits import bit_divergence
+from earshot_models.votes.electorate import Poll, electorate
 from earshot_models.votes.output_ballots import STEPS
-from earshot_models.votes.rules.mechanisms import THRESHOLDS, Mechanism, Name
-from earshot_models.votes.tally.interface import Kind, Purchase
+from earshot_models.votes.rules.rule import Kind, Rule
+from earshot_models.votes.tally.interface import Purchase, times
 from earshot_models.votes.tally.prospects import prospects, shares, table
 from earshot_models.votes.tally.tallies import Counter, Sums, tally
-from earshot_models.votes.tally.threshold_rules import claimed_epsilon
-from earshot_models.votes.tally.votes import electorate
-from earshot_models.votes.tally.wording import passes_by_chance
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.keyed_randomness import keyed
 from earshot_protocol.privacy.composition import composed_epsilon
@@ -44,12 +42,12 @@ def probabilities(teachers: int = 9, queries: int = 12, labels: int = 5) -> Any:
     return generator.beta(0.4 + 3 * there, 3.4 - 3 * there, (teachers, queries, labels))
 
 
-def asked(counter: Counter, mechanism: Mechanism, votes: Any, **more: Any) -> Any:
+def asked(counter: Counter, own: Rule, votes: Any, **more: Any) -> Any:
     def noise(*names: object) -> RandomBytes:
         return keyed(bytes(32), *names)
 
     voters = electorate(votes, True, fractions=True)
-    return tally(counter, mechanism, voters, sums=Sums(**more), delta=1e-5, random=noise)
+    return tally(counter, own, voters, sums=Sums(**more), delta=1e-5, random=noise)
 
 
 def counted(votes: Any, most: int | None) -> list[list[float]]:
@@ -64,10 +62,10 @@ def counted(votes: Any, most: int | None) -> list[list[float]]:
     return total
 
 
-def limit(name: Name, row: list[float]) -> float:
-    if name is Name.GNTHRESHOLD:
+def limit(name: str, row: list[float]) -> float:
+    if name == "gnthreshold":
         return 2.3
-    if name is Name.GRID_THRESHOLD:
+    if name == "grid-threshold":
         room = [min(abs(each - one) for each in [*row, 0.0, 9.0]) for one in GRID]
         return GRID[room.index(max(room))]
     ordered = sorted(row, reverse=True)
@@ -76,24 +74,26 @@ def limit(name: Name, row: list[float]) -> float:
     return (ordered[at] + ordered[at + 1]) / 2
 
 
-def made(name: Name, counter: Counter, **more: Any) -> Mechanism:
-    own: dict[str, Any] = {"deviation": QUIET}
-    if name is Name.GNTHRESHOLD:
+def made(
+    name: str, counter: Counter, check: tuple[float, float] | None = None, **more: Any
+) -> Rule:
+    own: dict[str, Any] = {}
+    if name == "gnthreshold":
         own["cut"] = 2.3
-    if name is Name.GRID_THRESHOLD:
+    if name == "grid-threshold":
         own["grid"] = GRID
         own["scale"] = QUIET if counter is Counter.CENTRAL else None
-    return Mechanism(name, 5, **(own | more))
+    return rule(name, QUIET, check, **(own | more))
 
 
 @pytest.mark.parametrize("most", [None, 2])
 @pytest.mark.parametrize("counter", list(Counter))
 @pytest.mark.parametrize("name", THRESHOLDS)
 def test_probabilities_add_up_and_labels_above_the_threshold_win(
-    name: Name, counter: Counter, most: int | None
+    name: str, counter: Counter, most: int | None
 ) -> None:
     votes = probabilities()
-    found = asked(counter, made(name, counter, most=most), votes).ask(range(12))
+    found = asked(counter, made(name, counter, winners=most), votes).ask(range(12))
     for query, row in enumerate(counted(votes, most)):
         expected = [int(each > limit(name, row)) for each in row]
         assert found.outcomes[query].tolist() == expected
@@ -103,14 +103,15 @@ def test_probabilities_add_up_and_labels_above_the_threshold_win(
 
 
 @pytest.mark.parametrize("name", THRESHOLDS)
-def test_a_check_is_read_from_the_same_noisy_counts_or_paid_for(name: Name) -> None:
+def test_a_check_is_read_from_the_same_noisy_counts_or_paid_for(name: str) -> None:
     votes = probabilities()
     largest = [max(row) for row in counted(votes, None)]
     ordered = sorted(largest)
     clear = max(range(3, 9), key=lambda place: ordered[place] - ordered[place - 1])
     bar = (ordered[clear] + ordered[clear - 1]) / 2
-    free = asked(Counter.FEDERATED, made(name, Counter.FEDERATED, bar=bar), votes).ask(range(12))
-    paid = asked(Counter.CENTRAL, made(name, Counter.CENTRAL, check=Check(bar, QUIET)), votes).ask(
+    own = made(name, Counter.FEDERATED, threshold=bar)
+    free = asked(Counter.FEDERATED, own, votes).ask(range(12))
+    paid = asked(Counter.CENTRAL, made(name, Counter.CENTRAL, check=(bar, QUIET)), votes).ask(
         range(12)
     )
     for found in (free, paid):
@@ -126,7 +127,7 @@ def test_a_check_is_read_from_the_same_noisy_counts_or_paid_for(name: Name) -> N
 def test_thresholds_are_shares_of_those_who_stay() -> None:
     """All 40 say so, two vanish: 38 votes are as many as 40 of 40."""
     votes = np.ones((40, 3, 2), dtype=np.int8)
-    mechanism = Mechanism(Name.GNTHRESHOLD, 2, QUIET, cut=39.0, bar=39.5)
+    mechanism = rule("gnthreshold", QUIET, cut=39.0, threshold=39.5)
     found = asked(Counter.FEDERATED, mechanism, votes, vanishing=0.05).ask(range(3))
     assert found.sights[0].voters < 40
     assert found.sights[0].total.max() < 39.0
@@ -135,7 +136,7 @@ def test_thresholds_are_shares_of_those_who_stay() -> None:
 
 def test_noisy_counts_of_probabilities_have_the_noise_of_votes() -> None:
     """In steps, so noise is drawn in steps too: its deviation in votes is what was asked for."""
-    mechanism = Mechanism(Name.GNTHRESHOLD, 20, 3.0, most=3)
+    mechanism = rule("gnthreshold", 3.0, winners=3)
     own = asked(Counter.FEDERATED, mechanism, np.full((20, 60, 20), 0.3))
     seen = own.ask(range(60)).sights[0]
     in_first = seen.total[:, :3].ravel() / STEPS - 20 * round(0.3 * STEPS) / STEPS
@@ -162,21 +163,21 @@ def test_what_a_curator_and_what_a_sum_cost(unit: Unit) -> None:
     bits, noise = changed * bit_divergence(30.0, orders), orders * changed / 1800
     check, grid = bit_divergence(50.0, orders), orders / (2 * 40.0**2)
     for name, each in (
-        (Name.GNTHRESHOLD, bits),
-        (Name.GNTHRESHOLD_ADAPTIVE, noise),
-        (Name.GRID_THRESHOLD, bits + grid),
+        ("gnthreshold", bits),
+        ("gnthreshold-adaptive", noise),
+        ("grid-threshold", bits + grid),
     ):
         more: dict[str, Any] = (
-            {"grid": (2.0, 4.0), "scale": 40.0} if name is Name.GRID_THRESHOLD else {}
+            {"grid": (2.0, 4.0), "scale": 40.0} if name == "grid-threshold" else {}
         )
-        mechanism = Mechanism(name, 20, 30.0, Check(5, 50.0), most=3, **more)
+        mechanism = rule(name, 30.0, (5, 50.0), winners=3, **more)
         own = asked(Counter.CENTRAL, mechanism, votes)
         (event,) = own.events(bought, unit)
         assert isinstance(event, RenyiCurve)
         expected = epsilon(400 * check + 250 * each)
         assert composed_epsilon((event,), delta) == pytest.approx(expected, rel=2e-3)
         assert own.events((), unit) == ()
-    plain = Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 20, 30.0, most=3, bar=4.0)
+    plain = rule("gnthreshold-adaptive", 30.0, winners=3, threshold=4.0)
     (summed,) = asked(Counter.FEDERATED, plain, votes).events((Purchase(Kind.VOTES, 250),), unit)
     assert isinstance(summed, SkellamSum)
     assert summed.l2 == pytest.approx(math.sqrt(250 * changed))
@@ -185,71 +186,50 @@ def test_what_a_curator_and_what_a_sum_cost(unit: Unit) -> None:
 
 
 def test_the_printed_cost_stands_beside_and_is_less() -> None:
-    mechanism = Mechanism(Name.GNTHRESHOLD, 20, muschiol.deviation(0.3, 50), most=3)
+    mechanism = rule("gnthreshold", muschiol.deviation(0.3, 50), winners=3)
     bought = (Purchase(Kind.VOTES, 2000),)
-    assert round(claimed_epsilon(mechanism, bought, 1e-8), 1) == 418.4
-    adaptive = Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 20, 40.0, Check(5, 60.0))
+    assert round(mechanism.claimed_epsilon(times(bought), 1e-8) or 0, 1) == 418.4
+    adaptive = rule("gnthreshold-adaptive", 40.0, (5, 60.0))
     for counter in Counter:
-        ready = prospects(counter, adaptive, 1e-6, np.ones(50, dtype=np.int64), answered=0.5)
+        ready = prospects(counter, adaptive, 20, 1e-6, np.ones(50, dtype=np.int64), answered=0.5)
         rows = table(ready, shares(None, 50), 100)
         both = (Purchase(Kind.CHECK, 100), Purchase(Kind.VOTES, 50))
         if counter is Counter.FEDERATED:  # whose counts are seen before any check
             both = (Purchase(Kind.CHECK, 100), Purchase(Kind.VOTES, 100))
         for row in rows:
-            assert row["as_printed"] == claimed_epsilon(adaptive, both, 1e-6)
+            assert row["as_printed"] == adaptive.claimed_epsilon(times(both), 1e-6)
             assert row["as_printed"] < row["epsilon"]  # type: ignore[operator]
     with pytest.raises(InvalidParametersError, match="buys no query: one costs ε = "):
         table(ready, shares(None, 50, 1e-4), None)
-    other = prospects(Counter.CENTRAL, Mechanism(Name.BINARY, 5, 40.0), 1e-6, np.ones(50, np.int64))
+    other = prospects(Counter.CENTRAL, rule("binary", 40.0), 5, 1e-6, np.ones(50, np.int64))
     assert table(other, shares(None, 50), 10)[0]["as_printed"] is None
 
 
 def test_how_likely_noise_passes_a_bar_by_itself() -> None:
-    free = Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 20, 10.0, bar=25.0)
-    assert passes_by_chance(free, 50) == pytest.approx(1 - stats.norm.cdf(2.5) ** 20)
-    own = Mechanism(Name.GNTHRESHOLD, 20, 10.0, Check(25.0, 10.0))
-    assert passes_by_chance(own, 50) == pytest.approx(stats.norm.sf(2.5))
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"name": Name.GRID_THRESHOLD}, "grid-threshold needs --grid"),
-        ({"name": Name.GRID_THRESHOLD, "grid": ()}, "one threshold at least"),
-        ({"name": Name.GRID_THRESHOLD, "grid": (2.0, -1.0)}, "a number of votes above 0"),
-        ({"name": Name.GRID_THRESHOLD, "grid": (2.0,), "scale": 0.0}, "scale=0"),
-        ({"name": Name.GNTHRESHOLD_ADAPTIVE, "scale": 1.0}, "--scale is of grid-threshold"),
-        ({"name": Name.GNTHRESHOLD_ADAPTIVE, "classes": 1}, "classes=1"),
-        ({"name": Name.BINARY, "bar": 3.0}, "is of gnthreshold, gnthreshold-adaptive"),
-        ({"name": Name.BINARY, "steps": 4}, "binary counts whole votes"),
-        ({"name": Name.GNTHRESHOLD_ADAPTIVE, "most": 0}, "winners=0"),
-        ({"name": Name.GNTHRESHOLD_ADAPTIVE, "bar": math.nan}, "a number of votes above 0"),
-        ({"name": Name.GNTHRESHOLD_ADAPTIVE, "bar": 3.0, "check": Check(3, 1.0)}, "not both"),
-    ],
-)
-def test_mechanisms_refuse_what_does_not_fit(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidParametersError, match=message):
-        Mechanism(**{"classes": 4, "deviation": 1.0, **given})
+    free = rule("gnthreshold-adaptive", 10.0, threshold=25.0)
+    assert free.passes_by_chance(Poll(20, 50), 50) == pytest.approx(1 - stats.norm.cdf(2.5) ** 20)
+    own = rule("gnthreshold", 10.0, (25.0, 10.0))
+    assert own.passes_by_chance(Poll(20, 50), 50) == pytest.approx(stats.norm.sf(2.5))
 
 
 def test_counters_refuse_what_only_the_other_does() -> None:
     votes = probabilities()
     for counter, mechanism, message in (
-        (Counter.CENTRAL, Mechanism(Name.GRID_THRESHOLD, 5, 1.0, grid=GRID), "scale: a curator"),
+        (Counter.CENTRAL, rule("grid-threshold", 1.0, grid=GRID), "scale: a curator"),
         (
             Counter.FEDERATED,
-            Mechanism(Name.GRID_THRESHOLD, 5, 1.0, grid=GRID, scale=1.0),
+            rule("grid-threshold", 1.0, grid=GRID, scale=1.0),
             "leave it out",
         ),
-        (Counter.CENTRAL, Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 5, 1.0, bar=2.0), "--check-sigma"),
+        (Counter.CENTRAL, rule("gnthreshold-adaptive", 1.0, threshold=2.0), "--check-sigma"),
         (
             Counter.FEDERATED,
-            Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 5, 1.0, Check(2, 1.0)),
+            rule("gnthreshold-adaptive", 1.0, (2, 1.0)),
             "neither yes nor no",
         ),
         (
             Counter.FEDERATED,
-            Mechanism(Name.GRID_THRESHOLD, 5, 1.0, grid=(9.0,)),
+            rule("grid-threshold", 1.0, grid=(9.0,)),
             "below the 9 teachers",
         ),
     ):
@@ -264,7 +244,7 @@ def test_counters_refuse_what_only_the_other_does() -> None:
     with pytest.raises(InvalidInputError, match="which stood in one ballot"):
         tally(
             Counter.CENTRAL,
-            Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 3, 1.0, most=2),
+            rule("gnthreshold-adaptive", 1.0, winners=2),
             dealt,
             delta=1e-5,
             random=lambda *names: np.random.default_rng(0).bytes,
@@ -294,7 +274,7 @@ def test_label_takes_probabilities_and_says_what_was_printed(
     if counter is Counter.CENTRAL:
         check += ("--check-sigma", 3)
     command: tuple[Any, ...] = (
-        *("pate", "label", votes, "--mechanism", "gnthreshold-adaptive", "--sigma", 3),
+        *("pate", "label", "gnthreshold-adaptive", votes, "--sigma", 3),
         *("--winners", 6, "--epsilon", 50, "--delta", "1e-3", "--tally", counter.value),
         *(*check, "--out", out),
     )
@@ -324,14 +304,14 @@ def test_a_budget_that_buys_no_query_is_refused_before_any_vote_is_counted(
     np.save(votes, probabilities())
     for counter, more in (("central", ("--scale", 3)), ("federated", ())):
         command: tuple[Any, ...] = (
-            *("pate", "label", votes, "--mechanism", "grid-threshold", "--grid", "2,4,6"),
+            *("pate", "label", "grid-threshold", votes, "--grid", "2,4,6"),
             *("--sigma", 3, "--epsilon", 0.1, "--delta", "1e-3", "--tally", counter),
             *(*more, "--out", out / counter),
         )
         assert earshot(monkeypatch, *command) == 2
         assert "has no room for a query" in capsys.readouterr().err
         assert not (out / counter / "answers.csv").exists()
-    words = ("pate", "label", votes, "--mechanism", "grid-threshold", "--grid", "2,x")
+    words = ("pate", "label", "grid-threshold", votes, "--grid", "2,x")
     more = ("--sigma", 3, "--epsilon", 1, "--delta", "1e-3", "--out", out / "other")
     assert earshot(monkeypatch, *words, *more) == 2
     assert "must be numbers of votes by commas" in capsys.readouterr().err
@@ -339,15 +319,15 @@ def test_a_budget_that_buys_no_query_is_refused_before_any_vote_is_counted(
 
 @pytest.mark.parametrize("name", THRESHOLDS)
 def test_a_cost_by_votes_is_published_once_with_its_noise(
-    name: Name, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     votes, out = tmp_path / "votes.npy", tmp_path / "out"
     there = np.random.default_rng(2).random((60, 4)) < 0.5
     np.save(votes, np.tile(np.where(there, 0.97, 0.01), (200, 1, 1)))
     command: tuple[Any, ...] = (
-        *("pate", "label", votes, "--mechanism", name.value, "--sigma", 9, "--epsilon", 20),
+        *("pate", "label", name, votes, "--sigma", 9, "--epsilon", 20),
         *("--threshold", 120, "--check-sigma", 12, "--delta", "1e-4", "--winners", 4),
-        *(("--grid", "60,140", "--scale", 25) if name is Name.GRID_THRESHOLD else ()),
+        *(("--grid", "60,140", "--scale", 25) if name == "grid-threshold" else ()),
         *("--votes-cost", "dependent", "--out", out),
     )
     assert earshot(monkeypatch, *command) == 0
@@ -361,4 +341,4 @@ def test_a_cost_by_votes_is_published_once_with_its_noise(
     exact = [word if word != "dependent" else "exact" for word in command]
     capsys.readouterr()
     assert earshot(monkeypatch, *exact[:-1], tmp_path / "other") == 2
-    assert "and dependent ones against thresholds" in capsys.readouterr().err
+    assert "without weights, not for" in capsys.readouterr().err

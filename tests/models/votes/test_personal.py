@@ -25,7 +25,9 @@ from earshot_models.votes.costs.personal import (
     scaled,
     weights,
 )
-from earshot_models.votes.rules.winners import ConfidentGNMax, GNMax, LNMax
+from earshot_models.votes.rules.confident import ConfidentGNMax
+from earshot_models.votes.rules.gnmax import GNMax
+from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import ZeroConcentrated

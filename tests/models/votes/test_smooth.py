@@ -28,7 +28,8 @@ from earshot_models.votes.costs.smooth import (
     exact_sensitivities,
     local_sensitivities,
 )
-from earshot_models.votes.rules.winners import ConfidentGNMax, GNMax
+from earshot_models.votes.rules.confident import ConfidentGNMax
+from earshot_models.votes.rules.gnmax import GNMax
 from earshot_protocol.errors import InvalidParametersError
 
 ALL = np.array([True])

@@ -15,7 +15,9 @@ from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.releases import smooth_sensitivity
 from earshot_models.votes.costs.threshold_smooth import release_costs
 from earshot_models.votes.costs.thresholds import threshold_divergences
-from earshot_models.votes.rules.thresholds import AdaptiveThreshold, GNThreshold, GridThreshold
+from earshot_models.votes.rules.gnthreshold import GNThreshold
+from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold
+from earshot_models.votes.rules.grid_threshold import GridThreshold
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 

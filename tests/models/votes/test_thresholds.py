@@ -16,13 +16,10 @@ from support.examples import examples
 from support.goodness import ALPHA_LIMIT, source
 
 from earshot_models.votes.confident_check import Check
-from earshot_models.votes.rules.thresholds import (
-    AdaptiveThreshold,
-    GNThreshold,
-    GridThreshold,
-    above_widest_gap,
-    largest_outputs,
-)
+from earshot_models.votes.rules.against_thresholds import largest_outputs
+from earshot_models.votes.rules.gnthreshold import GNThreshold
+from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold, above_widest_gap
+from earshot_models.votes.rules.grid_threshold import GridThreshold
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.voting.teacher_ballots import NONE
 

@@ -14,15 +14,12 @@ from scipy import stats
 from support.goodness import ALPHA_LIMIT, source
 
 from earshot_models.votes.counts import checked_counts, checked_scores, checked_votes
-from earshot_models.votes.rules.winners import (
-    NONE,
-    Answers,
-    ConfidentGNMax,
-    GNMax,
-    InteractiveGNMax,
-    LNMax,
-)
+from earshot_models.votes.rules.confident import ConfidentGNMax
+from earshot_models.votes.rules.gnmax import GNMax
+from earshot_models.votes.rules.interactive import Answers, InteractiveGNMax
+from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.voting.teacher_ballots import NONE
 
 DRAWS = 60_000
 VOTES = np.array([110.0, 90.0, 50.0, 0.0])

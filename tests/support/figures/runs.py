@@ -153,33 +153,28 @@ _WHOLE = "--delta 1e-5 --teachers 250 --classes 10"
 def _votes() -> dict[str, Run]:
     runs = {}
     for name, (votes, options) in _RULES.items():
-        rule = name.split()[0]
-        words = f"pate label {votes} --mechanism {rule} {options}"
-        runs[f"label {name}"] = Run(f"{words} {_LABEL}")
+        runs[f"label {name}"] = _label(votes, name.split()[0], f"{options} {_LABEL}")
     for name, (votes, options) in _SUMMED.items():
-        runs[f"label {name} summed"] = Run(
-            f"pate label {votes} --mechanism {name} {_SUMS} {options}"
-        )
-        runs[f"budget {name} summed"] = Run(
-            f"pate budget --mechanism {name} {_plain(options)} {_WHOLE} --queries 40 "
-            "--tally federated"
-        )
+        runs[f"label {name} summed"] = _label(votes, name, f"{_SUMS} {options}")
+        summed = f"{_plain(options)} {_WHOLE} --queries 40 --tally federated"
+        runs[f"budget {name} summed"] = _budget(name, summed)
     for name, (_, options) in _RULES.items():
-        rule, plain = name.split()[0], _plain(options)
-        runs[f"budget {name}"] = Run(
-            f"pate budget --mechanism {rule} {plain} {_WHOLE} --queries 40"
+        runs[f"budget {name}"] = _budget(
+            name.split()[0], f"{_plain(options)} {_WHOLE} --queries 40"
         )
-    confident = f"--mechanism confident --sigma 8 {_CHECK}"
+    checked = f"--sigma 8 {_CHECK}"
     runs |= {
-        "label weighed": Run(
-            f"pate label @classes.npy --classes 4 {confident} --weights @weights.npy {_LABEL}"
+        "label weighed": _label(
+            "@classes.npy --classes 4", "confident", f"{checked} --weights @weights.npy {_LABEL}"
         ),
-        "label cost": Run(f"pate label @counts.npy {confident} --votes-cost dependent {_LABEL}"),
-        "label json": Run(f"pate label @counts.npy {confident} --unit phone --json {_LABEL}"),
-        "budget epsilon": Run(
-            f"pate budget {confident} {_WHOLE} --epsilon 2 --answered 0.7 --json"
+        "label cost": _label(
+            "@counts.npy", "confident", f"{checked} --votes-cost dependent {_LABEL}"
         ),
-        "budget groups": Run(f"pate budget {confident} {_WHOLE} --groups 1:125,2:125"),
+        "label json": _label("@counts.npy", "confident", f"{checked} --unit phone --json {_LABEL}"),
+        "budget epsilon": _budget(
+            "confident", f"{checked} {_WHOLE} --epsilon 2 --answered 0.7 --json"
+        ),
+        "budget groups": _budget("confident", f"{checked} {_WHOLE} --groups 1:125,2:125"),
         "student": Run("pate student @answers.npy --samples @samples.npy --classes 2 --out out"),
         "generate aae": Run(
             "pate generate --kind aae --public @free_sounds --steps 4 --batch 8 --samples 2 "
@@ -191,6 +186,19 @@ def _votes() -> dict[str, Run]:
         ),
     }
     return runs
+
+
+def _label(votes: str, rule: str, options: str) -> Run:
+    """Return a labelling; the rule was an option."""
+    return Run(
+        f"pate label {rule} {votes} {options}",
+        before=f"pate label {votes} --mechanism {rule} {options}",
+    )
+
+
+def _budget(rule: str, options: str) -> Run:
+    """Return a budget of votes; the rule was an option."""
+    return Run(f"pate budget {rule} {options}", before=f"pate budget --mechanism {rule} {options}")
 
 
 def _plain(options: str) -> str:

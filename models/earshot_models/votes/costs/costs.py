@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from earshot_models.votes.confident_check import Check
 from earshot_models.votes.costs import dependent, laplace
 from earshot_models.votes.costs.outcomes import check_divergence, outcome_divergence
-from earshot_models.votes.rules.winners import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.conversions import renyi_epsilons
 from earshot_protocol.privacy.events import RenyiCurve
 
 Numbers = npt.NDArray[np.float64]
-Aggregator = LNMax | GNMax | ConfidentGNMax | InteractiveGNMax
 
 ORDERS = np.concatenate([np.arange(2.0, 64.0), np.geomspace(64, 1024, 24)])
 """Default orders λ."""
@@ -43,6 +42,28 @@ class Method(enum.StrEnum):
     divergence of these votes from a neighbour's, not the other way round."""
     EXACT = "exact"
     """By the law of what is published, in both directions; private itself."""
+
+
+class Aggregator(Protocol):
+    """Curator's vote for one winner, as far as its cost needs to know it."""
+
+    @property
+    def check(self) -> Check | None:
+        """Check before an answer; None for none."""
+
+    @property
+    def takes_scores(self) -> bool:
+        """Whether a student takes part with its scores."""
+
+    def agreement(
+        self, votes: npt.NDArray[np.number], scores: npt.NDArray[np.number] | None = None
+    ) -> Numbers:
+        """Return the number that the check looks at, (queries,)."""
+
+    def answer_divergences(
+        self, votes: Numbers, orders: Numbers, method: Method, weight: float
+    ) -> Numbers:
+        """Return what answers cost the owner of a vote of this weight, (queries, orders)."""
 
 
 class Divergences(NamedTuple):
@@ -91,19 +112,14 @@ def query_divergences(
     answers = np.ones(len(table), dtype=bool) if voted is None else np.asarray(voted)
     if answers.shape != (len(table),) or answers.dtype != np.bool_:
         raise InvalidParametersError("voted: must be true or false for every query")
-    if (scores is not None) != isinstance(aggregator, InteractiveGNMax):
+    if (scores is not None) != aggregator.takes_scores:
         raise InvalidParametersError("scores: must be given if, and only if, a student takes part")
     asked = np.zeros((len(table), len(chosen)))
-    match aggregator:
-        case ConfidentGNMax():
-            asked = _check(aggregator, aggregator.agreement(table), chosen, method, moved)
-        case InteractiveGNMax():
-            assert scores is not None  # noqa: S101 - checked above, for the type checker
-            agreement = aggregator.agreement(table, scores)
-            asked = _check(aggregator, agreement, chosen, method, moved)
+    if aggregator.check is not None:
+        asked = _check(aggregator.check, aggregator.agreement(table, scores), chosen, method, moved)
     answered = np.zeros((len(table), len(chosen)))
     if answers.any():
-        answered[answers] = _answer(aggregator, table[answers], chosen, method, moved)
+        answered[answers] = aggregator.answer_divergences(table[answers], chosen, method, moved)
     return Divergences(asked, answered)
 
 
@@ -212,15 +228,55 @@ def event(divergences: Numbers, orders: npt.ArrayLike) -> RenyiCurve:
     return RenyiCurve(tuple(chosen.tolist()), tuple(np.asarray(divergences).tolist()))
 
 
+def gaussian_answer(
+    deviation: float, votes: Numbers, orders: Numbers, method: Method, weight: float
+) -> Numbers:
+    """Return what a winner by Gaussian noise costs, (queries, orders).
+
+    Args:
+        deviation: Standard deviation σ of the noise on each count.
+        votes: Votes for each class, (queries, classes).
+        orders: Orders λ, each above 1.
+        method: Method of working out the divergences.
+        weight: Weight of the vote that neighbours move.
+    """
+    if method is Method.EXACT:
+        return outcome_divergence(votes, deviation, orders, weight)
+    if method is Method.DEPENDENT:
+        logs = dependent.log_other_winner(votes, deviation)
+        return dependent.dependent_divergence(logs, deviation / weight, orders)
+    usual = dependent.independent_divergence(deviation / weight, orders)
+    return np.broadcast_to(usual, (len(votes), len(orders)))
+
+
+def laplace_answer(
+    gamma: float, votes: Numbers, orders: Numbers, method: Method, weight: float
+) -> Numbers:
+    """Return what a winner by Laplace noise of scale 1/γ costs, as `gaussian_answer` does.
+
+    Raises:
+        InvalidParametersError: The method is exact, which Laplace noise does not have.
+    """
+    if method is Method.EXACT:
+        raise InvalidParametersError(
+            "method=exact: needs Gaussian noise; for Laplace noise, take independent or dependent"
+        )
+    if method is Method.DEPENDENT:
+        logs = laplace.log_other_winner(votes, gamma)
+        return laplace.dependent_divergence(logs, gamma * weight, orders)
+    usual = laplace.independent_divergence(gamma * weight, orders)
+    return np.broadcast_to(usual, (len(votes), len(orders)))
+
+
 def _check(
-    aggregator: ConfidentGNMax | InteractiveGNMax,
+    check: Check,
     agreement: Numbers,
     orders: Numbers,
     method: Method,
     weight: float,
 ) -> Numbers:
     """Return the cost of a check of one number, which a vote changes by at most its weight."""
-    threshold, sigma = aggregator.threshold, aggregator.check_deviation
+    threshold, sigma = check.threshold, check.deviation
     ratio = math.sqrt(2) * sigma / weight
     if method is Method.INDEPENDENT:
         usual = dependent.independent_divergence(ratio, orders)
@@ -234,27 +290,3 @@ def _check(
         found = dependent.dependent_divergence(logs, ratio, orders)
     divergences: Numbers = found[which]
     return divergences
-
-
-def _answer(
-    aggregator: Aggregator, votes: Numbers, orders: Numbers, method: Method, weight: float
-) -> Numbers:
-    match aggregator, method:
-        case LNMax(gamma), Method.INDEPENDENT:
-            usual = laplace.independent_divergence(gamma * weight, orders)
-        case LNMax(gamma), Method.DEPENDENT:
-            logs = laplace.log_other_winner(votes, gamma)
-            return laplace.dependent_divergence(logs, gamma * weight, orders)
-        case LNMax(), _:
-            raise InvalidParametersError(
-                "method=exact: needs Gaussian noise; for Laplace noise, take independent or "
-                "dependent"
-            )
-        case _, Method.EXACT:
-            return outcome_divergence(votes, aggregator.deviation, orders, weight)
-        case _, Method.DEPENDENT:
-            logs = dependent.log_other_winner(votes, aggregator.deviation)
-            return dependent.dependent_divergence(logs, aggregator.deviation / weight, orders)
-        case _:
-            usual = dependent.independent_divergence(aggregator.deviation / weight, orders)
-    return np.broadcast_to(usual, (len(votes), len(orders)))

@@ -10,28 +10,48 @@ Neighbours differ in one teacher's ballot, replaced by any other or, in the phon
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from earshot_models.votes.confident_check import Check
 from earshot_models.votes.costs.bits import bit_divergence
 from earshot_models.votes.costs.costs import Divergences, Method
 from earshot_models.votes.costs.dependent import dependent_divergence, log_other_answer
 from earshot_models.votes.costs.outcomes import check_divergence, checked_orders
 from earshot_models.votes.costs.powerset import log_other_set, set_divergence
-from earshot_models.votes.rules.multi_winner import (
-    BinaryVoting,
-    ClippedVoting,
-    PowersetVoting,
-    checked_label_votes,
-    label_agreement,
-)
+from earshot_models.votes.counts import checked_label_votes
 from earshot_models.votes.subsets import SubsetVotes
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.voting.teacher_ballots import Ballot
 
 Numbers = npt.NDArray[np.float64]
 Answered = npt.NDArray[np.bool_]
-LabelVoting = BinaryVoting | ClippedVoting
+
+
+class Sets(Protocol):
+    """Curator's vote for sets of labels."""
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise on each count, σ."""
+
+    @property
+    def check(self) -> Check | None:
+        """Check of the query, on the largest count; None for none."""
+
+
+class LabelVoting(Sets, Protocol):
+    """Curator's vote in which each label is decided by itself."""
+
+    @property
+    def teachers(self) -> int:
+        """Number of teachers, n, public."""
+
+    def ballot(self, labels: int) -> Ballot:
+        """Return the ballot that one teacher casts on one query."""
+
 
 _QUERIES = 64
 """Queries whose labels are held at once."""
@@ -72,7 +92,7 @@ def label_divergences(
     everything = np.ones(table.shape, dtype=np.bool_)
     asked = np.zeros((len(table), len(chosen)))
     if voting.check is not None:
-        agreement = label_agreement(table, voting.teachers)
+        agreement = np.maximum(table, voting.teachers - table)
         limit, deviation = voting.check.threshold, voting.check.deviation
         asked = change.cost(agreement, limit, deviation, chosen, method, everything)
     passed = everything if answered is None else answered
@@ -81,13 +101,13 @@ def label_divergences(
 
 
 def set_divergences(
-    voting: PowersetVoting,
+    voting: Sets,
     votes: SubsetVotes,
     orders: npt.ArrayLike,
     method: Method,
     unit: Unit = Unit.REPLACED_PHONE,
 ) -> Divergences:
-    """Return what `PowersetVoting` costs, query by query; the second is paid where it answers.
+    """Return what a vote for sets costs, query by query; the second is paid where it answers.
 
     By noise alone, that is λ/σ² for a vote that moves, and λ/2σ² for one that comes or goes; by
     votes, Theorem 6 for all 2^k sets; exactly, by their laws. Its check costs at most λ/2σ_T².

@@ -21,8 +21,9 @@ import numpy.typing as npt
 from earshot_models.votes.costs.costs import epsilon
 from earshot_models.votes.costs.dependent import dependent_divergence, log_other_answer
 from earshot_models.votes.costs.thresholds import log_other_labels
+from earshot_models.votes.counts import middle_of_widest_gap
 from earshot_protocol import checks
-from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.errors import InvalidParametersError
 
 Numbers = npt.NDArray[np.float64]
 
@@ -72,27 +73,13 @@ def raw_thresholds(votes: npt.NDArray[np.number]) -> Numbers:
     This is Definition 11. It looks at votes without noise: for (50, 25, 0, 0, 0) it is 37.5, for
     (50, 26, 0, 0, 0) it is 13.
 
-    Args:
-        votes: Votes s, (queries, labels), on at least two labels.
-
-    Returns:
-        Thresholds in votes, (queries,).
-
     Raises:
-            InvalidInputError: Votes are on fewer than two labels.
+        InvalidInputError: Votes are on fewer than two labels.
     """
-    table = np.asarray(votes, dtype=np.float64)
-    if table.ndim != 2 or table.shape[1] < 2:
-        raise InvalidInputError(
-            f"votes of shape {table.shape}: must be queries × labels, on at least two labels"
-        )
-    ordered = np.sort(table, axis=1)[:, ::-1]
-    places = (ordered[:, :-1] - ordered[:, 1:]).argmax(axis=1)[:, None]
-    upper, lower = (np.take_along_axis(ordered, places + more, axis=1) for more in (0, 1))
-    return np.asarray((upper + lower)[:, 0] / 2)
+    return middle_of_widest_gap(votes)
 
 
-class Rule(NamedTuple):
+class PrintedRule(NamedTuple):
     """Setting of Table 5.4.
 
     Attributes:
@@ -146,7 +133,7 @@ class Claim(NamedTuple):
 
 
 def claimed_answers(
-    rule: Rule, votes: npt.NDArray[np.number], orders: npt.ArrayLike = ORDERS
+    rule: PrintedRule, votes: npt.NDArray[np.number], orders: npt.ArrayLike = ORDERS
 ) -> Numbers:
     """Return the claimed cost of each answer by its votes, (queries, orders) (Theorems 11 to 14).
 
@@ -163,7 +150,7 @@ def claimed_answers(
 
 
 def claimed_checks(
-    rule: Rule, votes: npt.NDArray[np.number], orders: npt.ArrayLike = ORDERS
+    rule: PrintedRule, votes: npt.NDArray[np.number], orders: npt.ArrayLike = ORDERS
 ) -> Numbers:
     """Return the claimed cost of each check by its votes, (queries, orders); zeros without one.
 
@@ -179,7 +166,7 @@ def claimed_checks(
 
 
 def claim(
-    rule: Rule, votes: npt.NDArray[np.number], answered: npt.NDArray[np.bool_] | None = None
+    rule: PrintedRule, votes: npt.NDArray[np.number], answered: npt.NDArray[np.bool_] | None = None
 ) -> Claim:
     """Return ε of some queries as in Table 5.4, at δ = 10⁻⁸ and orders from 2 on.
 
@@ -204,7 +191,7 @@ def claim(
     )
 
 
-def independent(rule: Rule, asked: int, answered: int) -> float:
+def independent(rule: PrintedRule, asked: int, answered: int) -> float:
     """Return ε of this many queries whatever their votes, as in Table 5.4.
 
     Args:

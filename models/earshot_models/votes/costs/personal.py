@@ -13,22 +13,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.rules.winners import ConfidentGNMax, GNMax, InteractiveGNMax
+from earshot_models.votes.confident_check import Check
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 
 Numbers = npt.NDArray[np.float64]
-Gaussian = GNMax | ConfidentGNMax | InteractiveGNMax
 
 _LARGEST_DENOMINATOR = 100
 """Largest denominator of ratios of budgets, where records are copied: nobody has 100 copies."""
 _EXACT = 1e-9
+
+
+class Gaussian(Protocol):
+    """Curator's vote for one winner by Gaussian noise."""
+
+    @property
+    def check(self) -> Check | None:
+        """Check before an answer; None for none."""
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the answer's noise, σ, in votes."""
+
+
+class Scalable(Protocol):
+    """Curator's vote whose noise and threshold can grow with the votes."""
+
+    def times(self: Own, factor: float) -> Own:
+        """Return the same for a multiple of the votes."""
+
+
+Own = TypeVar("Own", bound=Scalable)
 
 
 @dataclass(frozen=True)
@@ -109,22 +131,14 @@ def frequencies(groups: Sequence[Group]) -> Numbers:
     return found
 
 
-def scaled(aggregator: ConfidentGNMax | GNMax, factor: float) -> ConfidentGNMax | GNMax:
+def scaled(aggregator: Own, factor: float) -> Own:
     """Return the aggregator for a multiple of the votes: σ and T grow with them.
 
     Args:
         aggregator: Aggregator for one vote of each owner.
         factor: Mean number of copies, or mean share of teachers that vote; 1 for weights.
     """
-    times = checks.positive("factor", factor)
-    wider = replace(aggregator, deviation=times * aggregator.deviation)
-    if isinstance(wider, ConfidentGNMax):
-        return replace(
-            wider,
-            threshold=times * wider.threshold,
-            check_deviation=times * wider.check_deviation,
-        )
-    return wider
+    return aggregator.times(checks.positive("factor", factor))
 
 
 def concentration(epsilon: npt.ArrayLike, delta: float) -> Numbers:
@@ -177,10 +191,9 @@ def expected_labels(
 
 def concentrations(aggregator: Gaussian) -> tuple[float, float]:
     """Return ρ of a check and of an answer, by noise alone, at weight one: 1/2σ₁² and 1/σ₂²."""
-    check = 0.0
-    if not isinstance(aggregator, GNMax):
-        check = 1 / (2 * aggregator.check_deviation**2)
-    return check, 1 / aggregator.deviation**2
+    check = aggregator.check
+    asked = 0.0 if check is None else 1 / (2 * check.deviation**2)
+    return asked, 1 / aggregator.deviation**2
 
 
 def _of(groups: Sequence[Group]) -> tuple[Numbers, Numbers]:

@@ -6,6 +6,7 @@ most a factor of e^β. The bounds of `costs.smooth` are what goes in here.
 
 from __future__ import annotations
 
+import enum
 import math
 import os
 from typing import NamedTuple
@@ -82,6 +83,27 @@ def printed_release_divergence(order: float, beta: float, deviation: float) -> f
         raise InvalidParametersError(f"order={order}: must be above 1 and below {1 / (2 * beta):g}")
     noise = order * math.exp(2 * beta) / deviation**2
     return noise + (beta * order - 0.5 * math.log(1 - 2 * beta * order)) / (order - 1)
+
+
+class VotesCost(enum.StrEnum):
+    """Cost that looks at votes."""
+
+    DEPENDENT = "dependent"
+    """By Theorem 6 of Papernot et al. (2018), which bounds one direction."""
+    EXACT = "exact"
+    """By the law of what is published, in both directions; for two classes only."""
+
+
+class Costs(NamedTuple):
+    """Cost of some queries together, by their votes.
+
+    Attributes:
+        spent: Cost of the queries; to be published with noise.
+        sensitivities: Local sensitivities LS_d for d = 0, 1, …, teachers, (teachers + 1,).
+    """
+
+    spent: float
+    sensitivities: Numbers
 
 
 class Release(NamedTuple):

@@ -11,18 +11,27 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.costs import dependent
+from earshot_models.votes.confident_check import Check
+from earshot_models.votes.costs import costs, dependent
 from earshot_models.votes.costs.outcomes import check_divergence, outcome_divergence
-from earshot_models.votes.rules.winners import ConfidentGNMax, GNMax
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 
 Numbers = npt.NDArray[np.float64]
-Aggregator = GNMax | ConfidentGNMax
+
+
+class Aggregator(costs.Aggregator, Protocol):
+    """Curator's vote for one winner by Gaussian noise."""
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the answer's noise, σ, in votes."""
+
 
 _BISECTIONS = 200
 _POINTS = 2000
@@ -66,10 +75,10 @@ def local_sensitivities(
         # Names of classes do not matter, and many queries share the same counts.
         alike, times = np.unique(np.sort(answered, axis=1)[:, ::-1], axis=0, return_counts=True)
         total += times @ answers.sensitivities(alike, count, aggregator.deviation, weight)
-    if isinstance(aggregator, ConfidentGNMax):
-        costs = _check_table(aggregator, order, count, weight)
+    if aggregator.check is not None:
+        checked = _check_table(aggregator.check, order, count, weight)
         places = np.clip(np.rint(aggregator.agreement(table)).astype(np.int64), 0, count)
-        total += _of_table(costs, places)
+        total += _of_table(checked, places)
     return total
 
 
@@ -116,11 +125,10 @@ def exact_sensitivities(
         np.stack([first, count - first], axis=1), aggregator.deviation, [order]
     )[:, 0]
     total = _of_table(answers, table[np.asarray(voted, dtype=bool), 0].astype(np.int64))
-    if isinstance(aggregator, ConfidentGNMax):
+    if aggregator.check is not None:
         larger = np.maximum(first, count - first)
-        checked = check_divergence(
-            larger, aggregator.threshold, aggregator.check_deviation, [order]
-        )[:, 0]
+        check = aggregator.check
+        checked = check_divergence(larger, check.threshold, check.deviation, [order])[:, 0]
         total += _of_table(checked, table[:, 0].astype(np.int64))
     return total
 
@@ -241,12 +249,11 @@ class _Answers:
         return bounds
 
 
-def _check_table(aggregator: ConfidentGNMax, order: float, teachers: int, weight: float) -> Numbers:
+def _check_table(check: Check, order: float, teachers: int, weight: float) -> Numbers:
     """Return what the check of v votes costs, v = 0, 1, …, n."""
-    logs = dependent.log_other_answer(
-        np.arange(teachers + 1.0), aggregator.threshold, aggregator.check_deviation
-    )
-    ratio = math.sqrt(2) * aggregator.check_deviation / weight
+    numbers = np.arange(teachers + 1.0)
+    logs = dependent.log_other_answer(numbers, check.threshold, check.deviation)
+    ratio = math.sqrt(2) * check.deviation / weight
     return dependent.dependent_divergence(logs, ratio, [order])[:, 0]
 
 

@@ -8,7 +8,6 @@ far a label is from its threshold, and with it q, which grows as labels come nea
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,16 +15,13 @@ import numpy.typing as npt
 from earshot_models.votes.costs.bits import bit_divergence
 from earshot_models.votes.costs.dependent import dependent_divergence, log_other_answer
 from earshot_models.votes.costs.outcomes import checked_orders
+from earshot_models.votes.costs.releases import Costs
 from earshot_models.votes.costs.thresholds import (
+    ThresholdVoting,
     changed_labels,
-    grid_divergence,
-    log_chance,
-    log_other_labels,
     threshold_ratio,
-    widest_gaps,
 )
-from earshot_models.votes.rules.multi_winner import checked_label_votes
-from earshot_models.votes.rules.thresholds import AdaptiveThreshold, GNThreshold, ThresholdVoting
+from earshot_models.votes.counts import checked_label_votes
 from earshot_protocol import checks
 from earshot_protocol.privacy.mechanisms import Unit
 
@@ -35,18 +31,6 @@ _LEAST = -200.0
 """ln q below which the cost is taken to be that of this q."""
 _CELLS = 20_000
 """Cells of ln q; each costs as much as the dearest q up to its end, so cost never falls with q."""
-
-
-class Costs(NamedTuple):
-    """Costs of all queries together.
-
-    Attributes:
-        spent: Cost of the queries, by a bound that never falls with q; to be published with noise.
-        sensitivities: Local sensitivities LS_d for d = 0, 1, …, teachers, (teachers + 1,).
-    """
-
-    spent: float
-    sensitivities: Numbers
 
 
 def release_costs(
@@ -78,12 +62,10 @@ def release_costs(
     passed = np.asarray(answered, dtype=np.bool_)
     changed = changed_labels(voting, table.shape[1], unit)
     ratio = threshold_ratio(voting.deviation, changed)
-    adaptive = isinstance(voting, AdaptiveThreshold)
-    usual = order / ratio**2 if adaptive else changed * float(bit_divergence(
-        voting.deviation, [order])[0])  # fmt: skip
+    usual = voting.usual_divergence(order, changed)
     answer = _Monotone(ratio, order, usual)
     parts: list[Callable[[float], Numbers]] = [
-        lambda moved: answer.cost(_log_q(voting, table[passed], moved))
+        lambda moved: answer.cost(voting.log_other_answer(table[passed], moved))
     ]
     if voting.check is not None:
         limit, deviation = voting.check.threshold, voting.check.deviation
@@ -95,9 +77,7 @@ def release_costs(
                 log_other_answer(np.maximum(most - moved, 0.0), 0.0, deviation)
             )
         )
-    fixed = 0.0
-    if not isinstance(voting, GNThreshold | AdaptiveThreshold):
-        fixed = float(grid_divergence(voting.scale, [order])[0]) * int(passed.sum())
+    fixed = voting.choice_divergence(order) * int(passed.sum())
     distances = np.arange(checks.whole("teachers", voting.teachers) + 1.0)
     found = np.zeros(len(distances))
     for part in parts:
@@ -105,22 +85,6 @@ def release_costs(
             found[place] += (part(distance + 1) - part(-distance - 1)).sum()
         found[-1] += part(np.inf).sum()  # where all teachers differ, the votes can be any
     return Costs(fixed + float(sum(part(0.0).sum() for part in parts)), found)
-
-
-def _log_q(voting: ThresholdVoting, votes: Numbers, moved: float) -> Numbers:
-    """Return ln q where every label is `moved` votes nearer to its threshold, (queries,)."""
-    if isinstance(voting, AdaptiveThreshold):
-        first, second = widest_gaps(votes)
-        # Two gaps lie between two sums each, so a teacher moves them by four votes in all.
-        clear = np.maximum(first - second - 4 * moved, 0.0)
-        return log_chance(clear, voting.deviation, votes.shape[1])
-    limits = (voting.threshold,) if isinstance(voting, GNThreshold) else voting.grid
-    each = [
-        log_other_labels(np.maximum(np.abs(votes - limit) - moved, 0.0), 0.0, voting.deviation)
-        for limit in limits
-    ]
-    worst: Numbers = np.max(each, axis=0)
-    return worst
 
 
 class _Monotone:

@@ -8,22 +8,18 @@ training data bounds nothing: a model that is trained anew may answer anything.
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from earshot_models.votes.confident_check import Check
 from earshot_models.votes.costs.bits import bit_divergence
 from earshot_models.votes.costs.costs import Divergences, Method
 from earshot_models.votes.costs.dependent import dependent_divergence
 from earshot_models.votes.costs.multi_winner import number_divergences
 from earshot_models.votes.costs.outcomes import checked_orders
-from earshot_models.votes.rules.multi_winner import checked_label_votes
-from earshot_models.votes.rules.thresholds import (
-    AdaptiveThreshold,
-    GNThreshold,
-    GridThreshold,
-    ThresholdVoting,
-)
+from earshot_models.votes.counts import checked_label_votes
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.divergences import renyi
@@ -34,6 +30,40 @@ Numbers = npt.NDArray[np.float64]
 
 _QUERIES = 64
 """Queries whose labels are worked out at once."""
+
+
+class ThresholdVoting(Protocol):
+    """Curator's vote against thresholds, as far as its cost needs to know it."""
+
+    @property
+    def teachers(self) -> int:
+        """Number of teachers, M."""
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise on votes, σ, in votes."""
+
+    @property
+    def most(self) -> int | None:
+        """Number of a teacher's largest outputs that count, v; None for all."""
+
+    @property
+    def check(self) -> Check | None:
+        """Check of the query, on the largest s; None for none."""
+
+    def answer_divergences(
+        self, votes: Numbers, orders: Numbers, method: Method, changed: int
+    ) -> Numbers:
+        """Return what answers cost where a teacher changes this many labels, (queries, orders)."""
+
+    def usual_divergence(self, order: float, changed: int) -> float:
+        """Return what an answer costs by the noise on votes alone, at an order."""
+
+    def log_other_answer(self, votes: Numbers, moved: float) -> Numbers:
+        """Bound the log-probability that noise changes an answer, labels this much nearer to it."""
+
+    def choice_divergence(self, order: float) -> float:
+        """Return what the choice of a threshold costs for each answer, at an order."""
 
 
 def threshold_divergences(
@@ -73,25 +103,7 @@ def threshold_divergences(
         threshold, deviation = voting.check.threshold, voting.check.deviation
         asked = number_divergences(table.max(axis=1), threshold, deviation, chosen, method)
     changed = changed_labels(voting, table.shape[1], unit)
-    match voting:
-        case GNThreshold():
-            answer = _fixed(table, voting.threshold, voting.deviation, chosen, method, changed)
-        case GridThreshold():
-            worst = np.max(
-                [
-                    _fixed(table, threshold, voting.deviation, chosen, method, changed)
-                    for threshold in voting.grid
-                ],
-                axis=0,
-            )
-            answer = worst + grid_divergence(voting.scale, chosen)
-        case AdaptiveThreshold():
-            answer = np.broadcast_to(_gaussian(voting.deviation, chosen, changed), asked.shape)
-            if method is Method.DEPENDENT:
-                log_q = log_other_gap(table, voting.deviation)
-                answer = dependent_divergence(
-                    log_q, threshold_ratio(voting.deviation, changed), chosen
-                )
+    answer = voting.answer_divergences(table, chosen, method, changed)
     return Divergences(asked, answer)
 
 
@@ -215,7 +227,7 @@ def _log_any(log_none: Numbers) -> Numbers:
     return logs
 
 
-def _fixed(
+def fixed_divergences(
     table: Numbers,
     threshold: float,
     deviation: float,
@@ -223,6 +235,16 @@ def _fixed(
     method: Method,
     changed: int,
 ) -> Numbers:
+    """Return what answers against a public threshold cost, (queries, orders).
+
+    Args:
+        table: Votes s, (queries, labels).
+        threshold: Threshold th.
+        deviation: Standard deviation σ of the noise.
+        orders: Orders λ, each above 1.
+        method: Method of working out the divergences.
+        changed: Labels whose votes a teacher changes.
+    """
     usual = changed * bit_divergence(deviation, orders)
     if method is Method.INDEPENDENT:
         return np.broadcast_to(usual, (len(table), len(orders)))
@@ -238,6 +260,16 @@ def _fixed(
         each = np.sort(costs.reshape(*block.shape, len(orders)), axis=1)[:, ::-1]
         found[start : start + _QUERIES] = each[:, :changed].sum(axis=1)
     return np.minimum(found, usual)
+
+
+def gap_divergences(
+    table: Numbers, deviation: float, orders: Numbers, method: Method, changed: int
+) -> Numbers:
+    """Return what labels above the widest gap cost, as `fixed_divergences` does."""
+    if method is Method.DEPENDENT:
+        log_q = log_other_gap(table, deviation)
+        return dependent_divergence(log_q, threshold_ratio(deviation, changed), orders)
+    return np.broadcast_to(_gaussian(deviation, orders, changed), (len(table), len(orders)))
 
 
 def _gaussian(deviation: float, orders: Numbers, changed: int) -> Numbers:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earshot_models.votes.rules.mechanisms import UNITS
+from earshot_models.votes.rules.rule import UNITS
 from earshot_models.votes.tally.interface import Bought, Purchase, Tally
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError

@@ -1,34 +1,22 @@
-"""What a tally is to the labelling loop: it is asked about queries, and says what that cost."""
+"""Tallies as the labelling loop sees them: they are asked about queries, and say what it cost."""
 
 from __future__ import annotations
 
-import enum
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
-
-from earshot_models.votes.rules.mechanisms import Mechanism
+from earshot_models.votes.electorate import Electorate, Poll
+from earshot_models.votes.rules.rule import Kind, Rule, Times
 from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.voting.teacher_ballots import Whole
 
-Whole = npt.NDArray[np.int64]
 Progress = Callable[[str, int, int], None]
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """Progress that nobody is told of."""
-
-
-class Kind(enum.StrEnum):
-    """What teachers' votes are spent on."""
-
-    VOTES = "votes"
-    """The counts of all classes, or of all labels."""
-    CHECK = "check"
-    """Whether enough teachers agree."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +24,8 @@ class Purchase:
     """One thing that was paid for.
 
     Attributes:
-        kind: of it.
-        queries: how many were asked at once.
+        kind: Kind of votes.
+        queries: Number of queries that were asked at once.
     """
 
     kind: Kind
@@ -49,13 +37,13 @@ Bought = Sequence[Purchase]
 
 @dataclass(frozen=True)
 class Sight:
-    """What the server of a secure sum saw.
+    """One secure sum, as its server saw it.
 
     Attributes:
-        kind: of the sum.
-        queries: numbers of the queries that it was about.
-        total: the noisy sum, int64 (queries, entries).
-        voters: n, the weight of all teachers whose ballots are in it.
+        kind: Kind of the sum.
+        queries: Numbers of the queries that it was about.
+        total: Noisy sum, int64 (queries, entries).
+        voters: Weight of all teachers whose ballots are in it (n).
     """
 
     kind: Kind
@@ -66,12 +54,12 @@ class Sight:
 
 @dataclass(frozen=True)
 class Answers:
-    """What became of some queries.
+    """Outcomes of some queries.
 
     Attributes:
-        outcomes: winners (queries,), or labels (queries, k): 1, 0, or `NONE` for no answer.
-        bought: what was paid for.
-        sights: what a server saw on the way; none of a curator, who holds the votes.
+        outcomes: Winners (queries,), or labels (queries, k): 1, 0, or `NONE` for no answer.
+        bought: Votes that were paid for.
+        sights: Sums that a server saw on the way; none for a curator, who holds the votes.
     """
 
     outcomes: Whole
@@ -79,40 +67,71 @@ class Answers:
     sights: tuple[Sight, ...] = ()
 
 
-class Tally(Protocol):
-    """Counts the votes of teachers, with noise."""
+def times(bought: Bought) -> Times:
+    """Return the number of queries that were paid for, by kind."""
+    return {kind: sum(each.queries for each in bought if each.kind is kind) for kind in Kind}
+
+
+@dataclass(frozen=True)
+class Tally(ABC):
+    """Counts the votes of teachers, with noise.
+
+    Attributes:
+        rule: Rule by which answers come from votes; noise and thresholds are in votes of weight 1.
+        voters: Teachers and their answers.
+        weights: Weight ψ of each teacher, int64 (teachers,).
+        at_once: Most queries that are asked about together.
+    """
+
+    rule: Rule
+    voters: Electorate
+    weights: Whole
+    at_once: int = field(default=256, kw_only=True)
 
     @property
-    def mechanism(self) -> Mechanism:
-        """How answers come from votes; noise and thresholds are in votes of weight 1."""
+    def poll(self) -> Poll:
+        """Form of the queries and of their answers."""
+        return self.voters.poll
+
+    @property
+    def heaviest(self) -> int:
+        """Weight ψ of the teacher that weighs most."""
+        return int(self.weights.max())
 
     @property
     def queries(self) -> int:
-        """How many there are votes for."""
+        """Number of queries that there are votes for."""
+        return self.voters.queries
 
     @property
-    def at_once(self) -> int:
-        """The most queries that are asked about together."""
-
-    @property
+    @abstractmethod
     def adaptive(self) -> bool:
         """Whether what is bought depends on outcomes."""
 
     @property
+    @abstractmethod
     def pays_for_answers(self) -> bool:
         """Whether votes are paid for only where a check passes, which then costs by itself."""
 
+    @abstractmethod
     def worst(self, queries: int) -> Bought:
-        """What so many queries cost if each is asked all there is to ask."""
+        """Return what this many queries buy if each is asked all there is to ask."""
 
     def events(self, bought: Bought, unit: Unit, weight: int | None = None) -> tuple[Event, ...]:
-        """What was released against neighbours that differ in a teacher.
+        """Return what was released against neighbours that differ in a teacher.
 
         Args:
-            bought: what was paid for.
-            unit: whether the teacher is left out, or replaced.
-            weight: ψ of that teacher; the largest there is by default.
+            bought: Votes that were paid for.
+            unit: Whether the teacher is left out, or replaced.
+            weight: Weight ψ of that teacher; the largest by default.
         """
+        heaviest = self.heaviest if weight is None else weight
+        return self._events(bought, unit, heaviest) if heaviest else ()
 
+    @abstractmethod
+    def _events(self, bought: Bought, unit: Unit, weight: int) -> tuple[Event, ...]:
+        """Return what was released, for a teacher of weight 1 or more."""
+
+    @abstractmethod
     def ask(self, queries: range, progress: Progress = silent) -> Answers:
         """Ask about some queries, by their numbers."""

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from earshot_models.votes.tally.interface import Answers, Kind, Purchase, Sight
+from earshot_models.votes.rules.rule import Kind
+from earshot_models.votes.tally.interface import Answers, Purchase, Sight
 from earshot_protocol.errors import InvalidInputError, LocalError
 
 FILE = "journal.jsonl"

@@ -1,4 +1,4 @@
-"""What so many queries will cost, and how many a budget buys, before any vote is cast."""
+"""The cost of queries, and the number that a budget buys, before any vote is cast."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from earshot_models.votes.costs import personal
-from earshot_models.votes.rules.mechanisms import THRESHOLDS, UNITS, Mechanism
-from earshot_models.votes.tally.interface import Kind, Purchase, Tally, Whole
+from earshot_models.votes.electorate import Electorate
+from earshot_models.votes.rules.rule import UNITS, Kind, Rule
+from earshot_models.votes.tally.interface import Purchase, Tally, times
 from earshot_models.votes.tally.tallies import Counter, Sums, tally
-from earshot_models.votes.tally.threshold_rules import claimed_epsilon
-from earshot_models.votes.tally.votes import Electorate
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.voting.teacher_ballots import Whole
 
 MOST_QUERIES = 10**6
-"""Of which costs are worked out."""
+"""Most queries whose cost is worked out."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Prospects:
     """A tally that nobody has asked yet.
 
     Attributes:
-        tally: its votes are zeros, which no cost here looks at.
+        tally: Tally; its votes are zeros, which no cost here looks at.
         delta: δ of all costs.
-        answered: share of the queries that a curator's check lets pass.
+        answered: Share of the queries that a curator's check lets pass.
     """
 
     tally: Tally
@@ -41,19 +41,19 @@ class Prospects:
         checks.share("answered", self.answered)
 
     def worst(self, queries: int, unit: Unit, weight: int | None = None) -> float:
-        """ε of so many queries if all are answered: what may be promised of them."""
+        """Return ε of this many queries if all are answered: what may be promised of them."""
         return replace(self, answered=1.0).cost(queries, unit, weight)
 
     def cost(self, queries: int, unit: Unit, weight: int | None = None) -> float:
-        """ε of so many queries, if votes are such that `answered` of them are.
+        """Return ε of this many queries, if votes are such that `answered` of them are.
 
-        For teachers of this weight; the heaviest by default.
+        It is that of teachers of this weight; the heaviest by default.
         """
         events = self.tally.events(self.bought(queries), unit, weight)
         return composed_epsilon(events, self.delta)
 
     def most(self, epsilon: float, unit: Unit, weight: int | None = None) -> int:
-        """How many queries ε buys, at most `MOST_QUERIES`."""
+        """Return the number of queries that ε buys, at most `MOST_QUERIES`."""
         checks.epsilon("epsilon", epsilon)
         least, beyond = 0, 1
         while beyond <= MOST_QUERIES and self.cost(beyond, unit, weight) <= epsilon:
@@ -68,7 +68,7 @@ class Prospects:
         return least
 
     def bought(self, queries: int) -> tuple[Purchase, ...]:
-        """What so many queries are expected to buy."""
+        """Return what this many queries are expected to buy."""
         if self.tally.pays_for_answers:
             answers = round(self.answered * queries)
             return Purchase(Kind.CHECK, queries), Purchase(Kind.VOTES, answers)
@@ -82,9 +82,9 @@ class Share:
     """Teachers with the same budget.
 
     Attributes:
-        members: how many.
-        weight: ψ of each, whole.
-        epsilon: ε of each; None where what queries cost is asked.
+        members: Number of teachers.
+        weight: Weight ψ of each, whole.
+        epsilon: ε of each; None where the cost of queries is asked for.
     """
 
     members: int
@@ -93,20 +93,20 @@ class Share:
 
 
 def shares(text: str | None, teachers: int, epsilon: float | None = None) -> list[Share]:
-    """Budget groups from text such as `1:125,2:125`: ε and members of each; or all alike.
+    """Return budget groups from text such as `1:125,2:125`: ε and members of each; or all alike.
 
     Weights are the smallest whole numbers in the ratio of budgets: sensitivities in that ratio
     spend all budgets at about the same query, see `personal.weights`.
 
     Args:
-        text: of the groups; None for teachers that are all alike.
-        teachers: how many there are.
-        epsilon: of teachers that are all alike.
+        text: Text of the groups; None for teachers that are all alike.
+        teachers: Number of teachers.
+        epsilon: ε of teachers that are all alike.
 
     Raises:
-        InvalidInputError: the text says something else, or names other than all teachers.
-        InvalidParametersError: no budget, a group of fewer than two, or budgets whose ratios are no
-            small fractions.
+        InvalidInputError: The text says something else, or names other than all teachers.
+        InvalidParametersError: There is no budget, a group of fewer than two, or a ratio of budgets
+            that is not a small fraction.
     """
     if text is None:
         return [Share(teachers, 1, epsilon)]
@@ -132,29 +132,30 @@ def _group(text: str, part: str) -> personal.Group:
 
 
 def weights_of(sharing: Sequence[Share]) -> Whole:
-    """Of all teachers, int64 (teachers,)."""
+    """Return the weights of all teachers, int64 (teachers,)."""
     return np.repeat([each.weight for each in sharing], [each.members for each in sharing])
 
 
 def prospects(
     counter: Counter,
-    mechanism: Mechanism,
+    rule: Rule,
+    classes: int,
     delta: float,
     weights: Whole,
     sums: Sums | None = None,
     answered: float = 1.0,
 ) -> Prospects:
-    """Prospects of a tally of so many teachers; arguments as of `tallies.tally`."""
+    """Return the prospects of a tally of this many teachers; arguments as of `tallies.tally`."""
     teachers = len(weights)
-    shape = (teachers, 1, mechanism.classes) if mechanism.several else (teachers, 1)
-    voters = Electorate(np.zeros(shape, dtype=np.int8), mechanism.classes)
-    scores = np.full((1, mechanism.classes), 1 / mechanism.classes)
+    shape = (teachers, 1, classes) if rule.several else (teachers, 1)
+    voters = Electorate(np.zeros(shape, dtype=np.int8), classes)
+    scores = np.full((1, classes), 1 / classes)
     made = tally(
         counter,
-        mechanism,
+        rule,
         voters,
         weights if (weights != 1).any() else None,
-        scores if mechanism.confidence is not None else None,
+        scores if rule.takes_scores else None,
         sums=sums,
         delta=delta,
         random=_nobody_votes,
@@ -163,13 +164,9 @@ def prospects(
 
 
 def claimed(made: Prospects, queries: int) -> float | None:
-    """ε of so many queries as printed, of votes against thresholds; it does not hold."""
-    own = made.tally.mechanism
-    if own.name not in THRESHOLDS:
-        return None
-    if not queries:
-        return 0.0
-    return claimed_epsilon(own, made.bought(queries), made.delta)
+    """Return ε of this many queries as printed, where that does not hold; None otherwise."""
+    found = made.tally.rule.claimed_epsilon(times(made.bought(queries)), made.delta)
+    return 0.0 if found is not None and not queries else found
 
 
 def _nobody_votes(*names: object) -> RandomBytes:
@@ -179,10 +176,10 @@ def _nobody_votes(*names: object) -> RandomBytes:
 def table(
     made: Prospects, sharing: Sequence[Share], queries: int | None
 ) -> list[dict[str, str | int | float | None]]:
-    """What each group pays in each unit, for so many queries or for as many as all can pay for.
+    """Return what each group pays in each unit, for this many queries or as many as all can pay.
 
     Raises:
-        InvalidParametersError: a number of queries out of range, or a budget that buys none.
+        InvalidParametersError: The number of queries is out of range, or the budget buys none.
     """
     if queries is not None:
         checks.whole("queries", queries, 1, MOST_QUERIES)

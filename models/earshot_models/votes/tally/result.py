@@ -1,4 +1,4 @@
-"""What a labelling leaves behind: answers, figures, and a report on what they are worth.
+"""Files that a labelling leaves behind: answers, figures, and a report on what they are worth.
 
 Figures are of two kinds. What is *promised* is known before any vote is cast. What was *realised*
 depends on the votes, by what was answered and where it ended: it guarantees nothing, and goes no
@@ -17,22 +17,21 @@ from typing import Any
 
 import numpy as np
 
-from earshot_models.votes.rules.mechanisms import THRESHOLDS, UNITS, Name
-from earshot_models.votes.tally import threshold_rules
+from earshot_models.votes.rules.rule import UNITS, Kind
+from earshot_models.votes.rules.table import RULES
 from earshot_models.votes.tally.budgets import Budget
 from earshot_models.votes.tally.federated import Federated
-from earshot_models.votes.tally.interface import Kind, Tally, Whole
+from earshot_models.votes.tally.interface import Tally, times
 from earshot_models.votes.tally.labelling import Labelled
 from earshot_models.votes.tally.wording import (
     CONFIDENCE,
     UNIT_WORDS,
     lead_in_doubt,
-    passes_by_chance,
     sees,
 )
 from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.teacher_ballots import NONE
+from earshot_protocol.voting.teacher_ballots import NONE, Whole
 
 ANSWERS, FIGURES, REPORT = "answers.csv", "result.json", "report.md"
 FILES = (ANSWERS, FIGURES, REPORT)
@@ -43,12 +42,12 @@ class Outcome:
     """A labelling, and what it was made from.
 
     Attributes:
-        tally: that was asked.
-        budget: that it kept.
-        labelled: what came of it.
-        weights: of the teachers, int64 (teachers,).
-        dealt: whether a file had counts of votes alone.
-        dependent: figures of a cost that looks at votes, if one was asked for.
+        tally: Tally that was asked.
+        budget: Budget that it kept.
+        labelled: Labelling that it gave.
+        weights: Weights of the teachers, int64 (teachers,).
+        dealt: Whether a file had counts of votes alone.
+        dependent: Figures of a cost that looks at votes, if one was asked for.
     """
 
     tally: Tally
@@ -60,21 +59,21 @@ class Outcome:
 
     @property
     def answered(self) -> int:
-        """How many queries have an answer; of several labels, for one label at least."""
+        """Number of queries with an answer, for one label at least where there are several."""
         given = self.labelled.outcomes != NONE
         return int((given if given.ndim == 1 else given.any(axis=1)).sum())
 
     def figures(self) -> dict[str, Any]:
-        """All figures, by the names of `result.json`."""
-        own, labelled = self.tally.mechanism, self.labelled
+        """Return all figures, by the names of `result.json`."""
+        own, labelled = self.tally.rule, self.labelled
         check = own.check
         voters = int(self.weights.sum())
         return {
             "tally": "federated" if isinstance(self.tally, Federated) else "central",
-            "mechanism": own.name.value,
-            "classes": own.classes,
+            "mechanism": own.name,
+            "classes": self.tally.poll.classes,
             "teachers": len(self.weights),
-            "deviation": own.deviation,
+            "deviation": own.sigma,
             "check_threshold": check and check.threshold,
             "check_deviation": check and check.deviation,
             "queries": self.tally.queries,
@@ -100,19 +99,19 @@ class Outcome:
                         self.tally, labelled.bought, unit, weight
                     )
                 ),
-                "as_printed": self._claimed(),
+                "as_printed": own.claimed_epsilon(times(labelled.bought), self.budget.delta),
             },
             "data_dependent": self.dependent,
             "sees": sees(self.tally),
             "lead_in_doubt": lead_in_doubt(self.tally),
             "answers_in_doubt": self._in_doubt(),
-            "passes_by_chance": passes_by_chance(own, voters),
+            "passes_by_chance": own.passes_by_chance(self.tally.poll, voters),
             "votes_dealt": self.dealt,
             "effort": self._effort(),
         }
 
     def _each(self, epsilon: Callable[[Unit, int], float]) -> list[dict[str, Any]]:
-        """ε in both units, for every weight that teachers have."""
+        """Return ε in both units, for every weight that teachers have."""
         return [
             {
                 "weight": weight,
@@ -122,19 +121,12 @@ class Outcome:
             for weight in sorted(set(self.weights.tolist()))
         ]
 
-    def _claimed(self) -> float | None:
-        """ε that Muschiol (2021) claims of the same votes against thresholds; it does not hold."""
-        own = self.tally.mechanism
-        if own.name not in THRESHOLDS:
-            return None
-        return threshold_rules.claimed_epsilon(own, self.labelled.bought, self.budget.delta)
-
     def _in_doubt(self) -> int | None:
-        """Answers whose lead, as the server saw it, noise makes by itself in one of twenty votes.
+        """Return the answers whose lead, as the server saw it, noise alone makes in 5 of 100 votes.
 
         None where nobody but a curator could tell: how close a vote was is not published.
         """
-        if not isinstance(self.tally, Federated) or self.tally.mechanism.several:
+        if not isinstance(self.tally, Federated) or self.tally.rule.several:
             return None
         lead, doubtful = lead_in_doubt(self.tally), 0
         for sight in self.labelled.sights:
@@ -145,7 +137,7 @@ class Outcome:
         return doubtful
 
     def _effort(self) -> dict[str, Any] | None:
-        """What sums took in this run; None of a curator, or where all was in the journal."""
+        """Return the effort of sums in this run; None for a curator, or if the journal had all."""
         if not isinstance(self.tally, Federated) or not self.tally.sums.effort.sums:
             return None
         effort = self.tally.sums.effort
@@ -174,7 +166,7 @@ def write(outcome: Outcome, folder: Path) -> list[Path]:
 
 
 def table(outcomes: Whole) -> str:
-    """Answers as CSV: an empty cell where there is none."""
+    """Return answers as CSV: an empty cell where there is none."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     several = outcomes.ndim == 2
@@ -186,7 +178,7 @@ def table(outcomes: Whole) -> str:
 
 
 def summary(figures: Mapping[str, Any]) -> list[str]:
-    """What a terminal shows: first the promise, then what was realised."""
+    """Return what a terminal shows: first the promise, then what was realised."""
     promised, realised = figures["promised"], figures["realised"]
     at = f"at δ = {promised['delta']:g}"
     lines = [f"{'budget':<22} ε = {promised['epsilon']:g} {at}, {promised['unit']}"]
@@ -204,7 +196,7 @@ def summary(figures: Mapping[str, Any]) -> list[str]:
 
 
 def report(figures: Mapping[str, Any]) -> str:
-    """Markdown: what came of it, what it cost, who saw what, and whose word each number is."""
+    """Return Markdown: what came of it, its cost, who saw what, and whose word each number is."""
     promised, realised = figures["promised"], figures["realised"]
     lines = [
         f"# {realised['answered']} answers from {figures['teachers']} teachers",
@@ -238,7 +230,7 @@ def report(figures: Mapping[str, Any]) -> str:
 
 
 def _promised(promised: Mapping[str, Any]) -> list[str]:
-    """What holds whatever the votes are: the same text for all votes on as many queries."""
+    """Return what holds whatever the votes are: the same text for all votes on these queries."""
     words = UNIT_WORDS[Unit(promised["unit"])]
     return [
         f"The budget: ε = {promised['epsilon']:g} at δ = {promised['delta']:g}, where {words}.",
@@ -291,8 +283,8 @@ def _dependent(figures: Mapping[str, Any]) -> list[str]:
 
 def _doubts(figures: Mapping[str, Any]) -> list[str]:
     lead = f"{figures['lead_in_doubt']:.0f}"
-    single = figures["mechanism"] not in (Name.BINARY, Name.TAU, *THRESHOLDS)
-    between = "between two classes" if single else "from what decides on a label"
+    classes = RULES[figures["mechanism"]].between_classes
+    between = "between two classes" if classes else "from what decides on a label"
     said = [
         f"a distance {between} of {lead} votes is made by noise alone in "
         f"{100 * (1 - CONFIDENCE):.0f} of 100 votes; who is {lead} votes ahead or less may have "

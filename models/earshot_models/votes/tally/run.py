@@ -1,4 +1,4 @@
-"""One labelling from its settings to its files: what is asked for, checked before any vote is."""
+"""One labelling from its settings to its files: all is checked before any vote is cast."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.rules.mechanisms import Mechanism
+from earshot_models.votes.costs.releases import VotesCost
+from earshot_models.votes.electorate import Electorate, fingerprint
+from earshot_models.votes.rules.rule import Plain, Rule
 from earshot_models.votes.tally import dependent, journal, keyed
 from earshot_models.votes.tally.budgets import Budget
 from earshot_models.votes.tally.central import Central
-from earshot_models.votes.tally.dependent import Cost
-from earshot_models.votes.tally.interface import Progress, Whole, silent
+from earshot_models.votes.tally.interface import Progress, silent
 from earshot_models.votes.tally.labelling import label
 from earshot_models.votes.tally.result import Outcome
 from earshot_models.votes.tally.tallies import Counter, Sums, tally
-from earshot_models.votes.tally.votes import Electorate, fingerprint
 from earshot_protocol import keyed_randomness
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.voting.teacher_ballots import Whole
 
 KEY = "teachers.key"
 RESUMES = (journal.FILE, KEY)
@@ -30,38 +31,29 @@ RESUMES = (journal.FILE, KEY)
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be labelled, and how.
+    """Settings of a labelling.
 
     Attributes:
-        mechanism: which.
-        budget: for all queries together.
-        counter: who counts.
-        sums: how secure sums are run.
-        most: queries to ask about; all by default.
-        cost: one that looks at votes, to be published besides; by default none is.
+        rule: Rule by which answers come from votes.
+        budget: Budget for all queries together.
+        counter: Who counts.
+        sums: Settings of secure sums.
+        most: Most queries to ask about; all by default.
+        cost: Cost that looks at votes, to be published besides; by default none is.
     """
 
-    mechanism: Mechanism
+    rule: Rule
     budget: Budget
     counter: Counter = Counter.CENTRAL
     sums: Sums = field(default_factory=Sums)
     most: int | None = None
-    cost: Cost | None = None
+    cost: VotesCost | None = None
 
-    def identity(self) -> dict[str, str | int | float | bool | None]:
-        """All of it under plain names, as the journal compares it."""
-        given = asdict(self)
-        del given["cost"]  # is no part of what is asked
-        own = given.pop("mechanism")
-        check = own.pop("check")
-        own["winners"] = own.pop("most")  # other than the most queries
-        del own["steps"]  # is told by the fingerprint of votes
-        if own["grid"] is not None:
-            own["grid"] = ", ".join(map(repr, own["grid"]))
-        plain = {**own, **given.pop("budget"), **given.pop("sums"), **given}
-        for name, value in (check or {}).items():
-            plain[f"check {name}"] = value
-        return plain
+    def identity(self, classes: int) -> Plain:
+        """Return all that decides what is asked, under plain names, as the journal compares it."""
+        budget, sums = asdict(self.budget), asdict(self.sums)
+        asked: Plain = {"counter": self.counter, "most": self.most}
+        return self.rule.identity(classes) | budget | sums | asked
 
 
 def run(
@@ -75,21 +67,21 @@ def run(
     """Label, from where a run in this folder was cut short.
 
     Args:
-        request: what is asked for.
-        voters: the teachers.
-        folder: of the journal; exists.
-        weights: of the teachers; all 1 by default.
-        scores: a student's, see `tallies.tally`.
-        progress: told how far it is.
+        request: Settings of the labelling.
+        voters: Teachers and their answers.
+        folder: Folder of the journal; exists.
+        weights: Weights of the teachers; all 1 by default.
+        scores: Scores of a student, see `tallies.tally`.
+        progress: Told how far it is.
 
     Raises:
-        OtherLabellingError: the folder's journal is of another labelling.
-        EarshotError: see `tallies.tally`.
+        OtherLabellingError: The folder's journal is of another labelling.
+        EarshotError: See `tallies.tally`.
     """
     path, key_path = folder / journal.FILE, folder / KEY
     chosen = tally(
         request.counter,
-        request.mechanism,
+        request.rule,
         voters,
         weights,
         scores,
@@ -99,7 +91,7 @@ def run(
     )
     if request.cost is not None:
         dependent.check_noise(request.cost, chosen, request.budget)
-    identity = request.identity() | {
+    identity = request.identity(voters.classes) | {
         "votes": fingerprint(voters.predictions),
         "weights": None if weights is None else fingerprint(weights),
         "scores": None if scores is None else fingerprint(scores),
@@ -115,7 +107,7 @@ def run(
 
 
 def _noise(counter: Counter, journal_path: Path, key_path: Path) -> Callable[..., RandomBytes]:
-    """Teachers' noise by names; the key behind it outlives a process that is killed.
+    """Return teachers' noise by names; the key behind it outlives a process that is killed.
 
     It is there before the journal is, so where a journal has no key the labelling was ended, or the
     key was taken away: what a sum under way has shown cannot be repeated then.

@@ -1,12 +1,10 @@
-"""Who sees what, and what may be noise, in sentences that a reader who trusts nobody can check."""
+"""Sentences on who sees what, and what may be noise, for a reader who trusts nobody."""
 
 from __future__ import annotations
 
-import math
-
-from earshot_models.votes.rules.mechanisms import THRESHOLDS, Mechanism, Name
+from earshot_models.votes.rules.rule import Kind
 from earshot_models.votes.tally.federated import Federated
-from earshot_models.votes.tally.interface import Kind, Purchase, Tally
+from earshot_models.votes.tally.interface import Purchase, Tally
 from earshot_protocol.privacy.mechanisms import Unit
 
 CONFIDENCE = 0.95
@@ -18,7 +16,7 @@ UNIT_WORDS = {
 
 
 def sees(tally: Tally) -> list[str]:
-    """What is revealed to whom."""
+    """Return what is revealed to whom."""
     if isinstance(tally, Federated):
         return _sees_sums(tally)
     published = "published: for each query its outcome"
@@ -31,8 +29,8 @@ def sees(tally: Tally) -> list[str]:
 
 
 def _sees_sums(tally: Federated) -> list[str]:
-    own, crowd = tally.mechanism, tally.sums.crowd
-    entries = own.ballot.length
+    own, crowd = tally.rule, tally.sums.crowd
+    entries = own.ballot(tally.poll).length
     counts = f"for each query {entries} noisy counts"
     sentences = [
         "teachers see all queries, and with a check every proposed answer",
@@ -44,12 +42,12 @@ def _sees_sums(tally: Federated) -> list[str]:
         sentences.append(f"the server sees {counts}, the answers{bar} are read from them")
     elif tally.proposals is None:
         sentences.append(
-            f"the server sees {counts}, and {_checked(own)} with noise of their own; also of "
+            f"the server sees {counts}, and {_checked(tally)} with noise of their own; also of "
             "queries without an answer"
         )
     else:
         sentences.append(
-            f"the server sees {_checked(own)} where the student proposes an answer, and {counts} "
+            f"the server sees {_checked(tally)} where the student proposes an answer, and {counts} "
             "where teachers do not agree with it"
         )
     sentences.append(
@@ -60,47 +58,19 @@ def _sees_sums(tally: Federated) -> list[str]:
     return sentences
 
 
-def _checked(mechanism: Mechanism) -> str:
-    per_label = mechanism.check_ballot.length > 1
+def _checked(tally: Federated) -> str:
+    per_label = tally.rule.check_ballot(tally.poll).length > 1
     return f"how many agree with {'each label of ' if per_label else ''}the proposed answer"
 
 
 def lead_in_doubt(tally: Tally) -> float:
-    """Votes: a lead below that is as large as noise alone makes one in one of twenty votes.
+    """Return the votes below which a lead is as large as noise alone makes one in 5 of 100 votes.
 
-    Between two classes; of labels, from what decides them.
+    It is a lead between two classes, or a label's distance from what decides it.
     """
-    own = tally.mechanism
-    between = not own.several or own.name is Name.POWERSET
-    if isinstance(tally, Federated):
-        law = tally.mechanism_of(Purchase(Kind.VOTES, 1), own.largest_weight).noise(
-            tally.sums.crowd.teachers
-        )
-        return (law.of_difference if between else law).radius(CONFIDENCE) / own.ballot.vote
-    from scipy import optimize, stats
-
-    if own.name is Name.LNMAX:
-        # P(|D| > x) of a difference of two Laplace variables of scale 1.
-        tail = optimize.brentq(lambda x: math.exp(-x) * (1 + x / 2) - (1 - CONFIDENCE), 0.0, 50.0)
-        return float(tail) * own.deviation
-    deviations = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
-    return deviations * own.deviation * (math.sqrt(2.0) if between else 1.0)
-
-
-def passes_by_chance(mechanism: Mechanism, voters: float) -> float | None:
-    """How likely a query passes the check on which teachers agree least; None without a check."""
-    from scipy import stats
-
-    if mechanism.bar is not None:  # one of all noisy counts is enough
-        silent = stats.norm.logcdf(mechanism.bar / mechanism.deviation)
-        return float(-math.expm1(mechanism.classes * silent))
-    if mechanism.check is None:
-        return None
-    if mechanism.name in THRESHOLDS:
-        agreement = 0.0  # no teacher names any label
-    elif mechanism.name is Name.POWERSET:
-        agreement = 1.0  # each teacher has a set of its own
-    else:
-        agreement = voters / (2 if mechanism.several else mechanism.classes)
-    distance = (agreement - mechanism.check.threshold) / mechanism.check.deviation
-    return float(stats.norm.cdf(distance))
+    own = tally.rule
+    if not isinstance(tally, Federated):
+        return own.lead_in_doubt(CONFIDENCE)
+    law = tally.summed(Purchase(Kind.VOTES, 1), tally.heaviest).noise(tally.sums.crowd.teachers)
+    decisive = law.of_difference if own.between_classes else law
+    return decisive.radius(CONFIDENCE) / own.ballot(tally.poll).vote

@@ -1,33 +1,49 @@
-"""What teachers say about queries, as files have it: counts of votes, or each teacher's answers."""
+"""Answers of teachers to queries, from files of counts of votes or of each teacher's answers."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from earshot_models.votes.counts import checked_counts
 from earshot_models.votes.output_ballots import STEPS, in_steps
-from earshot_models.votes.tally.interface import Whole
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.voting.teacher_ballots import NONE
+from earshot_protocol.voting.teacher_ballots import NONE, Whole
+
+
+@dataclass(frozen=True)
+class Poll:
+    """Form of a query and of its answers, as far as a rule needs to know it.
+
+    Attributes:
+        classes: Number of classes (m), of which one wins, or of labels (k), of which any may.
+        teachers: Number of teachers (n).
+        steps: Steps of a whole vote where teachers answer with probabilities; 1 for zeros and ones.
+    """
+
+    classes: int
+    teachers: int
+    steps: int = 1
 
 
 @dataclass(frozen=True)
 class Electorate:
-    """The answers of all teachers on all queries.
+    """Answers of all teachers to all queries.
 
     Attributes:
-        predictions: classes, `NONE` abstaining, integers (teachers, queries); or zeros and ones
+        predictions: Classes, `NONE` abstaining, integers (teachers, queries); or zeros and ones
             (teachers, queries, labels), or steps of a vote, from 0 to `steps`.
-        classes: m, or labels k.
-        dealt: whether a file had counts alone, so that nobody knows who cast which vote. They were
-            dealt out to the teachers then, which changes no sum.
-        steps: of a whole vote, where teachers answered with probabilities; 1 for zeros and ones.
+        classes: Number of classes (m) or labels (k).
+        dealt: Whether a file had counts alone, so that nobody knows who cast which vote. They were
+            then dealt out to the teachers, which changes no sum.
+        steps: Steps of a whole vote where teachers answered with probabilities; 1 for zeros and
+            ones.
     """
 
     predictions: Whole
@@ -37,20 +53,25 @@ class Electorate:
 
     @property
     def teachers(self) -> int:
-        """How many there are, n."""
+        """Number of teachers, n."""
         return int(self.predictions.shape[0])
 
     @property
     def queries(self) -> int:
-        """How many there are."""
+        """Number of queries."""
         return int(self.predictions.shape[1])
 
+    @property
+    def poll(self) -> Poll:
+        """Form of the queries and of their answers."""
+        return Poll(self.classes, self.teachers, self.steps)
+
     def among(self, queries: range) -> Electorate:
-        """The same teachers on some queries."""
+        """Return the same teachers on some queries."""
         return replace(self, predictions=self.predictions[:, queries.start : queries.stop])
 
     def counts(self, weights: Whole) -> Whole:
-        """How much weight each class, or label, has: int64 (queries, classes)."""
+        """Return the weight that each class, or label, has: int64 (queries, classes)."""
         if self.predictions.ndim == 3:
             return np.asarray(np.tensordot(weights, self.predictions, axes=1), dtype=np.int64)
         shape = self.queries, self.classes
@@ -63,7 +84,7 @@ class Electorate:
 
 
 def fingerprint(array: npt.NDArray[np.generic]) -> str:
-    """SHA-256 of an array's shape, type and content."""
+    """Return the SHA-256 of an array's shape, type and content."""
     described = f"{array.dtype.str} {array.shape}".encode()
     return hashlib.sha256(described + np.ascontiguousarray(array).tobytes()).hexdigest()
 
@@ -75,23 +96,22 @@ def electorate(
     classes: int | None = None,
     fractions: bool = False,
 ) -> Electorate:
-    """What an array says.
+    """Return the teachers' answers that an array holds.
 
     Args:
-        array: counts of votes (queries, classes); with `classes`, each teacher's class (teachers,
-            queries); of several labels each teacher's zeros and ones (teachers, queries, labels),
-            or how many teachers gave each label (queries, labels).
-        several: whether any number of labels may win.
-        teachers: n. Of counts of one class the sum of the first query's by default.
-        classes: m, which says that the array has classes and no counts.
-        fractions: whether a teacher may give a label a part of a vote, its probability, from 0 to 1
+        array: Counts of votes (queries, classes); with `classes`, each teacher's class (teachers,
+            queries); for several labels each teacher's zeros and ones (teachers, queries, labels),
+            or the number of teachers that gave each label (queries, labels).
+        several: Whether any number of labels may win.
+        teachers: Number of teachers; by default, for counts of classes, the first query's sum.
+        classes: Number of classes, which says that the array has classes and no counts.
+        fractions: Whether a teacher may give a label a part of a vote, its probability, from 0 to 1
             (teachers, queries, labels); kept to the nearest of `STEPS` steps.
 
     Raises:
-        InvalidInputError: an array of another shape, or numbers that are none of these; counts
-            that do not add up to the number of teachers.
-        InvalidParametersError: a number of teachers or classes out of range, or none where one is
-            needed.
+        InvalidInputError: The array has another shape or other numbers, or counts do not add up to
+            the number of teachers.
+        InvalidParametersError: A number of teachers or classes is out of range or missing.
     """
     if fractions and array.ndim == 3 and not _all_whole(array):
         return _of(teachers, _probable(array))
@@ -135,7 +155,7 @@ def _probable(array: npt.NDArray[np.generic]) -> Electorate:
 
 
 def _of(teachers: int | None, found: Electorate) -> Electorate:
-    """Refuse votes of other than all teachers."""
+    """Return the answers, if they are those of all teachers."""
     if teachers is not None and found.teachers != teachers:
         raise InvalidInputError(
             f"votes of {found.teachers} teachers, where --teachers says {teachers}"
@@ -143,11 +163,11 @@ def _of(teachers: int | None, found: Electorate) -> Electorate:
     return found
 
 
-def load(path: Path) -> npt.NDArray[np.generic]:
-    """An array from a `.npy` file.
+def load(path: Path) -> npt.NDArray[Any]:
+    """Return the array of a `.npy` file.
 
     Raises:
-        InvalidInputError: no such file, or no array that can be read without running its code.
+        InvalidInputError: There is no such file, or no array that can be read without running code.
     """
     try:
         array = np.load(path, allow_pickle=False)
@@ -159,7 +179,7 @@ def load(path: Path) -> npt.NDArray[np.generic]:
 
 
 def _dealt(counts: Whole) -> Whole:
-    """A class for every teacher that gives these counts, int16 (teachers, queries)."""
+    """Return a class for every teacher that gives these counts, int16 (teachers, queries)."""
     until = counts.cumsum(axis=1)
     teachers = int(until[0, -1])
     dealt = np.zeros((teachers, len(counts)), dtype=np.int16)

@@ -1,0 +1,302 @@
+"""Labels with more votes than a threshold, by a curator's noise or from noisy sums.
+
+After Muschiol (2021), whose adaptive threshold is computed from votes without noise, so that one
+more vote can move it by half of the teachers. Two private ways replace it here. A server that sees
+noisy counts makes thresholds, adaptive ones and checks of them for nothing. A curator publishes
+labels alone, pays for a check and for a threshold from a grid, and less than its noise for labels
+against a fixed one, since only bits leave; the cost is computed in `votes.costs.thresholds`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_models.votes.confident_check import Check
+from earshot_models.votes.costs import muschiol, thresholds
+from earshot_models.votes.costs.costs import Method
+from earshot_models.votes.costs.releases import Costs, VotesCost
+from earshot_models.votes.costs.threshold_smooth import release_costs
+from earshot_models.votes.electorate import Electorate, Poll
+from earshot_models.votes.output_ballots import Outputs
+from earshot_models.votes.rules.label_votes import Outcomes, Votes
+from earshot_models.votes.rules.powerset import check_winners
+from earshot_models.votes.rules.rule import Kind, Numbers, Passing, Rule, Times
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.overriding import override
+from earshot_protocol.privacy import noisy_counts
+from earshot_protocol.privacy.divergences import ORDERS
+from earshot_protocol.privacy.events import Event, RenyiCurve
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.voting.teacher_ballots import NONE, Agreement, Whole
+
+
+class ThresholdVoting(thresholds.ThresholdVoting, Protocol):
+    """A curator's vote against thresholds."""
+
+    def votes(self, scores: npt.NDArray[np.number]) -> Votes:
+        """Return the votes of each label, or parts of votes, (queries, labels)."""
+
+    def winners(self, votes: npt.NDArray[np.number], random: RandomBytes) -> Outcomes:
+        """Return which labels win, (queries, labels)."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the accounting knows the law of what is published."""
+
+    @property
+    def choice_rho(self) -> float:
+        """Concentration ρ that the choice of a threshold is usually said to cost."""
+
+    def law(self, votes: Numbers) -> Numbers:
+        """Return the probability of each of `answers`, for votes (labels,), without the check."""
+
+    def answers(self, labels: int) -> list[tuple[int, ...]]:
+        """Return the answers on this many labels, in the order of `law`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdRule(Rule):
+    """A rule by which labels win that have more votes than a threshold.
+
+    Attributes:
+        winners: Largest outputs of a teacher, which alone count (v); all by default.
+        threshold: Votes that the check asks for (T), noise included; of a label's noisy votes,
+            with secure sums, where --check-sigma is left out.
+        check_sigma: Standard deviation of the noise on the check (σ₁), in votes.
+    """
+
+    winners: int | None = None
+    threshold: float | None = None
+    check_sigma: float | None = None
+
+    several: ClassVar[bool] = True
+    probabilities: ClassVar[bool] = True
+    between_classes: ClassVar[bool] = False
+    publishes: ClassVar[frozenset[VotesCost]] = frozenset({VotesCost.DEPENDENT})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.check_sigma is not None and self.threshold is None:
+            raise InvalidParametersError(
+                "--check-sigma: a check needs a --threshold, too; with secure sums, noisy counts "
+                "are compared with --threshold alone"
+            )
+        if self.bar is not None:
+            check_votes(self.bar)
+        _ = self.check
+
+    @property
+    @override
+    def check(self) -> Check | None:
+        if self.threshold is None or self.check_sigma is None:
+            return None
+        return Check(self.threshold, self.check_sigma)
+
+    @property
+    @override
+    def bar(self) -> float | None:
+        return self.threshold if self.check_sigma is None else None
+
+    @property
+    @override
+    def needs_ballots(self) -> bool:
+        return self.winners is not None
+
+    @override
+    def check_poll(self, poll: Poll) -> None:
+        check_winners(self.winners, poll.classes)
+        super().check_poll(poll)
+
+    @override
+    def check_curator(self, poll: Poll, weighed: bool) -> None:
+        super().check_curator(poll, weighed)
+        if self.bar is not None:
+            raise InvalidParametersError(
+                f"{self.name}: the check of a curator needs noise of its own, --check-sigma"
+            )
+
+    @override
+    def check_sums(self, poll: Poll) -> None:
+        if poll.steps > 1 and self.check is not None:
+            raise InvalidParametersError(
+                "check-sigma: teachers' probabilities say neither yes nor no to a proposed label; "
+                "leave it out, and --threshold is read from their noisy counts for free"
+            )
+
+    @override
+    def ballot(self, poll: Poll) -> Outputs:
+        return Outputs(poll.classes, self.winners, poll.steps)
+
+    @override
+    def check_ballot(self, poll: Poll) -> Agreement:
+        return Agreement()
+
+    @abstractmethod
+    def voting(self, poll: Poll) -> ThresholdVoting:
+        """Return the curator's vote."""
+
+    @override
+    def decide(
+        self, asked: Electorate, weights: Whole, scores: Numbers | None, random: RandomBytes
+    ) -> tuple[Whole, Passing]:
+        voting = self.voting(asked.poll)
+        found = voting.winners(voting.votes(asked.predictions / asked.steps), random)
+        return found, (found != NONE).any(axis=1)
+
+    @abstractmethod
+    def winning(self, votes: Votes, teachers: float) -> Passing:
+        """Return which labels noisy votes give, (queries, labels).
+
+        Args:
+            votes: Noisy votes, (queries, labels), as if all teachers had voted.
+            teachers: Number of teachers, M, or their weight.
+        """
+
+    @override
+    def read(self, poll: Poll, totals: Whole, voters: float, teachers: float) -> Whole:
+        votes = totals.astype(np.float64) / self.ballot(poll).vote * (teachers / voters)
+        found = self.winning(votes, teachers).astype(np.int64)
+        if self.bar is not None:
+            found[votes.max(axis=1) < self.bar] = NONE
+        return found
+
+    @override
+    def proposed(self, totals: Whole, answers: Whole) -> Whole:
+        """Return the label with most votes of each query."""
+        return np.asarray(totals.argmax(axis=1))
+
+    @override
+    def agreeing(self, poll: Poll, answers: Whole, proposed: Whole) -> Whole:
+        own = self.ballot(poll).cast(answers)  # a label that does not count is not agreed on
+        return np.asarray(np.take_along_axis(own, proposed[None, :, None], axis=-1)[..., 0] == 1)
+
+    @override
+    def curator_events(
+        self, poll: Poll, times: Times, unit: Unit, weight: int
+    ) -> tuple[Event, ...]:
+        asked, answered = _curves(self, poll.classes, unit)
+        total = times[Kind.CHECK] * asked + times[Kind.VOTES] * answered
+        return (RenyiCurve(tuple(ORDERS.tolist()), tuple(total.tolist())),) if total.any() else ()
+
+    @override
+    def release(
+        self, cost: VotesCost, asked: Electorate, outcomes: Whole, order: float, unit: Unit
+    ) -> Costs:
+        voting = self.voting(asked.poll)
+        votes = voting.votes(asked.predictions / asked.steps)
+        return release_costs(voting, votes, (outcomes != NONE).any(axis=1), order, unit)
+
+    @override
+    def claimed_epsilon(self, times: Times, delta: float) -> float | None:
+        """Return ε that Muschiol (2021) claims of the same; it does not hold."""
+        check = None if self.check is None else self.check.deviation
+        return muschiol.claimed_epsilon(
+            self.sigma, times[Kind.VOTES], check, times[Kind.CHECK], delta
+        )
+
+    @override
+    def least_agreement(self, poll: Poll, voters: float) -> float:
+        return 0.0  # no teacher names any label
+
+    @override
+    def passes_by_chance(self, poll: Poll, voters: float) -> float | None:
+        from scipy import stats
+
+        if self.bar is None:
+            return super().passes_by_chance(poll, voters)
+        silent = stats.norm.logcdf(self.bar / self.sigma)  # one of all noisy counts is enough
+        return float(-math.expm1(poll.classes * silent))
+
+
+@functools.lru_cache(maxsize=64)
+def _curves(rule: ThresholdRule, classes: int, unit: Unit) -> tuple[Numbers, Numbers]:
+    """Return the divergences of a check and of an answer, each (orders,)."""
+    any_votes, anybody = np.zeros((1, classes)), 2**30  # neither changes what noise costs
+    voting = rule.voting(Poll(classes, anybody))
+    each = thresholds.threshold_divergences(voting, any_votes, ORDERS, Method.INDEPENDENT, unit)
+    return each.asked[0], each.answered[0]
+
+
+def check_votes(votes: float) -> None:
+    """Check a number of votes that is compared with counts.
+
+    Raises:
+        InvalidParametersError: The number is not above 0, or not finite.
+    """
+    if not (math.isfinite(votes) and votes > 0):
+        raise InvalidParametersError(f"{votes}: must be a number of votes above 0")
+
+
+def largest_outputs(scores: npt.NDArray[np.float64], most: int) -> npt.NDArray[np.float64]:
+    """Keep only the largest numbers of each row, zeros elsewhere; of equal ones the first.
+
+    Args:
+        scores: Scores (…, labels).
+        most: Number of scores that stay.
+
+    Raises:
+        InvalidParametersError: More are to stay than there are labels.
+    """
+    labels = scores.shape[-1]
+    if most > labels:
+        raise InvalidParametersError(f"most={most}: must be at most {labels}, the number of labels")
+    if most == labels:
+        return scores
+    order = np.argsort(-scores, axis=-1, kind="stable")
+    cut = scores.copy()
+    np.put_along_axis(cut, order[..., most:], 0.0, axis=-1)
+    return cut
+
+
+def check_numbers(deviation: float, teachers: int, most: int | None) -> None:
+    """Check the numbers of a vote against thresholds.
+
+    Raises:
+        InvalidParametersError: A number is out of range.
+    """
+    checks.positive("deviation", deviation)
+    checks.whole("teachers", teachers)
+    if most is not None:
+        checks.whole("most", most)
+
+
+def added(scores: npt.NDArray[np.number], teachers: int, most: int | None) -> Votes:
+    """Return the votes of each label, (queries, labels)."""
+    table = np.asarray(scores)
+    if table.ndim != 3 or table.shape[0] != teachers or table.shape[2] < 1:
+        raise InvalidInputError(
+            f"scores of shape {table.shape}: must be teachers × queries × labels, with {teachers} "
+            "teachers"
+        )
+    if not np.can_cast(table.dtype, np.float64) or not ((table >= 0) & (table <= 1)).all():
+        raise InvalidInputError("scores: must be numbers from 0 to 1")
+    total = np.zeros(table.shape[1:])
+    for each in table:
+        outputs = each.astype(np.float64)
+        total += outputs if most is None else largest_outputs(outputs, most)
+    # Rounding must not lift votes above the number of teachers.
+    return np.minimum(total, teachers)
+
+
+def noisy(table: Votes, deviation: float, random: RandomBytes) -> Votes:
+    """Return votes with Gaussian noise."""
+    return noisy_counts.with_normal(table, deviation, random)
+
+
+def passed(
+    check: Check | None, table: Votes, winning: npt.NDArray[np.bool_], random: RandomBytes
+) -> Outcomes:
+    """Return winning labels as outcomes, `NONE` for a query that does not pass the check."""
+    found = winning.astype(np.int64)
+    if check is not None:
+        found[~check.passing(table.max(axis=1), random)] = NONE
+    return found

@@ -1,0 +1,96 @@
+"""GNMax: the class with the largest noisy count, by Gaussian noise."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_models.votes.costs import costs
+from earshot_models.votes.costs.outcomes import log_winning
+from earshot_models.votes.counts import checked_votes
+from earshot_models.votes.rules.one_winner import PublishingRule, Unchecked, Winners, largest
+from earshot_models.votes.rules.rule import Numbers
+from earshot_protocol import checks
+from earshot_protocol.overriding import override
+from earshot_protocol.privacy import noisy_counts
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.voting.teacher_ballots import OneHot
+
+
+@dataclass(frozen=True)
+class GNMax(Unchecked):
+    """The class with the largest noisy count, Gaussian noise (Papernot et al., ICLR 2018, 4.1).
+
+    argmax_j n_j + N(0, σ²).
+
+    Attributes:
+        deviation: Standard deviation of the noise, σ, in votes.
+
+    Raises:
+        InvalidParametersError: σ is not positive and finite.
+    """
+
+    deviation: float
+
+    def __post_init__(self) -> None:
+        checks.positive("deviation", self.deviation)
+
+    def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Winners:
+        """Return one class for every query, as `lnmax.LNMax.winners` does."""
+        table = checked_votes(votes)
+        return largest(noisy_counts.with_normal(table, self.deviation, random))
+
+    def times(self, factor: float) -> GNMax:
+        """Return the same for a multiple of the votes."""
+        return GNMax(factor * self.deviation)
+
+    exact: ClassVar[bool] = True
+    """Whether the accounting knows the law of what is published."""
+
+    def law(self, votes: Numbers) -> Numbers:
+        """Return the probability that each class wins where there is an answer, (classes,)."""
+        return np.asarray(np.exp(log_winning(votes, self.deviation)))
+
+    def answer_divergences(
+        self, votes: Numbers, orders: Numbers, method: costs.Method, weight: float
+    ) -> Numbers:
+        """Return what answers cost, see `costs.gaussian_answer`."""
+        return costs.gaussian_answer(self.deviation, votes, orders, method, weight)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GNMaxRule(PublishingRule):
+    """Answer with the class that has most votes, by Gaussian noise."""
+
+    name: ClassVar[str] = "gnmax"
+
+    noise_law: ClassVar[str] = "Gaussian noise of deviation"
+
+    @classmethod
+    @override
+    def least_noise(cls, epsilon: float, delta: float, queries: int, unit: Unit) -> float:
+        from earshot_models.votes.costs import calibration
+
+        return calibration.gaussian_deviation(epsilon, delta, queries, OneHot(2).l2(unit))
+
+    @classmethod
+    @override
+    def most_answers(cls, epsilon: float, delta: float, sigma: float, unit: Unit) -> int:
+        """Return the answers that (ε, δ) pays for: noise grows with the root of their number."""
+        return math.floor((sigma / cls.least_noise(epsilon, delta, 1, unit)) ** 2)
+
+    @property
+    @override
+    def voting(self) -> GNMax:
+        return GNMax(self.sigma)
+
+    @property
+    @override
+    def gaussian(self) -> GNMax:
+        return self.voting

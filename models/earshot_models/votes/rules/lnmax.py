@@ -1,0 +1,125 @@
+"""LNMax: the class with the largest noisy count, by Laplace noise."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_models.votes.costs import costs
+from earshot_models.votes.counts import checked_votes
+from earshot_models.votes.electorate import Poll
+from earshot_models.votes.rules.laws import laplace_law
+from earshot_models.votes.rules.one_winner import UnaidedRule, Unchecked, Winners, largest
+from earshot_models.votes.rules.rule import Kind, Numbers, Times
+from earshot_protocol import checks
+from earshot_protocol.overriding import override
+from earshot_protocol.privacy import noisy_counts
+from earshot_protocol.privacy.events import Event, Pure
+from earshot_protocol.privacy.mechanisms import BallotSum, Unit
+from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.voting.teacher_ballots import OneHot
+
+
+@dataclass(frozen=True)
+class LNMax(Unchecked):
+    """The class with the largest noisy count, Laplace noise (Papernot et al., ICLR 2017).
+
+    argmax_j n_j + Lap(1/γ).
+
+    Attributes:
+        gamma: Inverse of the noise's scale, γ.
+
+    Raises:
+        InvalidParametersError: γ is not positive and finite.
+    """
+
+    gamma: float
+
+    def __post_init__(self) -> None:
+        checks.positive("gamma", self.gamma)
+
+    def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Winners:
+        """Return one class for every query.
+
+        Args:
+            votes: Votes of each class, (queries, classes); weighted votes need not be whole.
+            random: Source of bytes; a seeded one belongs in simulations only.
+
+        Returns:
+            int64 (queries,).
+
+        Raises:
+            InvalidInputError: The votes are invalid, see `counts.checked_votes`.
+        """
+        table = checked_votes(votes)
+        return largest(noisy_counts.with_laplace(table, 1 / self.gamma, random))
+
+    exact: ClassVar[bool] = False
+    """Whether the accounting knows the law of what is published."""
+
+    def law(self, votes: Numbers) -> Numbers:
+        """Return the probability that each class wins, (classes,)."""
+        return laplace_law(votes, self.gamma)
+
+    def answer_divergences(
+        self, votes: Numbers, orders: Numbers, method: costs.Method, weight: float
+    ) -> Numbers:
+        """Return what answers cost, see `costs.laplace_answer`."""
+        return costs.laplace_answer(self.gamma, votes, orders, method, weight)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LNMaxRule(UnaidedRule):
+    """Answer with the class that has most votes, by Laplace noise.
+
+    Attributes:
+        sigma: Scale of the Laplace noise on a count (1/γ), in votes.
+    """
+
+    name: ClassVar[str] = "lnmax"
+    noise_name: ClassVar[str] = "gamma's inverse"
+
+    noise_law: ClassVar[str] = "Laplace noise of scale"
+
+    @classmethod
+    @override
+    def least_noise(cls, epsilon: float, delta: float, queries: int, unit: Unit) -> float:
+        from earshot_models.votes.costs import calibration
+
+        return calibration.laplace_scale(epsilon, delta, queries, OneHot(2).l1(unit))
+
+    @property
+    @override
+    def voting(self) -> LNMax:
+        return LNMax(1 / self.sigma)
+
+    @override
+    def curator_events(
+        self, poll: Poll, times: Times, unit: Unit, weight: int
+    ) -> tuple[Event, ...]:
+        """Return what a curator released: pure ε, γ for each vote by which a count may differ.
+
+        A vote may go from one class to another; where a teacher is left out all counts change in
+        one direction, which costs γ once.
+        """
+        cost = weight * self.ballot(poll).l1(unit) / self.sigma
+        return (Pure(cost, times[Kind.VOTES]),) if cost and times[Kind.VOTES] else ()
+
+    @override
+    def summed(
+        self, poll: Poll, kind: Kind, queries: int, weight: int, delta: float, survivors: int
+    ) -> BallotSum:
+        return BallotSum(2 / self.sigma, weight * queries, survivors, largest_entry=weight)
+
+    @override
+    def lead_in_doubt(self, confidence: float) -> float:
+        from scipy import optimize
+
+        # P(|D| > x) of a difference of two Laplace variables of scale 1.
+        tail = optimize.brentq(lambda x: math.exp(-x) * (1 + x / 2) - (1 - confidence), 0.0, 50.0)
+        return float(tail) * self.sigma

@@ -1,0 +1,146 @@
+"""Winners of a vote of teachers, by noise that a curator adds: one class for every query, or none.
+
+The curator holds the votes; nothing but winners is published, not a noisy count and not how close a
+vote was. The cost of that is computed in `earshot_models.votes.costs`. Noise is fresh for every
+query, for every class, and for a check and the answer behind it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_models.votes.confident_check import Check
+from earshot_models.votes.costs import costs, smooth
+from earshot_models.votes.costs.releases import Costs, VotesCost
+from earshot_models.votes.electorate import Electorate, Poll
+from earshot_models.votes.rules.rule import Numbers, Passing, Rule
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.overriding import override
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.voting.teacher_ballots import NONE, Agreement, OneHot, Whole
+
+Winners = npt.NDArray[np.int64]
+
+
+class Unchecked:
+    """A curator's vote without a check, in which no student takes part."""
+
+    takes_scores: ClassVar[bool] = False
+
+    @property
+    def check(self) -> Check | None:
+        """Check before an answer: there is none."""
+        return None
+
+    def agreement(
+        self, votes: npt.NDArray[np.number], scores: npt.NDArray[np.number] | None = None
+    ) -> Numbers:
+        """Return nothing: no number is checked.
+
+        Raises:
+            InvalidParametersError: Always.
+        """
+        raise InvalidParametersError("agreement: must not be asked of a vote without a check")
+
+
+class Winning(Protocol):
+    """A curator's vote that needs nothing but votes."""
+
+    def winners(self, votes: npt.NDArray[np.number], random: RandomBytes) -> Winners:
+        """Return one class for every query, or `NONE`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneWinnerRule(Rule):
+    """A rule by which one class wins."""
+
+    @override
+    def ballot(self, poll: Poll) -> OneHot:
+        return OneHot(poll.classes)
+
+    @override
+    def check_ballot(self, poll: Poll) -> Agreement:
+        return Agreement()
+
+    @override
+    def read(self, poll: Poll, totals: Whole, voters: float, teachers: float) -> Whole:
+        winners: Whole = totals.argmax(axis=1).astype(np.int64)
+        return winners
+
+    @override
+    def least_agreement(self, poll: Poll, voters: float) -> float:
+        return voters / poll.classes
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnaidedRule(OneWinnerRule):
+    """A rule by which one class wins, by votes alone."""
+
+    @property
+    @abstractmethod
+    def voting(self) -> Winning:
+        """Curator's vote."""
+
+    @override
+    def decide(
+        self, asked: Electorate, weights: Whole, scores: Numbers | None, random: RandomBytes
+    ) -> tuple[Whole, Passing]:
+        found = self.voting.winners(asked.counts(weights), random)
+        return found, found != NONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishingRule(UnaidedRule):
+    """A rule for one winner whose cost by votes can be published."""
+
+    publishes: ClassVar[frozenset[VotesCost]] = frozenset(VotesCost)
+
+    @property
+    @abstractmethod
+    def gaussian(self) -> smooth.Aggregator:
+        """Curator's vote, which is by Gaussian noise."""
+
+    @override
+    def release(
+        self, cost: VotesCost, asked: Electorate, outcomes: Whole, order: float, unit: Unit
+    ) -> Costs:
+        votes = asked.counts(np.ones(asked.teachers, dtype=np.int64))
+        voted = outcomes != NONE
+        method = costs.Method(cost.value)
+        each = costs.query_divergences(self.gaussian, votes, [order], method, voted=voted)
+        exact = cost is VotesCost.EXACT
+        near = smooth.exact_sensitivities if exact else smooth.local_sensitivities
+        sensitivities = near(self.gaussian, votes, voted, order, asked.teachers)
+        return Costs(float((each.asked + each.answered).sum()), sensitivities)
+
+    @override
+    def check_release(self, cost: VotesCost, poll: Poll, order: float) -> None:
+        if cost is VotesCost.DEPENDENT:
+            unanimous = np.eye(1, poll.classes)
+            smooth.local_sensitivities(self.gaussian, unanimous, np.ones(1, bool), order, 1)
+
+
+def check_numbers(threshold: float, check_deviation: float, deviation: float) -> None:
+    """Check the numbers of a vote with a check.
+
+    Raises:
+        InvalidParametersError: A deviation is not positive, or the threshold is not finite.
+    """
+    if not math.isfinite(threshold):
+        raise InvalidParametersError(f"threshold={threshold}: must be a finite number of votes")
+    checks.positive("check_deviation", check_deviation)
+    checks.positive("deviation", deviation)
+
+
+def largest(noisy: Numbers) -> Winners:
+    """Return the class with the largest noisy count of every query."""
+    winners: Winners = noisy.argmax(axis=1).astype(np.int64)
+    return winners

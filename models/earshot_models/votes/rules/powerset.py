@@ -1,0 +1,220 @@
+"""Powerset voting: the set of labels that most teachers find exactly."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_models.votes.confident_check import Check
+from earshot_models.votes.electorate import Electorate, Poll
+from earshot_models.votes.label_ballots import Subset
+from earshot_models.votes.rules.label_votes import Outcomes
+from earshot_models.votes.rules.rule import CheckedRule, Kind, Numbers, Passing, Times
+from earshot_models.votes.subsets import SubsetVotes, subset_votes
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.overriding import override
+from earshot_protocol.privacy import noisy_counts
+from earshot_protocol.privacy.events import Event, Pure
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.voting.teacher_ballots import NONE, Agreement, Ballot, OneHot, Whole
+
+_CERTAIN = math.log(89.0)
+MOST_SET_LABELS = 512
+"""Most labels of sets of which one is drawn: there are 2^512 sets then."""
+
+
+@dataclass(frozen=True)
+class PowersetVoting:
+    """Voting for the set of labels with the largest noisy count of teachers that find exactly it.
+
+    argmax over all 2^k sets of count + N(0, σ²) (Dziedzic et al., PoPETs 2023, Definition 8). Their
+    remark that only a set that was cast can win is not followed: that would publish who cast what.
+    Noise of the sets that nobody casts is not drawn one by one: a coin says whether the largest of
+    M draws is beyond all others, and all of these sets are equally likely to have it. The coin's
+    odds are computed to a tenth of `noisy_counts.ODDS`.
+
+    Attributes:
+        labels: Number of labels, k.
+        deviation: Standard deviation of the noise on each count, σ.
+        check: Check of the query, on the largest count; None for none.
+
+    Raises:
+        InvalidParametersError: There are no labels or too many, or σ is not positive and finite.
+    """
+
+    labels: int
+    deviation: float
+    check: Check | None = None
+
+    def __post_init__(self) -> None:
+        checks.whole("labels", self.labels, 1, MOST_SET_LABELS)
+        checks.positive("deviation", self.deviation)
+
+    def votes(self, predictions: npt.NDArray[np.integer]) -> SubsetVotes:
+        """Count the teachers that find exactly the same labels.
+
+        Args:
+            predictions: Zeros and ones, (teachers, queries, labels).
+
+        Raises:
+            InvalidInputError: There are other numbers, another shape, or another number of labels.
+        """
+        return self._checked(subset_votes(predictions))
+
+    def winners(self, votes: SubsetVotes, random: RandomBytes = os.urandom) -> Outcomes:
+        """Return the labels of the sets that win.
+
+        Args:
+            votes: Votes for sets.
+            random: Source of bytes; a seeded one belongs in simulations only.
+
+        Returns:
+            int64 (queries, labels): 1 or 0, or `NONE` for all labels of a query that did not pass
+            the check.
+
+        Raises:
+            InvalidInputError: The sets have another number of labels.
+        """
+        table = self._checked(votes)
+        noisy = noisy_counts.with_normal(table.counts, self.deviation, random)
+        best = np.maximum.reduceat(noisy, table.starts)
+        # The first set of each query that has the largest noisy count.
+        leading = np.flatnonzero(noisy == best[table.query])
+        first = leading[np.unique(table.query[leading], return_index=True)[1]]
+        found = table.sets[first].astype(np.int64)
+        pairs = zip((best / self.deviation).tolist(), table.log_uncast.tolist(), strict=True)
+        for query, (bar, log_count) in enumerate(pairs):
+            if noisy_counts.coin(*_any_beyond(bar, log_count), random):
+                found[query] = self._uncast(table, query, random)
+        if self.check is not None:
+            found[~self.check.passing(table.most, random)] = NONE
+        return found
+
+    def _uncast(self, table: SubsetVotes, query: int, random: RandomBytes) -> Outcomes:
+        """Draw a set that nobody casts, each equally likely: there is at least one."""
+        start = int(table.starts[query])
+        cast = {each.tobytes() for each in table.sets[start : start + int(table.cast[query])]}
+        size = -(-self.labels // 8)
+        while True:  # there are no more cast sets than teachers, so this takes few draws
+            drawn = np.frombuffer(random(size), dtype=np.uint8)
+            members = np.unpackbits(drawn, count=self.labels).astype(np.int8)
+            if members.tobytes() not in cast:
+                return members.astype(np.int64)
+
+    def _checked(self, votes: SubsetVotes) -> SubsetVotes:
+        if votes.labels != self.labels:
+            raise InvalidInputError(
+                f"votes on {votes.labels} labels: must be on the {self.labels} of this vote"
+            )
+        return votes
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowersetRule(CheckedRule):
+    """Answer with the set of labels that most teachers find exactly.
+
+    Attributes:
+        winners: Most labels of a set (v), with a federated tally; all by default.
+    """
+
+    winners: int | None = None
+
+    name: ClassVar[str] = "powerset"
+    several: ClassVar[bool] = True
+
+    @property
+    @override
+    def needs_ballots(self) -> bool:
+        return True
+
+    @override
+    def check_poll(self, poll: Poll) -> None:
+        checks.whole("classes", poll.classes)
+        check_winners(self.winners, poll.classes)
+
+    @override
+    def check_curator(self, poll: Poll, weighed: bool) -> None:
+        super().check_curator(poll, weighed)
+        if self.winners is not None:
+            raise InvalidParametersError(
+                "winners: a curator counts all sets of labels; leave it out, or take a federated "
+                "tally"
+            )
+
+    @override
+    def ballot(self, poll: Poll) -> Subset:
+        return Subset(poll.classes, self.winners)
+
+    @override
+    def check_ballot(self, poll: Poll) -> Agreement:
+        return Agreement()
+
+    @override
+    def decide(
+        self, asked: Electorate, weights: Whole, scores: Numbers | None, random: RandomBytes
+    ) -> tuple[Whole, Passing]:
+        voting = PowersetVoting(asked.classes, self.sigma, self.check)
+        found = voting.winners(voting.votes(asked.predictions), random)
+        return found, (found != NONE).any(axis=1)
+
+    @override
+    def read(self, poll: Poll, totals: Whole, voters: float, teachers: float) -> Whole:
+        sets: Whole = self.ballot(poll).sets()[totals.argmax(axis=1)]
+        return sets
+
+    @override
+    def agreeing(self, poll: Poll, answers: Whole, proposed: Whole) -> Whole:
+        return np.asarray((answers == proposed).all(axis=-1))
+
+    @override
+    def _counted(self, poll: Poll) -> Ballot:
+        # Sets of labels are not listed here: a vote for one of them is one, however many there are.
+        return OneHot(2)
+
+    @override
+    def curator_events(
+        self, poll: Poll, times: Times, unit: Unit, weight: int
+    ) -> tuple[Event, ...]:
+        events = super().curator_events(poll, times, unit, weight)
+        if times[Kind.VOTES]:  # the coin of sets that nobody casts
+            events += (Pure(2 * noisy_counts.ODDS, times[Kind.VOTES]),)
+        return events
+
+    @override
+    def least_agreement(self, poll: Poll, voters: float) -> float:
+        return 1.0  # each teacher has a set of its own
+
+
+def check_winners(winners: int | None, labels: int) -> None:
+    """Check a number of labels of which each counts.
+
+    Raises:
+        InvalidParametersError: There are not that many labels.
+    """
+    if winners is not None and not 1 <= winners <= labels:
+        raise InvalidParametersError(
+            f"winners={winners}: must be from 1 to the {labels} labels there are"
+        )
+
+
+def _any_beyond(bar: float, log_count: float) -> tuple[float, float]:
+    """Return how likely the largest of M normal draws, ln M given, is beyond a bar, and not.
+
+    1 − Φ(bar)^M and Φ(bar)^M, the bar in deviations. An error function is right to some units in
+    the last place, ln M reaches to 355, and M·ln Φ to 89 before a coin cannot tell: so chance and
+    counterchance are right to 10^-11.
+    """
+    beyond = math.erfc(abs(bar) / math.sqrt(2)) / 2
+    missing = -math.log1p(-beyond) if bar > 0 else -math.log(beyond) if beyond else math.inf
+    if not missing or log_count == -math.inf:
+        return 0.0, 1.0
+    exponent = log_count + math.log(missing)
+    lacking = math.exp(exponent) if exponent < _CERTAIN else math.inf
+    return -math.expm1(-lacking), math.exp(-lacking)

@@ -1,0 +1,375 @@
+"""What a rule is: how answers come from the votes of teachers, by a curator or from noisy sums.
+
+A rule is a frozen value: its fields are the options of `earshot pate label` and `budget`, and its
+methods say all that any other module needs to know of it. So nothing outside this package asks
+which rule it has; a new rule is a new file here, and a line in `table`.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_models.votes.confident_check import Check
+from earshot_models.votes.costs.releases import Costs, VotesCost
+from earshot_models.votes.electorate import Electorate, Poll
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.overriding import override
+from earshot_protocol.privacy.events import Event, ZeroConcentrated
+from earshot_protocol.privacy.mechanisms import BallotSum, Unit
+from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.voting.teacher_ballots import Ballot, Weighted, Whole
+from earshot_protocol.voting.vote_sums import VoteSum
+
+Numbers = npt.NDArray[np.float64]
+Passing = npt.NDArray[np.bool_]
+Plain = dict[str, str | int | float | bool | None]
+
+UNITS = (Unit.PHONE, Unit.REPLACED_PHONE)
+"""A teacher left out, and a teacher whose data, or one record of them, are others."""
+
+
+class Kind(enum.StrEnum):
+    """What teachers' votes are spent on."""
+
+    VOTES = "votes"
+    """The counts of all classes, or of all labels."""
+    CHECK = "check"
+    """Whether enough teachers agree."""
+
+
+Times = Mapping[Kind, int]
+"""Queries that were asked, by what their votes were spent on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule(ABC):
+    """How answers come from votes.
+
+    Attributes:
+        sigma: Standard deviation of the noise on a count (σ), in votes.
+
+    Raises:
+        InvalidParametersError: An option is out of range.
+    """
+
+    sigma: float
+
+    name: ClassVar[str]
+    """Name on the command line, in results and in journals."""
+    several: ClassVar[bool] = False
+    """Whether any number of labels may win."""
+    probabilities: ClassVar[bool] = False
+    """Whether teachers may answer with probabilities."""
+    takes_scores: ClassVar[bool] = False
+    """Whether a student takes part with its scores."""
+    between_classes: ClassVar[bool] = True
+    """Whether noise on two counts decides, or that on one beside a threshold."""
+    publishes: ClassVar[frozenset[VotesCost]] = frozenset()
+    """Costs that look at votes and can be published."""
+    noise_name: ClassVar[str] = "sigma"
+    """Name of `sigma` in a refusal."""
+
+    def __post_init__(self) -> None:
+        checks.positive(self.noise_name, self.sigma)
+
+    @property
+    def check(self) -> Check | None:
+        """Check of every query, or of each label; None for none."""
+        return None
+
+    @property
+    def bar(self) -> float | None:
+        """Noisy votes that one label must have, read from the counts of a secure sum; or None."""
+        return None
+
+    @property
+    def needs_ballots(self) -> bool:
+        """Whether counts of labels are not enough, but each teacher's ballot is needed."""
+        return False
+
+    def identity(self, classes: int) -> Plain:
+        """Return all that decides what is asked and paid, under the names that journals have."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        check = self.check
+        plain: Plain = {"name": self.name, "classes": classes, "deviation": own.pop("sigma")}
+        plain |= dict.fromkeys(("confidence", "tau"))
+        plain |= {"norm": 2, "cut": None, "grid": None, "scale": None, "bar": self.bar}
+        plain |= {"largest_weight": 1, "winners": None}
+        for name in ("threshold", "check_sigma"):
+            own.pop(name, None)
+        plain |= own
+        if check is not None:
+            plain |= {"check threshold": check.threshold, "check deviation": check.deviation}
+        return plain
+
+    def weighing(self, mean: float) -> Self:
+        """Return the rule where teachers weigh: noise and thresholds grow with the mean weight."""
+        grown = ("sigma", "threshold", "check_sigma", "cut")
+        own = {each: getattr(self, each, None) for each in grown}
+        return replace(
+            self, **{each: value * mean for each, value in own.items() if value is not None}
+        )
+
+    def check_poll(self, poll: Poll) -> None:
+        """Refuse a form of queries that the rule cannot decide.
+
+        Raises:
+            InvalidParametersError: There are too few classes, or too many.
+        """
+        checks.whole("classes", poll.classes, 1 if self.several else 2)
+        _ = self.ballot(poll)
+
+    def check_curator(self, poll: Poll, weighed: bool) -> None:
+        """Refuse options that a curator does not have.
+
+        Raises:
+            InvalidParametersError: An option is for secure sums alone, or one is missing.
+        """
+        if self.several and weighed:
+            raise InvalidParametersError(
+                f"{self.name}: votes for several labels are weighed by a federated tally alone"
+            )
+
+    def check_sums(self, poll: Poll) -> None:  # noqa: B027 - most rules have nothing to refuse
+        """Refuse options that secure sums do not have.
+
+        Raises:
+            InvalidParametersError: An option is for a curator alone, or one does not fit.
+        """
+
+    @abstractmethod
+    def ballot(self, poll: Poll) -> Ballot:
+        """Return the ballot that a teacher of weight 1 casts on one query."""
+
+    @abstractmethod
+    def check_ballot(self, poll: Poll) -> Ballot:
+        """Return the ballot that a teacher of weight 1 casts on one check."""
+
+    @abstractmethod
+    def decide(
+        self, asked: Electorate, weights: Whole, scores: Numbers | None, random: RandomBytes
+    ) -> tuple[Whole, Passing]:
+        """Return outcomes as a curator draws them, and the queries whose votes are paid for.
+
+        Args:
+            asked: Teachers' answers to the queries.
+            weights: Weight of each teacher, int64 (teachers,).
+            scores: Probability of each class by a student, (queries, classes).
+            random: Source of bytes; a seeded one belongs in simulations only.
+
+        Returns:
+            Winners (queries,) or labels (queries, k), `NONE` for no answer; and bool (queries,).
+        """
+
+    @abstractmethod
+    def read(self, poll: Poll, totals: Whole, voters: float, teachers: float) -> Whole:
+        """Return the answers that noisy sums of ballots give: all of it is post-processing.
+
+        Args:
+            poll: Form of the queries.
+            totals: Noisy sums, (queries, entries).
+            voters: Weight of all teachers whose ballots are in the sums (n).
+            teachers: Weight of all teachers, vanished ones included; thresholds are shares of it.
+
+        Returns:
+            The class of the largest count, int64 (queries,), the lower one of equal counts; or
+            labels, zeros and ones (queries, k), `NONE` for a query without an answer.
+        """
+
+    def proposals(self, scores: Numbers) -> Whole:
+        """Return the answers that a student's scores propose, `NONE` where it is not sure.
+
+        Raises:
+            InvalidParametersError: No student takes part.
+        """
+        raise InvalidParametersError(f"{self.name}: no student takes part")
+
+    def proposed(self, totals: Whole, answers: Whole) -> Whole:
+        """Return what teachers are asked to agree with after a sum of votes: the answers."""
+        return answers
+
+    def agreeing(self, poll: Poll, answers: Whole, proposed: Whole) -> Whole:
+        """Return whether each teacher agrees with what is proposed, for `check_ballot`.
+
+        Args:
+            poll: Form of the queries.
+            answers: All teachers' answers, (teachers, queries, …).
+            proposed: Proposed answers, (queries, …).
+        """
+        return np.asarray(answers == proposed)
+
+    def curator_events(
+        self, poll: Poll, times: Times, unit: Unit, weight: int
+    ) -> tuple[Event, ...]:
+        """Return what a curator released, whatever the votes are: all Gaussian noise is one event.
+
+        Args:
+            poll: Form of the queries.
+            times: Queries that were paid for.
+            unit: Unit in which neighbours differ.
+            weight: Weight of the teacher in which they differ, at least 1.
+        """
+        ballot = self._counted(poll)
+        rho = times[Kind.VOTES] * _rho(ballot.l2(unit) / ballot.vote, self.sigma)
+        if self.check is not None:
+            change = self.check_ballot(poll).l2(unit)
+            rho += times[Kind.CHECK] * _rho(change, self.check.deviation)
+        return (ZeroConcentrated(weight**2 * rho),) if rho else ()
+
+    def _counted(self, poll: Poll) -> Ballot:
+        """Return the ballot that a curator counts."""
+        return self.ballot(poll)
+
+    def summed(
+        self, poll: Poll, kind: Kind, queries: int, weight: int, delta: float, survivors: int
+    ) -> BallotSum | VoteSum:
+        """Return one secure sum, as a teacher of this weight accounts for it.
+
+        Args:
+            poll: Form of the queries.
+            kind: Kind of the sum.
+            queries: Queries of the sum.
+            weight: Weight of the teacher, at least 1.
+            delta: δ for which costs are stated.
+            survivors: Teachers that stay and add their noise (n').
+        """
+        ballot, deviation = self.ballot(poll), self.sigma
+        if kind is Kind.CHECK and self.check is not None:
+            ballot, deviation = self.check_ballot(poll), self.check.deviation
+        ballot = Weighted(ballot, weight) if weight > 1 else ballot
+        return VoteSum(ballot, queries, deviation, delta, survivors)
+
+    def release(
+        self, cost: VotesCost, asked: Electorate, outcomes: Whole, order: float, unit: Unit
+    ) -> Costs:
+        """Return what queries cost by their votes, and how far a neighbour's cost can be.
+
+        Args:
+            cost: Kind of cost, one of `publishes`.
+            asked: Teachers' answers to the queries, each of weight 1.
+            outcomes: Outcomes of the queries.
+            order: Order λ of the divergence that is to be published.
+            unit: Unit in which neighbours differ.
+
+        Raises:
+            InvalidParametersError: The rule's noise is too small for that.
+        """
+        raise InvalidParametersError(f"{self.name}: has no cost by votes that can be published")
+
+    def check_release(  # noqa: B027 - nor here
+        self, cost: VotesCost, poll: Poll, order: float
+    ) -> None:
+        """Refuse noise with which `release` would fail, before anything is asked.
+
+        Raises:
+            InvalidParametersError: σ is too small.
+        """
+
+    @classmethod
+    def least_noise(cls, epsilon: float, delta: float, queries: int, unit: Unit) -> float:
+        """Return `sigma` with which this many answers are (ε, δ)-private, by a curator.
+
+        Args:
+            epsilon: ε of all answers together.
+            delta: δ of all answers together.
+            queries: Queries answered.
+            unit: Unit in which neighbours differ.
+
+        Raises:
+            InvalidParametersError: A number is out of range, or no such noise is known.
+        """
+        raise InvalidParametersError(f"{cls.name}: its noise does not follow from a budget alone")
+
+    @classmethod
+    def most_answers(cls, epsilon: float, delta: float, sigma: float, unit: Unit) -> int | None:
+        """Return the answers that (ε, δ) pays for at this `sigma`; None where that is not known."""
+        return None
+
+    def draws(self, poll: Poll) -> int:
+        """Return the draws of noise that can decide one query: of its check and of each count."""
+        return 1 + poll.classes
+
+    def claimed_epsilon(self, times: Times, delta: float) -> float | None:
+        """Return ε as printed in a paper where that does not hold; None where there is none."""
+        return None
+
+    def lead_in_doubt(self, confidence: float) -> float:
+        """Return the votes below which a lead may be a curator's noise alone, at this confidence.
+
+        It is a lead between two classes, or a distance from what decides a label.
+        """
+        from scipy import stats
+
+        deviations = float(stats.norm.ppf((1 + confidence) / 2))
+        return deviations * self.sigma * (math.sqrt(2.0) if self.between_classes else 1.0)
+
+    @abstractmethod
+    def least_agreement(self, poll: Poll, voters: float) -> float:
+        """Return the number that a check looks at where teachers agree least.
+
+        Args:
+            poll: Form of the queries.
+            voters: Weight of all teachers.
+        """
+
+    def passes_by_chance(self, poll: Poll, voters: float) -> float | None:
+        """Return the probability that noise passes the query on which teachers agree least.
+
+        None without a check. Arguments are those of `least_agreement`.
+        """
+        from scipy import stats
+
+        if self.check is None:
+            return None
+        distance = (self.least_agreement(poll, voters) - self.check.threshold) / (
+            self.check.deviation
+        )
+        return float(stats.norm.cdf(distance))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedRule(Rule):
+    """A rule that may ask first whether enough teachers agree.
+
+    Attributes:
+        threshold: Votes that the check asks for (T), noise included.
+        check_sigma: Standard deviation of the noise on the check (σ₁), in votes.
+
+    Raises:
+        InvalidParametersError: An option is out of range, or one of a check's two is missing.
+    """
+
+    threshold: float | None = None
+    check_sigma: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.check_sigma is None) != (self.threshold is None):
+            raise InvalidParametersError(
+                "--threshold and --check-sigma: a check needs both of them; leave out both for none"
+            )
+        _ = self.check
+
+    @property
+    @override
+    def check(self) -> Check | None:
+        if self.threshold is None or self.check_sigma is None:
+            return None
+        return Check(self.threshold, self.check_sigma)
+
+
+def _rho(distance: float, deviation: float) -> float:
+    """Return ρ of Gaussian noise on numbers that neighbours change by this distance.
+
+    It is distance²/2σ² (Bun and Steinke 2016, Proposition 6).
+    """
+    return distance**2 / (2 * deviation**2)

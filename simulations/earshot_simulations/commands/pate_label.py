@@ -1,0 +1,140 @@
+"""`earshot pate label RULE`: ask teachers for answers until a budget is spent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from earshot_models.commands.output import prepare_folder
+from earshot_models.commands.progress import shown
+from earshot_models.votes.costs.releases import VotesCost
+from earshot_models.votes.rules.rule import Rule
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_simulations.commands.pate_rules import Counting, Extra, add_rules
+
+if TYPE_CHECKING:
+    from earshot_models.votes.electorate import Electorate
+
+app = App(
+    name="label",
+    help="Ask about queries until the budget is spent; a run that was cut short goes on.",
+)
+
+_VOTES = Annotated[
+    Path,
+    Parameter(
+        help="A .npy of counts (queries × classes), of classes with --classes (teachers × "
+        "queries), or of labels (teachers × queries × labels; against thresholds also "
+        "probabilities); or the folder of an ensemble, which votes on --samples."
+    ),
+]
+_SCORES = Annotated[Path, Parameter(help=".npy of a student's probabilities (queries × classes).")]
+_COST = Annotated[
+    VotesCost | None,
+    Parameter(help="Publish, once and with noise, what answers cost by the votes that were cast."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labelling(Counting):
+    """Options of a labelling, whatever its rule.
+
+    Attributes:
+        epsilon: ε of the budget for all queries together.
+        delta: δ of the budget, below 1 over the records.
+        out: New folder, or one in which a run was cut short.
+        unit: Unit of the budget: phone, a teacher left out, or replaced-phone.
+        teachers: Number of teachers, which votes are checked against.
+        classes: Number of classes; says that the file holds teachers' classes, not counts.
+        samples: .npy of samples on which the ensemble of a folder votes.
+        names: Classes that the ensemble must know, in order, by commas.
+        records: Records that all teachers learned from together; by default one each.
+        weights: .npy of a whole number for each teacher: personal budgets.
+        most: Most queries to ask about.
+        overwrite: Replace the files of this command where --out has them.
+    """
+
+    epsilon: float
+    delta: float
+    out: Path
+    unit: Unit = Unit.REPLACED_PHONE
+    teachers: int | None = None
+    classes: int | None = None
+    samples: Path | None = None
+    names: str | None = None
+    records: int | None = None
+    weights: Path | None = None
+    most: int | None = None
+    overwrite: bool = False
+
+
+def _label(
+    votes: Path,
+    *,
+    rule: Rule,
+    shared: Labelling,
+    scores: Path | None = None,
+    votes_cost: VotesCost | None = None,
+) -> None:
+    """Label by a rule."""
+    from earshot_models.votes.electorate import load
+    from earshot_models.votes.tally import journal, result
+    from earshot_models.votes.tally.budgets import Budget
+    from earshot_models.votes.tally.run import RESUMES, Request, run
+
+    voters, out = _voters(votes, rule, shared), shared.out
+    records = voters.teachers if shared.records is None else shared.records
+    budget = Budget(shared.epsilon, shared.delta, shared.unit, records)
+    request = Request(rule, budget, shared.tally, shared.sums, shared.most, votes_cost)
+    weighed, guesses = (None if path is None else load(path) for path in (shared.weights, scores))
+    # A journal says whose the other files are.
+    mine = result.FILES if (out / journal.FILE).exists() else ()
+    prepare_folder(out, result.FILES, shared.overwrite, resumes=(*RESUMES, *mine))
+    with shown() as progress:
+        outcome = run(request, voters, out, weighed, guesses, progress)
+    written = result.write(outcome, out)
+    figures = outcome.figures()
+    if shared.as_json:
+        print(json.dumps(figures, indent=2, allow_nan=False))
+        return
+    for line in result.summary(figures):
+        print(line)
+    print(f"{'report':<22} {written[-1]}")
+
+
+def _voters(path: Path, rule: Rule, shared: Labelling) -> Electorate:
+    from earshot_models.votes.electorate import electorate, load
+
+    if not path.is_dir():
+        if shared.samples is not None or shared.names is not None:
+            raise InvalidInputError("--samples and --names: are for the folder of an ensemble")
+        votes = load(path)
+        return electorate(votes, rule.several, shared.teachers, shared.classes, rule.probabilities)
+    if rule.several or shared.classes is not None:
+        raise InvalidInputError(
+            f"{path}: an ensemble answers with one of its own classes; leave --classes out, and "
+            "take a rule of one winner"
+        )
+    if shared.samples is None:
+        raise InvalidInputError(f"{path}: an ensemble needs --samples to vote on")
+    from earshot_models.teachers import ensemble
+
+    names = shared.names
+    known = ensemble.classes_of(path) if names is None else tuple(names.split(","))
+    with shown() as progress:
+        answers = ensemble.votes(path, load(shared.samples), known, progress)
+    return electorate(answers, rule.several, shared.teachers, len(known))
+
+
+def _extras(rule: type[Rule]) -> Mapping[str, Extra]:
+    found = {"scores": Extra(_SCORES, needed=True)} if rule.takes_scores else {}
+    return found | ({"votes_cost": Extra(_COST)} if rule.publishes else {})
+
+
+add_rules(app, _label, Labelling, _extras, {"votes": _VOTES})
