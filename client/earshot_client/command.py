@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from earshot_protocol import distribution
 from earshot_protocol.errors import EarshotError
@@ -70,6 +70,14 @@ SUB_COMMANDS = {
 }
 
 
+def _value(hint: Any, tokens: Any) -> Any:
+    """Return the value of an option; where a whole number is needed, nothing is rounded."""
+    from cyclopts import convert
+
+    whole = int in (hint, *get_args(hint))
+    return convert(hint, tokens, (lambda kind, text: kind(text)) if whole else None)
+
+
 def _default(value: Any) -> str | None:
     """Return a default as help texts show it; flags and options that may be left out show none."""
     if isinstance(value, Enum):
@@ -93,7 +101,9 @@ def main() -> None:
         help_flags=["--help"],
         version=distribution.version,
         # A flag is given or left out, and of one option that is given twice the last counts.
-        default_parameter=Parameter(negative=(), allow_repeating=True, show_default=_default),
+        default_parameter=Parameter(
+            negative=(), allow_repeating=True, show_default=_default, converter=_value
+        ),
     )
     wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     try:

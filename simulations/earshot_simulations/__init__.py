@@ -7,10 +7,11 @@ tell whoever asks how far they are.
 from __future__ import annotations
 
 from earshot_simulations.adversary.adversary import Adversary
-from earshot_simulations.learning.files import write
-from earshot_simulations.learning.run import Run, result
-from earshot_simulations.learning.settings import Agreement, Discovery, Settings, Summation
-from earshot_simulations.learning.simulation import simulate
+from earshot_simulations.phases.report import write
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.run import Run, result
+from earshot_simulations.phases.settings import Agreement, Discovery, Summation
+from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.populations import Heterogeneity
 from earshot_simulations.sweeps.results import sweep
 

@@ -64,3 +64,28 @@ def test_a_mistake_is_one_line_and_exit_status_two() -> None:
     assert run.stderr.startswith("earshot: ")
     assert run.stderr.count("\n") == 1
     assert run.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--phones", "3000.5"), "--phones"),
+        (("--phones", "1e3"), "--phones"),
+        (("--cells", "2.5"), "--cells"),
+        (("--discovery", "neither"), 'Invalid value "neither" for --discovery. Choose from: '),
+        (("--heterogeneity.concentration", "x"), "--heterogeneity.concentration"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_by_its_option(
+    words: tuple[str, ...], said: str
+) -> None:
+    run = earshot("simulate", *words)
+    assert run.returncode == 2
+    assert said in run.stderr
+
+
+def test_options_are_read_as_their_types_say() -> None:
+    words = ("--phones", "3", "--heterogeneity.concentration", "2", "--sums", "9", "--jobs", "1")
+    run = earshot("simulate", *words, "--phones", "100")  # the last one counts
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "sums=9" in run.stderr

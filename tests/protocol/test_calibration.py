@@ -71,6 +71,7 @@ def test_what_is_no_budget_is_named(wrong: float) -> None:
         noise_multipliers(wrong, 1e-6, [1], [10])
     for calibrated in (
         lambda: noise_multipliers(1, wrong, [1], [10]),
+        lambda: largest_scale(lambda scale: [Pure(scale)], 1.0, wrong),
         lambda: check_delta(wrong, 100),
     ):
         with pytest.raises(InvalidParametersError, match=r"^delta="):

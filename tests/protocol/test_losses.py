@@ -77,6 +77,13 @@ def test_many_times_the_same_is_never_below_the_exact_one(
     assert found <= epsilon * times * 1.001
 
 
+@pytest.mark.parametrize("delta", [0.3, 0.05, 1e-3, 1e-6])
+def test_one_randomized_response_is_its_closed_form(delta: float) -> None:
+    """Between no loss and ε, its δ is (1 − e^(x − ε)) / (1 + e^(−ε))."""
+    expected = 1 + math.log1p(-delta * (1 + math.exp(-1)))
+    assert PureLosses([Laplace(1.0, 1, 1)]).epsilon(delta) == pytest.approx(expected, rel=1e-6)
+
+
 def test_what_loses_less_than_a_step_of_the_grid_loses_one() -> None:
     """Of a thousand losses of one step on either side, about √1000 steps are left."""
     losses = PureLosses([Laplace(400.0, 1, 1), Laplace(1e-4, 1, 1000)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from support.steps import STEPS
 from earshot_protocol.privacy.accounting import Release, total
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.engine.course import StepRecord
-from earshot_simulations.learning.run import Run
+from earshot_simulations.phases.environments import EnvironmentFindings
+from earshot_simulations.phases.local import CentroidFindings
+from earshot_simulations.phases.run import Run
 from earshot_simulations.populations.population import Skipped
 
 NAMES = ("bus", "park", "office")
@@ -21,12 +24,22 @@ CENTRES = 10.0 * np.eye(3, 128)
 """One per scene."""
 
 
-def example_run(dimensions: int = 2, **changes: object) -> Run:
+def run_of(found: type[EnvironmentFindings], **values: Any) -> Run[EnvironmentFindings]:
+    """A run that found something on one route; values are fields of either."""
+    own = {each.name for each in fields(found)}
+    told = {name: value for name, value in values.items() if name in own}
+    rest = {name: value for name, value in values.items() if name not in own}
+    return Run(found=found(**told), **rest)
+
+
+def example_run(
+    dimensions: int = 2, found: type[EnvironmentFindings] = CentroidFindings, **changes: object
+) -> Run[EnvironmentFindings]:
     """Three scenes, four global centroids of which three are kept, eight phones that vanish."""
     random = np.random.default_rng(7)
     centres = CENTRES[:, :dimensions].astype(np.float32)
     scenes = np.repeat(np.arange(3), 20)
-    found = np.vstack([centres, centres.sum(axis=0)])
+    places = np.vstack([centres, centres.sum(axis=0)])
     clusters = np.array([0, 0, 1, 1, 2, 2, -1])
     steps = [
         StepRecord(
@@ -59,7 +72,7 @@ def example_run(dimensions: int = 2, **changes: object) -> Run:
         },
         "local_centroids": np.vstack([centres[[0, 0, 1, 1, 2, 2]], centres[:1] + 1000]),
         "local_clusters": clusters,
-        "global_centroids": found,
+        "global_centroids": places,
         "centroid_votes": np.array([40, 50, 30, -2]),
         "top": np.array([1, 0, 2]),
         "label_votes": np.array([[1, 30, -4], [25, 0, 2], [0, 0, 0]]),
@@ -86,9 +99,14 @@ def example_run(dimensions: int = 2, **changes: object) -> Run:
         "peak_memory_mb": 321.0,
         "seconds": 6.5,
     }
+    if found is not CentroidFindings:
+        for each in {each.name for each in fields(CentroidFindings)} - {
+            each.name for each in fields(found)
+        }:
+            values.pop(each, None)
     values |= changes
     releases: Any = values["privacy"]
-    return Run(**{"together": total(releases), **values})
+    return run_of(found, **{"together": total(releases), **values})
 
 
 @pytest.fixture

@@ -12,10 +12,11 @@ from earshot_protocol.geometry import Geometry
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.adversary.attack import Attack, far_place
 from earshot_simulations.engine.dropouts import draw_dropouts
-from earshot_simulations.learning.report import render
-from earshot_simulations.learning.run import Run, result
-from earshot_simulations.learning.settings import Discovery, Settings, Summation
-from earshot_simulations.learning.simulation import simulate
+from earshot_simulations.phases.report import render
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.run import Run, result
+from earshot_simulations.phases.settings import Discovery, Summation
+from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.populations import Blobs, Soundscapes
 
 PEACE = Settings(
@@ -82,13 +83,13 @@ def test_poisoned_and_stuffed_a_place_that_nobody_heard_is_published(peace: Run)
         5,
     )
     assert run.adversary.published
-    assert run.centroid_votes is not None
-    assert run.global_centroids is not None
-    assert peace.centroid_votes is not None
+    assert run.found.centroid_votes is not None
+    assert run.found.global_centroids is not None
+    assert peace.found.centroid_votes is not None
     # Five ballots weigh more than those of all others for any place.
-    assert run.adversary.votes == run.centroid_votes.max() > peace.centroid_votes.max()
+    assert run.adversary.votes == run.found.centroid_votes.max() > peace.found.centroid_votes.max()
     scenes = Blobs(100, 50, 4, 0.5, 0).centres
-    best = run.global_centroids[run.centroid_votes.argmax()]
+    best = run.found.global_centroids[run.found.centroid_votes.argmax()]
     assert np.linalg.norm(scenes - best, axis=1).min() > 0.35
     page = render(run)
     assert "place was published" in page
@@ -136,8 +137,8 @@ def test_wrong_shares_of_one_are_corrected_and_of_many_end_the_phase(peace: Run)
     # neighbours vanish, nothing is left to correct with.
     few, many = (under(Summation.REAL, wrong_shares=fraction) for fraction in (0.01, 0.4))
     assert few.interrupted is None
-    assert few.centroid_votes is not None
-    assert peace.centroid_votes is not None
-    assert few.centroid_votes.tolist() == peace.centroid_votes.tolist()
+    assert few.found.centroid_votes is not None
+    assert peace.found.centroid_votes is not None
+    assert few.found.centroid_votes.tolist() == peace.found.centroid_votes.tolist()
     assert many.interrupted is not None
     assert "shares are wrong" in many.interrupted

@@ -20,10 +20,11 @@ from earshot_simulations.benchmarks.extrapolation import extrapolated
 from earshot_simulations.benchmarks.failure import BenchmarkError
 from earshot_simulations.benchmarks.growth import growth
 from earshot_simulations.benchmarks.phase_picture import draw
-from earshot_simulations.learning.provenance import OtherVersionError
-from earshot_simulations.learning.run import PHASE_FAILED, Run
-from earshot_simulations.learning.settings import Discovery, Engine, Settings, Summation
-from earshot_simulations.learning.simulation import simulate
+from earshot_simulations.phases.provenance import OtherVersionError
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.run import PHASE_FAILED, Run
+from earshot_simulations.phases.settings import Discovery, Engine, Summation
+from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.sweeps.rows import Figures
 
 BASE = Settings(discovery=Discovery.LOCAL, recordings=50, dropout=0.05, jobs=1, seed=1)

@@ -6,8 +6,9 @@ import pytest
 
 from earshot_protocol.privacy.accounting import total
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.learning.settings import Discovery, Settings, Summation
-from earshot_simulations.learning.simulation import simulate
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.settings import Discovery, Summation
+from earshot_simulations.phases.simulation import simulate
 
 
 @pytest.mark.slow
@@ -20,5 +21,5 @@ def test_ten_blobs(seed: int) -> None:
     assert (settings.phones, settings.recordings, settings.scenes) == (500, 200, 10)
     run = simulate(settings)
     assert total(run.privacy)[Unit.RECORDING].epsilon <= 2.5
-    assert run.ari_test is not None
-    assert run.ari_test >= 0.97
+    assert run.found.ari_test is not None
+    assert run.found.ari_test >= 0.97

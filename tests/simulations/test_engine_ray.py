@@ -20,10 +20,10 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations import Discovery, Settings, Summation, result, simulate
 from earshot_simulations.engine import cluster as clusters
 from earshot_simulations.engine.cluster import ClusterError, MissingRayError
-from earshot_simulations.learning import simulation
-from earshot_simulations.learning.differences import MEASURED
-from earshot_simulations.learning.run import DIGEST, Run
-from earshot_simulations.learning.settings import Engine
+from earshot_simulations.phases import simulation
+from earshot_simulations.phases.kept import MEASURED
+from earshot_simulations.phases.run import DIGEST, Run
+from earshot_simulations.phases.settings import Engine
 
 SETTINGS = Settings(
     discovery=Discovery.LOCAL,
@@ -112,7 +112,7 @@ def test_a_node_that_leaves_ends_the_run_by_name_and_keeps_finished_steps(cluste
     assert "has left the Ray cluster, and with it the states of its phones" in run.interrupted
     assert "(1 of 2 processes were there)" in run.interrupted
     assert [step.step for step in run.steps][-1] == "centroid vote: advertise keys"
-    assert run.global_centroids is not None
+    assert run.found.global_centroids is not None
     assert left_behind() == before
 
 

@@ -17,9 +17,8 @@ from support.deadly import Deadly
 
 from earshot_simulations import Discovery, Settings, Summation, result, simulate
 from earshot_simulations.engine.states import NEW, States
-from earshot_simulations.learning import simulation
-from earshot_simulations.learning.differences import MEASURED
-from earshot_simulations.learning.run import DIGEST, Run
+from earshot_simulations.phases.kept import MEASURED
+from earshot_simulations.phases.run import DIGEST, Run
 
 SETTINGS = Settings(
     discovery=Discovery.LOCAL,
@@ -88,7 +87,7 @@ def test_a_killed_process_costs_no_bit(
     settings = replace(SETTINGS, summation=Summation.REAL)
     whole = simulate(settings)
     deadly = Deadly(folder=tmp_path, phone=77, answer=answer, spared=os.getpid())
-    monkeypatch.setattr(simulation, "_attack", lambda *given: deadly)
+    monkeypatch.setattr(Settings, "attack", lambda *given: deadly)
     run = simulate(replace(settings, jobs=2))
     assert (tmp_path / "death-0").exists()
     assert found(run) == found(whole)
@@ -100,13 +99,13 @@ def test_processes_that_die_without_end_are_an_error_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deadly = Deadly(folder=tmp_path, phone=77, answer="SharedKeys", times=100, spared=os.getpid())
-    monkeypatch.setattr(simulation, "_attack", lambda *given: deadly)
+    monkeypatch.setattr(Settings, "attack", lambda *given: deadly)
     run = simulate(replace(SETTINGS, jobs=2))
     assert run.interrupted is not None
     assert run.interrupted.startswith("interrupted in the step 'centroid vote: share keys': ")
     assert "died 3 times in a row" in run.interrupted
     assert [step.step for step in run.steps][-1] == "centroid vote: advertise keys"
-    assert run.global_centroids is not None
+    assert run.found.global_centroids is not None
 
 
 FULL = """

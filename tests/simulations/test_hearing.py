@@ -18,8 +18,9 @@ import soundfile
 from earshot_client.encoder import default_encoder, rate_of
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_models.soundscapes import synthesize
-from earshot_simulations.learning.settings import Agreement, Discovery, Settings, Summation
-from earshot_simulations.learning.simulation import open_population
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.settings import Agreement, Discovery, Summation
+from earshot_simulations.phases.simulation import open_population
 from earshot_simulations.populations import (
     Blobs,
     Heterogeneity,

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from support.command import earshot
 
-from earshot_simulations.labelling.settings import Settings
-from earshot_simulations.labelling.simulation import Run, simulate
-from earshot_simulations.learning.settings import Agreement, Summation
+from earshot_simulations.phases.labelling import LabelFindings, LabellingSettings
+from earshot_simulations.phases.run import Run
+from earshot_simulations.phases.settings import Agreement, Summation
+from earshot_simulations.phases.simulation import simulate
 
-SMALL = Settings(
+SMALL = LabellingSettings(
     phones=100,
     samples=12,
     scenes=4,
@@ -27,39 +28,41 @@ SMALL = Settings(
 
 
 @pytest.fixture(scope="module")
-def run() -> Run:
+def run() -> Run[LabelFindings]:
     return simulate(SMALL)
 
 
-def test_a_crowd_labels_what_its_phones_do_not_know_alone(run: Run) -> None:
-    scores = run.scores
+def test_a_crowd_labels_what_its_phones_do_not_know_alone(run: Run[LabelFindings]) -> None:
+    scores = run.found.scores
     assert scores is not None
-    assert run.failure is None
+    assert run.interrupted is None
     assert run.survivors == 95
     assert scores.answered >= 0.75
     assert scores.right == 1.0
     assert scores.alone < 0.7 < scores.answered
 
 
-def test_scores_are_counted_over_the_samples_that_they_are_of(run: Run) -> None:
-    assert run.scores is not None
-    assert run.outcome is not None
-    names, labels = run.outcome.names, run.outcome.labels
-    right = [label == scene for label, scene in zip(labels, run.scenes, strict=True)]
-    assert run.scores.answered == pytest.approx(sum(label >= 0 for label in labels) / 12)
-    assert run.scores.clear == pytest.approx(sum(name is not None for name in names) / 12)
+def test_scores_are_counted_over_the_samples_that_they_are_of(run: Run[LabelFindings]) -> None:
+    assert run.found.scores is not None
+    assert run.found.published is not None
+    names, labels = run.found.published.names, run.found.published.labels
+    right = [label == scene for label, scene in zip(labels, run.found.truth, strict=True)]
+    assert run.found.scores.answered == pytest.approx(sum(label >= 0 for label in labels) / 12)
+    assert run.found.scores.clear == pytest.approx(sum(name is not None for name in names) / 12)
     answered = [r for r, label in zip(right, labels, strict=True) if label >= 0]
-    assert run.scores.right == pytest.approx(sum(answered) / len(answered))
+    assert run.found.scores.right == pytest.approx(sum(answered) / len(answered))
 
 
 def test_noise_that_drowns_the_votes_answers_hardly_anything_and_says_so() -> None:
     drowned = simulate(
-        Settings(**{**vars(SMALL), "epsilon": 0.3, "samples": 40, "policy": Agreement.DEFAULT})
+        LabellingSettings(
+            **{**vars(SMALL), "epsilon": 0.3, "samples": 40, "policy": Agreement.DEFAULT}
+        )
     )
-    assert drowned.scores is not None
-    assert drowned.scores.answered < 0.3
-    assert drowned.scores.clear == 0.0
-    assert drowned.scores.clear_right is None
+    assert drowned.found.scores is not None
+    assert drowned.found.scores.answered < 0.3
+    assert drowned.found.scores.clear == 0.0
+    assert drowned.found.scores.clear_right is None
 
 
 def asked(*words: str) -> subprocess.CompletedProcess[str]:

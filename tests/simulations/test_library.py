@@ -88,7 +88,11 @@ def test_the_phase_asks_for_the_encoder_that_is_given(tmp_path: Path) -> None:
     given = simulate(Settings(**{**vars(SMALL), "encoder": str(copy)}))
     named = simulate(Settings(**{**vars(SMALL), "encoder": DEFAULT_ENCODER}))
     # The same encoder, so the same run, but for what is said of it.
-    assert given.points.tobytes() == shipped.points.tobytes() == named.points.tobytes()
+    assert (
+        given.found.points.tobytes()
+        == shipped.found.points.tobytes()
+        == named.found.points.tobytes()
+    )
     assert named.notes == shipped.notes
     assert given.configuration["encoder"] == str(copy)
     assert any("shipped encoder was trained on such" in note for note in shipped.notes)
@@ -113,8 +117,8 @@ def test_what_was_published_is_in_the_result() -> None:
     run = simulate(SMALL)
     centroids = result(run)["centroids"]
     assert isinstance(centroids, list)
-    assert [each["index"] for each in centroids] == run.top.tolist()
-    assert run.global_centroids is not None
+    assert [each["index"] for each in centroids] == run.found.top.tolist()
+    assert run.found.global_centroids is not None
     for each in centroids:
-        assert each["centroid"] == run.global_centroids[each["index"]].tolist()
+        assert each["centroid"] == run.found.global_centroids[each["index"]].tolist()
         assert set(each) >= {"label", "votes", "centroid_votes", "p_value"}

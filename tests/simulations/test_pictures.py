@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earshot_simulations.learning import charts, plane
-from earshot_simulations.learning.drawing import PALETTE, Picture
-from earshot_simulations.learning.run import Run
+from earshot_simulations.phases.run import Run
+from earshot_simulations.reporting import charts, plane
+from earshot_simulations.reporting.drawing import PALETTE, Picture
 
 MakeRun = Callable[..., Run]
 
@@ -26,15 +26,15 @@ def svg_texts(picture: Picture | None) -> list[str]:
 
 def test_colours_mean_the_same_scene_in_every_picture(make_run: MakeRun) -> None:
     run = make_run()
-    assert plane._cluster_colours(run).tolist() == [0, 1, 2, 3]
-    swapped = make_run(global_centroids=run.global_centroids[[2, 0, 1, 3]])
-    assert plane._cluster_colours(swapped).tolist() == [2, 0, 1, 3]
+    assert run.found.colours().tolist() == [0, 1, 2, 3]
+    swapped = make_run(global_centroids=run.found.global_centroids[[2, 0, 1, 3]])
+    assert swapped.found.colours().tolist() == [2, 0, 1, 3]
 
 
 def test_far_centroids_do_not_shrink_the_picture_but_are_counted(make_run: MakeRun) -> None:
     run = make_run()
-    frame = plane.frame(run.points)
-    picture = plane.local_centroids(run, frame)
+    frame = plane.frame(run.found.points)
+    picture = run.found.steps(frame)[0].picture
     assert picture is not None
     assert picture.remark == "1 lies outside the picture."
     assert float(frame.high.max()) < 20
@@ -42,7 +42,7 @@ def test_far_centroids_do_not_shrink_the_picture_but_are_counted(make_run: MakeR
 
 def test_marks_at_the_edge_are_whole_and_none_lies_beyond_it(make_run: MakeRun) -> None:
     run = make_run()
-    frame = plane.frame(run.points)
+    frame = plane.frame(run.found.points)
     corners = np.array([frame.low, frame.high, frame.high + 1, frame.low - [0, 1]])
     picture = plane.framed(lambda axes: plane.scatter(axes, corners, s=70), frame, "corners")
     assert picture.svg.count("<use ") == 2
@@ -50,8 +50,9 @@ def test_marks_at_the_edge_are_whole_and_none_lies_beyond_it(make_run: MakeRun) 
 
 
 def test_labels_stand_in_their_own_order_whatever_their_bars(make_run: MakeRun) -> None:
+    run = make_run()
     charts_of = [
-        charts.label_histogram(make_run(label_histogram=np.array(published)))
+        charts.histogram(run.found.label_names, np.array(published), run.found.true_histogram)
         for published in ([19, 41, 0], [1, 2, 57])
     ]
     assert [svg_texts(chart)[:3] for chart in charts_of] == [["bus", "park", "office"]] * 2
@@ -59,9 +60,9 @@ def test_labels_stand_in_their_own_order_whatever_their_bars(make_run: MakeRun) 
 
 def test_pictures_name_scenes_and_labels(make_run: MakeRun) -> None:
     run = make_run()
-    frame = plane.frame(run.points)
-    assert set(svg_texts(plane.recordings(run, frame))) == {"bus", "park", "office"}
-    names = svg_texts(plane.labelled_centroids(run, frame))
+    frame = plane.frame(run.found.points)
+    assert set(svg_texts(run.found.heard(frame).picture)) == {"bus", "park", "office"}
+    names = svg_texts(run.found.steps(frame)[2].picture)
     assert set(names) == {"park 50", "bus 40", "unnamed 30"}
 
 
@@ -78,20 +79,17 @@ def test_names_cover_no_other() -> None:
 
 def test_no_picture_before_its_step(cut_short: Callable[[int], Run]) -> None:
     run = cut_short(1)
-    frame = plane.frame(run.points)
-    assert plane.local_centroids(run, frame) is None
-    assert plane.global_centroids(run, frame) is None
-    assert plane.labelled_centroids(run, frame) is None
-    assert charts.centroid_votes(run) is None
-    assert charts.label_votes(run) is None
-    assert charts.label_histogram(run) is None
+    frame = plane.frame(run.found.points)
+    assert [step.picture for step in run.found.steps(frame)] == [None] * 3
+    assert run.found.histogram() is None
     assert charts.bytes_per_step(()) is None
     assert charts.seconds_per_step(()) is None
     assert charts.dropouts(()) is None
 
 
 def test_pictures_follow_the_theme_of_the_reader(make_run: MakeRun) -> None:
-    picture = charts.centroid_votes(make_run())
+    run = make_run()
+    picture = charts.candidates(run.found.centroid_votes, run.found.top, "centroid")
     assert picture is not None
     assert "prefers-color-scheme:dark" in picture.svg
     body = picture.svg.split("</style>", 1)[1]

@@ -20,15 +20,21 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.phases.learning import Budget
 from earshot_protocol.phases.learning_budget import BUDGETS
 from earshot_simulations import Adversary, Agreement, Heterogeneity, Settings, Summation, simulate
-from earshot_simulations.learning import provenance, simulation
-from earshot_simulations.learning.configuration import configuration, settings_of
-from earshot_simulations.learning.differences import differing, flat
-from earshot_simulations.learning.files import write
-from earshot_simulations.learning.provenance import OtherVersionError
-from earshot_simulations.learning.repetition import OtherSoundError, repeatable
-from earshot_simulations.learning.run import PHASE_FAILED, plain
-from earshot_simulations.learning.settings import Discovery, geometry_of
-from earshot_simulations.learning.written import EditedResultError, Written, read
+from earshot_simulations.phases import provenance, simulation
+from earshot_simulations.phases.kept import (
+    EditedResultError,
+    OtherSoundError,
+    Written,
+    differing,
+    flat,
+    read,
+    repeatable,
+)
+from earshot_simulations.phases.provenance import OtherVersionError
+from earshot_simulations.phases.report import write
+from earshot_simulations.phases.routes import settings_of
+from earshot_simulations.phases.run import PHASE_FAILED, plain
+from earshot_simulations.phases.settings import Discovery, geometry_of
 
 TINY = Settings(
     phones=24,
@@ -107,7 +113,7 @@ def test_what_came_out_otherwise_is_said_and_is_a_failure(
 
     def unlike(settings: Settings, *rest: Any) -> Any:
         run = real(dataclasses.replace(settings, seed=5), *rest)
-        return dataclasses.replace(run, configuration=configuration(settings))
+        return dataclasses.replace(run, configuration=settings.configuration())
 
     monkeypatch.setattr(simulation, "simulate", unlike)
     status, out, _ = earshot("simulate", "--repeat", own, "--jobs", 1, "--json")
@@ -219,7 +225,7 @@ def test_sound_and_encoder_are_known_by_what_is_in_them(tmp_path: Path, own: Pat
     encoder.write_bytes(b"an encoder")
     heard = dataclasses.replace(TINY, data=str(sound), encoder=str(encoder))
     origin = provenance.provenance(heard)
-    written = resealed(own, configuration=plain(configuration(heard)), provenance=plain(origin))
+    written = resealed(own, configuration=plain(heard.configuration()), provenance=plain(origin))
     assert repeatable(written)[0] == filled(heard)
     for place, change in (
         ("data", lambda: tone(sound / "low" / "1.wav", 201)),  # as long as before
@@ -266,7 +272,7 @@ def filled(settings: Settings) -> Settings:
 def test_a_local_run_of_a_former_version_is_read_by_its_budget(own: Path) -> None:
     local = Settings(discovery=Discovery.LOCAL, budget=Budget(1.0, 2.0, 3.0, 4.5))
     # It told ε of the other route beside, which nothing had looked at.
-    former = plain(configuration(local) | {"epsilon": 2.0})
+    former = plain(local.configuration() | {"epsilon": 2.0})
     written = resealed(own, configuration=former)
     assert written.settings == filled(local)
     written.settings.any_parameters()
@@ -286,10 +292,10 @@ def test_a_local_run_of_a_former_version_is_read_by_its_budget(own: Path) -> Non
     ids=["tiny", "default", "local", "epsilon", "usual", "uneven", "named"],
 )
 def test_settings_come_back_as_they_were(settings: Settings) -> None:
-    through = json.loads(json.dumps(plain(configuration(settings))))
+    through = json.loads(json.dumps(plain(settings.configuration())))
     back = settings_of(through)
     assert back == filled(settings)
-    assert configuration(back) == configuration(settings)
+    assert back.configuration() == settings.configuration()
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

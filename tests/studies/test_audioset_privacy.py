@@ -19,8 +19,10 @@ from earshot_models.votes.rules.gnthreshold import GNThreshold
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.sweeps.estimate import Estimate
+from earshot_studies.kit.claims import Claim
 from earshot_studies.muschiol import privacy
 from earshot_studies.muschiol.privacy import (
+    LESS,
     NAME,
     ORDERS,
     PUBLIC,
@@ -152,12 +154,12 @@ def test_statements_are_ratios_of_rows_and_verdicts_their_intervals(rows: Any) -
                and r["table"] == "5.4")
         for s in (3, 4)
     ]  # fmt: skip
-    (one,) = [each for each in found if each.what == "0.4 + 0.6 / 0.4"]
-    assert one.claimed.mean == pytest.approx(np.mean(by_hand))
-    assert one.theirs == pytest.approx(1.294, abs=1e-3)
-    assert {each.theirs for each in found if each.what == "adaptive + 0.6 / adaptive"} == {
-        180.2 / 269.9
-    }
+    (one,) = [each for each in found if each.claimed.what == "0.4 + 0.6 / 0.4"]
+    assert one.claimed.ours.mean == pytest.approx(np.mean(by_hand))
+    assert one.claimed.theirs == pytest.approx(1.294, abs=1e-3)
+    assert {
+        each.claimed.theirs for each in found if each.claimed.what == "adaptive + 0.6 / adaptive"
+    } == {180.2 / 269.9}
     least = cheapest(rows, SOUND)
     costs = {
         setting: np.mean(
@@ -179,10 +181,10 @@ def test_statements_are_ratios_of_rows_and_verdicts_their_intervals(rows: Any) -
     ],
 )
 def test_a_verdict_needs_the_whole_interval(mean: float, wide: float | None, verdict: str) -> None:
-    own = Found("", "", None, Estimate(mean, wide, 5), None, (-np.inf, 1.0))
+    own = Claim("", "", None, Estimate(mean, wide, 5), LESS, LESS, "one ensemble")
     assert own.verdict == verdict
-    assert own.sound_verdict == "–"
-    assert Found("", "", None, own.claimed, own.claimed, (-np.inf, 1.0)).sound_verdict == verdict
+    assert Found(own, None).sound_verdict == "–"
+    assert Found(own, own).sound_verdict == verdict
 
 
 def test_means_stand_beside_what_is_printed(rows: Any) -> None:

@@ -19,7 +19,7 @@ from earshot_simulations.engine.course import Course
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import AGREES, Scenario
 from earshot_simulations.engine.local import LocalEngine
-from earshot_simulations.learning.settings import NO_NOISE
+from earshot_simulations.phases.settings import NO_NOISE
 from earshot_simulations.populations import Blobs, LiftedBlobs, Population
 from earshot_studies.liebenow.at_once import learners
 from earshot_studies.liebenow.at_once.heard import HeardByAll

@@ -9,7 +9,7 @@ import pytest
 
 from earshot_client.command import main
 from earshot_simulations import Agreement, Discovery, Settings, Summation, simulate
-from earshot_simulations.learning.settings import NO_NOISE
+from earshot_simulations.phases.settings import NO_NOISE
 from earshot_simulations.sweeps.phase import ARI_TEST, CLEAR_NAMES, NAMES
 from earshot_studies.liebenow import crowds
 from earshot_studies.liebenow.at_once.phase import at_once
@@ -69,7 +69,7 @@ def test_without_noise_the_figures_are_those_of_a_simulation() -> None:
         seed=3,
     )
     run, figures = simulate(settings), at_once(settings)
-    assert figures[ARI_TEST] == pytest.approx(run.ari_test)
-    assert figures["ari_train"] == pytest.approx(run.ari_train)
-    assert figures[NAMES] == pytest.approx(run.label_accuracy)
-    assert figures[CLEAR_NAMES] == pytest.approx(run.clear_label_accuracy)
+    assert figures[ARI_TEST] == pytest.approx(run.found.ari_test)
+    assert figures["ari_train"] == pytest.approx(run.found.ari_train)
+    assert figures[NAMES] == pytest.approx(run.found.label_accuracy)
+    assert figures[CLEAR_NAMES] == pytest.approx(run.found.clear_label_accuracy)

@@ -9,14 +9,9 @@ import pytest
 
 from earshot_protocol.privacy.mechanisms import BallotSum
 from earshot_server.discovery.optics import NothingFoundError, Optics
-from earshot_simulations.learning.settings import (
-    NO_NOISE,
-    Agreement,
-    Discovery,
-    Settings,
-    Summation,
-    whole_budget,
-)
+from earshot_simulations.phases.local import whole_budget
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.settings import NO_NOISE, Agreement, Discovery, Summation
 from earshot_simulations.sweeps.phase import (
     ARI_TEST,
     ARI_TRAIN,

@@ -14,19 +14,16 @@ from support.tagging_folder import write_tagging_folder
 from earshot_models.tagging.mel_power import MelSettings
 from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations.sweeps.estimate import estimate
+from earshot_studies.kit.claims import CONFIRMED, REFUTED, UNDECIDED, Claim
 from earshot_studies.kit.outcome import Row, files_of, write
 from earshot_studies.muschiol import ensemble as study
 from earshot_studies.muschiol.ensemble import (
     ADAPTIVE,
     BASELINE,
-    CONFIRMED,
     HALF,
-    REFUTED,
     TABLE_5_2,
     TABLE_5_3,
     TEACHERS,
-    UNDECIDED,
-    Ordering,
     best_threshold,
     measured,
     named,
@@ -217,7 +214,9 @@ def test_orderings_are_differences_of_one_seed() -> None:
 def test_verdicts_are_those_of_the_interval(
     values: list[float], no_gain: bool, verdict: str
 ) -> None:
-    assert Ordering("", "", None, estimate(values), no_gain).verdict == verdict
+    ours = estimate(values)
+    claim = study.no_gain("", "", ours) if no_gain else Claim("", "", None, ours)
+    assert claim.verdict == verdict
 
 
 def test_balanced_batches_bring_rare_labels_as_often() -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from earshot_simulations.learning import drawing
+from earshot_simulations.reporting import drawing
 
 
 def _blank(

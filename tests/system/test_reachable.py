@@ -25,8 +25,6 @@ KEPT = {
     "earshot_models.tagging.mel_power.PAPER": "docs/private-sound.md: the paper's settings",
     "earshot_models.tagging.training.PAPER": "docs/private-sound.md: the paper's settings",
     "earshot_models.teachers.ensemble.train": "makes what `earshot pate label` opens",
-    "earshot_protocol.progress.Progress": "new, for callers that are still to come",
-    "earshot_protocol.progress.silent": "new, for callers that are still to come",
     "earshot_server.api.figures.StoredFigures.collect": "called by Prometheus' client",
 }
 """Definitions that no code or page read here reaches, and why they stay."""

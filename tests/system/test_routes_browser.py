@@ -8,10 +8,10 @@ import pytest
 from support import dashboard_browser
 from support.accessibility import check_accessible
 
-from earshot_simulations.learning.files import write_both
-from earshot_simulations.learning.routes import Routes
-from earshot_simulations.learning.settings import Agreement, Settings, Summation
-from earshot_simulations.learning.simulation import simulate_routes
+from earshot_simulations.phases.routes import Routes, Settings
+from earshot_simulations.phases.routes_page import write_both
+from earshot_simulations.phases.settings import Agreement, Summation
+from earshot_simulations.phases.simulation import simulate_routes
 
 
 @pytest.fixture(scope="module")

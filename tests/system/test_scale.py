@@ -12,8 +12,9 @@ from support.steps import STEPS
 
 from earshot_simulations.benchmarks.secure_sum import benchmark
 from earshot_simulations.engine.course import DISCOVER
-from earshot_simulations.learning.settings import Discovery, Settings
-from earshot_simulations.learning.simulation import simulate
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.settings import Discovery
+from earshot_simulations.phases.simulation import simulate
 
 pytestmark = pytest.mark.slow
 
@@ -23,8 +24,8 @@ def test_ten_scenes_are_found_and_named_for_five_seeds() -> None:
         simulate(Settings(discovery=Discovery.LOCAL, dropout=0.1, seed=seed))
         for seed in range(1, 6)
     ]
-    assert statistics.median(run.ari_test or 0.0 for run in runs) >= 0.95
-    assert statistics.median(run.label_accuracy or 0.0 for run in runs) >= 0.95
+    assert statistics.median(run.found.ari_test or 0.0 for run in runs) >= 0.95
+    assert statistics.median(run.found.label_accuracy or 0.0 for run in runs) >= 0.95
 
 
 def test_ten_thousand_phones_with_their_real_cryptography() -> None:

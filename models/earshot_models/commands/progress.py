@@ -7,17 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Protocol
+
+from earshot_protocol.progress import Progress
 
 _EVERY = 10.0
 """Seconds from one line to the next, of work that takes longer, where there is no terminal."""
-
-
-class Progress(Protocol):
-    """Told what is done, how much of it, of how much, and perhaps a line that says more."""
-
-    def __call__(self, what: str, done: int, total: int, line: str | None = None) -> None:
-        """Show it."""
 
 
 @contextmanager

@@ -21,7 +21,6 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
-from earshot_models.commands.progress import Progress
 from earshot_models.generators import clips as checked
 from earshot_models.generators.checkpoint import Checkpoint
 from earshot_models.generators.generator import Generator
@@ -37,6 +36,7 @@ from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Settings, plain
 from earshot_models.generators.start import Start, begun
 from earshot_models.generators.steps import averaged, taken
+from earshot_protocol.progress import Progress
 
 
 class Networks(NamedTuple):

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.commands.progress import Progress
 from earshot_models.generators import adversaries
 from earshot_models.generators import clips as checked
 from earshot_models.generators.adversaries import Draws, State
@@ -30,6 +29,7 @@ from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Settings, plain
 from earshot_models.generators.start import Start, about_start
 from earshot_models.generators.steps import taken
+from earshot_protocol.progress import Progress
 
 
 def train_dp_gan(

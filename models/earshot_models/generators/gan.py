@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.commands.progress import Progress
 from earshot_models.generators import adversaries
 from earshot_models.generators import clips as checked
 from earshot_models.generators.adversaries import Draws, Networks, State
@@ -21,6 +20,7 @@ from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Settings, plain
 from earshot_models.generators.start import Start
 from earshot_models.generators.steps import taken
+from earshot_protocol.progress import Progress
 
 
 def start_gan(

@@ -26,7 +26,6 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
-from earshot_models.commands.progress import Progress
 from earshot_models.generators import adversaries
 from earshot_models.generators import clips as checked
 from earshot_models.generators.beside import Beside
@@ -45,6 +44,7 @@ from earshot_models.votes.rules.gnmax import GNMax
 from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.progress import Progress
 
 Aggregator = LNMax | GNMax
 

@@ -21,7 +21,6 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.commands.progress import Progress
 from earshot_models.generators import autoencoder
 from earshot_models.generators import clips as checked
 from earshot_models.generators.autoencoder import Draws, Networks, State
@@ -38,6 +37,7 @@ from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Settings, plain
 from earshot_models.generators.start import Start, about_start
 from earshot_models.generators.steps import taken
+from earshot_protocol.progress import Progress
 
 
 def train_private_autoencoder(

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import jax
 
-from earshot_models.commands.progress import Progress
 from earshot_models.generators.checkpoint import EVERY, Checkpoint, finite
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.progress import Progress
 
 State = TypeVar("State")
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.commands.progress import Progress
 from earshot_models.teachers import teacher as files
 from earshot_models.teachers.teacher import Learner, trained
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.files import replace_file, replacement
+from earshot_protocol.progress import Progress
 
 LIST = "ensemble.json"
 """Name of the file that lists a folder's content."""

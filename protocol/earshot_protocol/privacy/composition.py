@@ -177,10 +177,10 @@ class Composition:
 
     @functools.cached_property
     def _set_apart(self) -> tuple[tuple[float, float], ...]:
-        """Some moves of ε by bound 3, and how much real sums add to δ for each."""
+        """Moves of ε by bound 3, and what real sums add to δ for each; there must be some sums."""
         sums = {event: count for event, count in self.counts.items() if distance(event)}
-        moves = np.geomspace(1e-6, 1.0, 49) if sums else np.empty(0)
-        less = -np.expm1(-moves / max(1, sum(sums.values())))
+        moves = np.geomspace(1e-6, 1.0, 49)
+        less = -np.expm1(-moves / sum(sums.values()))
         spent = np.zeros(len(moves))
         for event, count in sums.items():
             rare = np.log(distance(event) / less)[:, np.newaxis]

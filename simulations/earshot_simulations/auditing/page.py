@@ -11,7 +11,7 @@ from earshot_protocol import distribution
 from earshot_protocol.files import replace_file
 from earshot_simulations.auditing.findings import SAMPLED, Finding, Result, Role
 from earshot_simulations.auditing.writing import ROLES, TITLES, check_row, number, row, summary
-from earshot_simulations.learning.markup import details, document, escaped, lead, section, table
+from earshot_simulations.reporting.markup import details, document, escaped, lead, section, table
 
 FILES = ("audit.json", "audit.html")
 _COLUMNS = (

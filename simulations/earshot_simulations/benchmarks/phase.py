@@ -23,10 +23,12 @@ from earshot_simulations.benchmarks import extrapolation
 from earshot_simulations.benchmarks.failure import BenchmarkError
 from earshot_simulations.benchmarks.growth import Growth, growth
 from earshot_simulations.benchmarks.machine import machine
-from earshot_simulations.learning.provenance import check_version
-from earshot_simulations.learning.run import PHASE_FAILED, Run
-from earshot_simulations.learning.settings import Agreement, Engine, Settings, Summation
-from earshot_simulations.learning.simulation import simulate
+from earshot_simulations.phases.environments import EnvironmentFindings
+from earshot_simulations.phases.provenance import check_version
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.run import Run
+from earshot_simulations.phases.settings import Agreement, Engine, Summation
+from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.sweeps.rows import Figures, opened
 from earshot_simulations.sweeps.sweep import Measure, Phase
 
@@ -83,7 +85,7 @@ def benchmark(
             return [rows[key] for key in rows.versions]
 
 
-def row(settings: Settings, run: Run) -> Figures:
+def row(settings: Settings, run: Run[EnvironmentFindings]) -> Figures:
     """Return the figures of one phase by name; seconds, megabytes and bytes as the names say.
 
     `phone_…` is the cost of one phone that stays to the end: for every step, the sum over phones
@@ -93,11 +95,11 @@ def row(settings: Settings, run: Run) -> Figures:
         BenchmarkError: if the phase failed.
         KeyboardInterrupt: if the phase was interrupted.
     """
-    if run.interrupted is not None and not run.interrupted.startswith(PHASE_FAILED):
+    if run.stopped:
         raise KeyboardInterrupt
     if run.interrupted is not None:
         raise BenchmarkError(f"the phase of {settings.phones} phones ended: {run.interrupted}")
-    found = run.global_centroids
+    found = run.found.global_centroids
     real = settings.summation is Summation.REAL
     return {
         "discovery": settings.discovery.value,
@@ -116,7 +118,7 @@ def row(settings: Settings, run: Run) -> Figures:
         "phone_cpu_ms": 1e3 * sum(step.per_phone(step.phone_cpu_seconds) for step in run.steps),
         "phone_bytes_up": sum(step.per_phone(step.bytes_up) for step in run.steps),
         "phone_bytes_down": sum(step.per_phone(step.bytes_down) for step in run.steps),
-        "ari_test": run.ari_test,
+        "ari_test": run.found.ari_test,
         "processes": settings.jobs,
         "machine": machine(),
     }

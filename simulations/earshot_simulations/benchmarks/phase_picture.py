@@ -8,7 +8,7 @@ from typing import Any
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.benchmarks.phase import series
-from earshot_simulations.learning.drawing import PALETTE
+from earshot_simulations.reporting.drawing import PALETTE
 from earshot_simulations.reporting.panels import panels_for, plain_logarithmic
 from earshot_simulations.sweeps.rows import Figures
 

@@ -12,7 +12,8 @@ from cyclopts import App, Parameter
 
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidParametersError
-from earshot_simulations.learning.settings import Discovery, Engine, Settings, Summation
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.settings import Discovery, Engine, Summation
 
 app = App(name="bench", help="Measure beside a peer and the physical floor, in one run.")
 

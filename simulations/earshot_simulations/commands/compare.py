@@ -11,8 +11,7 @@ from cyclopts import App, Parameter
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from earshot_simulations.learning.comparison import Comparison
-    from earshot_simulations.learning.differences import Pair
+    from earshot_simulations.phases.kept import Comparison, Pair
 
 app = App()
 
@@ -32,8 +31,8 @@ def compare(
     Args:
         as_json: Print one JSON object, and nothing else.
     """
-    from earshot_simulations.learning.comparison import compare as compared
-    from earshot_simulations.learning.written import read
+    from earshot_simulations.phases.kept import compare as compared
+    from earshot_simulations.phases.kept import read
 
     found = compared(read(a), read(b))
     if as_json:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from earshot_models.commands.output import prepare_folder
-from earshot_models.commands.progress import Progress, shown
+from earshot_models.commands.progress import shown
+from earshot_protocol.progress import Progress
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 
 if TYPE_CHECKING:

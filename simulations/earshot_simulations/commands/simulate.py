@@ -1,35 +1,50 @@
-"""`earshot simulate`."""
+"""`earshot simulate`: run one phase or one of each route, or a kept run again, and sum it up."""
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import App, Parameter
 
+from earshot_models.commands.output import prepare_folder
+from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases import learning_budget
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
+from earshot_protocol.progress import Progress
 from earshot_server.discovery.route import Discovery
-from earshot_simulations.commands.repeating import repeated
-from earshot_simulations.commands.running import print_each, run_and_write, summarize
-from earshot_simulations.commands.simulated_labelling import labelling
-from earshot_simulations.learning.differences import WHERE
-from earshot_simulations.learning.routes import Routes
-from earshot_simulations.learning.settings import (
-    NO_BUDGET,
+from earshot_simulations.phases.labelling import LabellingSettings
+from earshot_simulations.phases.local import NO_BUDGET, whole_budget
+from earshot_simulations.phases.routes import ROUTES, Routes, Settings
+from earshot_simulations.phases.run import PhaseFindings
+from earshot_simulations.phases.settings import (
     NO_NOISE,
-    OPTIONS,
+    ROUTE,
     SOUNDSCAPES,
-    Settings,
-    whole_budget,
+    WHERE,
+    PhaseSettings,
 )
+from earshot_simulations.reporting.words import real
+
+if TYPE_CHECKING:
+    from earshot_simulations.phases.kept import Pair
+    from earshot_simulations.phases.routes_page import Runs
+    from earshot_simulations.phases.run import Run
 
 app = App()
 
+F = TypeVar("F", bound=PhaseFindings)
 _DEFAULT = Settings()
+_LABELLING = LabellingSettings()
+_NAME, _COLUMN = 22, 30
+_MOST_SHOWN = 10
 
 
 @app.default
@@ -66,7 +81,7 @@ def simulate(
     if repeat is not None:
         beside = said | ({"discovery"} if discovery is not None else set())
         where = {name: getattr(settings, name) for name in WHERE}
-        repeated(repeat, beside - WHERE, where, out, overwrite, as_json)
+        _repeated(repeat, beside - WHERE, where, out, overwrite, as_json)
         return
     silent = budget is not None and budget.strip() == NO_BUDGET
     routes = _routes(said - {"budget"} if silent else said, discovery)
@@ -79,17 +94,16 @@ def simulate(
     for each in asked.values():
         each.check()
 
-    from earshot_simulations.learning.reading import REAL_SOUND, try_it
-    from earshot_simulations.learning.run import result
+    from earshot_simulations.phases.run import result
 
-    runs = run_and_write(asked, out, overwrite)
+    runs = _run_and_write(asked, out, overwrite)
     results = {route: result(run) for route, run in runs.items()}
     if as_json:
-        print_each(results)
+        _print_each(results)
     else:
-        summarize(results, out)
+        _summarize(results, out)
         if settings.data == SOUNDSCAPES and settings.encoder is None:
-            unheard = ". ".join(REAL_SOUND[route] for route in asked)
+            unheard = ". ".join(ROUTES[route].real_sound for route in asked)
             print(
                 f"{'real sound':<22} The encoder knows these scenes. {unheard}. Try yours, "
                 f"FOLDER/CLASS/*.wav: {try_it(routes)}"
@@ -98,7 +112,37 @@ def simulate(
         sys.exit(1)
 
 
-app.command(labelling)
+@app.command
+def labelling(
+    *,
+    settings: Annotated[LabellingSettings, Parameter(name="*")] = _LABELLING,
+    out: Path | None = None,
+    overwrite: bool = False,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+) -> None:
+    """Run one labelling phase over simulated phones: public samples get labels.
+
+    Args:
+        out: New folder for result.json and report.html.
+        overwrite: Replace these two files where --out has them.
+        as_json: Print result.json, and nothing else.
+    """
+    settings.check()
+
+    from earshot_simulations.phases.report import headline
+    from earshot_simulations.phases.run import result
+
+    run = _run_and_write_one(settings, out, overwrite)
+    if as_json:
+        print(json.dumps(result(run), indent=2, allow_nan=False))
+    else:
+        print(headline(run))
+        for name, value in run.found.figures().items():
+            print(f"{name:<22} {value}")
+        if out is not None:
+            print(f"{'report':<22} {out / 'report.html'}")
+    if run.interrupted is not None:
+        sys.exit(1)
 
 
 def _given(settings: Settings) -> set[str]:
@@ -116,10 +160,10 @@ def _routes(said: AbstractSet[str], discovery: Routes | None) -> Routes:
     Raises:
         InvalidInputError: an option of another route is given.
     """
-    local = said & OPTIONS[Discovery.LOCAL]
+    local = said & ROUTES[Discovery.LOCAL].options
     chosen = discovery or (Routes.LOCAL if local else Routes.SECURE_SUM)
-    for route, own in OPTIONS.items():
-        others = said & own
+    for route, own in ROUTES.items():
+        others = said & own.options
         if others and route not in chosen.each:
             named = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(others))
             raise InvalidInputError(
@@ -129,9 +173,209 @@ def _routes(said: AbstractSet[str], discovery: Routes | None) -> Routes:
     return chosen
 
 
+def try_it(routes: Routes) -> str:
+    """Return the command that simulates the same over one's own sound."""
+    route = "" if routes is Routes.SECURE_SUM else f"--discovery {routes} "
+    return f"earshot simulate {route}--data FOLDER --recordings 100 --dropout 0.1 --out out/real"
+
+
 def _of_route(settings: Settings, route: Discovery) -> Settings:
     """Return the settings of one route; with both, each has its own part of what is given."""
     if route is Discovery.SECURE_SUM:
         return replace(settings, discovery=route, budget=None)
     epsilon = settings.epsilon if settings.budget is None else None
     return replace(settings, discovery=route, epsilon=epsilon)
+
+
+def _run_and_write(asked: Mapping[Discovery, Settings], out: Path | None, overwrite: bool) -> Runs:
+    """Run a phase on each route with its progress shown, and keep it where that is wanted.
+
+    Args:
+        asked: Settings by route, checked.
+        out: Folder of the files; None to keep nothing.
+        overwrite: Whether these may be replaced.
+
+    Returns:
+        Runs by route; one that was not begun after an interruption is missing.
+
+    Raises:
+        InvalidInputError: if the folder cannot be used, or the machine has no room for the run.
+    """
+    from earshot_simulations.phases.report import FILES, write
+    from earshot_simulations.phases.routes_page import FILES_OF_BOTH, write_both
+    from earshot_simulations.phases.simulation import simulate_routes
+
+    both = len(asked) > 1
+    with _kept(out, FILES_OF_BOTH if both else FILES, overwrite) as progress:
+        runs = simulate_routes(asked, progress)
+        if out is not None and both:
+            write_both(runs, out)
+        elif out is not None:
+            (run,) = runs.values()
+            write(run, out)
+    return runs
+
+
+def _run_and_write_one(settings: PhaseSettings[F], out: Path | None, overwrite: bool) -> Run[F]:
+    """Run a phase of any kind with its progress shown, and keep it where that is wanted.
+
+    Args:
+        settings: Settings, checked.
+        out: Folder of the files; None to keep nothing.
+        overwrite: Whether these may be replaced.
+
+    Raises:
+        InvalidInputError: if the folder cannot be used, or the machine has no room for the run.
+    """
+    from earshot_simulations.phases.report import FILES, write
+    from earshot_simulations.phases.simulation import simulate
+
+    with _kept(out, FILES, overwrite) as progress:
+        run = simulate(settings, progress)
+        if out is not None:
+            write(run, out)
+    return run
+
+
+@contextmanager
+def _kept(out: Path | None, files: Collection[str], overwrite: bool) -> Iterator[Progress]:
+    """Prepare the folder of a run's files, and yield the display of its progress."""
+    if out is not None:
+        prepare_folder(out, files, overwrite)
+    try:
+        with shown() as progress:
+            yield progress
+    except (OSError, MemoryError) as error:
+        raise InvalidInputError(f"this machine has no room for that simulation: {error}") from error
+
+
+def _print_each(results: Mapping[Discovery, object]) -> None:
+    """Print the only one of these as JSON, or all of them by route."""
+    told = results if len(results) > 1 else next(iter(results.values()))
+    print(json.dumps(told, indent=2, allow_nan=False))
+
+
+def _summarize(results: Mapping[Discovery, dict[str, Any]], out: Path | None) -> None:
+    """Print what a person wants to know first of a `result.json`, or of those of both routes.
+
+    Args:
+        results: by route.
+        out: the folder of the report; None without one.
+    """
+    columns = [_summary(figures) for figures in results.values()]
+    if len(columns) > 1:
+        _print("", *(ROUTES[route].found.phase for route in results))
+    for name in dict.fromkeys(name for column in columns for name in column):
+        values = [column.get(name) for column in columns]
+        if any(value is not None for value in values):
+            _print(name.replace("_", " "), *map(_written, values))
+    if out is not None:
+        _print("report", str(out / "report.html"))
+
+
+def _print(name: str, *values: str) -> None:
+    print(f"{name:<{_NAME}} {''.join(f'{value:<{_COLUMN}}' for value in values)}".rstrip())
+
+
+def _written(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _summary(figures: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures by the names that people call them."""
+    return {
+        **{name: figures[name] for name in ("phones", "survivors")},
+        **_counted(figures),
+        **{
+            name: figures[name]
+            for name in ("ari_train", "ari_test", "label_accuracy", "clear_label_accuracy")
+        },
+        **_spent(figures),
+        **{name: figures[name] for name in ("peak_memory_mb", "interrupted")},
+    }
+
+
+def _spent(figures: dict[str, Any]) -> dict[str, str]:
+    """Return what a phone has spent together, per unit of ledgers, composed as in the report."""
+    together = figures["privacy"]["together"] if figures["privacy"]["releases"] else {}
+    return {
+        f"ε per {unit}": f"{real(together[unit]['epsilon'])} at δ = {real(together[unit]['delta'])}"
+        for unit in LEDGER_UNITS
+        if unit in together
+    }
+
+
+def _counted(figures: dict[str, Any]) -> dict[str, Any]:
+    """Return what was found, in the words of its route; those of others have no value."""
+    own = figures["configuration"][ROUTE]
+    return {
+        name: value if discovery == own else None
+        for discovery, route in ROUTES.items()
+        for name, value in route.counted(figures).items()
+    }
+
+
+def _repeated(
+    kept: Path,
+    others: AbstractSet[str],
+    where: Mapping[str, Any],
+    out: Path | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Do a kept run again, and say whether it came to the same result, bit for bit.
+
+    Args:
+        kept: the run's `result.json`, or its folder; or that of a run of both routes.
+        others: names of settings that are given beside it, which it does not take.
+        where: engine, address and jobs of the repetition, by the names of `WHERE`.
+        out: folder of the repetition's files; None to keep nothing.
+        overwrite: whether these may be replaced.
+        as_json: whether to print JSON, and nothing else.
+
+    Raises:
+        InvalidInputError: another setting is given, or the run cannot be repeated; see
+            `learning.repetition.repeatable`.
+        SystemExit: with 1, the result differs.
+    """
+    if others:
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(others))
+        raise InvalidInputError(
+            f"{named}: not with --repeat, which "
+            f"takes all settings from {kept}; leave it out, or run without --repeat"
+        )
+    from earshot_simulations.phases.kept import outcome, read_each, repeatable
+    from earshot_simulations.phases.run import result
+
+    kept_runs = read_each(kept)
+    asked = {}
+    for route, each in kept_runs.items():
+        settings, changed = repeatable(each)
+        asked[route] = replace(settings, **where)
+        if changed:
+            print(f"other than then: {_named(changed)}; figures may differ", file=sys.stderr)
+    runs = _run_and_write(asked, out, overwrite)
+    now = {route: result(run) for route, run in runs.items()}
+    differs = {route: outcome(kept_runs[route], figures) for route, figures in now.items()}
+    if as_json:
+        told = {route: _told(differs[route], figures) for route, figures in now.items()}
+        _print_each(told)
+    else:
+        _summarize(now, out)
+        same = [_named(pairs) if pairs else "the same, bit for bit" for pairs in differs.values()]
+        print(f"{'repeated':<22} {'; '.join(dict.fromkeys(same))}")
+    if any(differs.values()) or any(run.interrupted for run in runs.values()):
+        sys.exit(1)
+
+
+def _told(differs: Mapping[str, Pair], now: Mapping[str, Any]) -> dict[str, Any]:
+    pairs = {name: {"then": pair[0], "now": pair[1]} for name, pair in differs.items()}
+    return {"same": not differs, "differs": pairs, "result": now}
+
+
+def _named(pairs: Mapping[str, Pair]) -> str:
+    shown = [f"{name} was {then}, is {now}" for name, (then, now) in pairs.items()]
+    more = [f"and {len(shown) - _MOST_SHOWN} more"] if len(shown) > _MOST_SHOWN else []
+    return "; ".join(shown[:_MOST_SHOWN] + more)

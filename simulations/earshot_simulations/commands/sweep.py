@@ -40,7 +40,7 @@ def sweep(
         overwrite: Write even to a folder that holds other files.
         as_json: Print one JSON object, and nothing else.
     """
-    from earshot_simulations.sweeps.file import read
+    from earshot_simulations.sweeps.plan import read
     from earshot_simulations.sweeps.results import FILES, PAGE, done
     from earshot_simulations.sweeps.table import CSV, PARQUET
 

@@ -21,11 +21,10 @@ from earshot_models.generators.spectrogram import SpectrogramSettings, strip
 from earshot_protocol import checks, distribution
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
-from earshot_server.dashboard.wording import counted
 from earshot_simulations.generation import wav
-from earshot_simulations.learning import drawing
-from earshot_simulations.learning.drawing import PALETTE, Picture, short
-from earshot_simulations.learning.markup import (
+from earshot_simulations.reporting import drawing
+from earshot_simulations.reporting.drawing import PALETTE, Picture, short
+from earshot_simulations.reporting.markup import (
     alert,
     document,
     escaped,
@@ -36,6 +35,7 @@ from earshot_simulations.learning.markup import (
     section,
     table,
 )
+from earshot_simulations.reporting.words import counted
 
 LONGEST = 10.0
 """Longest part of a sound on the page, in seconds; the rest is in its file."""

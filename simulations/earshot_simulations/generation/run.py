@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from earshot_models.commands.progress import Progress
 from earshot_models.datasets.dataset import Dataset
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.progress import Progress
 from earshot_simulations.generation import budgets, kinds
 from earshot_simulations.generation import clips as sound
 from earshot_simulations.generation.clips import Clips

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from earshot_models.tagging import tag_report
 from earshot_models.tagging.recordings import Heard
-from earshot_server.dashboard.wording import counted
 from earshot_simulations.generation import page
 from earshot_simulations.generation.page import Listening
+from earshot_simulations.reporting.words import counted
 
 MOST_SOUNDS = 60
 """Most files on a page; more would take minutes to draw."""

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from earshot_models.commands.progress import Progress, shown
+from earshot_models.commands.progress import shown
+from earshot_protocol.progress import Progress
 
 
 @contextmanager

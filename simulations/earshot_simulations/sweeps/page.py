@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 from earshot_protocol import distribution
-from earshot_server.dashboard.wording import NOTHING, counted
-from earshot_simulations.learning import drawing
-from earshot_simulations.learning.differences import ROUTE
-from earshot_simulations.learning.drawing import MUTED, PALETTE, Picture, short
-from earshot_simulations.learning.markup import (
+from earshot_simulations.phases.routes import of_others
+from earshot_simulations.phases.settings import ROUTE
+from earshot_simulations.reporting import drawing
+from earshot_simulations.reporting.drawing import MUTED, PALETTE, Picture, short
+from earshot_simulations.reporting.markup import (
     alert,
     details,
     document,
@@ -27,7 +27,7 @@ from earshot_simulations.learning.markup import (
     section,
     table,
 )
-from earshot_simulations.learning.settings import OPTIONS
+from earshot_simulations.reporting.words import NOTHING, counted
 from earshot_simulations.sweeps.estimate import Estimate
 from earshot_simulations.sweeps.table import Table, over_seeds
 
@@ -99,7 +99,7 @@ def by_route(results: Table) -> dict[str, Table]:
     for route in dict.fromkeys(arm.labels[ROUTE] for arm in plan.arms):
         rows = [row for row, arm in enumerate(plan.arms) if arm.labels[ROUTE] == route]
         labels = [plan.arms[row].labels for row in rows]
-        others = frozenset().union(*(names for way, names in OPTIONS.items() if way != route))
+        others = of_others([route])
         varied = tuple(
             name
             for name in plan.varied

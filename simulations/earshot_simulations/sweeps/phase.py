@@ -8,9 +8,9 @@ import numpy.typing as npt
 from earshot_protocol.geometry import Geometry, nearest
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_server.accounting.accountant import composed_total
-from earshot_simulations.learning.run import Run
-from earshot_simulations.learning.settings import Settings
-from earshot_simulations.learning.simulation import simulate
+from earshot_simulations.phases.environments import EnvironmentFindings
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.sweeps.rows import Figures
 from earshot_simulations.sweeps.sweep import Measure
 
@@ -42,7 +42,7 @@ def simulated(settings: Settings) -> Figures:
         raise KeyboardInterrupt
     spent = composed_total(settings.expenses())
     epsilons = {EPSILONS[unit]: cost.epsilon for unit, cost in spent.items()}
-    return {**_scored(run), **epsilons, "failure": run.interrupted}
+    return {**_scored(run.found), **epsilons, "failure": run.interrupted}
 
 
 def centroid_accuracy(
@@ -64,16 +64,16 @@ def centroid_accuracy(
     return float(np.mean(labels == scenes[closest]))
 
 
-def _scored(run: Run) -> Figures:
-    if run.global_centroids is None or run.ari_train is None:
+def _scored(found: EnvironmentFindings) -> Figures:
+    if found.global_centroids is None or found.ari_train is None:
         return NOTHING
-    centroids = run.global_centroids[run.top]
+    centroids = found.global_centroids[found.top]
     return {
-        ARI_TRAIN: run.ari_train,
-        ARI_TEST: run.ari_test,
-        NAMES: run.label_accuracy,
-        CLEAR_NAMES: run.clear_label_accuracy,
-        CENTROID_NAMES: centroid_accuracy(centroids, run.labels, run.points, run.scenes),
+        ARI_TRAIN: found.ari_train,
+        ARI_TEST: found.ari_test,
+        NAMES: found.label_accuracy,
+        CLEAR_NAMES: found.clear_label_accuracy,
+        CENTROID_NAMES: centroid_accuracy(centroids, found.labels, found.points, found.scenes),
         CENTROIDS: len(centroids),
     }
 

@@ -1,25 +1,36 @@
-"""The plan of a sweep: a base, the settings that vary, and seeds."""
+"""The plan of a sweep: a base, the settings that vary, and seeds; made in Python or by a file."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from earshot_protocol import checks
-from earshot_protocol.errors import InvalidParametersError
-from earshot_simulations.learning.configuration import configuration, entries_of, settings_of
-from earshot_simulations.learning.differences import WHERE, flat
-from earshot_simulations.learning.run import plain
-from earshot_simulations.learning.settings import OPTIONS, Settings
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_simulations.phases.kept import flat
+from earshot_simulations.phases.routes import (
+    Settings,
+    entries_of,
+    known,
+    of_others,
+    routes_of,
+    settings_of,
+)
+from earshot_simulations.phases.run import plain
+from earshot_simulations.phases.settings import WHERE
 from earshot_simulations.sweeps.phase import SIMULATED
 from earshot_simulations.sweeps.sweep import Arm
 
 MOST_RUNS = 100_000
 """Most runs of a sweep: a grid grows as a product, and more would be a mistake in the file."""
 SEED = "seed"
+_KEYS = ("seeds", "settings", "grid", "list")
+_USUAL_SEEDS = 5
 NOT_VARIED = WHERE | {SEED}
 """Settings that a sweep does not take from its file, but has of its own."""
 
@@ -66,7 +77,7 @@ class Plan:
         checks.whole("runs", len(changes) * len(chosen), 1, MOST_RUNS)
         each = [_settings(base, point) for point in changes]
         _refuse_unused(base, changes, each)
-        held = [dict(flat(plain(configuration(settings)))) for settings in each]
+        held = [dict(flat(plain(settings.configuration()))) for settings in each]
         touched = dict.fromkeys(name for point in changes for name in point)
         places = dict.fromkeys(place for each in held for place in each)
         varied = tuple(
@@ -94,7 +105,7 @@ class Plan:
     @property
     def shared(self) -> dict[str, Any]:
         """Settings that all runs share, by dotted names, as in `result.json`."""
-        held = dict(flat(plain(configuration(self.arms[0].phases[0]))))
+        held = dict(flat(plain(self.arms[0].phases[0].configuration())))
         return {name: held[name] for name in held if name not in (*self.varied, *NOT_VARIED)}
 
 
@@ -166,20 +177,17 @@ def _nested(base: Changes, point: Changes) -> dict[str, Any]:
 
 def _refuse_unused(base: Changes, points: Sequence[Changes], each: Sequence[Settings]) -> None:
     """Refuse settings that no run uses, as points that differ in these would be the same."""
-    of_some = frozenset().union(*OPTIONS.values())
-    used_by_any = frozenset().union(*(OPTIONS[settings.discovery] for settings in each))
+    used = [settings.discovery for settings in each]
     usual = entries_of(Settings())
     given = {name for name, value in base.items() if value != usual.get(name)}
-    unused = sorted((given & of_some) - used_by_any)
-    ways = {settings.discovery for settings in each}
+    unused = sorted(given & of_others(used))
     for point, settings in zip(points, each, strict=True):
-        names = {name.partition(".")[0] for name in point} & of_some
-        unused += sorted(names - OPTIONS[settings.discovery])
+        names = {name.partition(".")[0] for name in point}
+        unused += sorted(names & of_others([settings.discovery]))
     if unused:
-        others = [way for way, names in OPTIONS.items() if unused[0] in names]
         raise InvalidParametersError(
-            f"{unused[0]}: not for discovery = {' or '.join(sorted(ways))}, but for "
-            f"{' or '.join(others)}; leave it out, or list the points one by one"
+            f"{unused[0]}: not for discovery = {' or '.join(sorted(set(used)))}, but for "
+            f"{' or '.join(routes_of(unused[0]))}; leave it out, or list the points one by one"
         )
 
 
@@ -191,3 +199,68 @@ def _refuse_equal(labels: Sequence[Mapping[str, Any]]) -> None:
             raise InvalidParametersError(
                 f"points {first + 1} and {place + 1} are the same run; leave one out"
             )
+
+
+def read(file: Path) -> Plan:
+    """Read the sweep that a TOML file describes.
+
+    `seeds` is their number, or a list of them; `[settings]` holds the settings that all runs share,
+    by the names of `Settings`; `[grid]` has a list of values for each setting that varies, and
+    every combination is run; alternatively every `[[list]]` is a point by itself.
+
+    Raises:
+        InvalidInputError: if there is no such file, or it is not TOML.
+        InvalidParametersError: if a key or a setting is unknown or cannot be simulated, there is
+            neither a grid nor a list, or both, or one without a point. Every message names the
+            file.
+    """
+    try:
+        described = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InvalidInputError(f"{file}: there is no such file; name a sweep file") from None
+    except OSError as error:
+        raise InvalidInputError(f"{file}: cannot be read ({error.strerror})") from None
+    except ValueError as error:  # from TOML or from UTF-8
+        raise InvalidInputError(f"{file}: is not TOML ({error})") from None
+    try:
+        return _plan(described)
+    except InvalidParametersError as error:
+        raise InvalidParametersError(f"{file}: {error}") from None
+
+
+def _plan(described: Mapping[str, Any]) -> Plan:
+    for key in described:
+        known(key, _KEYS, noun="key of a sweep")
+    for key, kind, what in (
+        ("seeds", int | list, "a whole number, or a list of them"),
+        ("settings", dict, "a table"),
+        ("grid", dict, "a table"),
+        ("list", list, "tables, each under [[list]]"),
+    ):
+        value = described.get(key)
+        if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+            raise InvalidParametersError(f"{key}={value!r}: must be {what}")
+    if ("grid" in described) == ("list" in described):
+        raise InvalidParametersError(
+            "must have either [grid], for every combination of values, or [[list]], for points one "
+            "by one"
+        )
+    points: Any
+    if "grid" in described:
+        points = dict(_leaves(described["grid"]))
+    else:
+        points = described["list"]
+        for number, point in enumerate(points, start=1):
+            if not isinstance(point, Mapping):
+                raise InvalidParametersError(f"list, entry {number}={point!r}: must be a table")
+        points = [dict(_leaves(point)) for point in points]
+    return Plan.of(described.get("settings", {}), points, described.get("seeds", _USUAL_SEEDS))
+
+
+def _leaves(table: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield everything that is not a table, by its dotted name."""
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{place}{name}.")
+        else:
+            yield f"{place}{name}", value

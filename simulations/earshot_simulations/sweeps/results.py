@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from earshot_models.commands.progress import Progress
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
+from earshot_protocol.progress import Progress, silent
 from earshot_simulations.engine.processes import check_processes
-from earshot_simulations.learning.configuration import entries_of
-from earshot_simulations.learning.provenance import check_version
-from earshot_simulations.learning.settings import Settings
+from earshot_simulations.phases.provenance import check_version
+from earshot_simulations.phases.routes import Settings, entries_of
 from earshot_simulations.sweeps import table
 from earshot_simulations.sweeps.plan import NOT_VARIED, Plan
 from earshot_simulations.sweeps.rows import FILE, opened
@@ -24,10 +23,6 @@ FILES = (FILE, table.CSV, table.PARQUET, PAGE)
 """All files of a sweep; an interrupted sweep continues from the first."""
 
 
-def _no_progress(what: str, done: int, total: int, line: str | None = None) -> None:
-    """Ignore progress."""
-
-
 def sweep(
     base: Settings,
     points: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]],
@@ -35,7 +30,7 @@ def sweep(
     *,
     seeds: int | Sequence[int] = 5,
     processes: int = 1,
-    progress: Progress = _no_progress,
+    progress: Progress = silent,
 ) -> Table:
     """Simulate every point with every seed, and keep one table and one page of all.
 
@@ -65,7 +60,7 @@ def sweep(
     return done(Plan.of(shared, points, seeds), folder, processes, progress)
 
 
-def done(plan: Plan, folder: Path, processes: int = 1, progress: Progress = _no_progress) -> Table:
+def done(plan: Plan, folder: Path, processes: int = 1, progress: Progress = silent) -> Table:
     """Run a planned sweep, as `sweep`."""
     check_processes("processes", processes)
     try:

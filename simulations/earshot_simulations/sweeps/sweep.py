@@ -11,13 +11,13 @@ from pathlib import Path
 
 import msgspec
 
-from earshot_models.commands.progress import Progress
 from earshot_protocol import distribution
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_simulations.engine.quiet import let_cancelled_jobs_go
-from earshot_simulations.learning.differences import WHERE
-from earshot_simulations.learning.settings import BLOBS, SOUNDSCAPES, Engine, Settings
-from earshot_simulations.learning.simulation import HEARD
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, WHERE, Engine
+from earshot_simulations.phases.simulation import HEARD
 from earshot_simulations.populations.hearing import Kept, hearing_once
 from earshot_simulations.sweeps.rows import Figures, opened
 
@@ -88,7 +88,7 @@ def measured(
     arms: Sequence[Arm],
     file: Path,
     processes: int = 1,
-    progress: Progress = lambda what, done, total, line=None: None,
+    progress: Progress = silent,
 ) -> list[tuple[Figures, ...]]:
     """Measure every phase that the file does not hold, and keep it as soon as it is done.
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_client.encoder import open_encoder, rate_of
-from earshot_models.commands.progress import Progress
+from earshot_protocol.progress import Progress
 from earshot_protocol.spectrum import NARROW, WIDE
 from earshot_studies.dziedzic.contests import ORDERS, Contest, answered, binary, clipped, powerset
 from earshot_studies.dziedzic.scores import balanced_accuracy

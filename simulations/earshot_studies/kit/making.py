@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from earshot_models.commands.output import prepare_folder
-from earshot_models.commands.progress import Progress, shown
+from earshot_models.commands.progress import shown
+from earshot_protocol.progress import Progress
 from earshot_simulations.reporting.resuming import resumable
 
 if TYPE_CHECKING:

@@ -9,6 +9,6 @@ from typing import Any
 
 
 @cache
-def printed(package: str) -> dict[str, Any]:
+def printed_figures(package: str) -> dict[str, Any]:
     """Return the tables of `printed.toml` in a package."""
     return tomllib.loads(files(package).joinpath("printed.toml").read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from earshot_studies.kit.making import make
 
 if TYPE_CHECKING:
-    from earshot_models.commands.progress import Progress
+    from earshot_protocol.progress import Progress
     from earshot_studies.kit.outcome import Outcome
 
 _ENCODERS = "encoders"

@@ -11,21 +11,16 @@ from typing import Any
 import numpy as np
 
 from earshot_client.encoder import encoder_path
-from earshot_models.commands.progress import Progress
 from earshot_protocol.checks import whole
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.geometry import Geometry, nearest
 from earshot_protocol.phases import discovery_budget, learning_budget
+from earshot_protocol.progress import Progress
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
-from earshot_simulations.learning.settings import (
-    BLOBS,
-    NO_NOISE,
-    Agreement,
-    Discovery,
-    Settings,
-    Summation,
-)
-from earshot_simulations.learning.simulation import heard_by_some, open_population
+from earshot_simulations.phases.environments import heard_by_some
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.settings import BLOBS, NO_NOISE, Agreement, Discovery, Summation
+from earshot_simulations.phases.simulation import open_population
 from earshot_simulations.populations import SoundFolder
 from earshot_simulations.sweeps.phase import SIMULATED
 from earshot_simulations.sweeps.rows import Figures

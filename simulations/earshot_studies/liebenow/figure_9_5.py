@@ -26,8 +26,9 @@ from earshot_protocol.phases.plan import SecureSum
 from earshot_server.discovery.optics import NothingFoundError, Optics
 from earshot_server.phases.forecast import release_bytes, sum_bytes
 from earshot_simulations.engine.course import DISCOVER
-from earshot_simulations.learning.settings import BLOBS, Settings, Summation
-from earshot_simulations.learning.simulation import open_population, simulate
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.settings import BLOBS, Summation
+from earshot_simulations.phases.simulation import open_population, simulate
 from earshot_simulations.reporting.panels import panels_for, plain_logarithmic
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, estimate
@@ -89,7 +90,8 @@ def timed(settings: Settings) -> Figures:
     if learning.LOCAL_CENTROIDS in {step.step for step in run.steps}:
         for operation, seconds in _on_phones(settings).items():
             add(operation, Took(seconds * settings.phones, 0.0, 0))
-        figures[FOUND] = 0 if run.global_centroids is None else len(run.global_centroids)
+        places = run.found.global_centroids
+        figures[FOUND] = 0 if places is None else len(places)
     return figures
 
 

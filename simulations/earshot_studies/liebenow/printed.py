@@ -24,9 +24,9 @@ from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
 from earshot_protocol.voting import ballots
 from earshot_protocol.wire import Matrix
 from earshot_server.discovery.optics import NothingFoundError, Optics
-from earshot_simulations.learning.scoring import score
-from earshot_simulations.learning.settings import Settings
-from earshot_simulations.learning.simulation import heard_by_some, open_population
+from earshot_simulations.phases.environments import heard_by_some, score
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.simulation import open_population
 from earshot_simulations.populations import Population, Recordings
 from earshot_simulations.sweeps.phase import (
     ARI_TEST,

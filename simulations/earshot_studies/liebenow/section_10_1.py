@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
-from earshot_simulations.learning.settings import Discovery
+from earshot_simulations.phases.settings import Discovery
 from earshot_simulations.reporting.panels import panels_for
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.phase import ARI_TEST, NAMES

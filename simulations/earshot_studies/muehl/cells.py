@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.commands.progress import Progress
 from earshot_models.teachers.ensemble import vote_counts
 from earshot_models.votes.costs import costs, personal
 from earshot_models.votes.costs.costs import Method
@@ -25,8 +24,9 @@ from earshot_models.votes.rules.confident import ConfidentGNMax
 from earshot_protocol import checks
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.files import replace_file
+from earshot_protocol.progress import Progress
 from earshot_protocol.voting.teacher_ballots import NONE
-from earshot_studies.kit.printed import printed
+from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muehl.data import Subject
 from earshot_studies.muehl.table import Table
 from earshot_studies.muehl.votes import QUARTERS, Ensembles, VoteFolder
@@ -347,7 +347,7 @@ def _orders(accounting: Accounting) -> Numbers:
     return costs.COARSE if accounting is Accounting.SOUND else THEIR_ORDERS
 
 
-HIGHER: tuple[float, ...] = tuple(printed(__package__)["higher"])
+HIGHER: tuple[float, ...] = tuple(printed_figures(__package__)["higher"])
 """ε of the higher budget; that of the lower is 1."""
 DELTA = 1e-5
 _FEW_SOUND = 3

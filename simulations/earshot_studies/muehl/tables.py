@@ -9,7 +9,7 @@ import numpy as np
 
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_studies.kit.outcome import Outcome, Row
-from earshot_studies.kit.printed import printed
+from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muehl.cells import (
     DELTA,
     Accounting,
@@ -30,7 +30,7 @@ _COLOURS = {
     Variant.WEIGHTING: "#54a24b",
     Variant.EQUAL: "#888888",
 }
-_PRINTED = printed(__package__)
+_PRINTED = printed_figures(__package__)
 
 
 def theirs(table: str, data: str, variant: Variant, higher: float, quarters: int) -> float | str:

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.commands.progress import Progress
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.files import replace_file, replacement
+from earshot_protocol.progress import Progress
 from earshot_studies.kit.kept import digest
 from earshot_studies.muehl.table import Table
 

@@ -17,7 +17,9 @@ from earshot_models.tagging.metrics import TaggingScores, scores
 from earshot_models.votes.costs.muschiol import raw_thresholds
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
+from earshot_studies.kit.claims import CONFIRMED, REFUTED, UNDECIDED, Claim, claims_table
 from earshot_studies.kit.outcome import Outcome, Row, means
+from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, Scored, prepared
 from earshot_studies.muschiol.taggers.school import Kind
 from earshot_studies.muschiol.work import Work
@@ -52,64 +54,28 @@ class Overall(NamedTuple):
         return {"mAP": self.precision, "AUC": self.area}
 
 
+_PRINTED = printed_figures(__package__)
 TABLE_5_1: Mapping[int, Overall] = {
-    BASELINE: Overall(0.268, 0.923, ADAPTIVE, (0.316, 0.336, 0.256)),
-    10: Overall(0.219, 0.919, "0.2", (0.401, 0.265, 0.228)),
-    20: Overall(0.199, 0.909, "0.2", (0.447, 0.230, 0.204)),
-    50: Overall(0.186, 0.898, "0.2", (0.573, 0.169, 0.173)),
+    teachers: Overall(precision, area, threshold, (p, r, f1))
+    for teachers, precision, area, threshold, p, r, f1 in _PRINTED["table_5_1"]
 }
 ALONE_5_1: Mapping[int, Three] = {
-    10: (0.350, 0.188, 0.167),
-    20: (0.305, 0.151, 0.136),
-    50: (0.271, 0.114, 0.112),
+    teachers: (p, r, f1) for teachers, p, r, f1 in _PRINTED["alone_5_1"]
 }
 """Of single teachers, on average."""
 
 TABLE_5_2: Mapping[tuple[int, str], Three] = {
-    (BASELINE, ADAPTIVE): (0.316, 0.336, 0.256),
-    (BASELINE, "0.2"): (0.390, 0.349, 0.278),
-    (BASELINE, "0.4"): (0.568, 0.220, 0.235),
-    (BASELINE, "0.6"): (0.713, 0.142, 0.175),
-    (10, ADAPTIVE): (0.224, 0.311, 0.187),
-    (10, "0.2"): (0.401, 0.265, 0.228),
-    (10, "0.4"): (0.551, 0.170, 0.193),
-    (10, "0.6"): (0.683, 0.108, 0.143),
-    (20, ADAPTIVE): (0.191, 0.259, 0.158),
-    (20, "0.2"): (0.447, 0.230, 0.201),
-    (20, "0.4"): (0.650, 0.133, 0.156),
-    (20, "0.6"): (0.791, 0.078, 0.105),
-    (50, ADAPTIVE): (0.180, 0.186, 0.136),
-    (50, "0.2"): (0.573, 0.169, 0.173),
-    (50, "0.4"): (0.781, 0.090, 0.118),
-    (50, "0.6"): (0.880, 0.053, 0.078),
+    (teachers, threshold): (p, r, f1) for teachers, threshold, p, r, f1 in _PRINTED["table_5_2"]
 }
 
 PASSED: Mapping[tuple[int, str], float] = {
-    (10, "0.4"): 0.65,
-    (20, "0.4"): 0.62,
-    (50, "0.4"): 0.60,
-    (10, "0.6"): 0.48,
-    (20, "0.6"): 0.47,
-    (50, "0.6"): 0.44,
+    (teachers, check): share for teachers, check, share in _PRINTED["passed_5_3"]
 }
 """Share of the samples that is answered, by teachers and th_c (Table 5.3)."""
 
 TABLE_5_3: Mapping[tuple[int, str, str], Three] = {
-    (10, ADAPTIVE, "0.4"): (0.416, 0.314, 0.269),
-    (20, ADAPTIVE, "0.4"): (0.570, 0.237, 0.233),
-    (50, ADAPTIVE, "0.4"): (0.739, 0.184, 0.211),
-    (10, "0.2", "0.4"): (0.441, 0.370, 0.283),
-    (20, "0.2", "0.4"): (0.497, 0.304, 0.252),
-    (50, "0.2", "0.4"): (0.633, 0.247, 0.243),
-    (10, ADAPTIVE, "0.6"): (0.565, 0.322, 0.304),
-    (20, ADAPTIVE, "0.6"): (0.660, 0.251, 0.256),
-    (50, ADAPTIVE, "0.6"): (0.787, 0.223, 0.257),
-    (10, "0.2", "0.6"): (0.506, 0.390, 0.308),
-    (20, "0.2", "0.6"): (0.548, 0.325, 0.274),
-    (50, "0.2", "0.6"): (0.667, 0.291, 0.284),
-    (10, "0.4", "0.6"): (0.602, 0.322, 0.309),
-    (20, "0.4", "0.6"): (0.696, 0.260, 0.266),
-    (50, "0.4", "0.6"): (0.799, 0.232, 0.266),
+    (teachers, threshold, check): (p, r, f1)
+    for teachers, threshold, check, p, r, f1 in _PRINTED["table_5_3"]
 }
 
 
@@ -232,49 +198,20 @@ def _likely(found: TaggingScores) -> Row:
     return {"mAP": found.mean_average_precision or 0.0, "AUC": found.area or 0.0}
 
 
-CONFIRMED, REFUTED, UNDECIDED = "confirmed", "refuted", "undecided"
+def no_gain(said: str, what: str, ours: Estimate) -> Claim:
+    """Claim that there is no gain of mAP, or none that is worth the while."""
+    return Claim(
+        said,
+        what,
+        None,
+        ours,
+        holds=(-math.inf, math.nextafter(_WORTH, 0)),
+        unless=(-math.inf, 0.0),
+    )
+
+
 _WORTH = 0.01
-"""Of mAP: a gain that is not worth the while."""
-
-
-class Ordering(NamedTuple):
-    """A statement, and a difference that is above zero if it is true.
-
-    Attributes:
-        said: by Muschiol.
-        what: is compared.
-        theirs: the difference in its tables; None where it has no numbers.
-        ours: the difference, seed by seed.
-        no_gain: whether the statement is that there is no gain, and not that there is one.
-    """
-
-    said: str
-    what: str
-    theirs: float | None
-    ours: Estimate
-    no_gain: bool = False
-
-    @property
-    def verdict(self) -> str:
-        """Confirmed, refuted, or neither, by the interval."""
-        if self.ours.wide is None:
-            return "one seed"
-        low, high = self.ours.mean - self.ours.wide, self.ours.mean + self.ours.wide
-        if self.no_gain:
-            return CONFIRMED if high < _WORTH else REFUTED if low > 0 else UNDECIDED
-        return CONFIRMED if low > 0 else REFUTED if high < 0 else UNDECIDED
-
-    def row(self) -> dict[str, Any]:
-        """Of the note's table."""
-        wide = "" if self.ours.wide is None else f" ± {self.ours.wide:.3f}"
-        return {
-            "Muschiol": self.said,
-            "difference": self.what,
-            "theirs": "–" if self.theirs is None else f"{self.theirs:+.3f}",
-            "ours": f"{self.ours.mean:+.3f}{wide}",
-            "verdict": self.verdict,
-        }
-
+"""Of mAP: a gain that is worth the while."""
 
 Cell = tuple[str, int, str, str, str]
 """Table, teachers, th_e, th_c and column; th_e is empty in Table 5.1, which has one each."""
@@ -306,7 +243,7 @@ _PLACES = {"P": 0, "R": 1, "F1": 2}
 _WHOLE = {"P": "precision", "R": "recall", "F1": "F1"}
 
 
-def orderings(rows: Sequence[Row]) -> list[Ordering]:
+def orderings(rows: Sequence[Row]) -> list[Claim]:
     """All of them.
 
     Args:
@@ -321,7 +258,7 @@ def orderings(rows: Sequence[Row]) -> list[Ordering]:
     ]
 
 
-def _by_ranking(seeds: _Seeds) -> list[Ordering]:
+def _by_ranking(seeds: _Seeds) -> list[Claim]:
     """Table 5.1: mAP, AUC, and teachers by themselves."""
     found = []
     for column in ("mAP", "AUC"):
@@ -330,7 +267,7 @@ def _by_ranking(seeds: _Seeds) -> list[Ordering]:
             if few == BASELINE:
                 said = f"Raw {column}: the baseline is above ensembles"
             found.append(
-                Ordering(
+                Claim(
                     said,
                     f"{_who(few)} − {many}",
                     TABLE_5_1[few].ranking[column] - TABLE_5_1[many].ranking[column],
@@ -340,7 +277,7 @@ def _by_ranking(seeds: _Seeds) -> list[Ordering]:
     for column, place in _PLACES.items():
         cells = [("5.1", teachers, "", "", f"alone_{column}") for teachers in (10, 50)]
         found.append(
-            Ordering(
+            Claim(
                 f"A single teacher's {_WHOLE[column]} falls with what it has to learn from",
                 "one of 10 − one of 50",
                 ALONE_5_1[10][place] - ALONE_5_1[50][place],
@@ -349,7 +286,7 @@ def _by_ranking(seeds: _Seeds) -> list[Ordering]:
         )
     for teachers in TEACHERS:
         found.append(
-            Ordering(
+            Claim(
                 "Together they are better than one by one",
                 f"F1, {teachers}: ensemble − teacher",
                 TABLE_5_1[teachers].together[2] - ALONE_5_1[teachers][2],
@@ -359,14 +296,14 @@ def _by_ranking(seeds: _Seeds) -> list[Ordering]:
     return found
 
 
-def _by_teachers(seeds: _Seeds) -> list[Ordering]:
+def _by_teachers(seeds: _Seeds) -> list[Claim]:
     """Table 5.2, from one number of teachers to another at one threshold."""
     found = []
     for threshold in ("0.2", "0.4", "0.6"):
         for column, sign in (("P", 1), ("R", -1), ("F1", -1)):
             few, many = (10, 50) if sign < 0 else (50, 10)
             found.append(
-                Ordering(
+                Claim(
                     f"{_WHOLE[column].capitalize()} {'rises' if sign > 0 else 'falls'} with "
                     "more teachers",
                     f"th {threshold}: {few} − {many}",
@@ -380,7 +317,7 @@ def _by_teachers(seeds: _Seeds) -> list[Ordering]:
             ("micro_P", "of all names together"),
         ):
             found.append(
-                Ordering(
+                Claim(
                     f"The same of precision {name}",
                     f"th {threshold}: 50 − 10",
                     None,
@@ -388,7 +325,7 @@ def _by_teachers(seeds: _Seeds) -> list[Ordering]:
                 )
             )
         found.append(
-            Ordering(
+            Claim(
                 "Ensembles are more precise than the baseline at a fixed threshold",
                 f"th {threshold}: 50 − baseline",
                 _printed(50, threshold, "P") - _printed(BASELINE, threshold, "P"),
@@ -396,7 +333,7 @@ def _by_teachers(seeds: _Seeds) -> list[Ordering]:
             )
         )
     found.append(
-        Ordering(
+        Claim(
             "The more teachers, the more labels nobody names (A.6)",
             "labels never named, th 0.4: 50 − baseline",
             None,
@@ -406,13 +343,13 @@ def _by_teachers(seeds: _Seeds) -> list[Ordering]:
     return found
 
 
-def _by_threshold(seeds: _Seeds) -> list[Ordering]:
+def _by_threshold(seeds: _Seeds) -> list[Claim]:
     """Table 5.2, from one threshold to another."""
     found = []
     for teachers in (BASELINE, *TEACHERS):
         for column, high, low in (("P", "0.6", "0.2"), ("R", "0.2", "0.6")):
             found.append(
-                Ordering(
+                Claim(
                     f"{_WHOLE[column].capitalize()} {'rises' if column == 'P' else 'falls'} "
                     "with the threshold",
                     f"{_who(teachers)}: {high} − {low}",
@@ -423,7 +360,7 @@ def _by_threshold(seeds: _Seeds) -> list[Ordering]:
     for teachers in TEACHERS:
         for other in ("0.4", ADAPTIVE):
             found.append(
-                Ordering(
+                Claim(
                     "F1 is best at the low threshold",
                     f"{teachers}: 0.2 − {other}",
                     _printed(teachers, "0.2", "F1") - _printed(teachers, other, "F1"),
@@ -431,7 +368,7 @@ def _by_threshold(seeds: _Seeds) -> list[Ordering]:
                 )
             )
     found.append(
-        Ordering(
+        Claim(
             "An adaptive threshold is less precise than a fixed one",
             "P, 50: 0.2 − adaptive",
             _printed(50, "0.2", "P") - _printed(50, ADAPTIVE, "P"),
@@ -439,7 +376,7 @@ def _by_threshold(seeds: _Seeds) -> list[Ordering]:
         )
     )
     found.append(
-        Ordering(
+        Claim(
             "… but names rare labels (A.6)",
             "labels never named, 50: 0.2 − adaptive",
             None,
@@ -449,13 +386,13 @@ def _by_threshold(seeds: _Seeds) -> list[Ordering]:
     return found
 
 
-def _by_check(seeds: _Seeds) -> list[Ordering]:
+def _by_check(seeds: _Seeds) -> list[Claim]:
     """Table 5.3: what is gained by not answering."""
     found = []
     for teachers in TEACHERS:
         for check in ("0.4", "0.6"):
             found.append(
-                Ordering(
+                Claim(
                     "F1 of answers rises with a check",
                     f"{teachers}, th 0.2: th_c {check} − none",
                     TABLE_5_3[teachers, "0.2", check][2] - _printed(teachers, "0.2", "F1"),
@@ -464,7 +401,7 @@ def _by_check(seeds: _Seeds) -> list[Ordering]:
             )
     for check in ("0.4", "0.6"):
         found.append(
-            Ordering(
+            Claim(
                 "More teachers answer less",
                 f"answered, th_c {check}: 10 − 50",
                 PASSED[10, check] - PASSED[50, check],
@@ -487,7 +424,7 @@ def _by_check(seeds: _Seeds) -> list[Ordering]:
             ),
         ):
             found.append(
-                Ordering(
+                Claim(
                     "With a check an ensemble is above the baseline",
                     f"F1, {teachers}, 0.2 + 0.6: {what}",
                     printed,
@@ -585,7 +522,7 @@ def most_over_least(
     return float(counts.max() / counts[counts > 0].min())
 
 
-def gains(rows: Sequence[Row]) -> list[Ordering]:
+def gains(rows: Sequence[Row]) -> list[Claim]:
     """Figures 5.7, 5.8 and 5.11: what parts of the recipe are good for.
 
     Args:
@@ -601,27 +538,19 @@ def gains(rows: Sequence[Row]) -> list[Ordering]:
         return paired(first, second)
 
     return [
-        Ordering("Mixup helps (5.7)", "mAP: with − without", None, less(ALL, NO_MIXUP, "mAP")),
-        Ordering("Mixup helps (5.7)", "AUC: with − without", None, less(ALL, NO_MIXUP, "AUC")),
-        Ordering(
+        Claim("Mixup helps (5.7)", "mAP: with − without", None, less(ALL, NO_MIXUP, "mAP")),
+        Claim("Mixup helps (5.7)", "AUC: with − without", None, less(ALL, NO_MIXUP, "AUC")),
+        Claim(
             "Balanced batches help (5.8)", "mAP: with − without", None, less(ALL, SHUFFLED, "mAP")
         ),
-        Ordering(
-            "… and cost some AUC (5.8)", "AUC: without − with", None, less(SHUFFLED, ALL, "AUC")
-        ),
-        Ordering(
+        Claim("… and cost some AUC (5.8)", "AUC: without − with", None, less(SHUFFLED, ALL, "AUC")),
+        no_gain(
             "A weighted loss does not help (Definition 13)",
             "mAP: with − without",
-            None,
             less(WEIGHTED, ALL, "mAP"),
-            no_gain=True,
         ),
-        Ordering(
-            "Adaptive weights do not help (5.11)",
-            "mAP: with − without",
-            None,
-            less(ADAPTED, ALL, "mAP"),
-            no_gain=True,
+        no_gain(
+            "Adaptive weights do not help (5.11)", "mAP: with − without", less(ADAPTED, ALL, "mAP")
         ),
     ]
 
@@ -630,8 +559,8 @@ def _note(
     work: Work,
     table: Sequence[Row],
     recipes: Sequence[Row],
-    found: Sequence[Ordering],
-    gains: Sequence[Ordering],
+    found: Sequence[Claim],
+    gains: Sequence[Claim],
 ) -> str:
     """Markdown.
 
@@ -656,7 +585,7 @@ seeds; orderings by differences of one seed, so that what its mixtures share can
 
 {_counted([*found, *gains])}
 
-{markdown_table([each.row() for each in found], _ORDERING)}
+{claims_table(found, "Muschiol")}
 
 *Undecided*: zero is within the interval. "No gain" is confirmed where the interval ends below .01.
 
@@ -704,7 +633,6 @@ all answer equally many; the baseline its own half.
 """
 
 
-_ORDERING = ("Muschiol", "difference", "theirs", "ours", "verdict")
 _RANKING = {
     "teachers": "teachers",
     "mAP": "mAP",
@@ -769,7 +697,7 @@ def _table(rows: Sequence[Row], columns: dict[str, str]) -> str:
     return markdown_table(shown, list(columns))
 
 
-def _counted(found: Sequence[Ordering]) -> str:
+def _counted(found: Sequence[Claim]) -> str:
     numbers = Counter(each.verdict for each in found)
     listed = ", ".join(
         f"{numbers[verdict]} {verdict}" for verdict in (CONFIRMED, REFUTED, UNDECIDED)
@@ -779,7 +707,7 @@ def _counted(found: Sequence[Ordering]) -> str:
     return f"Of {len(found)} orderings {listed}. Refuted: {against}."
 
 
-def _recipes(recipes: Sequence[Row], gains: Sequence[Ordering]) -> str:
+def _recipes(recipes: Sequence[Row], gains: Sequence[Claim]) -> str:
     if not recipes:
         return "\nLinear taggers have no recipe.\n"
     columns = {"recipe": "th_e", "mAP": "mAP", "AUC": "AUC", "F1": "F1"}
@@ -787,7 +715,7 @@ def _recipes(recipes: Sequence[Row], gains: Sequence[Ordering]) -> str:
     return f"""
 {_table(recipes, columns)}
 
-{markdown_table([each.row() for each in gains], _ORDERING)}
+{claims_table(gains, "Muschiol")}
 
 The mean of {recipes[0]["teachers"]} teachers of {OF}, whose single mAP varies from
 teacher to teacher as Table 5.1's CSV says (Figure 5.6: "similar"). The last column is Figure 5.9:
@@ -801,7 +729,7 @@ _NAMES = ("baseline", "10", "20", "50")
 _COLOURS = dict(zip(THRESHOLDS, ("#1f77b4", "#2ca02c", "#9467bd", "#d62728"), strict=True))
 
 
-def _draw(table: Sequence[Row], gains: Sequence[Ordering], path: Path) -> None:
+def _draw(table: Sequence[Row], gains: Sequence[Claim], path: Path) -> None:
     """Six panels.
 
     Args:
@@ -897,7 +825,7 @@ def _draw_checked(axis: Any, table: Sequence[Row]) -> None:
     axis.legend(fontsize=8)
 
 
-def _draw_gains(axis: Any, gains: Sequence[Ordering]) -> None:
+def _draw_gains(axis: Any, gains: Sequence[Claim]) -> None:
     if not gains:
         axis.axis("off")
         return

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.commands.progress import Progress
 from earshot_models.tagging.metrics import scores
 from earshot_models.votes.confident_check import Check
 from earshot_models.votes.costs import muschiol
@@ -24,13 +23,16 @@ from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold
 from earshot_models.votes.rules.grid_threshold import GridThreshold
 from earshot_protocol import checks
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.progress import Progress
 from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_simulations.auditing.printed_votes import adaptive_threshold
 from earshot_simulations.reporting.panels import plain_logarithmic
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, estimate
+from earshot_studies.kit.claims import Claim
 from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.outcome import Outcome, Row, means
+from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muschiol.taggers.ensembles import prepared
 from earshot_studies.muschiol.taggers.powers import contents
 from earshot_studies.muschiol.taggers.school import Kind, Teaching
@@ -57,29 +59,14 @@ class Printed(NamedTuple):
 Setting = tuple[str, str]
 """th_e and th_c as the table has them; no check is an empty th_c."""
 
+_ROWS = printed_figures(__package__)["table_5_4"]
 TABLE_5_4: Mapping[int, Mapping[Setting, Printed]] = {
-    2000: {
-        ("0.2", ""): Printed(418.4, 418.4, 0.747),
-        ("0.2", "0.4"): Printed(479.5, 522.1, 0.759),
-        ("0.2", "0.6"): Printed(481.1, 568.2, 0.770),
-        ("0.4", ""): Printed(268.4, 418.4, 0.156),
-        ("0.4", "0.4"): Printed(371.4, 524.4, 0.193),
-        ("0.4", "0.6"): Printed(347.4, 566.6, 0.164),
-        (ADAPTIVE, ""): Printed(269.9, 418.4, 0.396),
-        (ADAPTIVE, "0.4"): Printed(248.5, 523.5, 0.132),
-        (ADAPTIVE, "0.6"): Printed(180.2, 567.6, 0.034),
-    },
-    5000: {
-        ("0.2", ""): Printed(1018.4, 1018.4, 0.748),
-        ("0.2", "0.4"): Printed(1167.6, 1277.7, 0.760),
-        ("0.2", "0.6"): Printed(1169.6, 1384.2, 0.768),
-        ("0.4", ""): Printed(631.2, 1018.4, 0.148),
-        ("0.4", "0.4"): Printed(880.4, 1277.8, 0.189),
-        ("0.4", "0.6"): Printed(839.1, 1382.5, 0.166),
-        (ADAPTIVE, ""): Printed(632.3, 1018.4, 0.386),
-        (ADAPTIVE, "0.4"): Printed(577.1, 1276.9, 0.134),
-        (ADAPTIVE, "0.6"): Printed(413.5, 1381.2, 0.038),
-    },
+    samples: {
+        (threshold, check): Printed(dependent, independent, q)
+        for own, threshold, check, dependent, independent, q, *_ in _ROWS
+        if own == samples
+    }
+    for samples in ANSWERED
 }
 
 PASSED = {"0.4": 0.60, "0.6": 0.44}
@@ -411,60 +398,37 @@ Rows = Sequence[Row]
 
 
 class Found(NamedTuple):
-    """A statement and what came of it.
+    """A statement, held against ours by Muschiol's accounting and soundly.
 
     Attributes:
-        said: by Muschiol.
-        what: a ratio of two ε, or of two F1.
-        theirs: from its tables; None where it has no numbers.
-        claimed: of ours by its accounting, seed by seed.
-        sound: of ours by exact outcomes of rules that hold; None where there are none.
-        expected: from and to which ratios confirm it.
+        claimed: on a ratio of two ε, or of two F1, by Muschiol's accounting.
+        sound: the same by exact outcomes of rules that hold; None where there are none.
     """
 
-    said: str
-    what: str
-    theirs: float | None
-    claimed: Estimate
-    sound: Estimate | None
-    expected: tuple[float, float]
-
-    @property
-    def verdict(self) -> str:
-        """Confirmed, refuted, or neither, by the interval of the claimed ratio."""
-        return _verdict(self.claimed, self.expected)
+    claimed: Claim
+    sound: Claim | None
 
     @property
     def sound_verdict(self) -> str:
-        """The same of the sound ratio."""
-        return "–" if self.sound is None else _verdict(self.sound, self.expected)
+        """Verdict of the sound ratio."""
+        return "–" if self.sound is None else self.sound.verdict
 
     def row(self) -> dict[str, Any]:
-        """Of the note's table."""
+        """Return it as a row of the note's table."""
+        theirs = self.claimed.theirs
         return {
-            "statement": self.said,
-            "ratio": self.what,
-            "theirs": "–" if self.theirs is None else f"{self.theirs:.2f}",
-            "ours, their accounting": _said(self.claimed),
-            "verdict": self.verdict,
-            "ours, soundly": "–" if self.sound is None else _said(self.sound),
+            "statement": self.claimed.said,
+            "ratio": self.claimed.what,
+            "theirs": "–" if theirs is None else f"{theirs:.2f}",
+            "ours, their accounting": _said(self.claimed.ours),
+            "verdict": self.claimed.verdict,
+            "ours, soundly": "–" if self.sound is None else _said(self.sound.ours),
             "soundly": self.sound_verdict,
         }
 
 
 def _said(found: Estimate) -> str:
     return f"{found.mean:.2f}" + ("" if found.wide is None else f" ± {found.wide:.2f}")
-
-
-def _verdict(found: Estimate, expected: tuple[float, float]) -> str:
-    if found.wide is None:
-        return "one ensemble"
-    low, high = found.mean - found.wide, found.mean + found.wide
-    if expected[0] <= low and high <= expected[1]:
-        return "confirmed"
-    if high < expected[0] or expected[1] < low:
-        return "refuted"
-    return "undecided"
 
 
 LESS, MORE = (-math.inf, 1.0), (1.0, math.inf)
@@ -490,9 +454,11 @@ def statements(rows: Rows) -> list[Found]:
         claimed: str = "claimed",
         sound: str | None = SOUND,
     ) -> Found:
-        ours = estimate([ratio(seed, claimed) for seed in each])
-        held = None if sound is None else estimate([ratio(seed, sound) for seed in each])
-        return Found(said, what, theirs, ours, held, expected)
+        def claim(column: str) -> Claim:
+            ours = estimate([ratio(seed, column) for seed in each])
+            return Claim(said, what, theirs, ours, expected, expected, "one ensemble")
+
+        return Found(claim(claimed), None if sound is None else claim(sound))
 
     listed = [
         found(

@@ -22,14 +22,18 @@ from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_simulations.engine.quiet import let_cancelled_jobs_go
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
+from earshot_studies.kit.claims import Claim, claims_table
 from earshot_studies.kit.mixtures.mixing import LEVEL
 from earshot_studies.kit.outcome import Outcome, Row, means
-from earshot_studies.muschiol.ensemble import BASELINE, Ordering, best_threshold, named, said
+from earshot_studies.kit.printed import printed_figures
+from earshot_studies.muschiol.ensemble import BASELINE, best_threshold, named, said
 from earshot_studies.muschiol.privacy import (
     ADAPTIVE,
+    ANSWERED,
     GRID,
     MOST,
     ORDERS,
+    TABLE_5_4,
     Ensemble,
     Setting,
     rule,
@@ -260,40 +264,16 @@ def _school(study: Study, teaching: Teaching, seed: int) -> School:
     return School(material(study, seed), teaching)
 
 
-_FEW: Mapping[Setting, tuple[float, float, float]] = {
-    ("0.2", ""): (0.083, 0.082, 0.189),
-    ("0.2", "0.4"): (0.088, 0.087, 0.191),
-    ("0.2", "0.6"): (0.078, 0.076, 0.174),
-    ("0.4", ""): (0.072, 0.062, 0.178),
-    ("0.4", "0.4"): (0.074, 0.066, 0.183),
-    ("0.4", "0.6"): (0.071, 0.063, 0.180),
-    (ADAPTIVE, ""): (0.029, 0.030, 0.096),
-    (ADAPTIVE, "0.4"): (0.062, 0.055, 0.161),
-    (ADAPTIVE, "0.6"): (0.066, 0.059, 0.171),
-}
-_MANY: Mapping[Setting, tuple[float, float, float]] = {
-    ("0.2", ""): (0.104, 0.097, 0.214),
-    ("0.2", "0.4"): (0.102, 0.103, 0.208),
-    ("0.2", "0.6"): (0.098, 0.093, 0.182),
-    ("0.4", ""): (0.085, 0.074, 0.201),
-    ("0.4", "0.4"): (0.096, 0.084, 0.206),
-    ("0.4", "0.6"): (0.090, 0.082, 0.199),
-    (ADAPTIVE, ""): (0.026, 0.030, 0.071),
-    (ADAPTIVE, "0.4"): (0.065, 0.065, 0.159),
-    (ADAPTIVE, "0.6"): (0.075, 0.072, 0.184),
-}
+_OURS = dict(zip(ANSWERED, SAMPLES, strict=True))
+_ROWS = printed_figures(__package__)["table_5_4"]
 THEIRS: Mapping[tuple[Any, ...], tuple[float, float, float]] = {
-    (PRINTED, *setting, samples): values
-    for samples, table in zip(SAMPLES, (_FEW, _MANY), strict=True)
-    for setting, values in table.items()
+    (PRINTED, threshold, check, _OURS[samples]): (precision, macro, micro)
+    for samples, threshold, check, _, _, _, precision, macro, micro in _ROWS
 }
 """mAP, macro and micro F1 of Table 5.4, 2,000 and 5,000 samples, where our fewer and more stand."""
 
 
-_ORDERING = ("Muschiol", "difference", "theirs", "ours", "verdict")
-
-
-def orderings(rows: Sequence[Row]) -> list[Ordering]:
+def orderings(rows: Sequence[Row]) -> list[Claim]:
     """What section 5.4 says of students' mAP, held against several seeds.
 
     Args:
@@ -312,10 +292,10 @@ def orderings(rows: Sequence[Row]) -> list[Ordering]:
 
     few, many = SAMPLES
     found = []
-    for setting in _FEW:
+    for setting in TABLE_5_4[ANSWERED[0]]:
         here, there = (PRINTED, *setting, many), (PRINTED, *setting, few)
         found.append(
-            Ordering(
+            Claim(
                 "More samples teach more",
                 f"mAP, {_named(setting)}: {many:,} − {few:,}",
                 THEIRS[here][0] - THEIRS[there][0],
@@ -332,7 +312,7 @@ def orderings(rows: Sequence[Row]) -> list[Ordering]:
     for text, one, other in pairs:
         first, second = (PRINTED, *one, many), (PRINTED, *other, many)
         found.append(
-            Ordering(
+            Claim(
                 text,
                 f"mAP, {many:,}: {_named(one)} − {_named(other)}",
                 THEIRS[first][0] - THEIRS[second][0],
@@ -341,7 +321,7 @@ def orderings(rows: Sequence[Row]) -> list[Ordering]:
         )
     best = (PRINTED, "0.2", "", many)
     found.append(
-        Ordering(
+        Claim(
             "Micro F1 is above macro F1: labels differ",
             f"0.2, {many:,}: micro − macro F1",
             THEIRS[best][2] - THEIRS[best][1],
@@ -350,7 +330,7 @@ def orderings(rows: Sequence[Row]) -> list[Ordering]:
     )
     for name, theirs in (("ensemble", 0.186), ("baseline", 0.268)):
         found.append(
-            Ordering(
+            Claim(
                 f"The student is below the {name}",
                 f"mAP: {name} − 0.2, {many:,}",
                 theirs - THEIRS[best][0],
@@ -358,7 +338,7 @@ def orderings(rows: Sequence[Row]) -> list[Ordering]:
             )
         )
     found.append(
-        Ordering(
+        Claim(
             "True labels teach more than answers (ours)",
             f"mAP, {many:,}: true labels − 0.2",
             None,
@@ -413,7 +393,7 @@ def _note(work: Work, rows: Sequence[Row], table: Sequence[Row]) -> str:
         "theirs  ": "theirs_micro_F1",
         "never named": "never_named",
     }
-    verdicts = markdown_table([each.row() for each in listed], _ORDERING)
+    verdicts = claims_table(listed, "Muschiol")
     few, many = (f"{samples:,}" for samples in SAMPLES)
     cells: list[Row] = [
         {title: _shown(row, column) for title, column in shown.items()} for row in table

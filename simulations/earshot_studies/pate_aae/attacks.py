@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from earshot_models.commands.progress import Progress
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.progress import Progress
 from earshot_simulations.membership.game import Game, Records, Sampler, Train
 from earshot_simulations.membership.planted import repeating
 from earshot_simulations.membership.suite import ATTACKS, CONFIDENCE, Attack, Report, attacked

@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.commands.progress import Progress
 from earshot_models.teachers.students import supervised
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.files import replacement
+from earshot_protocol.progress import Progress
 from earshot_simulations.generation.frechet import fidelity
 from earshot_simulations.generation.public_embedding import PublicEmbedding
 from earshot_studies.kit.kept import rows_at

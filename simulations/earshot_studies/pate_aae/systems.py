@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.commands.progress import Progress
 from earshot_protocol import checks
+from earshot_protocol.progress import Progress
 from earshot_studies.pate_aae.split import Split
 
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.commands.progress import Progress
 from earshot_protocol import checks
+from earshot_protocol.progress import Progress
 from earshot_simulations.auditing.printed_scale import (
     added_epsilon,
     measured_epsilon,
@@ -24,6 +24,7 @@ from earshot_simulations.generation.public_embedding import NOTE, PublicEmbeddin
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
 from earshot_studies.kit.outcome import Outcome, Row, means
+from earshot_studies.kit.printed import printed_figures
 from earshot_studies.pate_aae.answers import Noise
 from earshot_studies.pate_aae.right_labels import (
     TEACHERS,
@@ -35,25 +36,18 @@ from earshot_studies.pate_aae.split import Split, open_sounds, open_split
 from earshot_studies.pate_aae.study import Cell, Size, Study
 from earshot_studies.pate_aae.systems import Makers, System
 
-FID: Mapping[System, Mapping[float, float]] = {
-    System.DP_GAN: {0.01: 35.2, 0.1: 32.2, 1: 28.8, 10: 26.7, 100: 24.9},
-    System.PATE_GAN: {0.01: 33.4, 0.1: 30.1, 1: 27.9, 10: 26.0, 100: 24.3},
-    System.PRINTED: {0.01: 30.2, 0.1: 28.6, 1: 26.3, 10: 24.7, 100: 24.0},
-}
-"""Table 1, by system and ε."""
-
+_PRINTED = printed_figures(__package__)
+FID, AHEAD = (
+    {
+        System[name.upper()]: {float(epsilon): each for epsilon, each in own.items()}
+        for name, own in _PRINTED[table].items()
+    }
+    for table in ("fid", "ahead")
+)
+"""By system and ε: Fréchet distances of Table 1, and points by which AAE is ahead (4.2)."""
 ACCURACY: Mapping[System, float] = {
-    System.DP_GAN: 92.02,
-    System.PATE_GAN: 92.19,
-    System.PRINTED: 92.37,
+    System[name.upper()]: own for name, own in _PRINTED["accuracy"].items()
 }
-"""Section 4.2, in %, at ε = 100; Figure 5 has no numbers."""
-
-AHEAD: Mapping[System, Mapping[float, float]] = {
-    System.PATE_GAN: {0.01: 2.11, 0.1: 1.11, 100: 0.18},
-    System.DP_GAN: {0.01: 6.60, 0.1: 5.32, 100: 0.35},
-}
-"""By how many points the accuracy of AAE is above another system's, by ε; section 4.2."""
 
 
 ACCURACIES = {noise: f"{noise.name.lower()}_accuracy" for noise in Noise}

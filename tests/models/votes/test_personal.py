@@ -143,7 +143,8 @@ def test_no_owner_spends_more_than_its_own_budget(
     for rho, budget, spent in zip(paid.tolist(), budgets, account.spent.tolist(), strict=True):
         by_phone = composed_epsilon([ZeroConcentrated(rho)], 1e-5)
         assert by_phone <= budget * 1.002, "a coarser grid of orders"
-        assert spent == pytest.approx(by_phone, rel=2e-3, abs=1e-9)
+        # The phone's orders end, and the best one for next to nothing lies beyond them.
+        assert spent - 1e-12 <= by_phone <= spent * 1.002 + 1e-8
 
 
 def test_who_is_spent_vanishes_and_others_go_on() -> None:

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from support.figures import material
@@ -119,32 +119,51 @@ class Side:
         return found
 
 
-def differences(first: Facts, second: Facts, now: Facts) -> tuple[list[str], int]:
-    """Return the lines that say what differs, and the number of volatile facts.
+def differences(first: Facts, second: Facts, now: Facts) -> tuple[list[str], int, int]:
+    """Compare a run with the base.
 
-    Files whose names have a digest in them are compared whatever the digest.
+    Returns:
+        Lines that say which figures differ, the number of volatile facts, and the number of lines
+        of text that have other words around the same numbers.
     """
-    first, second, now = (_named(each) for each in (first, second, now))
     stable = {place for place in first if second.get(place) == first[place]}
+    drawn = first.keys() - stable
+    texts = {file(place) for place in first.keys() | now.keys()} & texts_among(first, now)
+    reworded = {each for each in texts if numbers(each, first, drawn) == numbers(each, now, drawn)}
+    others = [
+        place
+        for place in sorted(stable | (now.keys() - second.keys()))
+        if now.get(place) != first.get(place)
+    ]
     said = [
-        f"    {place}: was {first[place]!r:.120}, is {now.get(place, 'missing')!r:.120}"
-        for place in sorted(stable)
-        if now.get(place) != first[place]
+        f"    {place}: was {first.get(place, 'missing')!r:.120}, "
+        f"is {now.get(place, 'missing')!r:.120}"
+        for place in others
+        if file(place) not in reworded
     ]
-    said += [
-        f"    {place}: is new, {now[place]!r:.120}"
-        for place in sorted(now.keys() - first.keys())
-        if place not in second
-    ]
-    return said, len(first) - len(stable)
+    return said, len(drawn), len(others) - len(said)
 
 
-def _named(found: Facts) -> Facts:
-    """Return facts by names without digests; facts of one such name stand together, in order."""
-    together: dict[str, list[str]] = {}
-    for place, value in found.items():
-        together.setdefault(re.sub("[0-9a-f]{12,}", "DIGEST", place), []).append(value)
-    return {place: "\n".join(sorted(values)) for place, values in together.items()}
+def file(place: str) -> str:
+    """Return the file of a fact."""
+    return place.partition(":")[0]
+
+
+def texts_among(*sides: Facts) -> set[str]:
+    """Return the files that are read line by line."""
+    places = [place for side in sides for place in side if re.search(r":\d+$", place)]
+    return {file(place) for place in places}
+
+
+def numbers(text: str, facts: Facts, drawn: Collection[str]) -> list[str]:
+    """Return the numbers of a text, in order, but for those in lines that are volatile."""
+    lines = {
+        int(place.rpartition(":")[2]): line
+        for place, line in facts.items()
+        if file(place) == text and place not in drawn
+    }
+    whole = " ".join(lines[number] for number in sorted(lines))
+    return re.findall(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?", whole)
 
 
 def main() -> int:
@@ -187,12 +206,11 @@ def compared(base: Side, names: list[str], given: argparse.Namespace) -> int:
                 print(f"FAILS    {name} at the base: {first.get('failed.txt:2', first)}")
                 wrong += 1
                 continue
-            said, drawn = differences(first, second, last[0] if last else first)
+            said, drawn, worded = differences(first, second, last[0] if last else first)
             volatile += drawn
             wrong += bool(said)
-            print(
-                f"{'DIFFERS' if said else 'same   '}  {name}: {len(first)} facts, {drawn} volatile"
-            )
+            counts = f"{len(first)} facts, {drawn} volatile, {worded} reworded"
+            print(f"{'DIFFERS' if said else 'same   '}  {name}: {counts}")
             for line in said[: given.most]:
                 print(line)
             if len(said) > given.most:

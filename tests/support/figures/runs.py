@@ -260,7 +260,12 @@ def _studies() -> dict[str, Run]:
     runs |= {
         "liebenow-9.1": Run(
             "reproduce liebenow-9.1 --data @halves --other @streets --steps 2 --out out",
-            {"earshot_models.origins._SYNTHESIZED": "25"},
+            {
+                "earshot_models.origins._SYNTHESIZED": "25",
+                _moved("liebenow.encoders._variants", "reproductions.liebenow_9_1._variants"): (
+                    "lambda own: lambda *given: [*own(*given)[:2], own(*given)[-1]]"
+                ),
+            },
         ),
         "liebenow-9.2": Run("reproduce liebenow-9.2 --data @esc10 --encoder contrast-1 --out out"),
         "papernot-table-1": Run("reproduce papernot-table-1 --data @published --seeds 2 --out out"),

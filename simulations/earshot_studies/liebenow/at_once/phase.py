@@ -11,9 +11,9 @@ from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.learning import PhaseParameters
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_server.discovery.optics import NothingFoundError, Optics
-from earshot_simulations.learning.scoring import score
-from earshot_simulations.learning.settings import Settings
-from earshot_simulations.learning.simulation import HEARD, heard_by_some, open_population
+from earshot_simulations.phases.environments import heard_by_some, score
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.simulation import HEARD, open_population
 from earshot_simulations.populations import Population, Recordings
 from earshot_simulations.sweeps.phase import (
     ARI_TEST,

@@ -1,1 +1,0 @@
-"""A labelling phase over simulated phones, and the accuracy of its labels."""

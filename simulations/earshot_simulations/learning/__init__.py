@@ -1,1 +1,0 @@
-"""A simulated phase: its settings, its run, its scores and its report."""

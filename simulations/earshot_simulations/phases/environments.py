@@ -1,0 +1,615 @@
+"""Both routes to environments: what a phase of either finds, its scores, and how a report shows it.
+
+`local` and `secure_sum` have what only one of them has.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.geometry import nearest
+from earshot_protocol.overriding import override
+from earshot_protocol.phases.named_centroids import NamedCentroids
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import PUBLISHED
+from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_protocol.privacy.significance import are_clear
+from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
+from earshot_server.dashboard.spending import is_vacuous
+from earshot_server.discovery.route import Discovery
+from earshot_simulations.adversary.success import Success
+from earshot_simulations.engine.course import Course
+from earshot_simulations.phases.run import PhaseFindings, Run
+from earshot_simulations.phases.settings import (
+    BLOBS,
+    SOUNDSCAPES,
+    Agreement,
+    Engine,
+    OfEitherRoute,
+    PhaseSettings,
+    Summation,
+)
+from earshot_simulations.populations import Blobs, LiftedBlobs, Population, Recordings
+from earshot_simulations.reporting import plane
+from earshot_simulations.reporting.charts import histogram
+from earshot_simulations.reporting.drawing import Picture
+from earshot_simulations.reporting.markup import alert, figure, grid, lead, section, table
+from earshot_simulations.reporting.words import counted, optional, percent, real, whole
+
+Floats = npt.NDArray[np.float32]
+Integers = npt.NDArray[np.integer[Any]]
+Labels = npt.NDArray[np.int64]
+
+NOBODY = -1
+"""Label in `EnvironmentFindings.labels` of an unnamed place."""
+
+UNHEARD = (
+    "(contrast-2's recipe with 1,500 steps, two folds of ESC-10, 500 phones of 50 recordings; "
+    "docs/encoders.md)"
+)
+"""Setting in which real sound was measured."""
+_PICTURED_POINTS = 4000
+_PICTURED_PHONES = 200
+_MOSTLY = 0.5
+"""Share of clearly named places from which on a note has nothing to add."""
+ATTACKS = {
+    "poisoning": "heard nothing but a place that nobody else heard, and sent it without noise",
+    "ballot_stuffing": "cast ballots as large as a sum can carry, without noise",
+    "wrong_shares": "revealed wrong shares of their neighbours' secrets",
+    "garbage": "answered every task with random bytes",
+    "dropouts": "vanished together before the last round of the last secure sum",
+}
+"""Actions of the phones that make an attack, by its name in `Adversary`."""
+
+
+COUNTED = ("named", "global_centroids", "top_global_centroids")
+"""Entries of `result.json` that count centroids on the local route, and cells where sums are
+taken."""
+COMPARED = (
+    "survivors",
+    "ari_train",
+    "ari_test",
+    "label_accuracy",
+    "clear_label_accuracy",
+    *COUNTED,
+)
+"""Entries of `result.json` by which two runs are compared, beside costs."""
+
+
+def no_integers() -> Integers:
+    """Return an empty array, of what a run that ended early never reached."""
+    return np.empty(0, dtype=np.int64)
+
+
+class Pictured(NamedTuple):
+    """A step of a phase as a page shows it.
+
+    Attributes:
+        title: Title of the picture.
+        words: Caption of the picture.
+        picture: Picture; None if a run that ended early never reached the step.
+    """
+
+    title: str
+    words: str
+    picture: Picture | None
+
+
+@dataclass(frozen=True)
+class PlaceScores:
+    """The agreement of published places with the truth (thesis 9.2.4 and 9.2.5).
+
+    Attributes:
+        ari_train: Adjusted Rand index of nearest places against true scenes, on the recordings of
+            phones that took part.
+        ari_test: Adjusted Rand index on held-out recordings, which no phone has.
+        label_accuracy: Fraction of held-out recordings with the right published label; a recording
+            closest to an unnamed place counts as wrong.
+        clear_label_accuracy: Fraction of held-out recordings with the right label from labels that
+            stand clear of the noise.
+        label_histogram: Number of held-out recordings that were given each label, shape (labels,)
+            (thesis 7.2).
+        true_histogram: Number of held-out recordings with each true label, shape (labels,).
+    """
+
+    ari_train: float
+    ari_test: float
+    label_accuracy: float
+    clear_label_accuracy: float
+    label_histogram: Labels
+    true_histogram: Labels
+
+
+def score(result: NamedCentroids, heard: Recordings, held_out: Recordings) -> PlaceScores:
+    """Score a published result; label i is the name of scene i."""
+    from sklearn.metrics import adjusted_rand_score
+
+    centroids = result.centroids.array()
+    train = nearest(heard.points, centroids, result.geometry)
+    test = nearest(held_out.points, centroids, result.geometry)
+    groups = np.asarray(result.environments)
+    named = np.asarray(result.labels, dtype=np.int64)[test]
+    clear = np.array([name is not None for name in result.names])[test]
+    right = named == held_out.scenes
+    total = len(result.label_names)
+    return PlaceScores(
+        ari_train=float(adjusted_rand_score(heard.scenes, groups[train])),
+        ari_test=float(adjusted_rand_score(held_out.scenes, groups[test])),
+        label_accuracy=float(np.mean(right)),
+        clear_label_accuracy=float(np.mean(right & clear)),
+        label_histogram=np.bincount(named[named >= 0], minlength=total),
+        true_histogram=np.bincount(held_out.scenes, minlength=total),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EnvironmentFindings(PhaseFindings):
+    """Places that a phase found on either route, with their names.
+
+    Attributes:
+        label_names: Equivalence classes that phones vote for, L of them; label i names scene i.
+        points: Sample of the phones' points, float32 (m, d).
+        scenes: True scene of each point, int (m,).
+        global_centroids: Places found, centroids or cells, float32 (g, d).
+        top: Indices of the places that are kept, int (t,).
+        label_votes: Noisy votes for the labels of the kept places, (t, L).
+        labels: Label of each kept place, int (t,); -1 for an unnamed one.
+        name_p_values: p-values of the votes for each kept place's most frequent label, under noise
+            alone.
+        ari_train: Adjusted Rand index of the kept places on the phones' own recordings.
+        ari_test: Adjusted Rand index of the kept places on held-out recordings.
+        label_accuracy: Fraction of held-out recordings that get the right name; a recording whose
+            nearest place is unnamed gets none, and counts as wrong.
+        clear_label_accuracy: Fraction of held-out recordings that get the right name from names
+            that stand clear of the noise.
+        label_histogram: Number of recordings that the published places assign to each label, int
+            (L,) (thesis 7.2).
+        true_histogram: Number of recordings with each true label, int (L,).
+    """
+
+    place: ClassVar[str]
+    """Noun for a place that the route publishes."""
+    unit: ClassVar[Unit]
+    """Unit that the route protects."""
+    counts: ClassVar[str]
+    """Name of the counts at the head of a page."""
+    adversary_votes: ClassVar[str]
+    """Name of the votes that decide whether the adversary's place is published."""
+    other_places: ClassVar[str]
+    """Noun for the places beside the adversary's."""
+
+    label_names: tuple[str, ...]
+    points: Floats
+    scenes: Integers = field(default_factory=no_integers)
+    global_centroids: Floats | None = None
+    top: Integers = field(default_factory=no_integers)
+    label_votes: Integers | None = None
+    labels: Integers = field(default_factory=no_integers)
+    name_p_values: tuple[float, ...] = ()
+    ari_train: float | None = None
+    ari_test: float | None = None
+    label_accuracy: float | None = None
+    clear_label_accuracy: float | None = None
+    label_histogram: Integers = field(default_factory=no_integers)
+    true_histogram: Integers = field(default_factory=no_integers)
+
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        """Label of each kept place; None where it may be noise, or before the vote."""
+        count = len(self.top)
+        labels = self.labels if len(self.labels) else np.full(count, NOBODY)
+        clear = are_clear(self.name_p_values, count) if self.name_p_values else (True,) * count
+        return tuple(
+            self.label_names[label] if named and label != NOBODY else None
+            for label, named in zip(labels, clear, strict=True)
+        )
+
+    @property
+    def named(self) -> int | None:
+        """Number of kept places with a name; None before the vote."""
+        return None if self.label_votes is None else len(self.names) - self.names.count(None)
+
+    @property
+    def clear_part(self) -> float | None:
+        """Share of right names that noise did not give; None if all names are clear."""
+        clear = self.clear_label_accuracy
+        return None if clear is None or clear == self.label_accuracy else clear
+
+    # ---------------------------------------------------------------------------------- as JSON
+
+    @property
+    def published_by_phones(self) -> tuple[int | None, int | None]:
+        """Numbers of places that phones published, and of those that were clustered."""
+        return None, None
+
+    def environments(self) -> list[dict[str, object]]:
+        """Return the environments that the places make up, as in `result.json`."""
+        kept = zip(self.top, self.names, strict=True)
+        return [{"label": name, "centroids": [index]} for index, name in kept]
+
+    def kept(self, row: int) -> dict[str, object]:
+        """Return the first vote on a kept place, as in `result.json`."""
+        del row
+        return {"centroid_votes": None, "centroid_p_value": None}
+
+    def added(self, row: int) -> dict[str, object]:
+        """Return what only this route has of a kept place, as in `result.json`."""
+        del row
+        return {}
+
+    @override
+    def described(self, run: Run[Any]) -> dict[str, object]:
+        by_phones, clustered = self.published_by_phones
+        return {
+            "version": run.version,
+            "interrupted": run.interrupted,
+            "phones": run.phones,
+            "survivors": run.survivors,
+            "seed": run.configuration.get("seed"),
+            "ari_train": self.ari_train,
+            "ari_test": self.ari_test,
+            "label_accuracy": self.label_accuracy,
+            "clear_label_accuracy": self.clear_label_accuracy,
+            "named": self.named,
+            "local_centroids": by_phones or None,
+            "clustered_centroids": clustered or None,
+            "global_centroids": optional_length(self.global_centroids),
+            "top_global_centroids": len(self.top) or None,
+            "environments": self.environments(),
+            "centroids": self._places(),
+            "adversary": None if run.adversary is None else vars(run.adversary),
+            "privacy": run.spent(),
+            "seconds": {"steps": run.by_step(lambda step: step.seconds), "total": run.seconds},
+            "bytes_up_per_phone": run.by_step(lambda step: step.per_phone(step.bytes_up)),
+            "bytes_down_per_phone": run.by_step(lambda step: step.per_phone(step.bytes_down)),
+            "peak_memory_mb": run.peak_memory_mb,
+            "skipped": run.left_out(),
+            "configuration": run.configuration,
+            "provenance": run.provenance,
+            "notes": run.notes,
+        }
+
+    def _places(self) -> list[dict[str, object]]:
+        if self.global_centroids is None:
+            return []
+        return [
+            {
+                "index": index,
+                "label": name,
+                "votes": None
+                if self.label_votes is None
+                else dict(zip(self.label_names, self.label_votes[row], strict=True)),
+                "p_value": self.name_p_values[row] if self.name_p_values else None,
+                **self.kept(row),
+                "centroid": self.global_centroids[index],
+                **self.added(row),
+            }
+            for row, (index, name) in enumerate(zip(self.top, self.names, strict=True))
+        ]
+
+    # -------------------------------------------------------------------------------- on a page
+
+    @abstractmethod
+    def count(self) -> str:
+        """Return the values of `counts`."""
+
+    @abstractmethod
+    def steps(self, frame: plane.Frame) -> tuple[Pictured, ...]:
+        """Return the steps that follow hearing, in order."""
+
+    @abstractmethod
+    def pictures(self) -> str:
+        """Show the steps of the phase in one plane."""
+
+    @abstractmethod
+    def votes(self) -> str:
+        """Format what was found, with its votes."""
+
+    def heard(self, frame: plane.Frame) -> Pictured:
+        """Return the first step of all phases."""
+        return Pictured(
+            "What the phones heard",
+            f"A sample of {counted(len(self.points), 'recording')}, coloured by true scene. "
+            "No phone and no server knows this picture.",
+            plane.recordings(self.points, self.scenes, self.label_names, frame),
+        )
+
+    def in_order(self, title: str, words: str) -> str:
+        """Format hearing and the steps that follow it as numbered pictures in one plane."""
+        frame = plane.frame(self.points)
+        shown = (
+            figure(f"{number}. {step.title}", step.words, step.picture)
+            for number, step in enumerate((self.heard(frame), *self.steps(frame)), start=1)
+        )
+        return section(title, lead(f"{words} {plane.projection(frame)}") + grid(*shown))
+
+    def histogram(self) -> Picture | None:
+        """Draw recordings per label, as named and true; None if uncounted."""
+        return histogram(self.label_names, self.label_histogram, self.true_histogram)
+
+    @override
+    def outcome(self, run: Run[Any]) -> str:
+        who = f"{whole(run.survivors)} of {counted(run.phones, 'phone')}"
+        environments = len({name for name in self.names if name is not None})
+        if not environments:
+            return f"{who} stayed to the end, but no environment was found and named."
+        clauses = [f"{who} found {counted(environments, 'environment')}"]
+        unnamed = self.names.count(None)
+        if unnamed:
+            clauses.append(f"{counted(unnamed, self.place)} of {len(self.names)} stayed unnamed")
+        clear = self.clear_part
+        if self.label_accuracy is not None:
+            clauses.append(
+                f"a new recording gets the right name {percent(self.label_accuracy)} of the time"
+                + (f" ({percent(clear)} by names clear of the noise)" if clear is not None else "")
+            )
+        if run.privacy:
+            clauses.append(f"total privacy cost {_in_both_units(run.together)}")
+        return "; ".join(clauses) + "."
+
+    @override
+    def figures(self) -> dict[str, str]:
+        clear = self.clear_part
+        return {
+            self.counts: self.count(),
+            "clustering (ARI), held out": optional(self.ari_test, "{:.2f}".format),
+            "clustering (ARI), heard": optional(self.ari_train, "{:.2f}".format),
+            "right name, held out": optional(self.label_accuracy, percent),
+            **({} if clear is None else {"right name, clear of the noise": percent(clear)}),
+        }
+
+    @override
+    def sections(self, run: Run[Any]) -> Iterable[str]:
+        yield self.pictures()
+        yield self.votes()
+        if run.adversary is not None:
+            yield self._attacked(run.adversary)
+
+    def _attacked(self, success: Success) -> str:
+        words = (
+            f"An adversary controlled {counted(success.controlled, 'phone')}; noise and graph "
+            f"allow for at most {real(success.expected)}. It wanted a place that nobody heard to "
+            "be published under the first label."
+        )
+        attacks = table(
+            "Actions of its phones; a phone may make several attacks.",
+            ("Attack", "#Phones", "Action"),
+            [
+                [name.replace("_", " "), whole(count), ATTACKS[name]]
+                for name, count in success.phones.items()
+            ],
+        )
+        came = table(
+            "Outcome.",
+            ("", "#Count"),
+            [
+                ["Answers of its phones that the server refused", whole(success.refused)],
+                [self.adversary_votes, optional(success.votes, whole)],
+                [f"Other {self.other_places} left without a name", whole(success.displaced)],
+            ],
+        )
+        return section("The adversary", lead(words) + alert(attained(success)) + attacks + came)
+
+
+def heard_by_some(settings: PhaseSettings[Any], population: Population) -> Recordings:
+    """Return the recordings of some phones: enough to score and to draw."""
+    generator = np.random.default_rng([settings.seed, 0x5])
+    some = generator.permutation(settings.phones)[:_PICTURED_PHONES]
+    sample = [population.recordings(int(phone)) for phone in some]
+    mixed = generator.permutation(sum(len(recordings.points) for recordings in sample))
+    return Recordings(*(np.concatenate(column)[mixed] for column in zip(*sample, strict=True)))
+
+
+def named(state: Any) -> dict[str, Any]:
+    """Return the vote on labels, if it is over, as fields of `EnvironmentFindings`."""
+    if not state.label_votes:
+        return {}
+    return {
+        "label_votes": np.asarray(state.label_votes),
+        "labels": np.asarray(state.labels),
+        "name_p_values": state.name_p_values,
+    }
+
+
+def optional_length(array: Floats | None) -> int | None:
+    """Return the number of places; None for those that a run never reached."""
+    return None if array is None else len(array)
+
+
+def _in_both_units(costs: Mapping[Unit, Cost]) -> str:
+    return " and ".join(
+        f"ε = {real(costs[unit].epsilon)} per {unit.value}"
+        + (" (vacuous)" if is_vacuous(costs[unit]) else "")
+        for unit in (Unit.RECORDING, Unit.PHONE)
+    )
+
+
+def attained(success: Success) -> str:
+    """Return the outcome of an attack in one sentence."""
+    if success.published is None:
+        return "The phase ended without a result."
+    if not success.published:
+        return "The adversary's place was not published."
+    counted_to_it = (
+        f"{percent(success.share)} of held-out recordings, none of which belongs there, would be"
+        if success.share
+        else "no held-out recording would be"
+    )
+    named = "under the label that the adversary wanted" if success.named else "under no such label"
+    return f"The adversary's place was published {named}; {counted_to_it} counted to it."
+
+
+S = TypeVar("S", bound=OfEitherRoute)
+
+
+class Route(ABC, Generic[S]):
+    """A route, as settings and pages of either one ask it.
+
+    Attributes:
+        discovery: Name of the route.
+        settings: Settings of a phase on the route.
+        found: What a phase on the route finds.
+        dimensions: Dimensions in which sound is clustered by default.
+        agreement: Policy that phones agree to by default.
+        blobs: Population of generated points.
+        vote: Largest amount that an honest input adds to an entry of a secure sum.
+        real_sound: Result on real sound, to compare with figures on synthesized scenes.
+        texts: Readers of options that are tables, and one word on the command line.
+    """
+
+    discovery: Discovery
+    settings: type[S]
+    found: type[EnvironmentFindings]
+    dimensions: int
+    agreement: Agreement
+    blobs: type[Blobs] = LiftedBlobs
+    vote: int = 1
+    real_sound: str
+    texts: Mapping[str, Callable[[str], Any]] = {}
+
+    @property
+    def options(self) -> frozenset[str]:
+        """Names of the settings that only this route has."""
+        shared = {each.name for each in fields(OfEitherRoute)}
+        return frozenset(each.name for each in fields(self.settings)) - shared
+
+    def check(self, settings: S) -> None:
+        """Refuse settings of this route that contradict each other.
+
+        Raises:
+            InvalidParametersError: if some do.
+        """
+
+    def usual(self, data: str) -> dict[str, Any]:
+        """Return the tables that are open by default, as they are filled in for some data."""
+        del data
+        return {}
+
+    @abstractmethod
+    def filled(self, settings: S) -> dict[str, object]:
+        """Return the open settings that the route fills in, as `result.json` has them."""
+
+    @abstractmethod
+    def any_parameters(self, settings: S, dimensions: int) -> Parameters:
+        """Return the parameters of a phase over any population, in these dimensions."""
+
+    @abstractmethod
+    def parameters(self, settings: S, population: Population) -> Parameters:
+        """Return the parameters of a phase over this population."""
+
+    @abstractmethod
+    def fields(self, state: object) -> dict[str, Any]:
+        """Return what the server's part of a phase knows so far, as fields of `found`."""
+
+    def outcome(self, settings: Any, population: Population, course: Course) -> EnvironmentFindings:
+        """Return what phones heard, published and voted so far."""
+        if not course.at:
+            nothing = np.empty((0, population.dimensions), np.float32)
+            return self.found(label_names=population.labels, points=nothing)
+        sample, state = heard_by_some(settings, population), course.coordinator.state
+        known = self.fields(state)
+        result = course.coordinator.result() if state.step == PUBLISHED else None
+        if isinstance(result, NamedCentroids):
+            known |= vars(score(result, sample, population.held_out()))
+        return self.found(
+            label_names=population.labels,
+            points=sample.points[:_PICTURED_POINTS],
+            scenes=sample.scenes[:_PICTURED_POINTS],
+            **known,
+        )
+
+    @abstractmethod
+    def counted(self, figures: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the counts of a `result.json`, as its summary names them."""
+
+
+def check_sound(settings: PhaseSettings[Any]) -> None:
+    """Refuse an encoder of points, and an address without a cluster.
+
+    Raises:
+        InvalidParametersError: if either is given; the message says which.
+    """
+    if settings.encoder is not None and settings.data == BLOBS:
+        raise InvalidParametersError(
+            f"encoder={settings.encoder}: blobs are points already; an encoder is for soundscapes "
+            "or a folder of sound"
+        )
+    if settings.address is None:
+        return
+    if settings.engine is not Engine.RAY:
+        raise InvalidParametersError(
+            f"address={settings.address}: only --engine {Engine.RAY} runs at an address"
+        )
+    host, _, port = settings.address.rpartition(":")
+    if not host or not (port.isascii() and port.isdecimal() and 0 < int(port) < 2**16):
+        raise InvalidParametersError(
+            f"address={settings.address}: must be HOST:PORT of a Ray cluster, such as 10.0.0.7:6379"
+        )
+
+
+def notes(
+    settings: PhaseSettings[Any],
+    route: Route[Any],
+    encoder: str,
+    success: Success | None,
+    name_p_values: Sequence[float] = (),
+) -> list[str]:
+    """Return notes on a run, in plain sentences, the most important first.
+
+    Args:
+        settings: Settings of the run.
+        route: Route of the run.
+        encoder: Name of the encoder that phones heard with.
+        success: Success of an adversary; None if there was none.
+        name_p_values: Values as in `EnvironmentFindings.name_p_values`; empty if no names were
+            voted for.
+    """
+    said = []
+    refusals = settings.refusals()
+    if refusals and settings.agreement is Agreement.RECORDING:
+        said.append(
+            "This protects single recordings, but not phones: they agreed to whatever the "
+            f"phase costs a phone (--policy {Agreement.RECORDING}). A phone with the default "
+            f"policy would not take part: {'; '.join(refusals)}."
+        )
+    elif refusals:
+        said.append(
+            "No phone with the default policy would take part in this phase: "
+            f"{'; '.join(refusals)}."
+        )
+    if settings.summation is Summation.IDEAL:
+        said.append("The secure sum was replaced by plain addition: nothing was protected.")
+    if success is not None and success.controlled > success.expected:
+        said.append(
+            f"An adversary controlled {success.controlled} phones, but noise and graph allow for "
+            f"at most {success.expected:g}: less was protected than this report says."
+        )
+    if settings.data == SOUNDSCAPES and settings.encoder in (None, *SHIPPED_ENCODERS):
+        said.append(
+            "These scenes are synthesized, and the shipped encoder was trained on such scenes: it "
+            "flatters sound that it knows."
+        )
+        said.append(f"{route.real_sound}.")
+    elif settings.data != BLOBS:
+        said.append(
+            f"The figures hold for sound like this and the encoder '{encoder}'. An "
+            "encoder flatters sound that it was trained on, even without labels; the shipped ones "
+            "heard four folds of ESC-10, spoken digits and synthesized scenes, the newer one also "
+            "free sounds."
+        )
+    found = len(name_p_values)
+    clear = sum(are_clear(name_p_values, found))
+    if clear < _MOSTLY * found:
+        few = f"Only {clear}" if clear else "None"
+        said.append(
+            f"{few} of {counted(found, route.found.place)} got a name that stands clear of the "
+            "noise: more phones or a larger ε name more of them."
+        )
+    return said

@@ -1,0 +1,304 @@
+"""Kept runs: read again, done again, and compared; each is complete and not edited."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_simulations.phases.environments import COMPARED, COUNTED
+from earshot_simulations.phases.provenance import check_version, digest, provenance, versions
+from earshot_simulations.phases.report import RESULT
+from earshot_simulations.phases.routes import Routes, Settings, of_others, settings_of
+from earshot_simulations.phases.run import DIGEST, PHASE_FAILED
+from earshot_simulations.phases.settings import ROUTE, WHERE, Discovery
+
+_NEEDED = ("configuration", "provenance", "version", DIGEST)
+
+
+MEASURED = frozenset({"configuration", "peak_memory_mb", "provenance", "seconds"})
+"""Entries of a result that its settings do not decide, or that are settings."""
+
+Pair = tuple[Any, Any]
+
+
+class EditedResultError(InvalidInputError):
+    """The `result.json` is not as a run wrote it."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A run as described by its file.
+
+    Attributes:
+        path: Path of the file.
+        figures: Content of the file; see `phases.run.result`.
+    """
+
+    path: Path
+    figures: Mapping[str, Any]
+
+    @property
+    def settings(self) -> Settings:
+        """Settings of the run.
+
+        Raises:
+            InvalidParametersError: if this version does not know these settings.
+        """
+        return settings_of(self.figures["configuration"])
+
+
+def read_each(path: Path) -> dict[Discovery, Written]:
+    """Read the runs of a folder, by route: one, or those of both routes on one crowd.
+
+    Args:
+        path: Path of `result.json`, or of a folder that `earshot simulate --out` wrote.
+
+    Raises:
+        InvalidInputError: as `read`.
+    """
+    return {
+        written.settings.discovery: written for written in map(read, _of_routes(path) or [path])
+    }
+
+
+def _of_routes(folder: Path) -> list[Path]:
+    """Return the folders of single routes in a folder that has no result of its own."""
+    if (folder / RESULT).exists():
+        return []
+    return [folder / route for route in Routes.BOTH.each if (folder / route / RESULT).exists()]
+
+
+def read(path: Path) -> Written:
+    """Read a run that was written by `earshot simulate --out`.
+
+    The digest in the file detects an accident or an afterthought, such as a figure that was rounded
+    by hand. It is not a signature: whoever wants to deceive can compute it again.
+
+    Args:
+        path: Path of `result.json`, or of the folder that holds it.
+
+    Raises:
+        InvalidInputError: if there is no such file, or it is not the result of a simulated phase.
+        EditedResultError: if something in it was changed after it was written.
+    """
+    file = path / RESULT if path.is_dir() else path
+    try:
+        figures = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        if inner := _of_routes(path):
+            raise InvalidInputError(
+                f"{path}: holds a run of each route; name one of them: "
+                f"{' or '.join(map(str, inner))}"
+            ) from None
+        raise InvalidInputError(
+            f"{file}: there is no such file; name the {RESULT} of a run, or its folder"
+        ) from None
+    except OSError as error:
+        raise InvalidInputError(f"{file}: cannot be read ({error.strerror})") from None
+    except ValueError:
+        raise InvalidInputError(
+            f"{file}: is not JSON; name the {RESULT} that `earshot simulate --out` wrote"
+        ) from None
+    lacking = [name for name in _NEEDED if not isinstance(figures, dict) or name not in figures]
+    if lacking:
+        raise InvalidInputError(
+            f"{file}: has no {' and no '.join(lacking)}; name the {RESULT} of a simulated phase "
+            "that `earshot simulate --out` wrote, in a version that keeps them"
+        )
+    kept = figures.pop(DIGEST)
+    if kept != digest(figures):
+        raise EditedResultError(
+            f"{file}: was edited after the run wrote it (its digest differs); restore the file, "
+            "or run its settings again"
+        )
+    return Written(file, figures | {"configuration": _as_now(figures["configuration"])})
+
+
+def _as_now(configuration: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Drop the ε that former versions recorded beside a budget without using it."""
+    local = configuration.get("discovery") == Discovery.LOCAL
+    unread = local and configuration.get("budget") is not None
+    return {**configuration, "epsilon": None} if unread else configuration
+
+
+def flat(value: object, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each plain value within nested tables and lists, by its dotted place, in order."""
+    inner: Iterator[tuple[object, object]]
+    if isinstance(value, Mapping) and value:
+        inner = iter(value.items())
+    elif isinstance(value, list | tuple) and value:
+        inner = iter(enumerate(value))
+    else:
+        if place:
+            yield place, value
+        return
+    for name, entry in inner:
+        yield from flat(entry, f"{place}.{name}" if place else str(name))
+
+
+def differing(first: object, second: object) -> dict[str, Pair]:
+    """Return the places at which two values differ, with each one's value or None.
+
+    Numbers are equal if they are the same number: there is no tolerance.
+    """
+    one, other = dict(flat(first)), dict(flat(second))
+    places = [*one, *(place for place in other if place not in one)]
+    missing = object()
+    return {
+        place: (one.get(place), other.get(place))
+        for place in places
+        if one.get(place, missing) != other.get(place, missing)
+    }
+
+
+def settings_differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Pair]:
+    """Return the differences of two `configuration`s in settings that either route uses."""
+    unused = of_others([first.get(ROUTE), second.get(ROUTE)]) | WHERE
+
+    def asked(configuration: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in configuration.items() if name not in unused}
+
+    return differing(asked(first), asked(second))
+
+
+def results_differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Pair]:
+    """Return the differences of two `result.json`, except times, memory and settings."""
+
+    def found(figures: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in figures.items() if name not in MEASURED}
+
+    return differing(found(first), found(second))
+
+
+class OtherSoundError(InvalidInputError):
+    """A folder of sound, or an encoder, is not that of the run."""
+
+
+def repeatable(written: Written) -> tuple[Settings, dict[str, Pair]]:
+    """Check that a run can be repeated, and return the settings for it.
+
+    Returns:
+        Settings, and the libraries and machine that differ: (then, now) by name. These seldom
+        change a figure, so a repetition is possible all the same.
+
+    Raises:
+        OtherVersionError: if another version of Earshot wrote the run.
+        OtherSoundError: if the sound or the encoder has changed since.
+        InvalidInputError: if the run was interrupted, at an unknown point, or there is no such
+            folder.
+        InvalidParametersError: if this version cannot run the settings.
+    """
+    figures, file = written.figures, written.path
+    check_version(file, figures["version"])
+    ended = figures.get("interrupted")
+    if ended is not None and not str(ended).startswith(PHASE_FAILED):
+        raise InvalidInputError(
+            f"{file}: this run was {ended}, so it has no result to repeat; run its settings again "
+            "(its report has the command)"
+        )
+    settings = written.settings
+    settings.check()
+    now = provenance(settings)
+    for what, place in (("data", settings.data), ("encoder", settings.encoder)):
+        if now[what] != figures["provenance"].get(what):
+            raise OtherSoundError(
+                f"{file}: {what} {place} is not that of the run (its SHA-256 differs); restore the "
+                "original files, or run the settings again"
+            )
+    return settings, differing(figures["provenance"].get("versions"), versions())
+
+
+def outcome(written: Written, repeated: Mapping[str, Any]) -> dict[str, Pair]:
+    """Return the differences between a kept run and its repetition, (then, now) by place.
+
+    Args:
+        written: Kept run.
+        repeated: Result of the repetition, from `phases.run.result`.
+    """
+    now = {name: value for name, value in repeated.items() if name != DIGEST}
+    return results_differing(written.figures, now)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The differences between two runs.
+
+    Attributes:
+        settings: Settings that differ, (A, B) by name; those that neither run used are left out.
+        provenance: Versions and files that differ.
+        figures: Every figure that one of the runs has, whether it differs or not.
+        ended: Reasons why each run ended early; None for one that did not.
+        same: Whether nothing differs but clock measurements and the place where the runs ran.
+    """
+
+    settings: Mapping[str, Pair]
+    provenance: Mapping[str, Pair]
+    figures: Mapping[str, Pair]
+    ended: Pair
+    same: bool
+
+    @property
+    def across(self) -> bool:
+        """Whether the runs took different routes, which protect and count different things."""
+        return ROUTE in self.settings
+
+    def difference(self, name: str) -> float | None:
+        """Return B − A of a figure; None if one run lacks it, or the two count different things."""
+        a, b = self.figures[name]
+        apart = self.across and name in COUNTED
+        return None if a is None or b is None or apart else b - a
+
+    def plain(self) -> dict[str, object]:
+        """Return the comparison as JSON has it; `difference` is B − A, or null."""
+        return {
+            "same": self.same,
+            "settings": {name: {"a": a, "b": b} for name, (a, b) in self.settings.items()},
+            "provenance": {name: {"a": a, "b": b} for name, (a, b) in self.provenance.items()},
+            "interrupted": {"a": self.ended[0], "b": self.ended[1]},
+            "figures": {
+                name: {"a": a, "b": b, "difference": self.difference(name)}
+                for name, (a, b) in self.figures.items()
+            },
+        }
+
+
+def compare(first: Written, second: Written) -> Comparison:
+    """Compare two runs of any settings and versions."""
+    a, b = first.figures, second.figures
+    ours, theirs = _figures(a), _figures(b)
+    asked = settings_differing(a["configuration"], b["configuration"])
+    return Comparison(
+        asked,
+        differing(a["provenance"], b["provenance"]),
+        {
+            name: (ours[name], theirs[name])
+            for name in ours
+            if ours[name] is not None or theirs[name] is not None
+        },
+        (a["interrupted"], b["interrupted"]),
+        not asked and not results_differing(a, b),
+    )
+
+
+def _figures(result: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the figures of one `result.json` by which two runs are compared."""
+    together = result["privacy"]["together"]
+    return {
+        **{name: result[name] for name in COMPARED},
+        **{
+            f"{name} per {unit}": together.get(unit, {}).get(name)
+            for unit in Unit
+            for name in ("epsilon", "delta")
+        },
+        **{
+            way: sum(result[way].values()) if result[way] else None
+            for way in ("bytes_up_per_phone", "bytes_down_per_phone")
+        },
+        "seconds": result["seconds"]["total"],
+        "peak_memory_mb": result["peak_memory_mb"],
+    }

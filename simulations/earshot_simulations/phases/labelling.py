@@ -1,0 +1,333 @@
+"""A simulated labelling phase: public samples get the labels that most phones agree on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from earshot_client.voters import NearestRecordings
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError, WrongStateError
+from earshot_protocol.overriding import override
+from earshot_protocol.phases import labelling_budget
+from earshot_protocol.phases.labelling import LARGEST_SAMPLES, Labelled, LabellingParameters
+from earshot_protocol.phases.plan import PUBLISHED
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.wire import Matrix
+from earshot_server.dashboard.outcomes import answer_of
+from earshot_server.phases.labelling import usual_threshold
+from earshot_simulations.engine.course import Course
+from earshot_simulations.phases.run import PHASE_FAILED, PhaseFindings, Run
+from earshot_simulations.phases.settings import BLOBS, Agreement, PhaseSettings, Summation
+from earshot_simulations.populations import Heterogeneity, Population, Recordings
+from earshot_simulations.reporting.markup import lead, section, table
+from earshot_simulations.reporting.words import counted, optional, percent, real, whole
+
+_SAMPLES = 0xD
+"""Number of the generator, under a seed, that chooses samples."""
+_ASKED_ALONE = 200
+"""Number of phones whose own labels are scored one by one."""
+
+
+# ------------------------------------------------------------------------------------------- found
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelScores:
+    """The accuracy of labels; shares are of all samples.
+
+    Attributes:
+        answered: Share of samples that enough phones agree on.
+        right: Share of answered samples with the true label; None without any.
+        clear: Share of samples whose answer stands clear of the noise.
+        clear_right: Share of clear samples with the true label; None without any.
+        proposed_right: Share of samples whose label with the most noisy votes is true, answered or
+            not.
+        alone: Share of samples that a phone labels correctly by itself, on average over some
+            phones.
+        best_alone: Share of samples that the best of these phones labels correctly.
+    """
+
+    answered: float
+    right: float | None
+    clear: float
+    clear_right: float | None
+    proposed_right: float
+    alone: float
+    best_alone: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelFindings(PhaseFindings):
+    """Labels that a labelling phase gave its samples.
+
+    Attributes:
+        parameters: Parameters of the phase.
+        truth: True label of each sample, as an index into the labels.
+        published: Published result; None if the phase failed.
+        scores: Scores of the result; None if the phase failed.
+    """
+
+    phase: ClassVar[str] = "labelling phase"
+    command: ClassVar[str] = "earshot simulate labelling"
+    unit_note: ClassVar[str] = " of the largest weight"
+
+    parameters: LabellingParameters
+    truth: tuple[int, ...]
+    published: Labelled | None = None
+    scores: LabelScores | None = None
+
+    @override
+    def described(self, run: Run[Any]) -> dict[str, object]:
+        ended, privacy = run.interrupted, run.spent()
+        return {
+            "version": run.version,
+            "failure": None if ended is None else ended.removeprefix(PHASE_FAILED),
+            "phones": run.phones,
+            "survivors": run.survivors,
+            "scores": None if self.scores is None else asdict(self.scores),
+            "threshold": self.parameters.threshold,
+            "votes_noise": self.parameters.votes_noise,
+            "check_noise": self.parameters.check_noise,
+            "samples": self._samples(),
+            "privacy": {name: privacy[name] for name in ("releases", "together")},
+            "seconds": {"steps": run.by_step(lambda step: step.seconds), "total": run.seconds},
+            "bytes_up_per_phone": run.by_step(lambda step: step.per_phone(step.bytes_up)),
+            "answered_by_step": {step.step: step.answered for step in run.steps},
+            "peak_memory_mb": run.peak_memory_mb,
+            "configuration": run.configuration,
+            "notes": run.notes,
+        }
+
+    def _samples(self) -> list[dict[str, object]]:
+        found, names = self.published, self.parameters.labels
+        if found is None:
+            return []
+        return [
+            {
+                "truth": names[scene],
+                "answer": names[found.labels[row]] if found.labels[row] >= 0 else None,
+                "name": found.names[row],
+                "agreement": found.agreement[row],
+                "p_value": found.name_p_values[row],
+                "votes": dict(zip(names, found.label_votes[row], strict=True)),
+            }
+            for row, scene in enumerate(self.truth)
+        ]
+
+    @override
+    def outcome(self, run: Run[Any]) -> str:
+        scores = self.scores
+        if scores is None:
+            return "Nothing was published."
+        who = f"{whole(run.survivors)} of {counted(run.phones, 'phone')}"
+        said = f"{who} labelled {percent(scores.answered)} of {counted(len(self.truth), 'sample')}"
+        if scores.right is not None:
+            said += f", {percent(scores.right)} of these correctly"
+        return (
+            f"{said}; a phone alone labels {percent(scores.alone)} correctly on average; the phase "
+            f"costs ε = {real(run.together[Unit.PHONE].epsilon)} per phone."
+        )
+
+    @override
+    def figures(self) -> dict[str, str]:
+        scores = self.scores
+        if scores is None:
+            return {}
+        alone = f"{percent(scores.alone)} (mean), {percent(scores.best_alone)} (best)"
+        return {
+            "samples answered": percent(scores.answered),
+            "of these right": optional(scores.right, percent),
+            "clear of the noise": percent(scores.clear),
+            "of these right, too": optional(scores.clear_right, percent),
+            "right by votes alone": percent(scores.proposed_right),
+            "right by one phone": alone,
+        }
+
+    @override
+    def sections(self, run: Run[Any]) -> Iterable[str]:
+        del run
+        found = self.published
+        if found is None:
+            yield section("Samples", lead("The phase ended before anything was published."))
+            return
+        names = self.parameters.labels
+        said = (
+            f"The label with the most votes is the answer if {real(found.threshold)} or more "
+            "phones, noise included, agree with it."
+        )
+        rows = [
+            [str(row + 1), names[scene], answer_of(found, row), real(found.name_p_values[row])]
+            for row, scene in enumerate(self.truth)
+        ]
+        answers = table("Sample by sample.", ("Sample", "Truth", "Answer", "#p"), rows)
+        yield section("Samples", lead(said) + answers)
+
+
+def score(published: Labelled, samples: Recordings, population: Population) -> LabelScores:
+    """Score the published labels, beside those of phones alone."""
+    labels, truth = np.array(published.labels), samples.scenes
+    answered = labels >= 0
+    clear = np.array([name is not None for name in published.names])
+    proposed = np.array(published.label_votes).argmax(axis=1)
+    alone = [
+        _alone(population, phone, samples) for phone in range(min(population.phones, _ASKED_ALONE))
+    ]
+    return LabelScores(
+        answered=float(answered.mean()),
+        right=_share(labels[answered] == truth[answered]),
+        clear=float(clear.mean()),
+        clear_right=_share(labels[clear] == truth[clear]),
+        proposed_right=float((proposed == truth).mean()),
+        alone=float(np.mean(alone)),
+        best_alone=float(np.max(alone)),
+    )
+
+
+def _alone(population: Population, phone: int, samples: Recordings) -> float:
+    """Return the share of samples that a phone labels correctly by its own recordings."""
+    heard = population.recordings(phone)
+    names = (*population.labels, None)  # index -1, unlabelled, yields None
+    labels = [names[label] for label in heard.labels.tolist()]
+    answers = NearestRecordings.of(heard.points, labels).answers(samples.points)
+    truth = [population.labels[scene] for scene in samples.scenes]
+    return float(np.mean([given == true for given, true in zip(answers, truth, strict=True)]))
+
+
+def _share(right: Any) -> float | None:
+    return float(right.mean()) if len(right) else None
+
+
+# ---------------------------------------------------------------------------------------- settings
+
+
+@dataclass(frozen=True)
+class LabellingSettings(PhaseSettings[LabelFindings]):
+    """The settings of one simulated labelling phase, named like the command's options.
+
+    Attributes:
+        phones: Phones that take part.
+        recordings: Recordings of a phone, on average.
+        scenes: Scenes of generated data.
+        data: Recordings that phones hear: blobs, soundscapes, or a folder of class/*.wav|ogg|flac.
+        labelled: Fraction of recordings that carry a label.
+        heterogeneity: How phones differ.
+        samples: Recordings to label, none of which a phone has heard (B).
+        epsilon: ε of the phase, for a phone of weight 1.
+        delta: δ of the phase.
+        check_share: Share of ε (in ρ of zero-concentrated privacy) for asking who agrees.
+        threshold: Phones that must agree on an answer (T); by default more than noise alone
+            reaches.
+        largest_weight: Most votes that one phone may cast per sample (W).
+        dropout: Fraction of phones that vanish during the phase (ρ).
+        corrupted: Fraction of corrupted phones that noise and graph are made for (γ).
+        policy: Policy that phones agree to.
+        summation: Summation of votes: real, or ideal, which replaces the cryptography and nothing
+            else.
+        jobs: Processes of this machine.
+        seed: Seed for everything except keys.
+    """
+
+    least_scenes: ClassVar[int] = 2
+
+    phones: int = 1000
+    recordings: int = 20
+    scenes: int = 10
+    data: str = BLOBS
+    labelled: float = 0.3
+    heterogeneity: Heterogeneity = field(default_factory=Heterogeneity)
+    samples: int = 100
+    epsilon: float = labelling_budget.EPSILON
+    delta: float = labelling_budget.DELTA
+    check_share: float = labelling_budget.CHECK_SHARE
+    threshold: float | None = None
+    largest_weight: int = 1
+    dropout: float = 0.05
+    corrupted: float = 0.05
+    policy: Agreement = Agreement.DEFAULT
+    summation: Summation = Summation.REAL
+    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
+    seed: int = 0
+
+    @override
+    def check_own(self) -> None:
+        checks.whole("samples", self.samples, 1, LARGEST_SAMPLES)
+
+    @property
+    @override
+    def agreement(self) -> Agreement:
+        return self.policy
+
+    @override
+    def configuration(self) -> dict[str, object]:
+        return asdict(self)
+
+    def chosen(self, population: Population) -> Recordings:
+        """Draw the samples from recordings that no phone has heard, with the truth of each.
+
+        Raises:
+            InvalidParametersError: if there are not enough.
+        """
+        unheard = population.held_out()
+        if self.samples > len(unheard.points):
+            raise InvalidParametersError(
+                f"samples={self.samples}: must be at most {len(unheard.points)}, the number of "
+                "recordings that no phone has heard"
+            )
+        drawn = np.random.default_rng([self.seed, _SAMPLES]).permutation(len(unheard.points))
+        kept = drawn[: self.samples]
+        return Recordings(unheard.points[kept], unheard.labels[kept], unheard.scenes[kept])
+
+    @override
+    def any_parameters(self) -> LabellingParameters:
+        directions = np.ones((self.samples, 2), dtype=np.float32)
+        return self._parameters("", ("one label", "another"), Matrix.of(directions))
+
+    @override
+    def parameters(self, population: Population) -> LabellingParameters:
+        population.prepare()  # the samples are of its sound
+        samples = self.chosen(population)
+        points = Matrix.of(samples.points)
+        return self._parameters(population.encoder, population.labels, points)
+
+    def _parameters(
+        self, encoder: str, labels: tuple[str, ...], samples: Matrix
+    ) -> LabellingParameters:
+        noise = labelling_budget.noises(
+            self.epsilon, self.delta, samples=samples.rows, check_share=self.check_share
+        )
+        parameters = LabellingParameters(
+            phones=self.phones,
+            labels=labels,
+            encoder=encoder,
+            samples=samples,
+            votes_noise=noise.votes,
+            check_noise=noise.check,
+            threshold=1.0 if self.threshold is None else self.threshold,
+            largest_weight=self.largest_weight,
+            delta=self.delta,
+            dropout=self.dropout,
+            corrupted=self.corrupted,
+        )
+        if self.threshold is not None:
+            return parameters
+        return msgspec.structs.replace(parameters, threshold=usual_threshold(parameters))
+
+    @override
+    def found(self, population: Population, course: Course) -> LabelFindings:
+        samples, parameters = self.chosen(population), self.parameters(population)
+        answers = LabelFindings(parameters=parameters, truth=tuple(samples.scenes.tolist()))
+        if course.coordinator.step != PUBLISHED:
+            return answers
+        published = course.coordinator.result()
+        if not isinstance(published, Labelled):
+            raise WrongStateError(f"a labelling phase published a {type(published).__name__}")
+        scores = score(published, samples, population)
+        return LabelFindings(
+            parameters=parameters, truth=answers.truth, published=published, scores=scores
+        )

@@ -1,0 +1,461 @@
+"""The local route, the thesis's: phones cluster and publish, and two votes keep and name places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import msgspec
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.overriding import override
+from earshot_protocol.phases import learning_budget
+from earshot_protocol.phases.learning import Budget, PhaseParameters
+from earshot_protocol.phases.learning_budget import BUDGETS
+from earshot_protocol.phases.parameters import parse_budget
+from earshot_protocol.privacy.local_mechanisms import SelectionMethod
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.privacy.significance import LEVEL
+from earshot_server.discovery.interface import LEFT_OUT, OUTLIER
+from earshot_server.discovery.route import Discovery
+from earshot_server.phases.learning import LearningPhase
+from earshot_simulations.phases.environments import (
+    UNHEARD,
+    EnvironmentFindings,
+    Floats,
+    Integers,
+    Pictured,
+    Route,
+    named,
+    no_integers,
+    optional_length,
+)
+from earshot_simulations.phases.settings import (
+    NO_NOISE,
+    NO_OPTION,
+    Agreement,
+    CrowdOptions,
+    OfEitherRoute,
+    geometry_of,
+)
+from earshot_simulations.populations import Blobs, Population
+from earshot_simulations.reporting import charts, drawing, plane
+from earshot_simulations.reporting.drawing import Picture
+from earshot_simulations.reporting.markup import figure, grid, lead, section, table
+from earshot_simulations.reporting.plane import (
+    MOST_VECTORS,
+    Frame,
+    background,
+    framed,
+    left_out,
+    marks,
+    room,
+    sample,
+    scatter,
+    without_room,
+)
+from earshot_simulations.reporting.words import (
+    NOTHING,
+    UNNAMED,
+    counted,
+    optional,
+    percent,
+    real,
+    whole,
+)
+
+NO_BUDGET = "none"
+MOST_ROWS = 200
+"""Most kept centroids of a table."""
+
+
+# ---------------------------------------------------------------------------------------- settings
+
+
+@dataclass(frozen=True)
+class StepOptions(CrowdOptions):
+    """Cost of each step; it follows the phones that the route shares with others.
+
+    Attributes:
+        budget: ε of each private step of the local route, per recording; by default what `epsilon`
+            is split into, or what suits the data.
+    """
+
+    budget: Annotated[Budget | None, NO_OPTION] = None
+
+
+@dataclass(frozen=True)
+class CentroidOptions:
+    """Settings of centroids and of the votes on them.
+
+    Attributes:
+        local_centroids: CentroidFindings that a phone computes (k).
+        top_local_centroids: CentroidFindings that a phone publishes (k*).
+        top_global_centroids: Global centroids that the first vote keeps (g*).
+        selection_method: Method by which a phone chooses the centroids that it publishes.
+        clustering_runs: Clusterings of a phone, on average, of which it keeps the best.
+        centroid_votes: Ones in a ballot of the first vote.
+        label_votes: Ones in a ballot of the second vote; by default one per kept centroid.
+    """
+
+    local_centroids: int = learning_budget.LOCAL_CENTROIDS
+    top_local_centroids: int = learning_budget.TOP_LOCAL_CENTROIDS
+    top_global_centroids: int = learning_budget.TOP_GLOBAL_CENTROIDS
+    selection_method: SelectionMethod = SelectionMethod.NOISY_MAX
+    clustering_runs: int = 1
+    centroid_votes: int = learning_budget.CENTROID_VOTES
+    label_votes: int | None = None
+
+
+@dataclass(frozen=True)
+class LocalSettings(CentroidOptions, OfEitherRoute, StepOptions):
+    """Settings of a phase on the local route."""
+
+
+def whole_budget(text: str) -> Budget:
+    """Read `clustering=…,selection=…,centroid-vote=…,label-vote=…`, or `none`.
+
+    With `none`, ε is so large that every mechanism's noise vanishes, as without privacy.
+
+    Raises:
+        InvalidParametersError: if a name is unknown, missing or repeated, or a value is not a
+            number.
+    """
+    names = Budget.names()
+    if text.strip() == NO_BUDGET:
+        return Budget(*(NO_NOISE for _ in names))
+    values = parse_budget(text, names)
+    if len(values) != len(names):
+        expected = ",".join(f"{name}=ε" for name in names)
+        raise InvalidParametersError(f"budget '{text}': give each once, as {expected}, or none")
+    return Budget(*(values[name] for name in names))
+
+
+def _parameters(
+    settings: LocalSettings,
+    encoder: str,
+    geometry: Geometry,
+    dimensions: int,
+    labels: tuple[str, ...],
+) -> PhaseParameters:
+    kept, votes = settings.top_global_centroids, settings.label_votes
+    asked = PhaseParameters(
+        phones=settings.phones,
+        recordings=settings.recordings,
+        dimensions=dimensions,
+        geometry=geometry,
+        encoder=encoder,
+        labels=labels,
+        local_centroids=settings.local_centroids,
+        top_local_centroids=settings.top_local_centroids,
+        top_global_centroids=kept,
+        centroid_votes=settings.centroid_votes,
+        label_votes=kept if votes is None else votes,
+        dropout=settings.dropout,
+        corrupted=settings.corrupted,
+        budget=settings.budget or BUDGETS[geometry],
+        delta=settings.delta,
+        selection_method=settings.selection_method,
+        clustering_runs=settings.clustering_runs,
+    )
+    if settings.epsilon is None:
+        return asked
+    if settings.epsilon >= NO_NOISE:
+        return msgspec.structs.replace(asked, budget=whole_budget(NO_BUDGET))
+    return learning_budget.affordable(asked, settings.epsilon)
+
+
+# ------------------------------------------------------------------------------------------- found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CentroidFindings(EnvironmentFindings):
+    """Centroids that phones published, and those that two votes kept and named.
+
+    Attributes:
+        local_centroids: CentroidFindings that phones published, float32 (c, d).
+        local_clusters: Global centroid that each local one went into, or `OUTLIER` or `LEFT_OUT` of
+            `earshot_server.discovery.interface`, int (c,).
+        centroid_votes: Noisy votes for the global centroids, int (g,).
+        centroid_p_values: p-values of the votes for each kept centroid, under noise alone.
+    """
+
+    phase: ClassVar[str] = "learning phase"
+    place: ClassVar[str] = "centroid"
+    unit: ClassVar[Unit] = Unit.RECORDING
+    unit_note: ClassVar[str] = " with as many recordings as the phase assumes"
+    counts: ClassVar[str] = "centroids found / kept / named"
+    adversary_votes: ClassVar[str] = "Votes to keep the adversary's place"
+    other_places: ClassVar[str] = "kept centroids"
+
+    local_centroids: Floats | None = None
+    local_clusters: Integers = field(default_factory=no_integers)
+    centroid_votes: Integers | None = None
+    centroid_p_values: tuple[float, ...] = ()
+
+    @property
+    @override
+    def published_by_phones(self) -> tuple[int | None, int | None]:
+        return len(self.local_clusters), int((self.local_clusters != LEFT_OUT).sum())
+
+    @override
+    def kept(self, row: int) -> dict[str, object]:
+        votes, p_values = self.centroid_votes, self.centroid_p_values
+        return {
+            "centroid_votes": None if votes is None else votes[self.top[row]],
+            "centroid_p_value": p_values[row] if p_values else None,
+        }
+
+    @override
+    def count(self) -> str:
+        kept = NOTHING if self.centroid_votes is None else whole(len(self.top))
+        centroids = optional(optional_length(self.global_centroids), whole)
+        return f"{centroids} / {kept} / {optional(self.named, whole)}"
+
+    @override
+    def pictures(self) -> str:
+        return self.in_order(
+            "The learning phase",
+            "Every picture shows the same plane. Grey points are what the phones heard.",
+        )
+
+    @override
+    def steps(self, frame: Frame) -> tuple[Pictured, ...]:
+        return (
+            Pictured(
+                "What the phones published",
+                "The top centroids of all phones, with the noise that protects each recording.",
+                self._drawn_publications(frame),
+            ),
+            Pictured(
+                "What the server found",
+                "Centroids in one colour went into one global centroid, marked by a cross; "
+                "grey ones are outliers.",
+                self._drawn_clusters(frame),
+            ),
+            Pictured(
+                "What the votes made of it",
+                "The kept global centroids with the label and the centroid votes each received.",
+                self._drawn_votes(frame),
+            ),
+        )
+
+    @override
+    def votes(self) -> str:
+        if self.centroid_votes is None:
+            words = lead("The run ended before the vote on centroids.")
+            return section("Environments found", words)
+        rows = [
+            self._row(row, index, name)
+            for row, (index, name) in enumerate(zip(self.top, self.names, strict=True))
+        ]
+        centroids = table(
+            "Kept global centroids. Votes carry noise; the share is that of the most frequent "
+            "label among the label votes for its centroid. It is the centroid's name where noise "
+            f"alone would name any centroid in at most {round(100 * LEVEL)} of 100 phases (p, "
+            "corrected for all that were looked at); else the centroid is unnamed.",
+            ("Label", "#Centroid", "#Votes to keep it", "#Votes for the label", "#Share", "#p"),
+            rows[:MOST_ROWS],
+        )
+        more = len(rows) - MOST_ROWS
+        left = lead(f"{whole(more)} more are in result.json.") if more > 0 else ""
+        shown = grid(
+            figure(
+                "Labels, published and true",
+                "Held-out recordings by the name that the published centroids give them, "
+                "beside their true one.",
+                self.histogram(),
+            ),
+            figure(
+                "Votes for a label",
+                "Noisy sums of the second vote; a strong colour is a large sum.",
+                None
+                if self.label_votes is None
+                else charts.votes_by_label(
+                    self.label_votes, self.top.tolist(), self.label_names, "global centroid"
+                ),
+            ),
+            figure(
+                "Votes to keep a centroid",
+                "Noisy sums of the first vote.",
+                charts.candidates(self.centroid_votes, self.top, "global centroid"),
+            ),
+        )
+        return section("Environments found", centroids + left + shown)
+
+    def _row(self, row: int, index: int, name: str | None) -> list[str]:
+        to_keep = NOTHING if self.centroid_votes is None else whole(self.centroid_votes[index])
+        if self.label_votes is None:
+            return [NOTHING, str(index), to_keep, NOTHING, NOTHING, NOTHING]
+        votes = self.label_votes[row]
+        cast, most = votes.clip(0).sum(), votes.max()
+        return [
+            UNNAMED if name is None else name,
+            str(index),
+            to_keep,
+            whole(most),
+            percent(most / cast) if cast else NOTHING,
+            real(self.name_p_values[row]) if self.name_p_values else NOTHING,
+        ]
+
+    def _drawn_publications(self, frame: Frame) -> Picture | None:
+        """Draw the local top centroids of all phones; None before there are any."""
+        if self.local_centroids is None:
+            return None
+        placed = frame.place(self.local_centroids)
+        drawn = placed[sample(len(placed))]
+
+        def draw(axes: Axes) -> None:
+            background(axes, self.points, frame)
+            marks(axes, drawn, np.zeros(len(drawn), dtype=np.int64), size=6.0)
+
+        alt = f"{counted(len(placed), 'local centroid')} that phones published, noise included."
+        return framed(draw, frame, alt, *left_out(frame, placed, len(drawn)))
+
+    def _drawn_clusters(self, frame: Frame) -> Picture | None:
+        """Draw local centroids by cluster, outliers in grey, global centroids as crosses."""
+        if self.global_centroids is None:
+            return None
+        placed, clusters = np.empty((0, 2)), self.local_clusters
+        if self.local_centroids is not None and len(clusters):
+            placed = frame.place(self.local_centroids)
+        chosen = sample(len(placed))
+        centres = frame.place(self.global_centroids)
+        colours = self.colours()
+
+        def draw(axes: Axes) -> None:
+            background(axes, self.points, frame)
+            points, cluster = placed[chosen], clusters[chosen]
+            outlier, pixels = cluster < 0, len(points) > MOST_VECTORS
+            scatter(axes, points[outlier], s=4, c=drawing.MUTED, rasterized=pixels)
+            marks(axes, points[~outlier], colours[cluster[~outlier]], size=6.0)
+            scatter(axes, centres, s=70, c=drawing.CARD, marker="X", zorder=4)
+            scatter(axes, centres, s=34, c=drawing.INK, marker="X", zorder=5)
+
+        outliers, unlooked = (int((clusters == kind).sum()) for kind in (OUTLIER, LEFT_OUT))
+        unseen = f", {whole(unlooked)} were not looked at" if unlooked else ""
+        alt = (
+            f"{counted(len(centres), 'global centroid')} from "
+            f"{counted(len(placed), 'local centroid')}, "
+            f"{counted(outliers, 'outlier')} among them{unseen}."
+        )
+        return framed(draw, frame, alt, *left_out(frame, placed, len(chosen)))
+
+    def _drawn_votes(self, frame: Frame) -> Picture | None:
+        """Draw the kept centroids with labels and votes, larger where more phones voted."""
+        if self.global_centroids is None or self.centroid_votes is None:
+            return None
+        centres = frame.place(self.global_centroids[self.top])
+        votes = self.centroid_votes[self.top]
+        words = [
+            f"{UNNAMED if name is None else drawing.short(name, 18)} {count}"
+            for name, count in zip(self.names, votes, strict=True)
+        ]
+        colours = self.colours()[self.top]
+        names = room(frame, centres, words, 0.05)
+
+        def draw(axes: Axes) -> None:
+            background(axes, self.points, frame)
+            share = np.clip(votes / max(1, votes.max(initial=1)), 0.05, 1)
+            marks(axes, centres, colours, size=140 * share)
+            plane.write(axes, names)
+
+        listed = "; ".join(words[: drawing.MOST_ROWS]) or "none"
+        alt = f"{counted(len(centres), 'kept centroid')} with label and votes: {listed}."
+        remarks = *left_out(frame, centres, len(centres)), without_room(len(words) - len(names))
+        return framed(draw, frame, alt, *remarks)
+
+    def colours(self) -> Integers:
+        """Return for each global centroid the number of the nearest scene, each scene used once.
+
+        Colours then mean the same in all pictures; centroids without a scene get new ones.
+        """
+        from scipy.optimize import linear_sum_assignment
+        from scipy.spatial.distance import cdist
+
+        if self.global_centroids is None:
+            return np.empty(0, dtype=np.int64)
+        present = np.unique(self.scenes)
+        colours = np.full(len(self.global_centroids), -1)
+        if len(present):
+            means = np.array([self.points[self.scenes == scene].mean(axis=0) for scene in present])
+            centroids, scenes = linear_sum_assignment(cdist(self.global_centroids, means))
+            colours[centroids] = present[scenes]
+        others = colours < 0
+        colours[others] = len(self.label_names) + np.arange(others.sum())
+        return colours
+
+
+# ---------------------------------------------------------------------------------------- the route
+
+
+class _Local(Route[LocalSettings]):
+    """Centroids that phones cluster and publish on their own; protects recordings."""
+
+    discovery = Discovery.LOCAL
+    settings = LocalSettings
+    found = CentroidFindings
+    dimensions = learning_budget.DIMENSIONS
+    agreement = Agreement.RECORDING
+    blobs = Blobs
+    real_sound = (
+        "Real sound that its encoder had never heard got the right name 67 % of the "
+        "time at ε = 2.8 per recording " + UNHEARD
+    )
+    texts: Mapping[str, Callable[[str], Any]] = {"budget": whole_budget}
+
+    @override
+    def check(self, settings: LocalSettings) -> None:
+        if settings.epsilon is not None and settings.budget is not None:
+            raise InvalidParametersError(f"epsilon and budget: {learning_budget.ONE_OF_THEM}")
+
+    @override
+    def usual(self, data: str) -> dict[str, Any]:
+        return {"budget": BUDGETS[geometry_of(data)]}
+
+    @override
+    def filled(self, settings: LocalSettings) -> dict[str, object]:
+        usual = settings.budget is None and settings.epsilon is None
+        return self.usual(settings.data) if usual else {}
+
+    @override
+    def any_parameters(self, settings: LocalSettings, dimensions: int) -> PhaseParameters:
+        return _parameters(settings, "", geometry_of(settings.data), dimensions, ("any label",))
+
+    @override
+    def parameters(self, settings: LocalSettings, population: Population) -> PhaseParameters:
+        return _parameters(
+            settings,
+            population.encoder,
+            population.geometry,
+            population.dimensions,
+            population.labels,
+        )
+
+    @override
+    def fields(self, state: object) -> dict[str, Any]:
+        if not isinstance(state, LearningPhase):
+            return {}
+        found: dict[str, Any] = {"local_centroids": state.local_centroids()}
+        if state.centroids is not None:
+            found["local_clusters"] = np.asarray(state.clusters, dtype=np.int64)
+            found["global_centroids"] = state.centroids.array()
+        if state.centroid_votes:
+            found["centroid_votes"] = np.asarray(state.centroid_votes)
+            found["top"] = np.asarray(state.top)
+            found["centroid_p_values"] = state.centroid_p_values
+        return found | named(state)
+
+    @override
+    def counted(self, figures: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: figures[name] for name in ("global_centroids", "top_global_centroids")}
+
+
+LOCAL = _Local()
+"""The local route."""

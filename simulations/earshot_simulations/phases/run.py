@@ -1,0 +1,171 @@
+"""The record of one simulated phase of any kind, and its JSON form."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+import msgspec
+import numpy as np
+
+from earshot_protocol.privacy.accounting import Release, total
+from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_simulations.adversary.success import Success
+from earshot_simulations.engine.course import StepRecord
+from earshot_simulations.phases.provenance import digest
+from earshot_simulations.populations.population import Skipped
+
+DIGEST = "digest"
+"""Name of the entry in `result.json` that is the digest of everything else there."""
+
+PHASE_FAILED = "the phase failed: "
+"""Beginning of `Run.interrupted` if the phase itself ended the run, not an interruption."""
+
+F = TypeVar("F", bound="PhaseFindings")
+
+
+class PhaseFindings(ABC):
+    """The findings of a phase of some kind, and all that files and pages say of that kind alone.
+
+    A kind is a frozen dataclass of this type. A run that ended early leaves the fields of later
+    steps at their defaults.
+    """
+
+    phase: ClassVar[str]
+    """Name of the kind, such as "labelling phase"."""
+    command: ClassVar[str] = "earshot simulate"
+    """Command that simulates it."""
+    unit_note: ClassVar[str] = ""
+    """Condition under which the costs of a phone hold, as the caption of their table says it."""
+
+    @abstractmethod
+    def described(self, run: Run[Any]) -> dict[str, object]:
+        """Return the content of `result.json`, in order, of any types that `plain` knows."""
+
+    @abstractmethod
+    def outcome(self, run: Run[Any]) -> str:
+        """Return the outcome of a run that did not end early, in one plain sentence."""
+
+    @abstractmethod
+    def figures(self) -> dict[str, str]:
+        """Return the most important figures in words, by name."""
+
+    @abstractmethod
+    def sections(self, run: Run[Any]) -> Iterable[str]:
+        """Return the sections of a report that show what was found, as HTML."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run(Generic[F]):
+    """Everything that `result.json` and `report.html` say about one simulated phase.
+
+    Attributes:
+        version: Version of Earshot.
+        configuration: Settings given to the command, one entry per option.
+        provenance: Everything else that decides the result; see `phases.provenance`.
+        population: Phones' recordings, in words.
+        phones: Number n of phones that took part.
+        survivors: Phones that stayed to the end.
+        found: What a phase of this kind found.
+        adversary: Success of the corrupted phones; None if there were none.
+        privacy: Every release, in each unit.
+        costs: Cost of each private step that was released, in every unit, that of a replaced phone
+            included.
+        together: Cost of these steps together; see `earshot_server.phases.costs`.
+        steps: Records of the steps, in order.
+        skipped: Recordings that could not be used.
+        notes: Plain sentences that the report must show.
+        interrupted: Reason why the run ended early; None if it did not.
+        peak_memory_mb: Largest resident memory, in megabytes, added up over this process and all
+            that ran phones. Memory that a process took before the run counts too: to measure a run,
+            do it in a process of its own.
+        seconds: Wall-clock time of the whole run, in seconds.
+    """
+
+    version: str
+    population: str
+    phones: int
+    survivors: int
+    found: F
+    configuration: Mapping[str, object] = field(default_factory=dict)
+    provenance: Mapping[str, object] = field(default_factory=dict)
+    adversary: Success | None = None
+    privacy: tuple[Release, ...] = ()
+    costs: Mapping[str, Mapping[Unit, Cost]] = field(default_factory=dict)
+    together: Mapping[Unit, Cost] = field(default_factory=dict)
+    steps: tuple[StepRecord, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    notes: tuple[str, ...] = ()
+    interrupted: str | None = None
+    peak_memory_mb: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def stopped(self) -> bool:
+        """Whether something from outside ended the run, so that its outcome is unknown."""
+        return self.interrupted is not None and not self.interrupted.startswith(PHASE_FAILED)
+
+    def by_step(self, value: Callable[[StepRecord], float]) -> dict[str, float]:
+        """Return one number per step; a step that was repeated counts as one."""
+        sums: dict[str, float] = {}
+        for step in self.steps:
+            sums[step.step] = sums.get(step.step, 0.0) + value(step)
+        return sums
+
+    def spent(self) -> dict[str, object]:
+        """Return the privacy spent, as in `result.json`."""
+        return {
+            "releases": msgspec.to_builtins(self.privacy),
+            "total": _costs(total(self.privacy)),
+            "together": _costs(self.together),
+        }
+
+    def left_out(self) -> dict[str, object]:
+        """Return the recordings that could not be used, as in `result.json`."""
+        return {
+            "count": len(self.skipped),
+            "reasons": dict(Counter(entry.reason for entry in self.skipped).most_common()),
+            "list": [asdict(entry) for entry in self.skipped],
+        }
+
+
+def _costs(by_unit: Mapping[Unit, Cost]) -> dict[str, object]:
+    return {
+        unit.value: {"epsilon": cost.epsilon, "delta": cost.delta} for unit, cost in by_unit.items()
+    }
+
+
+def result(run: Run[Any]) -> dict[str, Any]:
+    """Return the run as in `result.json`: plain Python types, null for numbers that are not finite.
+
+    Counts that a run that ended early never reached are null, too. A result that says where it
+    comes from, so that it can be repeated, has a digest.
+    """
+    figures = {name: plain(value) for name, value in run.found.described(run).items()}
+    return figures | {DIGEST: digest(figures)} if "provenance" in figures else figures
+
+
+def plain(value: object) -> object:
+    """Convert a value to the types that JSON has; numbers that are not finite become None."""
+    match value:
+        case None | bool() | int():
+            return value
+        case str():
+            # A file name may hold bytes that are not UTF-8; JSON and HTML cannot.
+            return str(value).encode(errors="replace").decode()
+        case float():
+            return float(value) if math.isfinite(value) else None
+        case np.generic() | np.ndarray():
+            return plain(value.tolist())
+        case msgspec.Struct():
+            return plain({name: getattr(value, name) for name in value.__struct_fields__})
+        case Mapping():
+            return {str(plain(str(key))): plain(entry) for key, entry in value.items()}
+        case list() | tuple():
+            return [plain(entry) for entry in value]
+        case _:
+            return plain(str(value))

@@ -1,0 +1,277 @@
+"""Settings that every kind of simulated phase has, and those that both routes share."""
+
+from __future__ import annotations
+
+import enum
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Annotated, ClassVar, Generic, TypeVar
+
+from cyclopts import Parameter
+
+from earshot_client.policy import Policy
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases import discovery_budget, learning_budget
+from earshot_protocol.phases.learning import LARGEST_RECORDINGS
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.privacy.accounting import Expense
+from earshot_protocol.privacy.ledger import Ledger
+from earshot_server.discovery.route import Discovery as Discovery  # one of the settings
+from earshot_simulations.adversary.adversary import Adversary
+from earshot_simulations.adversary.attack import Attack
+from earshot_simulations.adversary.success import Success
+from earshot_simulations.engine.course import Course
+from earshot_simulations.engine.interface import AGREES
+from earshot_simulations.engine.processes import check_processes
+from earshot_simulations.populations import Blobs, Heterogeneity, LiftedBlobs, Population
+
+BLOBS = "blobs"
+SOUNDSCAPES = "soundscapes"
+
+NO_NOISE = 1e6
+"""Value of ε far above any that promises anything; the reports say that it promises nothing."""
+MOST_PHONES = 10**7
+"""Most phones of a simulation, whose server keeps all answers to a step in memory."""
+
+NO_OPTION = Parameter(parse=False)
+"""Marks a setting that the command line reads in another form."""
+
+F = TypeVar("F")
+
+
+def geometry_of(data: str) -> Geometry:
+    """Return the geometry of data: blobs are points in the plane, and sound has directions."""
+    return Geometry.EUCLIDEAN if data == BLOBS else Geometry.SPHERICAL
+
+
+class Summation(enum.StrEnum):
+    """Summations that add up ballots."""
+
+    REAL = "real"
+    IDEAL = "ideal"
+
+
+class Engine(enum.StrEnum):
+    """Engines that run the phones."""
+
+    LOCAL = "local"
+    """Processes of this machine."""
+    RAY = "ray"
+    """Nodes of a Ray cluster."""
+
+
+class Agreement(enum.StrEnum):
+    """Policies that phones agree to."""
+
+    DEFAULT = "default"
+    """Only phases that a phone accepts by default."""
+    RECORDING = "recording"
+    """Default policy without limits on a phone's whole cost: single recordings are protected."""
+    ANYTHING = "anything"
+    """Any valid phase."""
+
+
+POLICIES: Mapping[Agreement, Policy] = {
+    Agreement.DEFAULT: Policy(),
+    Agreement.RECORDING: Policy.per_recording(),
+    Agreement.ANYTHING: AGREES,
+}
+"""Policies by name."""
+
+
+class PhaseSettings(ABC, Generic[F]):
+    """Settings of a simulated phase of some kind: all that a simulation asks of the kind.
+
+    A kind is a frozen dataclass of this type. Its fields are the options of the command, and their
+    descriptions the help texts.
+    """
+
+    phones: int
+    recordings: int
+    scenes: int
+    data: str
+    encoder: str | None = None
+    labelled: float
+    heterogeneity: Heterogeneity
+    summation: Summation
+    engine: Engine = Engine.LOCAL
+    address: str | None = None
+    jobs: int
+    seed: int
+
+    least_scenes: ClassVar[int] = 1
+
+    def check(self) -> None:
+        """Refuse settings that cannot be simulated, before any work.
+
+        Raises:
+            InvalidParametersError: if a setting is wrong; the message says which and what is
+                accepted.
+        """
+        checks.whole("recordings", self.recordings, 1, LARGEST_RECORDINGS)
+        checks.whole("scenes", self.scenes, self.least_scenes)
+        check_processes("jobs", self.jobs)
+        checks.whole("phones", self.phones, 3, MOST_PHONES)
+        checks.share("labelled", self.labelled)
+        checks.whole("seed", self.seed, 0)
+        self.check_own()
+        self.any_parameters().check_feasible()
+        refusals = self.refusals(self.agreement)
+        if refusals:
+            raise InvalidParametersError(
+                f"no phone would take part by default, with --policy {self.agreement}: "
+                f"{'; '.join(refusals)} (--policy {Agreement.ANYTHING} simulates phones that agree "
+                "to anything)"
+            )
+
+    def check_own(self) -> None:
+        """Refuse values of the settings that only this kind has.
+
+        Raises:
+            InvalidParametersError: as `check`.
+        """
+
+    @property
+    @abstractmethod
+    def agreement(self) -> Agreement:
+        """Policy that the phones agree to, as chosen or as the kind needs."""
+
+    def refusals(self, agreement: Agreement = Agreement.DEFAULT) -> tuple[str, ...]:
+        """Return all reasons why a phone with this policy would not take part."""
+        today = datetime.now(UTC).date()
+        refused = POLICIES[agreement].refusals_of_phase(self.any_parameters(), Ledger(), today)
+        return tuple(map(str, refused))
+
+    def expenses(self) -> tuple[Expense, ...]:
+        """Return the cost of a phase to a phone, whatever the population."""
+        return self.any_parameters().plan().expenses()
+
+    @abstractmethod
+    def any_parameters(self) -> Parameters:
+        """Return the parameters of a phase over any population that the settings may name."""
+
+    @abstractmethod
+    def parameters(self, population: Population) -> Parameters:
+        """Return the parameters of a phase over this population.
+
+        Raises:
+            InvalidParametersError: if the population does not have what the phase needs.
+        """
+
+    @property
+    def projected(self) -> int:
+        """Dimensions in which sound is compared."""
+        return discovery_budget.DIMENSIONS
+
+    @property
+    def blobs(self) -> type[Blobs]:
+        """Population of generated points."""
+        return LiftedBlobs
+
+    def attack(self, population: Population) -> Attack:
+        """Return the corrupted phones and their target, once the population is prepared."""
+        del population
+        return Attack()
+
+    @abstractmethod
+    def configuration(self) -> dict[str, object]:
+        """Return all settings, one entry each, with defaults filled in."""
+
+    @abstractmethod
+    def found(self, population: Population, course: Course) -> F:
+        """Return what a phase has found so far, and its scores if it is over."""
+
+    def notes(self, population: Population, success: Success | None, found: F) -> Sequence[str]:
+        """Return what a reader should know before trusting the figures, most important first."""
+        del population, success, found
+        return ()
+
+
+@dataclass(frozen=True)
+class CrowdOptions:
+    """Phones, what they hear, and how many fail or are corrupted.
+
+    Attributes:
+        phones: CrowdOptions that take part.
+        recordings: Recordings of a phone, on average; a public number.
+        scenes: Scenes of generated data.
+        data: Recordings that phones hear: blobs, soundscapes, or a folder of class/*.wav|ogg|flac.
+        encoder: Encoder of sound: a shipped one by its name (contrast-1, contrast-2), or an encoder
+            file; by default contrast-2. ./NAME is a file.
+        labelled: Fraction of recordings that carry a label.
+        heterogeneity: How phones differ.
+        adversary: Fraction of phones that make each attack; equal fractions are the same phones.
+        dropout: Fraction of phones that vanish during the phase (ρ).
+        corrupted: Fraction of phones that an adversary may control (γ), which noise and graph are
+            made for.
+    """
+
+    phones: int = 500
+    recordings: int = learning_budget.RECORDINGS
+    scenes: int = 10
+    data: str = BLOBS
+    encoder: str | None = None
+    labelled: float = 0.3
+    heterogeneity: Heterogeneity = field(default_factory=Heterogeneity)
+    adversary: Adversary = field(default_factory=Adversary)
+    dropout: float = 0.0
+    corrupted: float = 0.05
+
+
+@dataclass(frozen=True)
+class CostOptions:
+    """Privacy cost of a whole phase.
+
+    Attributes:
+        epsilon: ε of the whole phase, per phone; by default 2. On the local route per recording, in
+            place of a budget for each step.
+        delta: δ of the phase.
+    """
+
+    epsilon: float | None = None
+    delta: float = discovery_budget.DELTA
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Policy of the phones, route, and where phones run.
+
+    Attributes:
+        policy: Policy that phones agree to: default, recording (the default without limits on a
+            phone's whole cost), or anything; by default recording on the local route, else default.
+        discovery: Route: secure sums, or the local one.
+        summation: Summation of ballots: real, or ideal, which replaces the cryptography and nothing
+            else.
+        engine: Engine that runs the phones: processes of this machine, or a Ray cluster.
+        address: HOST:PORT of the Ray cluster; by default one is started here.
+        jobs: Processes of this machine.
+        seed: Seed for everything except keys.
+        dimensions: Dimensions of the projection in which sound is clustered; by default 32, on the
+            local route 24.
+    """
+
+    policy: Agreement | None = None
+    discovery: Annotated[Discovery, NO_OPTION] = Discovery.SECURE_SUM
+    summation: Summation = Summation.REAL
+    engine: Engine = Engine.LOCAL
+    address: str | None = None
+    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
+    seed: int = 0
+    dimensions: int | None = None
+
+
+@dataclass(frozen=True)
+class OfEitherRoute(RunOptions, CostOptions, CrowdOptions):
+    """Settings that both routes have; each adds its own."""
+
+
+WHERE = frozenset({"address", "engine", "jobs"})
+"""Settings that decide where phones run, but nothing of the result."""
+
+ROUTE = "discovery"
+"""Name of the setting that decides how environments are found, and so whom a phase protects."""

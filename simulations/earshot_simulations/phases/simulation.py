@@ -1,0 +1,208 @@
+"""One whole phase of any kind over simulated phones, each with its real cryptography."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from earshot_client.encoder import encoder_path
+from earshot_protocol import distribution
+from earshot_protocol.phases.named_centroids import NamedCentroids
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import PUBLISHED
+from earshot_protocol.progress import silent
+from earshot_protocol.secure_sum.bell import BELL
+from earshot_protocol.secure_sum.interface import Summation
+from earshot_server.discovery.optics import Optics
+from earshot_server.phases.costs import step_costs, together
+from earshot_simulations.adversary.attack import Attack
+from earshot_simulations.adversary.success import Success, measure
+from earshot_simulations.engine.course import Course, Progress
+from earshot_simulations.engine.dropouts import draw_dropouts
+from earshot_simulations.engine.ideal import IDEAL
+from earshot_simulations.engine.interface import Engine, EngineError, Scenario
+from earshot_simulations.engine.local import LocalEngine
+from earshot_simulations.phases import settings as names
+from earshot_simulations.phases.environments import EnvironmentFindings
+from earshot_simulations.phases.provenance import provenance
+from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.run import PHASE_FAILED, PhaseFindings, Run
+from earshot_simulations.phases.settings import POLICIES, PhaseSettings
+from earshot_simulations.populations import Population, SoundFolder, Soundscapes
+from earshot_simulations.populations.hearing import hearing_once
+
+SUMMATIONS: Mapping[names.Summation, Summation] = {
+    names.Summation.REAL: BELL,
+    names.Summation.IDEAL: IDEAL,
+}
+"""Summations by their name in the settings."""
+
+HEAR = "hear"
+HEARD = ("phones", "recordings", "scenes", "data", "encoder", "heterogeneity", "seed")
+"""Settings that decide what phones hear, but not its projection or the labelled part."""
+
+F = TypeVar("F", bound=PhaseFindings)
+
+
+def simulate(settings: PhaseSettings[F], progress: Progress = silent) -> Run[F]:
+    """Run a phase from hearing to the published result.
+
+    Ctrl-C, or a phase that fails, ends the run early; the `Run` holds everything that is finished.
+
+    Args:
+        settings: Settings of the simulation.
+        progress: Callback for progress.
+
+    Returns:
+        Everything that a report needs.
+
+    Raises:
+        InvalidParametersError: if the settings cannot be simulated; before any work.
+        InvalidInputError: if a folder has no usable recordings.
+        ClusterError: if there is no such cluster, or it cannot run phones; before any work.
+    """
+    settings.check()
+    started = time.perf_counter()
+    # Closing, not entering: hearing on entering could not be interrupted.
+    with ExitStack() as stack:
+        start = stack.enter_context(_engines(settings))
+        population = stack.enter_context(closing(open_population(settings, progress)))
+        parameters = settings.parameters(population)
+        parameters.check_feasible()
+        interrupted, attack, origin = None, Attack(), dict[str, object]()
+        try:
+            origin = provenance(settings)
+            population.prepare()
+            attack = settings.attack(population)
+        except KeyboardInterrupt:
+            interrupted = f"interrupted in the step '{HEAR}'"
+        summation = SUMMATIONS[settings.summation]
+        scenario = Scenario(
+            population, settings.seed, summation, POLICIES[settings.agreement], attack
+        )
+        engine = stack.enter_context(start(scenario))
+        course = Course(
+            parameters,
+            engine,
+            summation,
+            Optics(),
+            settings.seed,
+            progress,
+            attack.dropouts(draw_dropouts(parameters, settings.seed), parameters.plan()),
+        )
+        try:
+            if interrupted is None:
+                course.run()
+        except KeyboardInterrupt:
+            interrupted = f"interrupted in the step '{course.at or HEAR}'"
+        except EngineError as error:
+            interrupted = f"interrupted in the step '{course.at}': {error}"
+        if course.failure is not None:
+            interrupted = PHASE_FAILED + course.failure
+        plan, spent = parameters.plan(), course.spent()
+        left = {release.step for release in spent}
+        achieved = _achieved(attack, parameters, population, course)
+        found = settings.found(population, course)
+        return Run(
+            version=distribution.version(),
+            configuration=settings.configuration(),
+            provenance=origin,
+            population=population.name,
+            phones=settings.phones,
+            survivors=len(engine.present),
+            found=found,
+            adversary=achieved,
+            privacy=spent,
+            costs={name: cost for name, cost in step_costs(plan).items() if name in left},
+            together=together(plan, left),
+            steps=tuple(course.steps),
+            skipped=population.skipped,
+            notes=(*settings.notes(population, achieved, found), *course.notes),
+            interrupted=interrupted,
+            peak_memory_mb=engine.peak_memory() / 2**20,
+            seconds=time.perf_counter() - started,
+        )
+
+
+def simulate_routes(
+    asked: Mapping[names.Discovery, Settings], progress: Progress = silent
+) -> dict[names.Discovery, Run[EnvironmentFindings]]:
+    """Run the phases of several routes one after the other; one crowd hears once for all of them.
+
+    Each has the result of `simulate` for its settings, bit for bit. Ctrl-C, or an engine that
+    breaks, ends the run under way early, and no further one is begun; a phase that fails does not
+    stop the next.
+
+    Args:
+        asked: Settings of each route, in order.
+        progress: Callback for progress, with the route before the name of a step.
+
+    Raises:
+        InvalidParametersError, InvalidInputError, ClusterError: as `simulate`, for any of them
+            before any work.
+    """
+    if len(asked) == 1:
+        return {route: simulate(settings, progress) for route, settings in asked.items()}
+    for settings in asked.values():
+        settings.check()
+        with closing(open_population(settings)) as population:
+            settings.parameters(population).check_feasible()
+    runs: dict[names.Discovery, Run[EnvironmentFindings]] = {}
+    with hearing_once():
+        try:
+            for route, settings in asked.items():
+                runs[route] = simulate(settings, partial(_of_route, progress, route))
+                if runs[route].stopped:
+                    break
+        except KeyboardInterrupt:  # between two runs
+            if not runs:
+                raise
+    return runs
+
+
+def _of_route(progress: Progress, route: str, what: str, done: int, total: int) -> None:
+    progress(what if what == HEAR else f"{route}, {what}", done, total)
+
+
+@contextmanager
+def _engines(settings: PhaseSettings[Any]) -> Iterator[Callable[[Scenario], Engine]]:
+    """Yield the function that starts the settings' engine, connected to its cluster if any."""
+    if settings.engine is names.Engine.LOCAL:
+        yield lambda scenario: LocalEngine(scenario, settings.jobs)
+        return
+    from earshot_simulations.engine.cluster import connected
+    from earshot_simulations.engine.ray import RayEngine
+
+    with connected(settings.address, settings.jobs) as cluster:
+        yield lambda scenario: RayEngine(scenario, cluster)
+
+
+def _achieved(
+    attack: Attack, parameters: Parameters, population: Population, course: Course
+) -> Success | None:
+    """Return the success of the adversary; None if there was none."""
+    if not attack.corrupted:
+        return None
+    refused = sum(course.refused[phone] for phone in attack.corrupted)
+    expected = parameters.corrupted * parameters.phones
+    result = course.coordinator.result() if course.coordinator.step == PUBLISHED else None
+    published = result if isinstance(result, NamedCentroids) else None
+    return measure(attack, expected, refused, published, population.held_out().points)
+
+
+def open_population(settings: PhaseSettings[Any], progress: Progress = silent) -> Population:
+    """Return the phones that the settings name, which the caller prepares and closes."""
+    phones, recordings, scenes = settings.phones, settings.recordings, settings.scenes
+    labelled, seed, differ = settings.labelled, settings.seed, settings.heterogeneity
+    if settings.data == names.BLOBS:
+        return settings.blobs(phones, recordings, scenes, labelled, seed, differ)
+    sound = settings.projected, settings.jobs, partial(progress, HEAR)
+    how: dict[str, Any] = {"heterogeneity": differ}
+    how["encoder"] = None if settings.encoder is None else encoder_path(settings.encoder)
+    if settings.data == names.SOUNDSCAPES:
+        return Soundscapes(phones, recordings, scenes, labelled, seed, *sound, **how)
+    return SoundFolder(Path(settings.data), phones, recordings, labelled, seed, *sound, **how)

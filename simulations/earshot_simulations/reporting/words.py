@@ -1,0 +1,69 @@
+"""Numbers and foreign text in words; what a page shares with the dashboard is the dashboard's."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from typing import TypeVar
+
+from earshot_server.dashboard import wording
+from earshot_server.dashboard.wording import (
+    NOTHING,
+    UNNAMED,
+    byte_size,
+    counted,
+    real,
+    votes,
+    whole,
+)
+
+__all__ = [
+    "NOTHING",
+    "UNNAMED",
+    "byte_size",
+    "counted",
+    "duration",
+    "optional",
+    "percent",
+    "printable",
+    "real",
+    "votes",
+    "whole",
+]
+
+_Value = TypeVar("_Value")
+
+
+def printable(text: str) -> str:
+    """Return the text without control characters and halves of characters, which no page may hold.
+
+    Unlike on the dashboard, line breaks become spaces, and the reading direction may change.
+    """
+    return "".join(
+        letter
+        if unicodedata.category(letter) not in ("Cc", "Cs", "Cn")
+        else " "
+        if letter.isspace()
+        else "\ufffd"
+        for letter in text
+    )
+
+
+def duration(value: float) -> str:
+    """Format measured seconds in a suitable unit; the dashboard's durations are rougher."""
+    if value >= 59.95:
+        minutes, seconds = divmod(round(value), 60)
+        return f"{minutes} min {seconds} s"
+    if value >= 0.9995:
+        return f"{value:.3g} s"
+    return f"{value * 1000:.3g} ms"
+
+
+def percent(share: float) -> str:
+    """Format a share as a percentage; only a full share is 100 %: 0.997 is not rounded up to it."""
+    return wording.percent(share if share >= 1 else min(share, 0.99))
+
+
+def optional(value: _Value | None, write: Callable[[_Value], str]) -> str:
+    """Format a value, or return a dash for one that a run never reached."""
+    return NOTHING if value is None else write(value)

@@ -1,0 +1,71 @@
+"""What papers say, held against what was measured: a claim, and the verdict of its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from earshot_simulations.reporting.tables import markdown_table
+from earshot_simulations.sweeps.estimate import Estimate
+
+CONFIRMED, REFUTED, UNDECIDED = "confirmed", "refuted", "undecided"
+
+Range = tuple[float, float]
+"""From and to, both included."""
+_MORE_THAN_NOTHING = math.nextafter(0, 1)
+ABOVE_ZERO: Range = (_MORE_THAN_NOTHING, math.inf)
+ZERO_OR_ABOVE: Range = (0.0, math.inf)
+
+
+class Claim(NamedTuple):
+    """A statement of a paper, and a number that tells whether it is true.
+
+    Attributes:
+        said: the statement.
+        what: what the number is: a difference, or a ratio.
+        theirs: the paper's number; None where it has none.
+        ours: the same, seed by seed.
+        holds: numbers that confirm the statement.
+        unless: numbers that do not refute it: it is refuted where the whole interval is outside.
+        alone: verdict where there is no interval.
+    """
+
+    said: str
+    what: str
+    theirs: float | None
+    ours: Estimate
+    holds: Range = ABOVE_ZERO
+    unless: Range = ZERO_OR_ABOVE
+    alone: str = "one seed"
+
+    @property
+    def verdict(self) -> str:
+        """Whether the interval confirms the claim, refutes it, or does neither."""
+        if self.ours.wide is None:
+            return self.alone
+        low, high = self.ours.mean - self.ours.wide, self.ours.mean + self.ours.wide
+        if self.holds[0] <= low and high <= self.holds[1]:
+            return CONFIRMED
+        return REFUTED if high < self.unless[0] or self.unless[1] < low else UNDECIDED
+
+
+def claims_table(claims: Sequence[Claim], who: str) -> str:
+    """Return claims on differences as a Markdown table.
+
+    Args:
+        claims: what is said.
+        who: who says it, the first column's title.
+    """
+    rows: list[dict[str, Any]] = [
+        {
+            who: each.said,
+            "difference": each.what,
+            "theirs": "–" if each.theirs is None else f"{each.theirs:+.3f}",
+            "ours": f"{each.ours.mean:+.3f}"
+            + ("" if each.ours.wide is None else f" ± {each.ours.wide:.3f}"),
+            "verdict": each.verdict,
+        }
+        for each in claims
+    ]
+    return markdown_table(rows, (who, "difference", "theirs", "ours", "verdict"))
