@@ -17,8 +17,7 @@ import numpy as np
 
 from earshot_models.votes.costs.costs import Method, epsilon, epsilons, event
 from earshot_models.votes.costs.costs import query_divergences as divergences_of
-from earshot_models.votes.costs.owners import OwnersAccount
-from earshot_models.votes.costs.personal import Group, weights
+from earshot_models.votes.costs.personal import Group, OwnersAccount, weights
 from earshot_models.votes.rules.confident import ConfidentGNMax
 from earshot_models.votes.rules.gnmax import GNMax
 from earshot_models.votes.rules.interactive import InteractiveGNMax

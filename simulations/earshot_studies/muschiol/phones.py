@@ -6,7 +6,7 @@ ballots nobody holds, at an ε that protects a whole phone. The same ballots are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from earshot_models.votes.tally.tallies import Counter, Sums
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import paired
@@ -86,7 +87,7 @@ class Plan:
     seeds: int = 5
     real: int | None = None
     sums: Sums = field(default_factory=lambda: Sums(vanishing=0.05))
-    progress: Callable[[str, int, int], None] = lambda what, done, total: None
+    progress: Progress = silent
 
     def __post_init__(self) -> None:
         for name in ("phones", "mixtures", "samples", "most", "seeds"):

@@ -14,9 +14,9 @@ from support.examples import examples
 
 from earshot_models.votes.costs.costs import Method, query_divergences
 from earshot_models.votes.costs.dependent import dependent_divergence, log_other_winner
-from earshot_models.votes.costs.owners import OwnersAccount
 from earshot_models.votes.costs.personal import (
     Group,
+    OwnersAccount,
     concentration,
     concentrations,
     copies,

@@ -13,8 +13,7 @@ from support.examples import examples
 from earshot_models.votes.confident_check import Check
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.releases import smooth_sensitivity
-from earshot_models.votes.costs.threshold_smooth import release_costs
-from earshot_models.votes.costs.thresholds import threshold_divergences
+from earshot_models.votes.costs.thresholds import release_costs, threshold_divergences
 from earshot_models.votes.rules.gnthreshold import GNThreshold
 from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold
 from earshot_models.votes.rules.grid_threshold import GridThreshold

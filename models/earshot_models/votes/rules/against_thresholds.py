@@ -22,7 +22,7 @@ from earshot_models.votes.confident_check import Check
 from earshot_models.votes.costs import muschiol, thresholds
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.releases import Costs, VotesCost
-from earshot_models.votes.costs.threshold_smooth import release_costs
+from earshot_models.votes.costs.thresholds import release_costs
 from earshot_models.votes.electorate import Electorate, Poll
 from earshot_models.votes.output_ballots import Outputs
 from earshot_models.votes.rules.label_votes import Outcomes, Votes

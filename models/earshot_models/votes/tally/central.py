@@ -12,15 +12,14 @@ from earshot_models.votes.rules.rule import Kind
 from earshot_models.votes.tally.interface import (
     Answers,
     Bought,
-    Progress,
     Purchase,
     Tally,
-    silent,
     times,
 )
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.randomness import RandomBytes
 
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from earshot_models.votes.electorate import Electorate, Poll
 from earshot_models.votes.rules.rule import Kind, Rule, Times
 from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.voting.teacher_ballots import Whole
-
-Progress = Callable[[str, int, int], None]
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Ignore progress."""
 
 
 @dataclass(frozen=True)

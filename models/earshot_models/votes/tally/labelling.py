@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from earshot_models.votes.tally.budgets import Budget
-from earshot_models.votes.tally.interface import Progress, Purchase, Sight, Tally, silent
+from earshot_models.votes.tally.interface import Purchase, Sight, Tally
 from earshot_models.votes.tally.journal import Journal
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.voting.teacher_ballots import Whole
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -12,15 +13,17 @@ import numpy.typing as npt
 from earshot_models.votes.costs.releases import VotesCost
 from earshot_models.votes.electorate import Electorate, fingerprint
 from earshot_models.votes.rules.rule import Plain, Rule
-from earshot_models.votes.tally import dependent, journal, keyed
+from earshot_models.votes.tally import dependent, journal
 from earshot_models.votes.tally.budgets import Budget
 from earshot_models.votes.tally.central import Central
-from earshot_models.votes.tally.interface import Progress, silent
 from earshot_models.votes.tally.labelling import label
 from earshot_models.votes.tally.result import Outcome
 from earshot_models.votes.tally.tallies import Counter, Sums, tally
 from earshot_protocol import keyed_randomness
-from earshot_protocol.errors import WrongStateError
+from earshot_protocol.errors import InvalidInputError, WrongStateError
+from earshot_protocol.files import OWNER_ONLY, replace_file
+from earshot_protocol.keyed_randomness import KEY_BYTES
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.teacher_ballots import Whole
 
@@ -117,7 +120,7 @@ def _noise(counter: Counter, journal_path: Path, key_path: Path) -> Callable[...
     begun = journal_path.exists() and journal_path.stat().st_size > 0
     if begun and not key_path.exists():
         return _refused
-    key = keyed.key_of(key_path)
+    key = key_of(key_path)
     return lambda *names: keyed_randomness.keyed(key, *names)
 
 
@@ -126,3 +129,25 @@ def _refused(*names: object) -> RandomBytes:
         f"{KEY} is gone, and with it the noise of a sum that may have been opened; begin anew in "
         "another folder"
     )
+
+
+def key_of(path: Path) -> bytes:
+    """Return the key in a file; a new one, on the disk when this returns, if there is no file.
+
+    A phone keeps its state on its own disk, so a sum that was cut short goes on with the noise that
+    it had. Phones that are simulated in one process have the key of a run instead, which the
+    operating system made. Whoever learns the key can take the noise away: it is a secret of the
+    phones, lies in a file that its owner alone can read, and is gone when the run is done.
+
+
+    Raises:
+        InvalidInputError: The file holds something else.
+    """
+    try:
+        key = path.read_bytes()
+    except FileNotFoundError:
+        key = os.urandom(KEY_BYTES)
+        replace_file(path, key, OWNER_ONLY)
+    if len(key) != KEY_BYTES:
+        raise InvalidInputError(f"{path}: holds {len(key)} bytes, not a key of {KEY_BYTES}")
+    return key

@@ -14,6 +14,7 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy.mechanisms import SumMechanism
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.parameters import SumParameters
@@ -22,7 +23,6 @@ from earshot_protocol.voting.sums import sum_parameters, with_noise
 from earshot_protocol.voting.totals import check_total
 
 Whole = npt.NDArray[np.int64]
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class SecureSums:
         inputs: Whole,
         noise: Callable[[int], RandomBytes],
         vanishing: Mapping[str, frozenset[int]] | None = None,
-        progress: Progress = lambda what, done, total: None,
+        progress: Progress = silent,
     ) -> Opened:
         """Add up what teachers put in.
 
