@@ -342,3 +342,24 @@ def test_votes_for_several_labels_are_weighed_by_sums_alone(name: str) -> None:
             Counter.CENTRAL, own, crowd(own), np.full(TEACHERS, 2), delta=1e-5,
             random=_nothing,
         )  # fmt: skip
+
+
+FORMER = {
+    "confident": {"deviation": 8.0, "check threshold": 6.5, "check deviation": 8.0},
+    "tau": {"deviation": 8.0, "tau": 1.2},
+    "gnthreshold": {"deviation": 8.0, "winners": 2, "cut": 2.5},
+    "grid-threshold": {"deviation": 8.0, "grid": "2.25, 5.75", "scale": 8.0},
+}
+"""Lines that journals had before a rule was a class, less what all of them had alike."""
+
+
+@pytest.mark.parametrize("name", list(FORMER))
+def test_journals_that_were_begun_before_rules_were_classes_go_on(name: str) -> None:
+    alike: dict[str, Any] = {
+        "name": name, "classes": 4, "confidence": None, "tau": None, "norm": 2, "winners": None,
+        "cut": None, "grid": None, "scale": None, "bar": None, "largest_weight": 1,
+        "epsilon": 2.0, "delta": 1e-5, "unit": "phone", "records": 9, "dropout": 0.05,
+        "corrupted": 0.05, "vanishing": 0.0, "at_once": 200, "counter": "central", "most": None,
+    }  # fmt: skip
+    request = Request(made(name, sigma=8.0), Budget(2.0, 1e-5, Unit.PHONE, TEACHERS))
+    assert request.identity(LABELS) == alike | FORMER[name]
