@@ -20,16 +20,16 @@ _ITERATIONS = 1000
 
 @dataclass(frozen=True)
 class Student:
-    """What a student learned: post-processing of answers, so it costs nothing more.
+    """A trained student: post-processing of answers, so it costs nothing more.
 
     Attributes:
-        coefficients: float64 (classes, features), of standardized features.
-        intercepts: float64 (classes,).
-        means: of the features.
-        scales: their standard deviations.
-        scores: how probable it finds each class, float64 (samples, classes).
-        answered: samples that it learned from with an answer.
-        taught: samples whose labels it made up itself, being sure of them.
+        coefficients: Coefficients of standardized features, float64 (classes, features).
+        intercepts: Intercepts, float64 (classes,).
+        means: Means of the features.
+        scales: Standard deviations of the features.
+        scores: Probability of each class, float64 (samples, classes).
+        answered: Number of samples that it learned from with an answer.
+        taught: Number of samples whose labels it made up itself, being sure of them.
     """
 
     coefficients: npt.NDArray[np.float64]
@@ -44,17 +44,17 @@ class Student:
 def train(
     samples: npt.NDArray[np.floating], answers: Whole, classes: int, sure: float = 0.95
 ) -> Student:
-    """Logistic regression that teaches itself what it is sure of (Yarowsky, ACL 1995).
+    """Train a logistic regression that teaches itself what it is sure of (Yarowsky, ACL 1995).
 
     Args:
-        samples: (samples, …): those that were asked about first, in their order.
-        answers: classes, `NONE` without an answer, int64 (asked,).
-        classes: m.
-        sure: how probable it must find a class to take it for an answer; 1 for never.
+        samples: Samples, (samples, …): those that were asked about first, in their order.
+        answers: Classes, `NONE` without an answer, int64 (asked,).
+        classes: Number of classes (m).
+        sure: Probability from which a class is taken for an answer; 1 for never.
 
     Raises:
-        InvalidInputError: samples or answers that do not fit, or answers of fewer than two classes.
-        InvalidParametersError: a number out of range.
+        InvalidInputError: Samples or answers do not fit, or answers are of fewer than two classes.
+        InvalidParametersError: A number is out of range.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -102,10 +102,10 @@ def train(
 
 
 def read_answers(path: Path) -> Whole:
-    """Answers as `label` wrote them, or from a `.npy` file.
+    """Return answers as `label` wrote them, or from a `.npy` file.
 
     Raises:
-        InvalidInputError: no such file, or other content.
+        InvalidInputError: There is no such file, or it has other content.
     """
     if path.suffix == ".npy":
         return np.asarray(load(path), dtype=np.int64)

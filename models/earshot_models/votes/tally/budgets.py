@@ -1,4 +1,4 @@
-"""How many queries a budget has room for: decided before they are asked, whatever the votes are.
+"""The number of queries that a budget has room for, decided before they are asked.
 
 A labelling that stopped when a cost said so which looks at votes would tell something of votes by
 where it stops. So the cost is that of the noise alone. Where an answer is paid for only if there is
@@ -27,22 +27,22 @@ from earshot_protocol.privacy.divergences import ORDERS, Curve, renyi
 from earshot_protocol.privacy.mechanisms import Unit
 
 _FOR_SUMS = 0.1
-"""Of δ: what a filter sets apart for what real secure sums differ from ideal ones."""
+"""Share of δ that a filter sets apart for the distance of real secure sums from ideal ones."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent on all queries together.
+    """Budget of all queries together.
 
     Attributes:
-        epsilon: ε.
-        delta: δ.
-        unit: a teacher left out, or replaced.
-        records: how many the teachers learned from in all.
+        epsilon: ε of all queries.
+        delta: δ of all queries.
+        unit: Unit in which neighbours differ: a teacher left out, or replaced.
+        records: Number of records that the teachers learned from in all.
 
     Raises:
-        InvalidParametersError: a budget of nothing, another unit, or a δ of 1/records or more,
-            which allows to publish a record.
+        InvalidParametersError: The budget is empty, the unit is another, or δ is 1/records or more,
+            which permits publishing a record.
     """
 
     epsilon: float
@@ -65,12 +65,12 @@ class Budget:
             )
 
     def room(self, tally: Tally, bought: Bought, most: int) -> int:
-        """How many more queries may be asked, at most `most`, if each costs all it can.
+        """Return the number of queries that may still be asked if each costs all it can.
 
         Args:
-            tally: that is asked.
-            bought: what was paid for so far.
-            most: queries that are wanted.
+            tally: Tally that is asked.
+            bought: Votes that were paid for so far.
+            most: Queries that are wanted; never are there more.
         """
         least, beyond = 0, most + 1
         while beyond - least > 1:
@@ -82,16 +82,16 @@ class Budget:
         return least
 
     def promised(self, tally: Tally, queries: int, unit: Unit, weight: int | None = None) -> float:
-        """ε that holds whatever the votes are, for teachers of this weight.
+        """Return the ε that holds whatever the votes are, for teachers of this weight.
 
-        That of all queries, each asked and answered in the dearest way, as far as the budget has
-        room; where purchases depend on outcomes, the dearest of all ways to spend the budget.
+        It is that of all queries, each asked and answered in the dearest way, as far as the budget
+        has room; where purchases depend on outcomes, the dearest of all ways to spend the budget.
 
         Args:
-            tally: that is asked; no vote of it is looked at.
-            queries: that may be asked.
-            unit: what neighbours differ in.
-            weight: ψ of the teacher; the largest there is by default.
+            tally: Tally that is asked; no vote of it is looked at.
+            queries: Queries that may be asked.
+            unit: Unit in which neighbours differ.
+            weight: Weight ψ of the teacher; the largest by default.
         """
         bought: list[Purchase] = []
         left = queries
@@ -110,7 +110,7 @@ class Budget:
         return self.spent(tally, bought, unit, weight)
 
     def _filtered(self, tally: Tally, unit: Unit, weight: int | None) -> float:
-        """The most that a labelling can cost teachers of this weight before the filter ends it.
+        """Return the most that a labelling can cost these teachers before the filter ends it.
 
         The filter bounds losses at its one order, for the heaviest teacher and the budget's unit.
         Each query loses in proportion for others and at other orders, so the dearest way spends
@@ -135,7 +135,7 @@ class Budget:
         return math.inf
 
     def spent(self, tally: Tally, bought: Bought, unit: Unit, weight: int | None = None) -> float:
-        """ε of what was bought, at δ, for teachers of this weight; the heaviest by default."""
+        """Return ε of what was bought, for teachers of this weight; the heaviest by default."""
         return composed_epsilon(tally.events(bought, unit, weight), self.delta)
 
     def _covers(self, tally: Tally, bought: Bought) -> bool:
@@ -152,7 +152,7 @@ class Budget:
 
 @functools.lru_cache(maxsize=16)
 def _best_order(budget: Budget, curve: bytes, through_sums: bool) -> tuple[float, float]:
-    """The order at which most queries have room, and ε beside their losses there."""
+    """Return the order at which most queries have room, and ε beside their losses there."""
     losses = np.frombuffer(curve)
     delta = budget.delta * (1 - _FOR_SUMS) if through_sums else budget.delta
     conversions = np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
@@ -163,7 +163,7 @@ def _best_order(budget: Budget, curve: bytes, through_sums: bool) -> tuple[float
 
 
 def _curve(tally: Tally, bought: Purchase, unit: Unit, weight: int | None) -> Curve:
-    """Divergences of one purchase, (orders,); they are in proportion to its queries."""
+    """Return the divergences of one purchase, (orders,), in proportion to its queries."""
     events = tally.events([bought], unit, weight)
     losses: Curve = np.sum([np.zeros(len(ORDERS)), *map(renyi, events)], axis=0)
     return losses

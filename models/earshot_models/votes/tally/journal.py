@@ -22,10 +22,10 @@ from earshot_models.votes.tally.interface import Answers, Purchase, Sight
 from earshot_protocol.errors import InvalidInputError, LocalError
 
 FILE = "journal.jsonl"
-"""What commands call it, in their output folder."""
+"""Name of a journal in the output folder of a command."""
 
 Identity = Mapping[str, str | int | float | bool | None]
-"""All that decides what a labelling asks and pays: settings, and fingerprints of its inputs."""
+"""Settings and fingerprints of inputs, which decide what a labelling asks and pays."""
 
 
 class OtherLabellingError(LocalError):
@@ -36,8 +36,8 @@ class Journal:
     """An open journal; `opened` makes one.
 
     Attributes:
-        blocks: what became of the queries so far, in order.
-        published: a cost that looks at votes, once it was drawn: it is never drawn again.
+        blocks: Answers to the queries so far, in order.
+        published: Cost that looks at votes, once it was drawn: it is never drawn again.
     """
 
     def __init__(self, path: Path, file: int, identity: Identity) -> None:
@@ -69,12 +69,12 @@ class Journal:
 
     @property
     def bought(self) -> tuple[Purchase, ...]:
-        """All that was paid for."""
+        """All votes that were paid for."""
         return tuple(each for block in self.blocks for each in block.bought)
 
     @property
     def asked(self) -> int:
-        """How many queries were asked about, from the first on."""
+        """Number of queries that were asked about, from the first on."""
         return sum(len(block.outcomes) for block in self.blocks)
 
     def append(self, answers: Answers) -> None:
@@ -123,15 +123,15 @@ class Journal:
 
 @contextmanager
 def opened(path: Path, identity: Identity) -> Iterator[Journal]:
-    """The journal in a file, which is made if it is not there.
+    """Open the journal in a file, which is made if it is not there.
 
     Args:
-        path: of the file.
-        identity: of the labelling; a journal that was begun goes on under the same only.
+        path: Path of the file.
+        identity: Identity of the labelling; a journal that was begun goes on under the same only.
 
     Raises:
-        OtherLabellingError: it was begun with other parameters or votes.
-        InvalidInputError: another run is writing it, or it holds something else.
+        OtherLabellingError: The journal was begun with other parameters or votes.
+        InvalidInputError: Another run is writing it, or it holds something else.
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:

@@ -16,7 +16,7 @@ from earshot_protocol.voting.teacher_ballots import Whole
 
 
 class End(enum.StrEnum):
-    """Why a labelling ended."""
+    """Reason for the end of a labelling."""
 
     BUDGET = "the budget has no room for one more query"
     QUERIES = "all queries were asked about"
@@ -25,15 +25,15 @@ class End(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Labelled:
-    """What a labelling gave.
+    """Result of a labelling.
 
     Attributes:
-        outcomes: of the queries that were asked about, (asked,) or (asked, labels); `NONE` where
-            there is no answer.
-        bought: what was paid for.
-        sights: what a server saw.
-        end: why it ended.
-        wanted: queries that were to be asked about.
+        outcomes: Outcomes of the queries that were asked about, (asked,) or (asked, labels); `NONE`
+            where there is no answer.
+        bought: Votes that were paid for.
+        sights: Sums that a server saw.
+        end: Reason for the end.
+        wanted: Queries that were to be asked about.
     """
 
     outcomes: Whole
@@ -56,14 +56,14 @@ def label(
     what it had asked about is read from there, and paid for once.
 
     Args:
-        tally: that is asked.
-        budget: for all queries, those in the journal included.
-        journal: of this labelling.
-        most: queries to ask about; all by default.
-        progress: told how many queries were asked about.
+        tally: Tally that is asked.
+        budget: Budget for all queries, those in the journal included.
+        journal: Journal of this labelling.
+        most: Most queries to ask about; all by default.
+        progress: Told how many queries were asked about.
 
     Raises:
-        InvalidParametersError: the budget has no room for a single query.
+        InvalidParametersError: The budget has no room for a single query.
     """
     wanted = tally.queries if most is None else min(most, tally.queries)
     end = End.QUERIES if wanted == tally.queries else End.ENOUGH
