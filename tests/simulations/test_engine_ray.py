@@ -20,7 +20,6 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations import Discovery, Settings, Summation, result, simulate
 from earshot_simulations.engine import cluster as clusters
 from earshot_simulations.engine.cluster import ClusterError, MissingRayError
-from earshot_simulations.phases import simulation
 from earshot_simulations.phases.kept import MEASURED
 from earshot_simulations.phases.run import DIGEST, Run
 from earshot_simulations.phases.settings import Engine
@@ -85,7 +84,7 @@ def test_a_killed_worker_of_two_nodes_costs_no_bit(
     before = left_behind()
     whole = found(simulate(replace(SETTINGS, jobs=1)))
     deadly = Deadly(folder=tmp_path, phone=77, answer="SharedKeys", spared=os.getpid())
-    monkeypatch.setattr(simulation, "_attack", lambda *given: deadly)
+    monkeypatch.setattr(Settings, "attack", lambda *given: deadly)
     places: list[set[str]] = []
 
     def look(what: str, done: int, total: int) -> None:
@@ -121,7 +120,7 @@ def test_processes_that_die_without_end_are_an_error_by_name(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deadly = Deadly(folder=tmp_path, phone=7, answer="LocalCentroids", times=99, spared=0)
-    monkeypatch.setattr(simulation, "_attack", lambda *given: deadly)
+    monkeypatch.setattr(Settings, "attack", lambda *given: deadly)
     run = simulate(replace(ON_RAY, address=cluster.address))
     assert run.interrupted is not None
     assert "died 4 times under the same work" in run.interrupted
