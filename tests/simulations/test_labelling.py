@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -108,3 +109,13 @@ def test_what_cannot_be_simulated_is_refused_by_name(words: tuple[str, ...], mat
     refused = asked(*words)
     assert refused.returncode == 2
     assert match in refused.stderr
+
+
+@pytest.mark.parametrize(("epsilon", "some"), [("0.5", False), ("40", True)])
+def test_the_headline_says_how_much_of_it_may_be_noise(epsilon: str, some: bool) -> None:
+    said = types("--epsilon", epsilon, "--threshold", "1", "--samples", "12")
+    (clear,) = re.findall(r"^clear of the noise +(.*)$", said, re.MULTILINE)
+    assert (clear != "0 %") == some
+    assert (
+        f"({clear if some else 'none'} of the samples clear of the noise)" in said.splitlines()[0]
+    )

@@ -129,6 +129,8 @@ class LabelFindings(PhaseFindings):
         said = f"{who} labelled {percent(scores.answered)} of {counted(len(self.truth), 'sample')}"
         if scores.right is not None:
             said += f", {percent(scores.right)} of these correctly"
+            clear = percent(scores.clear) if scores.clear else "none"
+            said += f" ({clear} of the samples clear of the noise)"
         return (
             f"{said}; a phone alone labels {percent(scores.alone)} correctly on average; the phase "
             f"costs ε = {real(run.together[Unit.PHONE].epsilon)} per phone."
@@ -144,7 +146,7 @@ class LabelFindings(PhaseFindings):
             "samples answered": percent(scores.answered),
             "of these right": optional(scores.right, percent),
             "clear of the noise": percent(scores.clear),
-            "of these right, too": optional(scores.clear_right, percent),
+            "right where clear": optional(scores.clear_right, percent),
             "right by votes alone": percent(scores.proposed_right),
             "right by one phone": alone,
         }

@@ -82,6 +82,25 @@ def independent_divergence(ratio: float, orders: npt.ArrayLike) -> Numbers:
     return np.asarray(orders, dtype=np.float64) / checks.positive("ratio", ratio) ** 2
 
 
+def by_query_and_order(log_q: npt.ArrayLike, orders: npt.ArrayLike) -> tuple[Numbers, Numbers]:
+    """Check ln q and λ for a bound, and return them as (queries, 1) and (orders,).
+
+    Args:
+        log_q: ln q of each query, at most 0; −∞ for a certain outcome.
+        orders: Orders λ, each above 1.
+
+    Raises:
+        InvalidParametersError: A probability is above 1 or not a number, or an order is 1 or less.
+    """
+    logs = np.atleast_1d(np.asarray(log_q, dtype=np.float64))[:, None]
+    chosen = np.atleast_1d(np.asarray(orders, dtype=np.float64))
+    if not (logs <= 0).all():
+        raise InvalidParametersError("log_q: must be logarithms of probabilities")
+    if not (np.isfinite(chosen) & (chosen > 1)).all():
+        raise InvalidParametersError("orders: must be finite and above 1")
+    return logs, chosen
+
+
 def dependent_divergence(log_q: npt.ArrayLike, ratio: float, orders: npt.ArrayLike) -> Numbers:
     """Return the divergence if outcomes other than the likely one have probability q at most.
 
@@ -101,12 +120,7 @@ def dependent_divergence(log_q: npt.ArrayLike, ratio: float, orders: npt.ArrayLi
             the ratio is not positive.
     """
     ratio = checks.positive("ratio", ratio)
-    logs = np.atleast_1d(np.asarray(log_q, dtype=np.float64))[:, None]
-    chosen = np.atleast_1d(np.asarray(orders, dtype=np.float64))
-    if not (logs <= 0).all():
-        raise InvalidParametersError("log_q: must be logarithms of probabilities")
-    if not (np.isfinite(chosen) & (chosen > 1)).all():
-        raise InvalidParametersError("orders: must be finite and above 1")
+    logs, chosen = by_query_and_order(log_q, orders)
     usual = independent_divergence(ratio, chosen)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         second = ratio * np.sqrt(-logs)  # μ₂

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.costs.dependent import checked_votes
+from earshot_models.votes.costs.dependent import by_query_and_order, checked_votes
 from earshot_protocol import checks
-from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.divergences import renyi
 from earshot_protocol.privacy.events import Pure
 
@@ -84,12 +83,7 @@ def dependent_divergence(log_q: npt.ArrayLike, ratio: float, orders: npt.ArrayLi
             the ratio is not positive.
     """
     rate = checks.positive("ratio", ratio)
-    logs = np.atleast_1d(np.asarray(log_q, dtype=np.float64))[:, None]
-    chosen = np.atleast_1d(np.asarray(orders, dtype=np.float64))
-    if not (logs <= 0).all():
-        raise InvalidParametersError("log_q: must be logarithms of probabilities")
-    if not (np.isfinite(chosen) & (chosen > 1)).all():
-        raise InvalidParametersError("orders: must be finite and above 1")
+    logs, chosen = by_query_and_order(log_q, orders)
     usual = independent_divergence(rate, chosen)
     holds = logs < -np.logaddexp(2 * rate, 0.0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
