@@ -10,6 +10,7 @@ import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.rdp import RdpAccountant
 
+from earshot_models.votes.rules.table import RULES
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.generation import budgets
@@ -170,3 +171,14 @@ def test_noise_that_drowns_everything_is_refused_by_name() -> None:
     ) as error:
         budgets.check_useful(200.1, 200, "200 teachers", "ask at most 3 queries")
     assert "ask at most 3 queries" in str(error.value)
+
+
+@pytest.mark.parametrize(("sigma", "epsilon"), [(40.0, 1.0), (200.0, 3.0), (5.0, 0.5)])
+def test_the_room_that_a_refusal_names_is_the_room_there_is(sigma: float, epsilon: float) -> None:
+    rule, unit = RULES["gnmax"], Unit.REPLACED_PHONE
+    most = rule.most_answers(epsilon, DELTA, sigma, unit)
+    assert most is not None
+    assert rule.least_noise(epsilon, DELTA, most + 1, unit) > sigma
+    if most:
+        assert rule.least_noise(epsilon, DELTA, most, unit) <= sigma * (1 + 1e-9)
+    assert RULES["lnmax"].most_answers(epsilon, DELTA, sigma, unit) is None, "nothing is named"
