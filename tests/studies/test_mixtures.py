@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 from scipy import stats
+from support.tagging_folder import PITCHES, RATE, tone, write_tagging_folder
 
 from earshot_client.encoder import default_encoder, rate_of
 from earshot_models.datasets.dataset import DatasetError
@@ -26,31 +27,11 @@ from earshot_studies.kit.mixtures.ensembles import (
 from earshot_studies.kit.mixtures.mixing import Recipe, drawn_labels, mix
 from earshot_studies.kit.mixtures.sources import BACKGROUND, Side, Sources, open_sources
 
-RATE = NARROW.rate
-PITCHES = (300, 500, 700, 900)
-
-
-def tone(pitch: float, seconds: float) -> np.ndarray:
-    return 0.3 * np.sin(2 * np.pi * pitch * np.arange(int(seconds * RATE)) / RATE)
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two environments of which three recordings lie in each fold, and two digits."""
-    root = tmp_path_factory.mktemp("data")
-    for number, name in enumerate(("hiss", "whistle")):
-        (root / "esc10" / name).mkdir(parents=True)
-        for fold, recording, take in itertools.product((1, 2, 3, 4), range(3), "AB"):
-            path = root / "esc10" / name / f"{fold}-{100 * number + 10 * fold + recording}-{take}"
-            soundfile.write(f"{path}.wav", tone(PITCHES[number], 2), RATE)
-    (root / "fsdd").mkdir()
-    for digit, take in itertools.product((0, 1), range(24)):
-        path = root / "fsdd" / f"{digit}_ada_{take}.wav"
-        soundfile.write(path, tone(PITCHES[2 + digit], 0.5), RATE)
-    (root / "free_sounds" / "doors").mkdir(parents=True)
-    for number in range(8):
-        soundfile.write(root / "free_sounds" / "doors" / f"{number}.wav", tone(1500, 1), RATE)
-    return root
+    return write_tagging_folder(tmp_path_factory.mktemp("data"), spoken=0.5)
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ def tone(pitch: float, seconds: float) -> np.ndarray:
     return 0.3 * np.sin(2 * np.pi * pitch * np.arange(int(seconds * RATE)) / RATE)
 
 
-def write_tagging_folder(root: Path, recordings: int = 3) -> Path:
-    """Two environments with so many recordings in each fold, two digits, and a background."""
+def write_tagging_folder(root: Path, recordings: int = 3, spoken: float = 1.0) -> Path:
+    """Two environments with recordings in each fold, two digits of seconds, and a background."""
     for number, name in enumerate(("hiss", "whistle")):
         (root / "esc10" / name).mkdir(parents=True)
         for fold, recording, take in itertools.product((1, 2, 3, 4), range(recordings), "AB"):
@@ -30,7 +30,7 @@ def write_tagging_folder(root: Path, recordings: int = 3) -> Path:
     (root / "fsdd").mkdir()
     for digit, take in itertools.product((0, 1), range(24)):
         path = root / "fsdd" / f"{digit}_ada_{take}.wav"
-        soundfile.write(path, tone(PITCHES[2 + digit], 1), RATE)
+        soundfile.write(path, tone(PITCHES[2 + digit], spoken), RATE)
     (root / "free_sounds" / "doors").mkdir(parents=True)
     for number in range(8):
         soundfile.write(root / "free_sounds" / "doors" / f"{number}.wav", tone(1500, 1), RATE)

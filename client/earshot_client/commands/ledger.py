@@ -18,6 +18,7 @@ from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import LostLedgerError
 from earshot_client.store.recovery import Recovery, recover_ledger
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import OWNER_ONLY
 from earshot_protocol.privacy.ledger import DamagedLedgerError, Ledger
 
 app = App()
@@ -77,7 +78,7 @@ def _said(recovery: Recovery) -> str:
 def _write(path: Path, text: str) -> None:
     """A file for its owner only; none is replaced."""
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY)
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:

@@ -35,14 +35,13 @@ from earshot_client.store.interface import (
     check_outside,
 )
 from earshot_protocol.errors import InvalidInputError, WrongStateError
-from earshot_protocol.files import made_whole
+from earshot_protocol.files import OWNER_ONLY, made_whole
 
 KEY_BYTES = 32
 SCHEMA_VERSION = 5
 """Version of the file's schema, kept in SQLite's `user_version`."""
 _APPLICATION_ID = 0x45617273
 
-_OWNER_ONLY = 0o600
 _SALT_BYTES = 32
 _NONCE_BYTES = 12
 _HEADER = struct.Struct(f"<{_SALT_BYTES}sI")
@@ -130,7 +129,7 @@ class SealedFile:
         try:
             self._check_file()
             self._read_header(key, dimensions)
-            os.chmod(place, _OWNER_ONLY)
+            os.chmod(place, OWNER_ONLY)
         except BaseException:
             self._database.close()
             raise

@@ -17,11 +17,11 @@ import numpy as np
 from earshot_models.generators import leaves_file
 from earshot_models.generators.randomness import secret_of
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import OWNER_ONLY
 from earshot_protocol.keyed_randomness import KEY_BYTES
 
 EVERY = 50
 """Steps between two files."""
-_OWNER_ONLY = 0o600
 
 State = TypeVar("State")
 
@@ -68,7 +68,7 @@ class Checkpoint:
         if self._path is None:
             return
         header = {"about": self._about, "done": done, "secret": self.secret.hex()}
-        leaves_file.write(self._path, header, state, _OWNER_ONLY)
+        leaves_file.write(self._path, header, state, OWNER_ONLY)
 
     def erase(self) -> None:
         """Forget weights and secret; what a disk keeps of an erased file is its owner's concern."""

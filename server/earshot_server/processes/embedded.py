@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from earshot_protocol.errors import LocalError
+from earshot_protocol.files import OWNER_ONLY
 
 _ROLE = "earshot"
 _PORT = 5432
@@ -200,7 +201,7 @@ class EmbeddedPostgres:
         }
         options = [word for item in settings.items() for word in ("-c", "=".join(item))]
         with self._log_file.open("ab") as log:
-            os.fchmod(log.fileno(), 0o600)  # statements that failed are in it
+            os.fchmod(log.fileno(), OWNER_ONLY)  # statements that failed are in it
             # A session of its own keeps the terminal's Ctrl-C from it; we stop it in good order.
             self._process = subprocess.Popen(  # noqa: S603 - the wheel's program, our arguments
                 [_programs(self._cluster) / "postgres", "-D", str(self._cluster), *options],

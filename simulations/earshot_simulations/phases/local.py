@@ -25,6 +25,7 @@ from earshot_protocol.privacy.significance import LEVEL
 from earshot_server.discovery.interface import LEFT_OUT, OUTLIER
 from earshot_server.discovery.route import Discovery
 from earshot_server.phases.learning import LearningPhase
+from earshot_server.phases.proposal import NO_OPTION
 from earshot_simulations.phases.environments import (
     UNHEARD,
     EnvironmentFindings,
@@ -38,7 +39,6 @@ from earshot_simulations.phases.environments import (
 )
 from earshot_simulations.phases.settings import (
     NO_NOISE,
-    NO_OPTION,
     Agreement,
     CrowdOptions,
     OfEitherRoute,

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar, Generic, TypeVar
 
-from cyclopts import Parameter
-
 from earshot_client.policy import Policy
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
@@ -22,6 +20,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.accounting import Expense
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_server.discovery.route import Discovery as Discovery  # one of the settings
+from earshot_server.phases.proposal import NO_OPTION
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.adversary.attack import Attack
 from earshot_simulations.adversary.success import Success
@@ -37,9 +36,6 @@ NO_NOISE = 1e6
 """Value of ε far above any that promises anything; the reports say that it promises nothing."""
 MOST_PHONES = 10**7
 """Most phones of a simulation, whose server keeps all answers to a step in memory."""
-
-NO_OPTION = Parameter(parse=False)
-"""Marks a setting that the command line reads in another form."""
 
 F = TypeVar("F")
 

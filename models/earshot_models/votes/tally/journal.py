@@ -20,6 +20,7 @@ import numpy as np
 from earshot_models.votes.rules.rule import Kind
 from earshot_models.votes.tally.interface import Answers, Purchase, Sight
 from earshot_protocol.errors import InvalidInputError, LocalError
+from earshot_protocol.files import OWNER_ONLY
 
 FILE = "journal.jsonl"
 """Name of a journal in the output folder of a command."""
@@ -133,7 +134,7 @@ def opened(path: Path, identity: Identity) -> Iterator[Journal]:
         OtherLabellingError: The journal was begun with other parameters or votes.
         InvalidInputError: Another run is writing it, or it holds something else.
     """
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    file = os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY)
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
