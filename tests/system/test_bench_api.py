@@ -60,14 +60,19 @@ def test_a_small_phase_is_run_and_measured_beside_clients_that_are_slow() -> Non
 
 
 def test_two_hundred_slow_clients_do_not_disturb_fifty_phones() -> None:
-    """For a minute: some phones vanish, and each of nine steps waits for them."""
+    """For a minute: some phones vanish, and each of nine steps waits for them.
+
+    Who is held up behind a slow client until that one is cut off, ten seconds and more, misses a
+    step. How long a request takes is for `docs/operations.md`, measured on an idle machine: here
+    other tests take the cores.
+    """
     phones = ("--phones", "50", "--dropout", "0.1", "--step-seconds", "15")
     figures = measured(*phones, "--slow", "200")
     assert figures["seconds"] >= 60
     assert figures["slow_connections_made"] > 200
-    assert figures["request_p99_ms"] < 1000
+    assert figures["answered_last"] == 45
+    assert figures["answer_requests"] >= 9 * 45
     assert figures["live_unanswered"] == 0
-    assert figures["live_p99_ms"] < 1000
 
 
 def test_two_hundred_endless_trailers_do_not_disturb_fifty_phones(
@@ -90,6 +95,5 @@ def test_two_hundred_endless_trailers_do_not_disturb_fifty_phones(
         assert (figures["errors"], figures["server_errors"]) == ({}, [])
     assert beside["slow_connections_made"] > 10 * 200
     assert beside["live_unanswered"] == 0
-    assert beside["request_p99_ms"] < 1000
     grown = beside["web_peak_memory_mb"] - alone["web_peak_memory_mb"]
     assert grown < 64
