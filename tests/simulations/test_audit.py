@@ -53,9 +53,8 @@ def declared_mechanisms() -> set[str]:
 
 
 def finding(**changes: Any) -> Finding:
-    found = Finding(
-        "ballot-sum", "a vote", Unit.PHONE, 1e-6, 1.0, 1.0, Bracket(0.9, 0.91), Method(EXACT, "")
-    )
+    measured, method = Bracket(0.9, 0.91), Method(EXACT, "")
+    found = Finding("a vote", Unit.PHONE, 1e-6, 1.0, 1.0, measured, method, subject="ballot-sum")
     return replace(found, **changes)
 
 
@@ -129,7 +128,7 @@ def test_a_planted_fault_that_is_not_seen_fails() -> None:
     assert not finding(role=Role.FAULT).passed
     assert finding(role=Role.FAULT).verdict == "MISSED"
     assert finding(role=Role.FAULT, measured=Bracket(1.01, 1.02)).verdict == "caught"
-    check = Check("secure-sum", "seeds", "32 bytes", "32", True, "", "", Role.FAULT)
+    check = Check("seeds", "32 bytes", "32", True, "", "", Role.FAULT)
     assert not check.passed
     assert replace(check, held=bool(np.False_)).passed
 
@@ -149,17 +148,17 @@ def test_a_planted_fault_that_is_not_seen_fails() -> None:
 )
 def test_planted_faults_are_caught(fault: Any) -> None:
     caught = fault()
-    assert caught.verdict == "caught"
+    assert caught.exceeds
     assert caught.measured.low > caught.proven * 1.05
 
 
 def test_short_seeds_of_masks_are_caught_and_whole_ones_are_not() -> None:
-    assert [each.verdict for each in faults.short_seeds()] == ["caught"] * 4
-    assert all(each.verdict == "holds" for each in audit_secrets())
+    assert [each.held for each in faults.short_secrets()] == [False] * 4
+    assert all(each.held for each in audit_secrets())
 
 
 def test_a_release_without_any_noise_is_caught() -> None:
-    assert faults.raw_counts(0).verdict == "caught"
+    assert not faults.raw_counts(0).held
 
 
 @pytest.mark.slow
@@ -167,17 +166,16 @@ def test_a_sound_neighbour_of_each_planted_fault_is_not_called_a_fault() -> None
     mechanism = BallotSum(0.5, 3, 900)
     law = noise_law(mechanism, 900)
     sound = vote_finding(
-        mechanism, "", Unit.PHONE, difference_loss(law, np.ones(3, dtype=np.int64)), Role.FAULT
+        mechanism, "", Unit.PHONE, difference_loss(law, np.ones(3, dtype=np.int64))
     )
-    assert sound.verdict == "MISSED"
-    small = faults.smallest_clustering("", "")
-    assert sampled_clustering(small, 5000, 0, Role.FAULT).verdict == "MISSED"
+    assert not sound.exceeds
+    assert not sampled_clustering(faults.smallest_clustering(""), 5000, 0).exceeds
 
 
 def test_half_the_noise_in_dplloyd_is_invisible_in_its_last_centroids() -> None:
     """What a transcript shows at once, the result hides: an audit of results alone is blind."""
     mechanism = LaplaceLloyd(1.0, 200)
-    halved = faults._TwiceTheBudget(3, mechanism)
+    halved = faults.TwiceTheBudget(3, mechanism)
     generator = np.random.default_rng(3)
     points = generator.uniform(-1, 1, (50, 2))
     more = np.vstack([points, np.ones((1, 2))])
@@ -199,7 +197,7 @@ def test_transcripts_leave_the_code_that_phones_run_as_it_was() -> None:
 
     before = (clustering.discrete_laplace, clustering.cluster_sums)
     mechanism = LaplaceLloyd(1.0, 20)
-    audited = Clustering("", "", DPLloyd(2, mechanism), mechanism, Geometry.EUCLIDEAN, 2)
+    audited = Clustering("", DPLloyd(2, mechanism), mechanism, Geometry.EUCLIDEAN, 2)
     iterations = audited.transcript(audited.farthest(3), np.random.default_rng(0).bytes)
     assert (clustering.discrete_laplace, clustering.cluster_sums) == before
     assert len(iterations) == DPLloyd(2, mechanism).iterations(2)
@@ -212,7 +210,8 @@ def test_printed_claims_are_refuted_by_as_much_as_is_known() -> None:
     assert threshold.claimed == pytest.approx(2.8, abs=0.05)
     assert threshold.measured.low == pytest.approx(91.8, abs=0.1)
     assert swapped.measured.low == pytest.approx(2.9, abs=0.01)
-    assert vote.verdict == threshold.verdict == swapped.verdict == "claim is wrong"
+    for each in (vote, threshold, swapped):
+        assert replace(each, role=Role.PRINTED).verdict == "claim is wrong"
 
 
 @pytest.mark.parametrize("method", SelectionMethod)
@@ -279,7 +278,7 @@ def test_a_narrow_terminal_cuts_no_number_and_no_verdict(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     shown = finding(claimed=12345.6, proven=12345.6, measured=Bracket(9876.5, 9876.5))
-    check = Check("secure-sum", "seeds", "32 bytes of everything", "4 bytes", False, "", "")
+    check = Check("seeds", "32 bytes of everything", "4 bytes", False, "", "", subject="secure-sum")
     writing.show([shown, finding(role=Role.PRINTED, unit="replaced teacher"), check])
     printed = capsys.readouterr().out
     assert max(map(len, printed.splitlines())) <= 80

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from earshot_simulations.auditing import attacked_generators
-from earshot_simulations.auditing.findings import Finding, Role
+from earshot_simulations.auditing.findings import Finding
 from earshot_simulations.membership.game import learned_from
 from earshot_simulations.membership.planted import repeating
 from earshot_simulations.membership.suite import ATTACKS, Report, attacked
@@ -22,21 +22,14 @@ def report() -> Report:
 
 
 def test_what_is_shown_of_a_generator_stands_beside_what_is_stated(report: Report) -> None:
-    product, fault, printed = (
-        attacked_generators.attack_finding("it", report, role)
-        for role in (Role.PRODUCT, Role.FAULT, Role.PRINTED)
-    )
+    found = attacked_generators.attack_finding("it", report)
     assert report.chosen.shown > 1
-    assert (product.verdict, fault.verdict, printed.verdict) == (
-        "BROKEN", "caught", "claim is wrong"
-    )  # fmt: skip
-    assert product.measured.low == report.chosen.shown
-    assert product.method.trials == 10
-    assert product.method.confidence == 0.99
+    assert found.exceeds
+    assert found.measured.low == report.chosen.shown
+    assert found.method.trials == 10
+    assert found.method.confidence == 0.99
     hidden = replace(report, chosen=replace(report.chosen, shown=0.4))
-    kept = attacked_generators.attack_finding("it", hidden)
-    assert kept.verdict == "holds"
-    assert attacked_generators.attack_finding("it", hidden, Role.FAULT).verdict == "MISSED"
+    assert not attacked_generators.attack_finding("it", hidden).exceeds
 
 
 def test_canaries_are_unlike_all_others_and_trainings_alike_in_size() -> None:
@@ -54,18 +47,18 @@ def test_a_pate_gan_passes_attacks_that_find_what_repeats_its_records() -> None:
     found, power = attacked_generators.audit_generators(1)
     assert isinstance(found, Finding)
     assert found.verdict == power.verdict == "holds"
-    (repeated,) = attacked_generators.generator_faults(1)
-    assert repeated.verdict == "caught"
+    assert attacked_generators.repeated_records(1).exceeds
 
 
 @pytest.mark.slow
 def test_an_autoencoder_without_noise_is_not_as_private_as_its_labels() -> None:
-    (found,) = attacked_generators.printed_generators(0)
-    assert found.verdict == "claim is wrong"
+    found = attacked_generators.printed_autoencoder(0)
+    assert found.proven is None
+    assert found.measured.low > found.claimed
 
 
 @pytest.mark.slow
 def test_a_pate_gan_that_was_warmed_up_on_its_clips_is_caught() -> None:
-    (found,) = attacked_generators.warmed_generators(2026)
-    assert found.verdict == "caught"
+    found = attacked_generators.warmed_up_generator(2026)
+    assert found.exceeds
     assert found.claimed == attacked_generators.EPSILON

@@ -97,9 +97,9 @@ def test_a_byte_that_repeats_so_often_is_counted() -> None:
 
 
 def test_an_exact_line_sees_what_is_beyond_its_bracket() -> None:
-    found = Finding("", "", "", 1e-6, 1.0, 1.0, Bracket(0.9, 0.95), Method(EXACT, ""))
+    found = Finding("", "", 1e-6, 1.0, 1.0, Bracket(0.9, 0.95), Method(EXACT, ""))
     assert found.power == "any ε from 1.05"
-    unbounded = Finding("", "", "", 1e-6, 1.0, 1.0, Bracket(0.9, math.inf), Method(EXACT, ""))
+    unbounded = Finding("", "", 1e-6, 1.0, 1.0, Bracket(0.9, math.inf), Method(EXACT, ""))
     assert "no upper end" in unbounded.power
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.vote_sums import VoteSum
-from earshot_simulations.auditing import tallies
-from earshot_simulations.auditing.findings import SAMPLED, Check, Finding, Role
+from earshot_simulations.auditing import faults, tallies
+from earshot_simulations.auditing.findings import SAMPLED, Check, Finding
 
 QUERIES = 20_000
 
@@ -25,8 +25,7 @@ def test_nothing_that_was_measured_is_more_than_was_proven_and_the_fault_is_caug
     exact = [each for each in findings if each.method.kind != SAMPLED]
     assert len(exact) == 4
     assert all(each.measured.low > 0.8 * (each.proven or 0) for each in exact)
-    faults = [each for each in results if each.role is Role.FAULT]
-    assert [each.verdict for each in faults] == ["caught"] * 2
+    assert [each.held for each in faults.reused_noise_of_sums(QUERIES, 0)] == [False] * 2
 
 
 def test_less_noise_than_is_claimed_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:

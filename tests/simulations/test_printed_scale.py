@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -12,9 +13,10 @@ import pytest
 from earshot_models.votes.costs.claims import printed_scale
 from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol.errors import InvalidParametersError
-from earshot_simulations.auditing.printed_scale import (
-    DELTA,
-    TEACHERS,
+from earshot_simulations.auditing.findings import Role
+from earshot_simulations.auditing.printed_votes import (
+    SCALE_DELTA,
+    SCALE_TEACHERS,
     added_epsilon,
     audit_printed_scale,
     measured_epsilon,
@@ -59,7 +61,7 @@ def test_who_wins_is_the_law_of_two_laplace_numbers(lead: float) -> None:
 def test_figure_5_cannot_be_of_this_noise(epsilon: float, queries: int, right: float) -> None:
     found = printed_right_labels(epsilon, queries)
     assert round(found, 2) == right
-    lead = mpmath.mpf(TEACHERS) * 2 * epsilon / queries
+    lead = mpmath.mpf(SCALE_TEACHERS) * 2 * epsilon / queries
     with mpmath.workdps(30):
         exact = mpmath.quad(
             lambda x: mpmath.exp(-abs(x)) / 2 * laplace_cdf(x + lead) ** (WORDS - 1),
@@ -92,7 +94,7 @@ def test_no_student_is_above_its_bound() -> None:
     for epsilon, queries in ((0.01, 50), (0.05, 50), (0.2, 100)):
         scale = printed_scale(epsilon, queries)
         votes = np.zeros((queries // words * 2000, words))
-        votes[:, 0] = TEACHERS
+        votes[:, 0] = SCALE_TEACHERS
         labels = LNMax(1 / scale).winners(votes, generator.bytes).reshape(2000, -1)
         counts = np.stack([(labels == word).sum(axis=1) for word in range(words)], axis=1)
         guessed = (counts + generator.random(counts.shape) / 2).argmax(axis=1)
@@ -108,7 +110,7 @@ def test_at_small_epsilon_no_number_of_queries_helps() -> None:
 
 
 def test_the_printed_scale_costs_more_or_less_than_is_claimed() -> None:
-    few, paper, many = audit_printed_scale()
+    few, paper, many = (replace(each, role=Role.PRINTED) for each in audit_printed_scale())
     assert few.verdict == paper.verdict == "claim is wrong"
     assert many.verdict == "claim holds"
     for each in (few, paper, many):
@@ -130,7 +132,7 @@ def test_what_is_proven_is_the_divergence_of_all_answers() -> None:
             total = p**order * (1 - p) ** (1 - order) + (1 - p) ** order * p ** (1 - order)
             spent = queries * mpmath.log(total) / (order - 1)
             spent += mpmath.log(1 - 1 / order)
-            spent -= (mpmath.log(DELTA) + mpmath.log(order)) / (order - 1)
+            spent -= (mpmath.log(SCALE_DELTA) + mpmath.log(order)) / (order - 1)
             best = min(best, spent)
     # The product's accountant may know a tighter way; it must not be looser.
     assert proven_epsilon(queries, epsilon) <= float(best) * 1.001
@@ -154,8 +156,8 @@ def test_what_is_measured_is_the_law_of_all_answers() -> None:
             for _ in range(60):
                 middle = (low + high) / 2
                 delta = sum(max(0.0, a - math.exp(middle) * b) for a, b in pairs)
-                low, high = (middle, high) if delta > DELTA else (low, middle)
+                low, high = (middle, high) if delta > SCALE_DELTA else (low, middle)
             worst = max(worst, high)
-    found = measured_epsilon(queries, epsilon, DELTA, teachers)
+    found = measured_epsilon(queries, epsilon, SCALE_DELTA, teachers)
     assert found.low == pytest.approx(worst, abs=1e-5)
     assert found.low <= worst <= found.high + 1e-9

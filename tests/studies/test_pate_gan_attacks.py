@@ -14,7 +14,7 @@ from earshot_models.generators import adversaries
 from earshot_models.generators.pate_gan import Ensemble
 from earshot_models.generators.settings import Network, Settings
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_simulations.auditing.attacked_pate_gans import Recipe, pate_gan, warmed_up
+from earshot_simulations.auditing.attacked_generators import Recipe, pate_gan, warmed_up
 from earshot_simulations.membership.game import Records, Sampler, Train
 from earshot_simulations.membership.planted import repeating
 from earshot_simulations.membership.suite import ATTACKS

@@ -1,44 +1,42 @@
-"""Generators under attack from their samples alone, beside such as hide nothing.
+"""Generators under attack from their samples alone, beside others that hide nothing.
 
 A PATE-GAN (Jordon et al., ICLR 2019) as it is offered, on pictures of four by four of which some
-are canaries, unlike all others; what all attacks of `membership` show of it is a lower bound on its
-ε. The same attacks, in as many trials, must find more in a generator that repeats its records, or
-they say nothing.
+are canaries, unlike all others; all attacks of `membership` together give a lower bound on its ε.
+The same attacks, in as many trials, must find more in a generator that repeats its records, or they
+say nothing.
+
+Whoever starts a game of generator and critic from an autoencoder of the same recordings has better
+samples soon, and often does. Votes then pay for their answers and for nothing else: the decoder has
+met every clip before the first of them. Such a PATE-GAN is a planted fault.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.attacked_pate_gans import Recipe, pate_gan, warmed_up
-from earshot_simulations.auditing.findings import (
-    FAULTS,
-    PRINTED,
-    SAMPLED,
-    Check,
-    Finding,
-    Method,
-    Result,
-    Role,
-)
+from earshot_simulations.auditing.findings import SAMPLED, Check, Finding, Method, Result
 from earshot_simulations.auditing.losses import Bracket
+from earshot_simulations.auditing.watching import replaced
 from earshot_simulations.membership.game import Game, Records, Sampler, Train
 from earshot_simulations.membership.planted import repeating
 from earshot_simulations.membership.suite import ATTACKS, Report, attacked
 
-ATTACKED = "attacked-generators"
-UNIT = "clip, replaced"
+if TYPE_CHECKING:
+    from earshot_models.generators.pate_gan import Ensemble
+    from earshot_models.generators.settings import Settings
+
 EPSILON = 2.0
-"""That is stated of the generators, and kept by one of them."""
-PRINTED_EPSILON = 0.1
-"""One of those that a paper states of one and the same generator, from 0.01 to 100."""
-CONFIDENCE = 0.999
-"""With δ of 10⁻⁵ for each of hundreds of coins no bound could be much surer."""
+"""ε that is stated of the generators, and kept by one of them."""
+_PRINTED_EPSILON = 0.1
+"""One ε of those that a paper states of one and the same generator, from 0.01 to 100."""
+_CONFIDENCE = 0.999
+"""Confidence of bounds: with δ of 10⁻⁵ for each of hundreds of coins, none could be much surer."""
 _DELTA = 1e-5
 _SIDE = 4
 _CANARIES, _RECORDS, _ALWAYS, _REFERENCE = 12, 24, 76, 80
@@ -46,27 +44,33 @@ _TRIALS, _FEWER_TRIALS, _SAMPLES = 40, 30, 250
 _TEACHERS = 50
 
 
-_SUBJECTS = {Role.PRODUCT: ATTACKED, Role.PRINTED: PRINTED, Role.FAULT: FAULTS}
+@dataclass(frozen=True)
+class Recipe:
+    """Recipe of a PATE-GAN whose votes keep a budget.
+
+    Attributes:
+        settings: Settings of generator and student.
+        ensemble: Ensemble of teachers.
+        epsilon: ε of all votes, for a clip that is replaced.
+        delta: δ of all votes.
+    """
+
+    settings: Settings
+    ensemble: Ensemble
+    epsilon: float
+    delta: float
 
 
 def audit_generators(seed: int) -> Iterator[Result]:
-    """What attacks show of a PATE-GAN, and whether they could have shown more.
+    """Attack a PATE-GAN, and check whether the attacks could have shown more.
 
     Args:
-        seed: of everything that is drawn.
+        seed: Seed of all draws.
     """
-    report = attacked(
-        pate_gan(private_recipe(EPSILON)),
-        pictures(seed),
-        EPSILON,
-        _DELTA,
-        seed=seed,
-        confidence=CONFIDENCE,
-    )
+    report = _attacked(pate_gan(_private_recipe(EPSILON)), pictures(seed), seed)
     words = f"PATE-GAN, {_TEACHERS} teachers, {_RECORDS + _ALWAYS} clips"
     yield attack_finding(words, report)
     yield Check(
-        ATTACKED,
         f"{words}: whether the attacks would find more",
         f"more than ε = {EPSILON:g} in a generator that repeats its records",
         f"ε ≥ {report.power:.2f} in the same {_TRIALS} trials",
@@ -76,30 +80,17 @@ def audit_generators(seed: int) -> Iterator[Result]:
     )
 
 
-def generator_faults(seed: int) -> Iterator[Finding]:
-    """A generator that repeats its records, sold as private.
+def repeated_records(seed: int) -> Finding:
+    """Plant a fault: a generator that repeats its records, sold as private."""
+    found = _attacked(repeating, pictures(seed), seed)
+    return attack_finding("a generator that repeats its records", found)
 
-    Args:
-        seed: of everything that is drawn.
+
+def warmed_up_generator(seed: int) -> Finding:
+    """Plant a fault: a PATE-GAN with all its noise, warmed up on the clips that it protects.
+
+    Of few clips, canaries alone, an autoencoder keeps each.
     """
-    found = attacked(repeating, pictures(seed), EPSILON, _DELTA, seed=seed, confidence=CONFIDENCE)
-    yield attack_finding("a generator that repeats its records", found, Role.FAULT)
-
-
-def warmed_generators(seed: int) -> Iterator[Finding]:
-    """A PATE-GAN with all its noise, warmed up by an autoencoder of the clips that it protects.
-
-    Args:
-        seed: of everything that is drawn.
-    """
-    found = attacked(
-        planted_pate_gan(), few_pictures(seed), EPSILON, _DELTA, seed=seed, confidence=CONFIDENCE
-    )
-    yield attack_finding("a PATE-GAN warmed up on its clips", found, Role.FAULT)
-
-
-def planted_pate_gan() -> Train:
-    """What trains it."""
     from earshot_models.generators.pate_gan import Ensemble
     from earshot_models.generators.settings import Network, Settings
 
@@ -111,41 +102,37 @@ def planted_pate_gan() -> Train:
         network=Network.DENSE, width=64, latent=3, critic_width=16, steps=300, batch=_CANARIES,
         rate=3e-3, critic_rate=3e-3, averaging=0.9,
     )  # fmt: skip
-    ensemble = Ensemble(_CANARIES // 2, width=16, batch=2)
-    return warmed_up(Recipe(voted, ensemble, EPSILON, _DELTA), open)
-
-
-def few_pictures(seed: int) -> Game:
-    """Canaries alone: of few clips an autoencoder keeps each."""
-    game = pictures(seed)
-    return replace(
+    ensemble, game = Ensemble(_CANARIES // 2, width=16, batch=2), pictures(seed)
+    few = replace(
         game, records=game.records[:_CANARIES], always=game.always[:0],
         instead=None if game.instead is None else game.instead[:_CANARIES],
     )  # fmt: skip
+    found = _attacked(warmed_up(Recipe(voted, ensemble, EPSILON, _DELTA), open), few, seed)
+    return attack_finding("a PATE-GAN warmed up on its clips", found)
 
 
-def printed_generators(seed: int) -> Iterator[Finding]:
-    """A generator that learns from recordings without noise, at the ε of its labels.
+def printed_autoencoder(seed: int) -> Finding:
+    """Attack a generator that learns from recordings without noise, at the ε of its labels.
 
     Yang et al. (Interspeech 2021), section 3.2: the ε that they state is that of the votes alone.
-
-    Args:
-        seed: of everything that is drawn.
     """
-    few = pictures(seed, _FEWER_TRIALS)
-    found = attacked(autoencoder, few, PRINTED_EPSILON, _DELTA, seed=seed, confidence=CONFIDENCE)
-    yield attack_finding("PATE-AAE 3.2: an autoencoder without noise", found, Role.PRINTED)
+    found = _attacked(_autoencoder, pictures(seed, _FEWER_TRIALS), seed, _PRINTED_EPSILON)
+    words = "PATE-AAE 3.2: an autoencoder without noise"
+    return replace(attack_finding(words, found), proven=None)
 
 
-def attack_finding(words: str, report: Report, role: Role = Role.PRODUCT) -> Finding:
-    """What the attack that did best on known coins shows of the others."""
+def _attacked(train: Train, game: Game, seed: int, epsilon: float = EPSILON) -> Report:
+    return attacked(train, game, epsilon, _DELTA, seed=seed, confidence=_CONFIDENCE)
+
+
+def attack_finding(words: str, report: Report) -> Finding:
+    """Return what the attack that did best on known coins shows of the others."""
     return Finding(
-        _SUBJECTS[role],
         f"{words}: best of {len(report.outcomes)} attacks, {report.chosen.attack}",
-        UNIT,
+        "clip, replaced",
         report.delta,
         report.epsilon,
-        None if role is Role.PRINTED else report.epsilon,
+        report.epsilon,
         Bracket(report.chosen.shown, math.inf),
         Method(
             SAMPLED,
@@ -154,12 +141,11 @@ def attack_finding(words: str, report: Report, role: Role = Role.PRODUCT) -> Fin
             report.confidence,
             "a generator that gives every clip away",
         ),
-        role,
     )
 
 
 def pictures(seed: int, trials: int = _TRIALS) -> Game:
-    """Slopes in all directions, and canaries of ±1; a lost coin exchanges a picture for a slope."""
+    """Return slopes, and canaries of ±1; a lost coin exchanges a picture for another slope."""
     generator = np.random.default_rng(seed)
     records, always, reference, instead = (
         _slopes(count, generator) for count in (_RECORDS, _ALWAYS, _REFERENCE, _RECORDS)
@@ -176,8 +162,57 @@ def _slopes(count: int, generator: np.random.Generator) -> Records:
     return np.asarray(np.tanh(slopes), dtype=np.float32)
 
 
-def private_recipe(epsilon: float) -> Recipe:
-    """Of the PATE-GAN that is attacked."""
+def pate_gan(recipe: Recipe) -> Train:
+    """Return what trains it, with the noise on votes that its budget needs.
+
+    Raises:
+        InvalidParametersError: The budget is out of range.
+    """
+    from earshot_models.generators import origin
+    from earshot_models.generators import pate_gan as system
+    from earshot_models.votes.rules.gnmax import GNMax
+    from earshot_simulations.generation import budgets
+
+    queries = system.queries(recipe.settings)
+    rule = budgets.NoisyMax.GNMAX
+    aggregator = GNMax(budgets.pate_gan(recipe.epsilon, recipe.delta, queries, rule))
+    stated = origin.private(recipe.epsilon, recipe.delta, "clip")
+
+    def train(records: Records, seed: int) -> Sampler:
+        return system.train_pate_gan(
+            records, recipe.settings, recipe.ensemble, aggregator, stated, seed=seed
+        )
+
+    return train
+
+
+def warmed_up(recipe: Recipe, autoencoder: Settings) -> Train:
+    """Return what trains the same, from a decoder that has met the clips: the planted fault.
+
+    Args:
+        recipe: Recipe of the PATE-GAN, with all its noise.
+        autoencoder: Settings of the autoencoder that is trained first, with a decoder like the
+            recipe's.
+    """
+    from earshot_models.generators import adversaries
+    from earshot_models.generators.autoencoder import train_autoencoder
+    from earshot_models.generators.origin import NOT_PRIVATE
+
+    honest, before = pate_gan(recipe), adversaries.started
+
+    def train(records: Records, seed: int) -> Sampler:
+        def started(*given: Any) -> adversaries.State:
+            met = train_autoencoder(records, autoencoder, NOT_PRIVATE, seed).decoder
+            return before(*given)._replace(decoder=met, average=met)
+
+        with replaced(adversaries, started=started):
+            return honest(records, seed)
+
+    return train
+
+
+def _private_recipe(epsilon: float) -> Recipe:
+    """Return the recipe of the PATE-GAN that is attacked."""
     from earshot_models.generators.pate_gan import Ensemble
     from earshot_models.generators.settings import Settings
 
@@ -188,8 +223,8 @@ def private_recipe(epsilon: float) -> Recipe:
     return Recipe(settings, Ensemble(_TEACHERS, width=16, rate=3e-3, batch=4), epsilon, _DELTA)
 
 
-def autoencoder(records: Records, seed: int) -> Sampler:
-    """An adversarial autoencoder that fits its clips, as nothing hides them."""
+def _autoencoder(records: Records, seed: int) -> Sampler:
+    """Train an adversarial autoencoder that fits its clips, as nothing hides them."""
     from earshot_models.generators import autoencoder as system
     from earshot_models.generators.origin import NOT_PRIVATE
     from earshot_models.generators.settings import Settings

@@ -11,13 +11,12 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.mechanisms import BallotSum, SumMechanism, Unit
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.crowds import audit_crowds, shares_of
-from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result, Role
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result
 from earshot_simulations.auditing.laws import Law, share_law
 from earshot_simulations.auditing.losses import Losses, composed, shifted
 from earshot_simulations.auditing.neighbours import Differences, Vector
 from earshot_simulations.auditing.proofs import DELTA, finding
 
-BALLOT_SUM = "ballot-sum"
 STEP = 1e-5
 _DOUBT = 1e-13
 CONVOLVED = Method(EXACT, "exact: shares as their sampler draws them, convolved")
@@ -25,14 +24,14 @@ CONVOLVED = Method(EXACT, "exact: shares as their sampler draws them, convolved"
 
 @functools.lru_cache(maxsize=32)
 def noise_law(mechanism: SumMechanism, shares: int) -> Law:
-    """The law of the noise that so many phones add to one entry, read from their sampler."""
+    """Return the law of the noise that phones add to one entry, read from their sampler."""
     law = share_law(mechanism.noise_share).times(shares)
-    # Behind that, a law that was convolved by Fourier transforms holds their rounding errors alone.
+    # Beyond that, a law that was convolved by Fourier transforms holds their rounding errors alone.
     return law if law.doubt < _DOUBT else law.trimmed(law.doubt)
 
 
 def difference_loss(law: Law, difference: Vector, step: float = STEP) -> Losses:
-    """The loss of a vector with this noise on every entry, against one that differs by so much."""
+    """Return the loss of a vector with this noise on every entry, against a neighbour's."""
     sizes, counts = np.unique(np.abs(difference[difference != 0]), return_counts=True)
     return composed(
         shifted(law, int(size), step).times(int(count))
@@ -43,20 +42,19 @@ def difference_loss(law: Law, difference: Vector, step: float = STEP) -> Losses:
 def audit_ballots(
     step: str, mechanism: BallotSum, differences: Differences, parameters: Parameters
 ) -> Iterator[Result]:
-    """One vote or histogram: with exactly n' shares of noise, and with those of all phones.
+    """Audit one vote or histogram, with exactly n' shares of noise and with those of all phones.
 
     Args:
-        step: the private step.
-        mechanism: of the vote.
-        differences: of neighbours, as phones' own code makes them.
-        parameters: of the phase.
+        step: Name of the private step.
+        mechanism: Mechanism of the vote.
+        differences: Differences of neighbours, as phones' own code makes them.
+        parameters: Parameters of the phase.
     """
-    yield audit_crowds(BALLOT_SUM, step, parameters)
+    yield audit_crowds(step, parameters)
     case = f"{step}, ε = {mechanism.epsilon:g}, v = {mechanism.votes}"
     for unit, difference in differences.items():
         found, declared = int(np.abs(difference).sum()), mechanism.sensitivity(unit)
         yield Check(
-            BALLOT_SUM,
             f"{step}: distance of neighbours, {unit}",
             f"at most {declared}",
             f"{found}",
@@ -72,13 +70,6 @@ def audit_ballots(
             )
 
 
-def vote_finding(
-    mechanism: SumMechanism,
-    case: str,
-    unit: Unit,
-    losses: Losses,
-    role: Role = Role.PRODUCT,
-    subject: str = BALLOT_SUM,
-) -> Finding:
-    """What a sum is said to cost, is proven to cost, and costs."""
-    return finding(subject, case, unit, mechanism, losses.epsilon(DELTA), CONVOLVED, role)
+def vote_finding(mechanism: SumMechanism, case: str, unit: Unit, losses: Losses) -> Finding:
+    """Set what a sum is said and proven to cost beside what it costs."""
+    return finding(case, unit, mechanism, losses.epsilon(DELTA), CONVOLVED)

@@ -1,4 +1,4 @@
-"""How much noise a crowd adds, by the audit's own count of the phones whose noise is counted on.
+"""Noise of a crowd, by the audit's own count of the phones whose noise is counted on.
 
 That count, n' = ⌈(1 − ρ − γ) n⌉, is worked out here from n, ρ and γ alone, in the decimal digits
 in which people write them: an audit that took it from the product would believe whatever it says.
@@ -16,11 +16,11 @@ import msgspec
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.events import DiscreteLaplaceSum
 from earshot_protocol.privacy.mechanisms import SumMechanism, Unit
-from earshot_simulations.auditing.findings import Check, Role
+from earshot_simulations.auditing.findings import Check
 from earshot_simulations.auditing.laws import share_law
 
 _SHORT = 1e-6
-"""The share of the declared variance that rounding may take."""
+"""Share of the declared variance that rounding may take."""
 _CROWDS = ((400, 0.25, 0.05, 400), (500, 0.05, 0.05, 500), (1001, 0.1, 0.07, 800))
 """n, ρ, γ and the most phones that are counted on, beside those of the audited phases."""
 
@@ -37,32 +37,27 @@ def shares_of(parameters: Parameters) -> int:
     return min(honest, parameters.noise_crowd)
 
 
-def audit_crowds(subject: str, step: str, parameters: Parameters) -> Check:
+def audit_crowds(step: str, parameters: Parameters) -> Check:
     """Check the noise of one sum, in the phase's own crowd and in some others.
 
     Args:
-        subject: what is audited, by the name that selects it.
-        step: the private step.
-        parameters: of the phase.
+        step: Name of the private step.
+        parameters: Parameters of the phase.
     """
     crowds = [parameters]
     for phones, dropout, corrupted, most in _CROWDS:
         changes = {"phones": phones, "dropout": dropout, "corrupted": corrupted}
         crowds.append(msgspec.structs.replace(parameters, noise_crowd=most, **changes))
     sums: dict[int, Any] = {shares_of(each): each.plan().mechanisms[step] for each in crowds}
-    return noise_check(subject, step, sums)
+    return noise_check(step, sums)
 
 
-def noise_check(
-    subject: str, case: str, sums: Mapping[int, SumMechanism], role: Role = Role.PRODUCT
-) -> Check:
+def noise_check(case: str, sums: Mapping[int, SumMechanism]) -> Check:
     """Check that sums have the variance that is accounted for, if n' phones add their noise.
 
     Args:
-        subject: what is audited, by the name that selects it.
-        case: the sum.
-        sums: by n', as the audit counts it.
-        role: why.
+        case: Sum in words.
+        sums: Sums by n', as the audit counts it.
     """
     found = min(
         shares * share_law(each.noise_share).variance / _declared(each)
@@ -70,19 +65,17 @@ def noise_check(
     )
     most = max(sums)
     return Check(
-        subject,
         f"{case}: the noise of n' = {', '.join(map(str, sums))} phones",
         "all the variance that is accounted for",
         f"{found:.6f} of it",
         found >= 1 - _SHORT,
         "n' by the audit's own formula, shares as their sampler draws them",
         f"exact: {_SHORT:g} less; one phone too many makes it {1 / (most + 1):.2g} less",
-        role,
     )
 
 
 def _declared(mechanism: SumMechanism) -> float:
-    """Take the variance of the noise from the event that a phone's ledger has."""
+    """Return the variance of the noise, by the event that a phone's ledger has."""
     event: Any = mechanism.event(Unit.PHONE)
     if isinstance(event, DiscreteLaplaceSum):
         ratio = math.exp(-1 / event.scale)

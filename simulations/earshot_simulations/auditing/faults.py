@@ -1,65 +1,98 @@
 """Planted faults: each breaks a proof in a way that was made before, and the audit must see it.
 
-None of them exists outside this file. What is caught here is caught in product code by the same
-functions.
+A fault is a parameter of the same functions that audit the product: a rule that does not run as it
+is accounted for, fewer shares of noise, a sampler, a store, parts of a training. None of them runs
+anywhere else.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from earshot_client import clustering
 from earshot_client.clustering import GRID, DPLloyd, box_grid
+from earshot_client.store.memory import MemoryStore
+from earshot_models.votes.confident_check import Check as Agreement
+from earshot_models.votes.costs.costs import Method as By
+from earshot_models.votes.costs.costs import epsilon, spent_epsilon
+from earshot_models.votes.costs.thresholds import threshold_divergences
+from earshot_models.votes.rules.binary import BinaryVoting
+from earshot_models.votes.rules.confident import ConfidentGNMax
+from earshot_models.votes.rules.gnthreshold import GNThreshold
+from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.keyed_randomness import KEY_BYTES, keyed
+from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
 from earshot_protocol.privacy.noise import discrete_laplace
+from earshot_protocol.privacy.noisy_counts import with_normal
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.secure_sum import masks, participant
+from earshot_protocol.voting.teacher_ballots import NONE
+from earshot_simulations.auditing import sum_secrets, tallies
+from earshot_simulations.auditing.attacked_generators import repeated_records
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
-from earshot_simulations.auditing.findings import (
-    EXACT,
-    FAULTS,
-    Check,
-    Finding,
-    Method,
-    Result,
-    Role,
+from earshot_simulations.auditing.crowds import noise_check, shares_of
+from earshot_simulations.auditing.ensembles import (
+    ORDERS,
+    Labels,
+    Thresholds,
+    Winners,
+    drawn_labels,
+    drawn_winners,
 )
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result
 from earshot_simulations.auditing.lloyd import (
+    LAPLACE,
     Clustering,
     clustering_finding,
     clustering_loss,
     noisy_numbers,
     sampled_clustering,
 )
-from earshot_simulations.auditing.losses import discrete_laplace_loss
-from earshot_simulations.auditing.phone_faults import phone_faults
+from earshot_simulations.auditing.losses import Bracket, discrete_laplace_loss
+from earshot_simulations.auditing.noisy_gradients import Tried, alone, laws, rate_check, really
+from earshot_simulations.auditing.owners import rounded_weights
+from earshot_simulations.auditing.plans import PHASES, Effort
 from earshot_simulations.auditing.printed import laplace_shares_epsilon
+from earshot_simulations.auditing.printed_votes import raw_threshold_epsilon
 from earshot_simulations.auditing.proofs import DELTA, finding
-from earshot_simulations.auditing.sum_secrets import KEY_BYTES, PHONES, audit_secrets
+from earshot_simulations.auditing.published_costs import published_cost
+from earshot_simulations.auditing.sum_secrets import Weakness, audit_secrets
 from earshot_simulations.auditing.vectors import STEP
-from earshot_simulations.auditing.vote_faults import audit_vote_faults
-from earshot_simulations.auditing.watching import replaced
+from earshot_simulations.auditing.whole_phones import (
+    Crowd,
+    ledger,
+    phones_apart,
+    play,
+    small,
+    sums_apart,
+)
+
+if TYPE_CHECKING:
+    from earshot_simulations.auditing.trainings import Parts
 
 _BALLOT = BallotSum(0.5, 3, 900)
 _VECTOR = VectorSum(1.5, 320, 1e-6, 900)
+_VOTING = BinaryVoting(51, 5.0)
+KINDS = ("local route, points", "secure-sum route", "votes on samples", "contacts by environment")
+"""Phases, one of every kind."""
+_POINTS, _SECURE_SUMS = KINDS[:2]
+_USUAL = Tried(1.0, 0.5, 1.0, 1)
+"""Training of which little noise shows a fault."""
 
 
-def audit_faults(trials: int, seed: int) -> Iterator[Result]:
-    """Every planted fault.
-
-    Args:
-        trials: of the one that only real transcripts show.
-        seed: of these.
-    """
+def audit_faults(effort: Effort) -> Iterator[Result]:
+    """Plant every fault."""
+    trials, draws, seed = effort.trials, effort.draws, effort.seed
     yield too_long_vector()
     yield servers_recordings()
     yield few_shares()
@@ -69,114 +102,112 @@ def audit_faults(trials: int, seed: int) -> Iterator[Result]:
     yield half_the_noise(seed)
     yield half_the_sampled_noise(trials, seed)
     yield raw_counts(seed)
-    yield from short_seeds()
+    yield from short_secrets()
     yield same_secrets()
     yield from phone_faults()
-    yield from audit_vote_faults(5 * trials, seed)
+    yield from vote_faults(trials, seed)
+    yield from reused_noise_of_sums(draws, seed)
+    yield from training_faults(draws, seed)
+    yield repeated_records(seed)
 
 
 def too_long_vector() -> Finding:
-    """Two parts of norm one each, the sums and the counts, sold as a vector of norm one."""
+    """Sell two parts of norm one each, the sums and the counts, as a vector of norm one."""
     law = noise_law(_VECTOR, _VECTOR.honest_survivors)
     each = int(_VECTOR.sensitivity(Unit.PHONE))
     losses = difference_loss(law, np.array([each, each]), STEP)
-    return vote_finding(
-        _VECTOR, "a vector of norm √2 sold as 1", Unit.PHONE, losses, Role.FAULT, FAULTS
-    )
+    return vote_finding(_VECTOR, "a vector of norm √2 sold as 1", Unit.PHONE, losses)
 
 
 def servers_recordings(held: int = 200) -> Finding:
-    """The server says that phones hold one recording, and the cost per phone believes it."""
+    """Let the server say that phones hold one recording, and the cost per phone believe it."""
     mechanism = LaplaceLloyd(1.0, 1)
-    audited = Clustering(
-        FAULTS,
-        f"the server says N = 1 to a phone that holds {held} recordings",
-        DPLloyd(3, mechanism),
-        mechanism,
-        Geometry.EUCLIDEAN,
-        2,
-    )
-    return clustering_finding(audited, Unit.PHONE, clustering_loss(audited, held, 0), Role.FAULT)
+    case = f"the server says N = 1 to a phone that holds {held} recordings"
+    audited = Clustering(case, DPLloyd(3, mechanism), mechanism, Geometry.EUCLIDEAN, 2)
+    return clustering_finding(audited, Unit.PHONE, clustering_loss(audited, held, 0))
 
 
 def few_shares() -> Finding:
-    """Half of the phones that the noise counts on are gone."""
+    """Lose half of the phones that the noise counts on."""
     survivors = _BALLOT.honest_survivors
-    law = noise_law(_BALLOT, survivors // 2)
-    losses = difference_loss(law, np.array([1, -1]))
+    losses = difference_loss(noise_law(_BALLOT, survivors // 2), np.array([1, -1]))
     case = f"{survivors // 2} shares of noise where {survivors} are counted on"
-    return vote_finding(_BALLOT, case, Unit.RECORDING, losses, Role.FAULT, FAULTS)
+    return vote_finding(_BALLOT, case, Unit.RECORDING, losses)
 
 
 def laplace_shares() -> Finding:
-    """Shares of Laplace noise that do not add up to Laplace noise, sold as if they did."""
+    """Sell shares of Laplace noise that do not add up to Laplace noise as if they did."""
     mechanism = BallotSum(2.0, 1, 900)
     return finding(
-        FAULTS,
         "900 shares of Laplace noise sold as Laplace noise",
         Unit.PHONE,
         mechanism,
         laplace_shares_epsilon(1 / mechanism.scale, 900, DELTA),
         Method(EXACT, "exact from below: the closed form of the sum's density, put into cells"),
-        Role.FAULT,
     )
 
 
 def one_vote() -> Finding:
-    """Noise for a ballot of v = 1 by the number of votes, where a recording moves two."""
+    """Make noise for a ballot of v = 1 by the number of votes, where a recording moves two."""
     sold = BallotSum(2 * _BALLOT.epsilon, 1, 900)
     half = discrete_laplace_loss(1, sold.scale, 1e-6).times(2)
     return finding(
-        FAULTS,
         "noise for v = 1 where a recording moves two votes",
         Unit.RECORDING,
         _BALLOT,
         half.epsilon(DELTA),
         Method(EXACT, "exact: the losses of both votes convolved"),
-        Role.FAULT,
     )
 
 
 def one_vote_too_many() -> Finding:
-    """A phone that counts one more than the sensitivity knows of."""
+    """Let a phone count one more than the sensitivity knows of."""
     law = noise_law(_BALLOT, _BALLOT.honest_survivors)
     losses = difference_loss(law, np.ones(_BALLOT.votes + 1, dtype=np.int64))
     case = f"ballots of {_BALLOT.votes + 1} ones where {_BALLOT.votes} are allowed"
-    return vote_finding(_BALLOT, case, Unit.PHONE, losses, Role.FAULT, FAULTS)
+    return vote_finding(_BALLOT, case, Unit.PHONE, losses)
 
 
-class _TwiceTheBudget(DPLloyd):
-    """Spends twice what its mechanism says in every iteration: half the noise."""
+class TwiceTheBudget(DPLloyd):
+    """A clustering that spends twice its declared budget in every iteration: half the noise."""
 
     def split(self, dimensions: int) -> tuple[float, float]:
-        """Twice as much of each."""
+        """Return twice as much of each."""
         counts, coordinates = super().split(dimensions)
         return 2 * counts, 2 * coordinates
 
 
 def half_the_noise(seed: int) -> Finding:
-    """In DPLloyd: nobody sees it in the last centroids, everybody in a transcript."""
+    """Halve the noise in DPLloyd: the last centroids hide it, a transcript does not."""
     mechanism = LaplaceLloyd(1.0, 200)
-    audited = Clustering(
-        FAULTS,
-        "half the noise in DPLloyd",
-        _TwiceTheBudget(3, mechanism),
-        mechanism,
-        Geometry.EUCLIDEAN,
-        2,
-    )
-    return clustering_finding(
-        audited, Unit.RECORDING, clustering_loss(audited, 1, seed), Role.FAULT
-    )
+    halved = TwiceTheBudget(3, mechanism)
+    audited = Clustering("half the noise in DPLloyd", halved, mechanism, Geometry.EUCLIDEAN, 2)
+    return clustering_finding(audited, Unit.RECORDING, clustering_loss(audited, 1, seed))
+
+
+def half_the_sampled_noise(trials: int, seed: int) -> Finding:
+    """Let the sampler itself draw half of what it is asked for: only its numbers show it."""
+
+    def half(scale: float, size: Any, random: RandomBytes) -> Any:
+        return discrete_laplace(scale / 2, size, random)
+
+    sound = smallest_clustering("a sampler of half the noise in DPLloyd")
+    return sampled_clustering(replace(sound, samplers={LAPLACE: half}), trials, seed)
+
+
+def smallest_clustering(case: str, epsilon: float = 2.0) -> Clustering:
+    """Return one cluster on a line, in two iterations: four numbers, for which few trials do."""
+    mechanism = LaplaceLloyd(epsilon, 2)
+    return Clustering(case, DPLloyd(1, mechanism), mechanism, Geometry.EUCLIDEAN, dimensions=1)
 
 
 class _RawCounts(DPLloyd):
-    """Divides by counts that nobody added noise to, which no draw shows."""
+    """A clustering that divides by counts without noise, which no draw shows."""
 
     def cluster(
         self, points: npt.ArrayLike, random: RandomBytes = os.urandom
     ) -> npt.NDArray[np.float32]:
-        """Like DPLloyd's, one iteration, but for the noise on counts."""
+        """Return centroids like DPLloyd's of one iteration, but for the noise on counts."""
         steps, centroids = box_grid(points), np.linspace(-GRID, GRID, self.local_centroids)
         places = np.tile(centroids[:, None], (1, steps.shape[1]))
         counts, sums = clustering.cluster_sums(steps, places, Geometry.EUCLIDEAN)
@@ -187,65 +218,326 @@ class _RawCounts(DPLloyd):
 
 
 def raw_counts(seed: int) -> Check:
-    """A release that no noise was drawn for."""
+    """Release numbers that no noise was drawn for."""
     mechanism = LaplaceLloyd(1.0, 200)
     raw, geometry = _RawCounts(3, mechanism), Geometry.EUCLIDEAN
-    audited = Clustering(FAULTS, "no noise on the counts of DPLloyd", raw, mechanism, geometry, 2)
-    return noisy_numbers(audited, seed, Role.FAULT)
+    case = "no noise on the counts of DPLloyd"
+    return noisy_numbers(Clustering(case, raw, mechanism, geometry, 2), seed)
 
 
-def half_the_sampled_noise(trials: int, seed: int) -> Finding:
-    """The sampler itself draws half of what it is asked for: only what it returns shows it."""
-    with replaced(clustering, discrete_laplace=_half):
-        return sampled_clustering(
-            smallest_clustering(FAULTS, "a sampler of half the noise in DPLloyd"),
-            trials,
-            seed,
-            Role.FAULT,
-        )
+def short_secrets() -> Iterator[Check]:
+    """Fill seeds and locks of 32 random bits up with zeros; and keys of pairs likewise."""
+
+    def short(system: RandomBytes) -> RandomBytes:
+        missing = bytes(sum_secrets.KEY_BYTES - 4)
+        return lambda size: system(4) + missing if size == sum_secrets.KEY_BYTES else system(size)
+
+    seeds = audit_secrets(Weakness(source=short))
+    keys = audit_secrets(Weakness(key=lambda key: key[:4] + bytes(28)))
+    for fault, checks in (
+        ("32-bit seeds and locks", itertools.islice(seeds, 3)),
+        ("a 32-bit pairwise key", itertools.islice(keys, 3, 4)),
+    ):
+        for check in checks:
+            yield replace(check, case=f"{fault}: {check.case}")
 
 
-def smallest_clustering(subject: str, case: str, epsilon: float = 2.0) -> Clustering:
-    """One cluster on a line, in two iterations: four numbers, which few trials tell apart."""
-    mechanism = LaplaceLloyd(epsilon, 2)
-    return Clustering(
-        subject, case, DPLloyd(1, mechanism), mechanism, Geometry.EUCLIDEAN, dimensions=1
-    )
-
-
-def short_seeds() -> Iterator[Result]:
-    """Self-mask seeds and locks of 32 random bits, filled up with zeros; pairwise keys likewise."""
-    agree = masks.agree
-    with replaced(participant, _fresh_secret=lambda: os.urandom(4) + bytes(28)):
-        yield from _broken("32-bit seeds and locks", slice(0, 3))
-
-    def short(*given: Any) -> masks.PairKeys:
-        return masks.PairKeys(*(key[:4] + bytes(28) for key in agree(*given)))
-
-    with replaced(masks, agree=short):
-        yield from _broken("a 32-bit pairwise key", slice(3, 4))
-
-
-def same_secrets() -> Result:
+def same_secrets() -> Check:
     """Use the secrets of one sum again in the next: two totals under the same masks tell all."""
     drawn: list[bytes] = []
     count = itertools.count()
 
-    def again() -> bytes:
-        of_phones = 2 * PHONES  # a seed and a lock of each
-        if len(drawn) < of_phones:
-            drawn.append(os.urandom(KEY_BYTES))
-        return drawn[next(count) % of_phones]
+    def again(system: RandomBytes) -> RandomBytes:
+        def source(size: int) -> bytes:
+            of_phones = 2 * sum_secrets.PHONES  # a seed and a lock of each
+            if size != sum_secrets.KEY_BYTES:
+                return system(size)
+            if len(drawn) < of_phones:
+                drawn.append(system(size))
+            return drawn[next(count) % of_phones]
 
-    with replaced(participant, _fresh_secret=again):
-        (found,) = _broken("secrets of the sum before", slice(1))
-    return found
+        return source
+
+    found = next(audit_secrets(Weakness(source=again)))
+    return replace(found, case=f"secrets of the sum before: {found.case}")
 
 
-def _broken(fault: str, which: slice) -> Iterator[Result]:
-    for check in list(audit_secrets(Role.FAULT))[which]:
-        yield replace(check, subject=FAULTS, case=f"{fault}: {check.case}")
+def phone_faults() -> Iterator[Result]:
+    """Break phones in phases: noise for too many, noise twice, and a ledger that forgets."""
+    for name in KINDS:
+        yield from noise_for_everybody(name)
+    yield second_sums_noise()
+    yield from one_stream()
+    yield forgetful_ledger()
 
 
-def _half(scale: float, size: Any, random: Callable[[int], bytes]) -> Any:
-    return discrete_laplace(scale / 2, size, random)
+def noise_for_everybody(name: str) -> Iterator[Check]:
+    """Make shares of noise for n phones where n' are counted on, in every sum of a phase."""
+    parameters = PHASES[name]
+    sums: dict[str, Any] = {
+        part.name: part.mechanism
+        for part in parameters.plan().parts
+        if isinstance(part, SecureSum) and part.repetition < 2
+    }
+    for step, mechanism in sums.items():
+        broken = replace(mechanism, honest_survivors=parameters.phones)
+        yield noise_check(f"n for n': {step}", {shares_of(parameters): broken})
+
+
+def second_sums_noise() -> Check:
+    """Use the noise of a phone's first sum ever after: a server that subtracts sees the rest.
+
+    It has the law that it should have in each sum.
+    """
+    seen = play(small(PHASES[_SECURE_SUMS]), Crowd(reuses=True))
+    return sums_apart("noise of the first sum in all", seen)
+
+
+def one_stream() -> Iterator[Check]:
+    """Draw noise from a stream that begins anew for every sum; and from one that phones share."""
+
+    def anew(number: int) -> RandomBytes:
+        def random(size: int) -> bytes:
+            return keyed(bytes(KEY_BYTES), number)(size)
+
+        return random
+
+    for words, random, check in (
+        ("one stream for all sums", anew, sums_apart),
+        ("one stream for two phones", lambda number: anew(number // 4), phones_apart),
+    ):
+        yield check(words, play(small(PHASES[_SECURE_SUMS]), Crowd(random=random)))
+
+
+def forgetful_ledger() -> Finding:
+    """Hold three times what the phase says, and pay for as many as it says."""
+    parameters = small(PHASES[_POINTS])
+
+    class Nominal(MemoryStore):
+        """A store that keeps all that a phone hears, and counts less."""
+
+        def count(self) -> int:
+            """Return at most what the phase says."""
+            return min(super().count(), getattr(parameters, "recordings", 0))
+
+    *_, of_phone = ledger("recordings held ignored", play(parameters, Crowd(store=Nominal)))
+    return of_phone
+
+
+def vote_faults(trials: int, seed: int) -> Iterator[Result]:
+    """Break a curator's votes: raw thresholds and costs, noise twice or halved, free checks.
+
+    Args:
+        trials: Draws of the faults that only draws show; of labels, five times as many.
+        seed: Seed of these.
+    """
+    yield raw_threshold()
+    half = replace(_VOTING, deviation=_VOTING.deviation / 2)
+    words = "half the noise on the positive count: 20 labels"
+    yield from Labels(words, _VOTING, (25.0,), runs=half).findings()
+    yield drawn_labels("half the noise", _VOTING, 5 * trials, seed, half)
+    voting = BinaryVoting(51, 40.0, Agreement(38.0, 2.0))
+    words = "a check that nobody pays for: 20 labels"
+    for each in Labels(words, voting, (38.0,), pays_check=False).findings():
+        yield replace(each, claimed=each.proven or 0.0)
+    yield from free_check()
+    broken = _ReusedNoise(25.0, 8.0, 8.0)
+    words = "noise of a check used for the answer, too"
+    yield drawn_winners(words, ConfidentGNMax(25.0, 8.0, 8.0), trials, seed, broken)
+    yield from unpaid_check()
+    yield raw_cost()
+    yield published_cost("exact, two classes", lambda local, beta: float(local[0]))
+    yield rounded_weights()
+
+
+def raw_threshold() -> Finding:
+    """Look for the widest gap before there is any noise."""
+    voting = AdaptiveThreshold(4.0, 50)
+    votes, others = (50, 25, 0, 0, 0), (50, 26, 0, 0, 0)
+    proven = threshold_divergences(voting, np.array([votes]), ORDERS, By.INDEPENDENT)
+    bound = epsilon(proven.answered[0], ORDERS, DELTA)[0]
+    return Finding(
+        "a threshold from raw votes, sold as one from noisy votes: one query",
+        Unit.REPLACED_PHONE,
+        DELTA,
+        bound,
+        bound,
+        raw_threshold_epsilon(votes, others, voting.deviation, DELTA),
+        Method(EXACT, "exact: all 32 answers"),
+    )
+
+
+def free_check() -> Iterator[Finding]:
+    """Let samples that are answered pay nothing for their check (Muschiol 2021, 4.2.4).
+
+    "Revealing the same data twice does not harm privacy again": but noise is fresh, and both tell.
+    """
+    voting = GNThreshold(21.0, 40.0, 50, most=3, check=Agreement(21.0, 2.0))
+    words = "a check against a threshold that answered samples do not pay"
+    votes = (21.0, 21.0, 21.0)
+    return Thresholds(words, voting, votes, Unit.PHONE, pays_check=False).findings()
+
+
+@dataclass(frozen=True)
+class _ReusedNoise(ConfidentGNMax):
+    """A rule that checks the largest noisy count and answers by the same noise."""
+
+    def winners(
+        self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom
+    ) -> npt.NDArray[np.int64]:
+        noisy = with_normal(votes, self.deviation, random)
+        passing = noisy.max(axis=1) >= self.threshold
+        return np.where(passing, noisy.argmax(axis=1), NONE).astype(np.int64)
+
+
+def unpaid_check() -> Iterator[Finding]:
+    """Count answers alone, as if a check told nothing (Mühl 2021, 4.2.2, in words)."""
+    rule, votes = ConfidentGNMax(36.0, 6.0, 6.0), (36, 2, 2)
+    words = f"{Winners.queries} checks that nobody pays for, T = 36, σ₁ = 6, votes 36/2/2"
+    case = Winners(words, rule, votes, methods=(By.EXACT,), pays_check=False)
+    return (replace(each, claimed=0.0) for each in case.findings())
+
+
+def raw_cost() -> Finding:
+    """Show a data-dependent ε as it is: neighbours' differ."""
+    rule = ConfidentGNMax(25.0, 12.0, 8.0)
+    shown = [
+        spent_epsilon(rule, np.array([votes] * 20), np.ones(20, dtype=bool), DELTA, By.DEPENDENT)[0]
+        for votes in ((37, 2, 1), (36, 3, 1))
+    ]
+    measured = math.inf if shown[0] != shown[1] else 0.0
+    return Finding(
+        f"a data-dependent ε published raw: {shown[0]:.6f} and, for a neighbour, {shown[1]:.6f}",
+        Unit.REPLACED_PHONE,
+        DELTA,
+        max(shown),
+        max(shown),
+        Bracket(measured, measured),
+        Method(EXACT, "exact: one output of each, which the other never gives"),
+    )
+
+
+def reused_noise_of_sums(draws: int, seed: int) -> Iterator[Check]:
+    """Draw a teacher's noise whatever the kind of a sum, or whatever queries it is about."""
+    yield tallies.reused_noise(
+        draws, seed, lambda key, *names: keyed(key, *names[1:]), "the noise of the votes"
+    )
+    yield tallies.reused_noise(
+        draws,
+        seed,
+        lambda key, *names: keyed(key, names[0], *names[2:]),
+        "the noise of the sum before",
+    )
+
+
+def training_faults(trials: int, seed: int) -> Iterator[Result]:
+    """Break private training: clipping, noise, batches, and what a generator is shown.
+
+    Args:
+        trials: Trials of real steps, on each of two data sets; ten times as many where it is hard
+            to see.
+        seed: Seed of them.
+    """
+    for words, tried, parts, times in gradient_faults():
+        there = tried.rate if "order" in words else 0.5
+        yield really(words, tried, times * trials, seed, parts, there)
+    yield from broken_laws(seed)
+    found = rate_check(seed, 0.105)
+    yield replace(found, case="clips sampled 5 % too often")
+    yield shown_clips(seed)
+
+
+def gradient_faults() -> Iterator[tuple[str, Tried, Parts, int]]:
+    """Yield faults of gradients, noise and batches, the training and how many times the trials."""
+    from earshot_models.generators.private_training import NoisyGradients, PrivateTraining
+    from earshot_simulations.auditing.trainings import Parts
+
+    class Unclipped(NoisyGradients):
+        """Gradients at their full length."""
+
+        def __init__(self, clips: Any, training: PrivateTraining, *others: Any) -> None:
+            super().__init__(clips, training, *others)
+            whole = NoisyGradients(clips, replace(training, norm=1e9), *others)
+            self._clipped = whole._clipped
+
+    class ClippedBatch(Unclipped):
+        """A batch whose mean gradient is clipped, instead of each clip's own."""
+
+        def __init__(self, clips: Any, training: PrivateTraining, *others: Any) -> None:
+            super().__init__(clips, training, *others)
+            whole = self._clipped
+
+            def together(moving: Any, own: Any, draws: Any, still: Any, padding: Any) -> Any:
+                total = whole(moving, own, draws, still, padding)
+                there = max(1, int((~np.asarray(padding)).sum()))
+                return total * min(1.0, training.norm * there / float(np.linalg.norm(total)))
+
+            self._clipped = together
+
+    class HalfNoise(NoisyGradients):
+        """Half of the noise that is accounted for."""
+
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            self._deviation /= 2
+
+    class WithoutNorm(NoisyGradients):
+        """Noise as for a norm of 1, where gradients are clipped to more."""
+
+        def __init__(self, clips: Any, training: PrivateTraining, *others: Any) -> None:
+            super().__init__(clips, training, *others)
+            self._deviation /= training.norm
+
+    class InOrder(NoisyGradients):
+        """Batches in which clips take turns that everybody knows, at the cost of random ones."""
+
+        def batches(self, number: int) -> list[Any]:
+            clips = len(self._clips)
+            size = round(self._training.rate * clips)
+            return [(number * size + np.arange(size)) % clips]
+
+    yield "gradients that nobody clips", _USUAL, Parts(Unclipped), 1
+    yield "a batch's gradient clipped, not each clip's", _USUAL, Parts(ClippedBatch), 1
+    yield "half the noise on gradients", replace(_USUAL, noise=2.0), Parts(HalfNoise), 10
+    longer = replace(_USUAL, norm=4.0)
+    yield "noise that is not scaled by the norm", longer, Parts(WithoutNorm), 1
+    ordered = "batches in the order of clips, accounted as random"
+    yield ordered, replace(_USUAL, rate=0.1), Parts(InOrder), 1
+
+
+def broken_laws(seed: int) -> Iterator[Check]:
+    """Break the laws of batches and of noise, which checks of real steps must see."""
+    from earshot_models.generators.private_training import NoisyGradients
+    from earshot_models.generators.randomness import Randomness
+    from earshot_simulations.auditing.trainings import Parts
+
+    class Shuffled(NoisyGradients):
+        """Batches of one size from a shuffled order, accounted as if clips came on their own."""
+
+        def batches(self, number: int) -> list[Any]:
+            clips = len(self._clips)
+            size = round(self._training.rate * clips)
+            epoch, place = divmod(number, clips // size)
+            order = self._randomness.generator("batch", epoch).permutation(clips)
+            return [order[place * size : (place + 1) * size]]
+
+    class OneKey(Randomness):
+        """Randomness whose noise is the same in every step."""
+
+        def key(self, *names: object) -> Any:
+            return super().key(names[0])
+
+    for fault, parts, which in (
+        ("shuffled batches", Parts(Shuffled), slice(2)),
+        ("one noise for all steps", Parts(randomness=OneKey), slice(3, 4)),
+    ):
+        for check in list(laws(seed, parts))[which]:
+            yield replace(check, case=f"{fault}: {check.case}")
+
+
+def shown_clips(seed: int) -> Check:
+    """Show a generator the clips, beside the gradients that noise was added to."""
+    from earshot_simulations.auditing.trainings import SYSTEMS, shown
+
+    check = alone(shown(SYSTEMS[1]), seed)
+    return replace(check, case=f"a generator that is shown clips: {check.case}")

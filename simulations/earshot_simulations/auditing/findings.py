@@ -1,4 +1,4 @@
-"""What an audit finds: an ε that was claimed, proven and measured, or a check that held or not."""
+"""Findings of an audit: an ε as claimed, proven and measured, or a check that held or not."""
 
 from __future__ import annotations
 
@@ -11,19 +11,15 @@ from earshot_simulations.auditing.losses import Bracket
 
 EXACT = "exact"
 SAMPLED = "sampled"
-PRINTED = "printed"
-"""What papers and a library print, by the name that selects it."""
-FAULTS = "faults"
-"""What was planted, by the name that selects it."""
 _ROUNDING = 1e-9
 """Relative room for the last digits of two ways to compute the same ε."""
 
 
 class Role(enum.StrEnum):
-    """Why something is audited."""
+    """Reason why something is audited."""
 
     PRODUCT = "product"
-    """It runs in phones, and what is proven of it must hold."""
+    """It runs in phones or at a curator, and what is proven of it must hold."""
     PRINTED = "printed"
     """It stands in a paper or in another library; it shows that its claim does not hold."""
     FAULT = "fault"
@@ -32,14 +28,15 @@ class Role(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Method:
-    """How an ε was measured.
+    """Way in which an ε was measured.
 
     Attributes:
         kind: `EXACT`, up to the width of its bracket, or `SAMPLED`, a lower bound alone.
-        words: what was done.
-        trials: of a sampled one, on each of the two data sets.
-        confidence: of a sampled one, that ε is not below the bound.
-        power: of one whose trials are no independent transcripts; see `Finding.power`.
+        words: Description of the measurement.
+        trials: Trials of a sampled measurement, on each of the two data sets.
+        confidence: Confidence that ε is not below the bound of a sampled measurement.
+        power: Power of a measurement whose trials are not independent transcripts; see
+            `Finding.power`.
     """
 
     kind: str
@@ -54,19 +51,18 @@ class Finding:
     """One mechanism against one pair of neighbours.
 
     Attributes:
-        subject: what is audited, by the name that selects it.
-        case: parameters and neighbours.
-        unit: what the neighbours differ in.
+        case: Parameters and neighbours.
+        unit: Unit in which the neighbours differ.
         delta: δ at which every ε here stands.
         claimed: ε of the paper's formula, or of the mechanism's own declaration.
-        proven: ε of our accountant; None where there is none to hold what is measured against.
-        measured: from below, and where the method is exact from above.
-        method: how it was measured.
-        role: why.
+        proven: ε of our accountant; None where there is none to hold the measurement against.
+        measured: ε from below, and where the method is exact from above.
+        method: Way in which it was measured.
         library: ε of the dp-accounting library for the same event, where it knows one.
+        role: Reason why it is audited; the catalogue sets it.
+        subject: Name that selects it; the catalogue sets it.
     """
 
-    subject: str
     case: str
     unit: str
     delta: float
@@ -74,12 +70,13 @@ class Finding:
     proven: float | None
     measured: Bracket
     method: Method
-    role: Role = Role.PRODUCT
     library: float | None = None
+    role: Role = Role.PRODUCT
+    subject: str = ""
 
     @property
     def _limit(self) -> float:
-        """The smaller figure of both accountants, which may not be exceeded."""
+        """Smaller figure of both accountants, which may not be exceeded."""
         bounds = [bound for bound in (self.proven, self.library) if bound is not None]
         return min(bounds, default=math.inf) * (1 + _ROUNDING) + _ROUNDING
 
@@ -90,10 +87,10 @@ class Finding:
 
     @property
     def power(self) -> str:
-        """The smallest true ε that would be seen with a probability of at least .99.
+        """Smallest true ε that would be seen with a probability of at least .99.
 
-        What is exact sees every ε that is above the proven one by the width of its bracket, unless
-        the measurement itself has no upper end.
+        An exact measurement sees every ε that is above the proven one by the width of its bracket,
+        unless the measurement itself has no upper end.
         """
         if self.method.power or math.isinf(self._limit):
             return self.method.power or "nothing is proven"
@@ -115,7 +112,7 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """Outcome in words."""
         if self.role is Role.FAULT:
             return "caught" if self.exceeds else "MISSED"
         if self.exceeds:
@@ -128,20 +125,19 @@ class Finding:
 
 @dataclass(frozen=True)
 class Check:
-    """Something that must be so for what is proven to hold.
+    """Condition under which a proof holds.
 
     Attributes:
-        subject: what is audited, by the name that selects it.
-        case: what was looked at.
-        required: what must be.
-        found: what is.
-        held: whether that is what must be.
-        words: how it was found out.
-        power: the smallest error that would be seen with a probability of at least .99.
-        role: why.
+        case: Object of the check.
+        required: State that the proof needs.
+        found: State that was found.
+        held: Whether that is the state that the proof needs.
+        words: Way in which it was found out.
+        power: Smallest error that would be seen with a probability of at least .99.
+        role: Reason why it is audited; the catalogue sets it.
+        subject: Name that selects it; the catalogue sets it.
     """
 
-    subject: str
     case: str
     required: str
     found: str
@@ -149,6 +145,7 @@ class Check:
     words: str
     power: str
     role: Role = Role.PRODUCT
+    subject: str = ""
 
     @property
     def passed(self) -> bool:
@@ -157,7 +154,7 @@ class Check:
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """Outcome in words."""
         if self.role is Role.FAULT:
             return "MISSED" if self.held else "caught"
         return "holds" if self.held else "BROKEN"

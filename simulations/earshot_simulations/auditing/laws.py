@@ -1,7 +1,7 @@
 """Laws of whole numbers, with a bound on all that is not known of them.
 
-The law of a noise share is read from its sampler, not from its name: which random words make it
-return what. What remains unknown, a word's last bit or a tail that was cut, is kept as mass in
+The law of a noise share is read from its sampler, not from its name: by the random words that make
+it return a value. The unknown rest, a word's last bit or a tail that was cut, is kept as mass in
 doubt, and whoever measures with such a law counts it against the measurement.
 """
 
@@ -20,7 +20,7 @@ from earshot_protocol.randomness import RandomBytes
 
 Numbers = npt.NDArray[np.float64]
 Sampler = Callable[[int, RandomBytes], npt.NDArray[np.int64]]
-"""Draws so many integers from a source of bytes."""
+"""Function that draws a number of integers from a source of bytes."""
 
 _WORD_BITS = 64
 _MIDDLE = 2**63 + 1
@@ -28,9 +28,9 @@ _MIDDLE = 2**63 + 1
 _DIRECT = 2**14
 """Laws up to this long are convolved term by term, which keeps the digits of small masses."""
 _FEW = 2**12
-"""Beyond so many values, a law is added up many times by its characteristic function."""
+"""Values beyond which a law is added up many times by its characteristic function."""
 _DEVIATIONS = 12.0
-"""How far the law of a sum reaches that is too long for that."""
+"""Reach of the law of such a sum, in standard deviations."""
 _NEGLIGIBLE = 1e-40
 _ROUNDING = 2.0**-52
 
@@ -40,9 +40,9 @@ class Law:
     """P(first), P(first + 1), …, each wrong by something that adds up to at most `doubt`.
 
     Attributes:
-        first: the smallest value.
-        masses: probabilities, float64 of shape (values,), none negative.
-        doubt: the most by which the probability of any event can differ from the true one.
+        first: Smallest value.
+        masses: Probabilities, float64 of shape (values,), none negative.
+        doubt: Most by which the probability of any event can differ from the true one.
     """
 
     first: int
@@ -51,17 +51,17 @@ class Law:
 
     @property
     def values(self) -> npt.NDArray[np.int64]:
-        """What has these probabilities."""
+        """Values that have these probabilities."""
         return self.first + np.arange(len(self.masses))
 
     @property
     def variance(self) -> float:
-        """Of the masses that are known."""
+        """Variance of the masses that are known."""
         mean = float(self.masses @ self.values)
         return float(self.masses @ np.square(self.values - mean))
 
     def plus(self, other: Law) -> Law:
-        """The law of the sum of two independent integers."""
+        """Return the law of the sum of two independent integers."""
         doubt = self.doubt + other.doubt
         if min(len(self.masses), len(other.masses)) <= _DIRECT:
             masses = np.convolve(self.masses, other.masses)
@@ -70,11 +70,11 @@ class Law:
         return Law(self.first + other.first, masses, doubt + error).trimmed(error)
 
     def negated(self) -> Law:
-        """The law of the same integer with the other sign."""
+        """Return the law of the same integer with the other sign."""
         return Law(1 - self.first - len(self.masses), self.masses[::-1], self.doubt)
 
     def times(self, count: int) -> Law:
-        """The law of the sum of so many independent integers of this law."""
+        """Return the law of the sum of this many independent integers of this law."""
         if len(self.masses) > _FEW:
             return self._power(count)
         total, power = Law(0, np.ones(1)), self
@@ -87,11 +87,11 @@ class Law:
         return total
 
     def _power(self, count: int) -> Law:
-        """`times`, as the power of a characteristic function.
+        """Return `times`, as the power of a characteristic function.
 
-        What a sum exceeds its reach by comes back on the other side: Chernoff's bound says how
-        little that is. A value of the characteristic function is off by `unit` at most; the root
-        of the sum of squares of that, times the root of how many values there are, bounds what all
+        A sum beyond the reach comes back on the other side: Chernoff's bound says how little that
+        is. A value of the characteristic function is off by `unit` at most; the root
+        of the sum of squares of that, times the root of the number of values, bounds what all
         probabilities are off by together (Parseval; Cauchy and Schwarz).
         """
         mean = float(self.masses @ self.values)
@@ -113,7 +113,7 @@ class Law:
         return whole.trimmed(error)
 
     def trimmed(self, mass: float) -> Law:
-        """Without a tail of this mass on either side, which is in doubt from then on."""
+        """Return the law without a tail of this mass on either side, which is then in doubt."""
         kept = np.flatnonzero(
             (np.cumsum(self.masses) > mass) & (np.cumsum(self.masses[::-1])[::-1] > mass)
         )
@@ -125,15 +125,15 @@ class Law:
 
 @functools.lru_cache(maxsize=64)
 def share_law(sampler: Sampler, most: int = 2**22) -> Law:
-    """The law of a noise share, read from its sampler.
+    """Return the law of a noise share, read from its sampler.
 
     A share is the difference of two draws, each decided by one random word: the larger the word,
     the larger the draw. So bisection finds for every draw the first word that gives it. Where a
     draw is decided by further words, one word more or less is in doubt.
 
     Args:
-        sampler: of shares.
-        most: draws that a word may choose from.
+        sampler: Sampler of shares.
+        most: Draws that a word may choose from.
     """
     lowest = _drawn(sampler, np.zeros(1, np.uint64))[0]
     largest = np.full(1, 2**_WORD_BITS - 1, np.uint64)
@@ -153,7 +153,7 @@ def share_law(sampler: Sampler, most: int = 2**22) -> Law:
 
 
 def _drawn(sampler: Sampler, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """What shares become for these words, one and the same draw being subtracted from all."""
+    """Return the shares of these words, the same draw being subtracted from all."""
     fed = iter([np.append(words, np.full(len(words), _MIDDLE, np.uint64)).astype("<u8").tobytes()])
 
     def random(size: int) -> bytes:
@@ -169,7 +169,7 @@ def _drawn(sampler: Sampler, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.in
 
 
 def transformed(a: Numbers, b: Numbers) -> tuple[Numbers, float]:
-    """A convolution by fast Fourier transforms, and how far it is off, added up over all entries.
+    """Return a convolution by Fourier transforms, and its error, added up over all entries.
 
     A transform is off by some roundings of its norm for each of its log2(size) steps. Factors that
     add up to 1 pass that on undiminished at most, and a sum of absolute values is at most the root

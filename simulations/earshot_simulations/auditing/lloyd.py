@@ -1,29 +1,28 @@
-"""Private clustering on a phone, audited on its transcripts: all noisy sums and counts."""
+"""Private clustering on a phone, audited on its transcripts: all noisy sums and counts.
+
+What the end result hides, a transcript shows. It is taken from the code that phones run: while it
+is watched, its samplers note what they were asked for and what they returned, and the function
+that adds points up notes around which centroids.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from earshot_client import clustering
 from earshot_client.clustering import GRID, LocalClustering, box_grid, sphere_grid
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.privacy.local_mechanisms import GaussianLloyd, LaplaceLloyd
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.findings import (
-    EXACT,
-    SAMPLED,
-    Check,
-    Finding,
-    Method,
-    Result,
-    Role,
-)
+from earshot_simulations.auditing.findings import EXACT, SAMPLED, Check, Finding, Method, Result
 from earshot_simulations.auditing.losses import (
     Losses,
     composed,
@@ -32,21 +31,29 @@ from earshot_simulations.auditing.losses import (
 )
 from earshot_simulations.auditing.proofs import DELTA, finding
 from earshot_simulations.auditing.sampling import CONFIDENCE, sampled_epsilon
-from earshot_simulations.auditing.transcripts import (
-    GAUSSIAN,
-    Iteration,
-    depends_on_noisy_numbers_alone,
-    watched,
-)
+from earshot_simulations.auditing.watching import replaced
 
 Points = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
+LAPLACE = "discrete_laplace"
+GAUSSIAN = "discrete_gaussian"
+_SAMPLERS = (LAPLACE, GAUSSIAN)
+_SUMS = "cluster_sums"
 _CELLS = 2**16
 _EXACT = Method(EXACT, "exact: every draw of a transcript, their losses convolved")
 
 
+class Draw(NamedTuple):
+    """Noise for several numbers at once: its sampler, its scale (or σ), and the noise."""
+
+    sampler: str
+    scale: float
+    noise: Integers
+
+
 class Shift(NamedTuple):
-    """A noisy number that is another on a neighbour: its sampler, scale, and by how much."""
+    """A noisy number that differs on a neighbour: its sampler, scale, and difference."""
 
     sampler: str
     scale: float
@@ -54,53 +61,103 @@ class Shift(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Iteration:
+    """Release of one iteration.
+
+    Attributes:
+        centroids: Centroids around which points were added up.
+        geometry: Geometry by which a centroid is nearest.
+        draws: Noise that was added to some of the counts and sums.
+    """
+
+    centroids: Points
+    geometry: Geometry
+    draws: list[Draw] = field(default_factory=list)
+
+    def differences(self, steps: Points, others: Points) -> list[Integers]:
+        """Return by how much a neighbour's numbers are larger than a data set's, for each draw.
+
+        Args:
+            steps: Points of the data set, in whole steps.
+            others: Points of the neighbour.
+        """
+        ours = clustering.cluster_sums(steps, self.centroids, self.geometry)
+        theirs = clustering.cluster_sums(others, self.centroids, self.geometry)
+        by_shape = {one.shape: two - one for one, two in zip(ours, theirs, strict=True)}
+        return [by_shape[draw.noise.shape] for draw in self.draws]
+
+
+@dataclass(frozen=True)
 class Clustering:
     """A clustering to audit.
 
     Attributes:
-        subject: the name that selects it.
-        case: its parameters.
-        clustering: what runs on phones.
-        mechanism: what it declares.
-        geometry: of its points.
-        dimensions: of its points.
+        case: Parameters in words.
+        clustering: Clustering that runs on phones.
+        mechanism: Mechanism that it declares.
+        geometry: Geometry of its points.
+        dimensions: Dimensions of its points.
+        samplers: Samplers that run in place of those of the protocol, by name: planted faults.
     """
 
-    subject: str
     case: str
     clustering: LocalClustering
     mechanism: LaplaceLloyd | GaussianLloyd
     geometry: Geometry
     dimensions: int
+    samplers: Mapping[str, Callable[..., Integers]] = field(default_factory=dict)
 
     def farthest(self, count: int) -> Points:
-        """So many points whose sum is as long as any, (count, dimensions)."""
+        """Return points whose sum is as long as any, (count, dimensions)."""
         point = np.ones(self.dimensions)
         if self.geometry is Geometry.SPHERICAL:
             point[1:] = 0.0
         return np.tile(point, (count, 1))
 
     def steps(self, points: Points) -> Points:
-        """Points as the clustering adds them up."""
+        """Return points as the clustering adds them up."""
         return (sphere_grid if self.geometry is Geometry.SPHERICAL else box_grid)(points)
 
     def transcript(self, points: Points, random: Callable[[int], bytes]) -> list[Iteration]:
-        """What one run on these points draws, and adds it to."""
-        with watched() as iterations:
+        """Return what one run on these points draws, and adds it to."""
+        with self._watched() as iterations:
             self.clustering.cluster(points, random)
         return iterations
 
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[list[Iteration]]:
+        """Note the iterations of every clustering that runs meanwhile, in this thread."""
+        iterations: list[Iteration] = []
+        sums_before = clustering.cluster_sums
+
+        def sums(steps: Any, centroids: Any, geometry: Geometry) -> Any:
+            iterations.append(Iteration(np.array(centroids), geometry))
+            return sums_before(steps, centroids, geometry)
+
+        def watching(name: str) -> Any:
+            sample = self.samplers.get(name, getattr(clustering, name))
+
+            def sampler(scale: float, *given: Any) -> Integers:
+                noise: Integers = sample(scale, *given)
+                iterations[-1].draws.append(Draw(name, scale, noise))
+                return noise
+
+            return sampler
+
+        samplers = {name: watching(name) for name in _SAMPLERS}
+        with replaced(clustering, **samplers, **{_SUMS: sums}):
+            yield iterations
+
 
 def audit_clustering(audited: Clustering, seed: int) -> Iterator[Result]:
-    """Exactly, in every unit.
+    """Audit a clustering exactly, in every unit.
 
     Args:
-        audited: what.
-        seed: of the transcripts.
+        audited: Clustering and its mechanism.
+        seed: Seed of the transcripts.
     """
-    recordings = audited.mechanism.recordings
-    differ = {Unit.RECORDING: 1, Unit.PHONE: recordings}
-    yield longest_point(audited, seed)
+    differ = {Unit.RECORDING: 1, Unit.PHONE: audited.mechanism.recordings}
+    yield _longest_point(audited, seed)
     yield noisy_numbers(audited, seed)
     for unit, count in differ.items():
         yield clustering_finding(audited, unit, clustering_loss(audited, count, seed))
@@ -109,7 +166,7 @@ def audit_clustering(audited: Clustering, seed: int) -> Iterator[Result]:
 def clustering_loss(
     audited: Clustering, count: int, seed: int, step: float | None = None
 ) -> Losses:
-    """The loss of a whole transcript, where a neighbour lacks so many of a phone's recordings.
+    """Return the loss of a whole transcript, where a neighbour lacks some recordings of a phone.
 
     All of them are alike and as far out as a point can be. A draw's loss depends on the size of the
     difference and not on where it is, so one transcript stands for all.
@@ -125,7 +182,7 @@ def clustering_loss(
 
 
 def transcript_shifts(audited: Clustering, count: int, seed: int) -> Counter[Shift]:
-    """How often numbers with noise of which scale move by how much, see `clustering_loss`."""
+    """Return how often numbers with noise of a scale move how far; see `clustering_loss`."""
     generator = np.random.default_rng(seed)
     missing = audited.steps(audited.farthest(count))
     iterations = audited.transcript(audited.farthest(count), generator.bytes)
@@ -140,7 +197,7 @@ def transcript_shifts(audited: Clustering, count: int, seed: int) -> Counter[Shi
 
 
 def largest_loss(shifts: Mapping[Shift, int]) -> float:
-    """The largest loss of a transcript; with Gaussian noise, one that is negligible beyond."""
+    """Return the largest loss of a transcript, beyond which Gaussian noise is negligible."""
     total = 0.0
     for shift, times in shifts.items():
         ratio = shift.size / shift.scale
@@ -148,8 +205,8 @@ def largest_loss(shifts: Mapping[Shift, int]) -> float:
     return total
 
 
-def longest_point(audited: Clustering, seed: int) -> Check:
-    """That no point adds more to sums than the sensitivity that noise is drawn for."""
+def _longest_point(audited: Clustering, seed: int) -> Check:
+    """Check that no point adds more to sums than the sensitivity that noise is drawn for."""
     generator = np.random.default_rng(seed)
     shape = (20_000, audited.dimensions)
     points = np.concatenate(
@@ -159,7 +216,6 @@ def longest_point(audited: Clustering, seed: int) -> Check:
     spherical = audited.geometry is Geometry.SPHERICAL
     norm = np.square(steps).sum(axis=1) if spherical else np.square(steps).max(axis=1)
     return Check(
-        audited.subject,
         f"{audited.case}: {'length' if spherical else 'largest coordinate'} of a point",
         f"at most {GRID} steps",
         f"{float(np.sqrt(norm.max())):.2f}",
@@ -169,41 +225,35 @@ def longest_point(audited: Clustering, seed: int) -> Check:
     )
 
 
-def noisy_numbers(audited: Clustering, seed: int, role: Role = Role.PRODUCT) -> Check:
-    """That nothing of the points leaves but through the numbers that noise was added to."""
+def noisy_numbers(audited: Clustering, seed: int) -> Check:
+    """Check that nothing of the points leaves but through the numbers that noise was added to."""
     generator = np.random.default_rng(seed)
     points, others = generator.uniform(-1, 1, (2, 30, audited.dimensions))
-    alone = depends_on_noisy_numbers_alone(audited.clustering, points, others[:20], generator.bytes)
+    alone = _depends_on_noisy_numbers_alone(
+        audited.clustering, points, others[:20], generator.bytes
+    )
     return Check(
-        audited.subject,
         f"{audited.case}: what centroids depend on",
         "noisy counts and sums alone",
         "those alone" if alone else "something else of the points, too",
         alone,
         "a second run on other points, with noise that makes all noisy numbers those of the first",
         power.EXACTLY,
-        role,
     )
 
 
-def clustering_finding(
-    audited: Clustering, unit: Unit, losses: Losses, role: Role = Role.PRODUCT
-) -> Finding:
-    """What a clustering is said to cost, is proven to cost, and costs."""
-    measured, mechanism = losses.epsilon(DELTA), audited.mechanism
-    return finding(audited.subject, audited.case, unit, mechanism, measured, _EXACT, role)
+def clustering_finding(audited: Clustering, unit: Unit, losses: Losses) -> Finding:
+    """Set what a clustering is said and proven to cost beside what it costs."""
+    return finding(audited.case, unit, audited.mechanism, losses.epsilon(DELTA), _EXACT)
 
 
-def sampled_clustering(
-    audited: Clustering, trials: int, seed: int, role: Role = Role.PRODUCT
-) -> Finding:
-    """Per recording: transcripts of real runs with it and without, told apart by their losses.
+def sampled_clustering(audited: Clustering, trials: int, seed: int) -> Finding:
+    """Tell apart transcripts of real runs with a recording and without it, by their losses.
 
     Args:
-        audited: what; the fewer numbers a transcript has, the more trials show.
-        trials: on each of two data sets.
-        seed: of the trials.
-        role: why.
+        audited: Clustering; the fewer numbers a transcript has, the more trials show.
+        trials: Trials on each of two data sets.
+        seed: Seed of the trials.
     """
     generator = np.random.default_rng(seed)
     more = audited.farthest(1)
@@ -213,18 +263,16 @@ def sampled_clustering(
         losses[trial] = _realized(audited.transcript(more, generator.bytes), steps, others)
         neighbours[trial] = -_realized(audited.transcript(more[:0], generator.bytes), others, steps)
     return finding(
-        audited.subject,
         audited.case,
         Unit.RECORDING,
         audited.mechanism,
         sampled_epsilon(losses, neighbours, DELTA),
         Method(SAMPLED, "likelihood ratios of real transcripts", trials, CONFIDENCE),
-        role,
     )
 
 
 def _realized(iterations: list[Iteration], steps: Points, others: Points) -> float:
-    """The loss of one transcript on these points, against those of a neighbour."""
+    """Return the loss of one transcript on these points, against those of a neighbour."""
     total = 0.0
     for iteration in iterations:
         differences = iteration.differences(steps, others)
@@ -237,3 +285,45 @@ def _realized(iterations: list[Iteration], steps: Points, others: Points) -> flo
             else:
                 total += float((np.abs(noise) - np.abs(draw.noise)).sum()) / draw.scale
     return total
+
+
+def _depends_on_noisy_numbers_alone(
+    run: LocalClustering, points: Points, others: Points, random: Callable[[int], bytes]
+) -> bool:
+    """Return whether the result of a clustering follows from its noisy numbers alone.
+
+    It runs once as ever, and once on other points whose noise is such that all noisy numbers are
+    those of the first run. If anything else of the points gets through, the results differ.
+
+    Args:
+        run: Clustering.
+        points: Points of the first run, (recordings, dimensions).
+        others: Points of the second run.
+        random: Source of bytes of the first run's noise.
+    """
+    released: list[Integers] = []
+    numbers: dict[tuple[int, ...], Integers] = {}
+    sums_before = clustering.cluster_sums
+    before = {name: getattr(clustering, name) for name in _SAMPLERS}
+
+    def sums(*given: Any) -> Any:
+        result = sums_before(*given)
+        numbers.update({each.shape: each.copy() for each in result})
+        return result
+
+    def noting(name: str) -> Any:
+        def sampler(*given: Any) -> Integers:
+            noise: Integers = before[name](*given)
+            released.append(numbers[noise.shape] + noise)
+            return noise
+
+        return sampler
+
+    def repeating(scale: float, shape: tuple[int, ...], *given: Any) -> Integers:
+        return released.pop(0) - numbers[shape]
+
+    with replaced(clustering, cluster_sums=sums, **{name: noting(name) for name in _SAMPLERS}):
+        first = run.cluster(points, random)
+    with replaced(clustering, cluster_sums=sums, **dict.fromkeys(_SAMPLERS, repeating)):
+        second = run.cluster(others, random)
+    return np.array_equal(first, second) and not released

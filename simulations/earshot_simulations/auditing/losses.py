@@ -1,4 +1,4 @@
-"""Privacy losses and what follows from them: δ at an ε, and ε at a δ, from below and from above.
+"""Privacy losses, and by them δ at an ε and ε at a δ, from below and from above.
 
 For an output y of a mechanism on data D, its loss is ln(P(y)/Q(y)), P and Q being the laws of the
 output on D and on a neighbour. A mechanism is (ε, δ)-differentially private for this pair exactly
@@ -24,11 +24,11 @@ from earshot_simulations.auditing.laws import Law, Numbers, transformed
 _BISECTIONS = 60
 _ROUNDING = 2.0**-52
 _TAIL = 0.005
-"""Of what the masses of a convolution are off by: what is cut from either side."""
+"""Share of the error of a convolution's masses that is cut from either side."""
 _DEVIATIONS = 12.0
-"""Gaussian noise beyond so many standard deviations is in doubt."""
+"""Standard deviations beyond which Gaussian noise is in doubt."""
 _LARGEST = 700.0
-"""An ε beyond which e^ε is no number; whoever claims more claims nothing."""
+"""An ε beyond which e^ε overflows; whoever claims more claims nothing."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class Losses:
     """The law of a privacy loss under P, on a grid.
 
     Attributes:
-        step: of the grid.
-        first: loss of the first mass, in steps.
-        masses: float64 of shape (losses,).
-        infinite: mass of outputs that the neighbour's data never give.
-        rounded: by how much a loss may be larger than it says.
-        doubt: the most by which masses may be wrong, added up.
-        neighbours_doubt: the most by which masses of Q may be, which counts e^ε times.
+        step: Step of the grid.
+        first: Loss of the first mass, in steps.
+        masses: Probabilities, float64 of shape (losses,).
+        infinite: Mass of outputs that the neighbour's data never give.
+        rounded: Most by which a loss may be larger than it says.
+        doubt: Most by which masses may be wrong, added up.
+        neighbours_doubt: Most by which masses of Q may be wrong, which counts e^ε times.
     """
 
     step: float
@@ -62,7 +62,7 @@ class Losses:
     neighbours_doubt: float = 0.0
 
     def plus(self, other: Losses) -> Losses:
-        """The loss of two independent outputs together."""
+        """Return the loss of two independent outputs together."""
         if self.step != other.step:
             raise ValueError(f"losses on grids of {self.step} and {other.step} do not add up")
         masses, error = transformed(self.masses, other.masses)
@@ -80,7 +80,7 @@ class Losses:
         )
 
     def times(self, count: int) -> Losses:
-        """The loss of so many independent outputs of this law."""
+        """Return the loss of this many independent outputs of this law."""
         total, power = None, self
         while True:
             if count % 2:
@@ -91,19 +91,19 @@ class Losses:
             power = power.plus(power)
 
     def least_delta(self, epsilon: float) -> float:
-        """A δ such that nothing below it holds at this ε."""
+        """Return a δ such that nothing below it holds at this ε."""
         divergence, error = self._divergence(epsilon)
         margin = self.doubt + error + _exp(epsilon) * self.neighbours_doubt
         return max(0.0, divergence - margin)
 
     def sufficient_delta(self, epsilon: float) -> float:
-        """A δ that holds at this ε."""
+        """Return a δ that holds at this ε."""
         divergence, error = self._divergence(epsilon - self.rounded)
         margin = self.doubt + error + _exp(epsilon) * self.neighbours_doubt
         return min(1.0, divergence + margin)
 
     def epsilon(self, delta: float) -> Bracket:
-        """The smallest ε at this δ, from below and from above."""
+        """Return the smallest ε at this δ, from below and from above."""
         top = (self.first + len(self.masses)) * self.step + self.rounded
         low = _largest(lambda epsilon: self.least_delta(epsilon) > delta, top)
         if self.least_delta(top) > delta:
@@ -111,7 +111,7 @@ class Losses:
         return Bracket(low, self._sufficient_epsilon(delta, low, top))
 
     def _sufficient_epsilon(self, delta: float, low: float, top: float) -> float:
-        """An ε at which δ holds; what is in doubt grows with e^ε, so the nearest is looked for."""
+        """Return an ε at which δ holds; doubt grows with e^ε, so the nearest is looked for."""
         if math.isinf(low):
             return low
         width = self.step
@@ -122,7 +122,7 @@ class Losses:
         return low + _largest(lambda more: self.sufficient_delta(low + more) > delta, width)
 
     def _divergence(self, epsilon: float) -> tuple[float, float]:
-        """Of P from Q at this ε, and how far sums of so many terms may be off."""
+        """Return the divergence of P from Q at this ε, and how far its sums may be off."""
         start = max(0, math.ceil(epsilon / self.step) - self.first)
         if start >= len(self.masses):
             return self.infinite, 0.0
@@ -132,7 +132,7 @@ class Losses:
 
     @functools.cached_property
     def _tails(self) -> tuple[Numbers, Numbers]:
-        """P's mass from each loss on, and Q's times e^loss: Σ_j m_j and Σ_j m_j e^(loss − loss_j).
+        """Masses of P from each loss on, and of Q times e^loss: Σ m_j and Σ m_j e^(loss − loss_j).
 
         Added up from the far end, so that what is small is added first.
         """
@@ -144,13 +144,13 @@ class Losses:
 
 
 def loss(p: Numbers, q: Numbers, step: float, doubt: tuple[float, float] = (0.0, 0.0)) -> Losses:
-    """The law of the loss of one output.
+    """Return the law of the loss of one output.
 
     Args:
-        p: probabilities of outputs on one data set, float64 of shape (outputs,).
-        q: probabilities of the same outputs on a neighbour.
-        step: of the grid.
-        doubt: by how much the probability of an event may be wrong, of p and of q.
+        p: Probabilities of outputs on one data set, float64 of shape (outputs,).
+        q: Probabilities of the same outputs on a neighbour.
+        step: Step of the grid.
+        doubt: Most by which the probability of an event may be wrong, of p and of q.
     """
     possible = p > 0
     both = possible & (q > 0)
@@ -162,13 +162,13 @@ def loss(p: Numbers, q: Numbers, step: float, doubt: tuple[float, float] = (0.0,
 
 
 def outcome_epsilon(p: Numbers, q: Numbers, delta: float, error: float) -> Bracket:
-    """The smallest ε at which few outcomes are (ε, δ)-close in one direction.
+    """Return the smallest ε at which few outcomes are (ε, δ)-close in one direction.
 
     Args:
-        p: probabilities of outcomes on one data set, float64 of shape (outcomes,).
-        q: probabilities of the same outcomes on a neighbour.
+        p: Probabilities of outcomes on one data set, float64 of shape (outcomes,).
+        q: Probabilities of the same outcomes on a neighbour.
         delta: δ.
-        error: relative, of every probability.
+        error: Relative error of every probability.
     """
     p, q = p[p > 0], q[p > 0]
     with np.errstate(divide="ignore"):
@@ -185,7 +185,7 @@ def outcome_epsilon(p: Numbers, q: Numbers, delta: float, error: float) -> Brack
 
 
 def shifted(law: Law, shift: int, step: float) -> Losses:
-    """The loss of a number plus noise of this law, the neighbour's number being larger by `shift`.
+    """Return the loss of a number with this noise, where the neighbour's is larger by `shift`.
 
     The noise is symmetric, or the other direction is another question.
     """
@@ -195,13 +195,13 @@ def shifted(law: Law, shift: int, step: float) -> Losses:
     p[at : at + len(law.masses)] = law.masses
     at = max(0, shift)
     q[at : at + len(law.masses)] = law.masses
-    # What of the neighbour's law was cut off is in doubt and no infinite loss.
+    # The part of the neighbour's law that was cut off is in doubt: its loss is not infinite.
     known = (p > 0) & (q > 0)
     return loss(p[known], q[known], step, (law.doubt + float(p[~known].sum()), law.doubt))
 
 
 def discrete_laplace_loss(shift: int, scale: float, step: float) -> Losses:
-    """The loss of a number plus discrete Laplace noise, by its closed form.
+    """Return the loss of a number plus discrete Laplace noise, by its closed form.
 
     The loss at noise x is (|x − shift| − |x|) / scale: it falls from shift/scale to −shift/scale
     and depends on x between 0 and the shift alone.
@@ -226,12 +226,12 @@ def discrete_laplace_loss(shift: int, scale: float, step: float) -> Losses:
 
 
 def discrete_gaussian_loss(shift: float, sigma: float, step: float) -> Losses:
-    """The loss of a number plus discrete Gaussian noise: at noise x it is (s² − 2sx) / 2σ².
+    """Return the loss of a number plus discrete Gaussian noise: (s² − 2sx) / 2σ² at noise x.
 
     Args:
-        shift: s, by which the neighbour's number is larger.
-        sigma: σ.
-        step: of the grid.
+        shift: Difference s by which the neighbour's number is larger.
+        sigma: Standard deviation σ of the noise.
+        step: Step of the grid.
     """
     cell = max(1, int(_DEVIATIONS * sigma) // 2**17)
     reach = math.ceil(_DEVIATIONS * sigma / cell) * cell
@@ -250,7 +250,7 @@ def discrete_gaussian_loss(shift: float, sigma: float, step: float) -> Losses:
 
 
 def composed(parts: Iterable[Losses]) -> Losses:
-    """The loss of independent outputs together."""
+    """Return the loss of independent outputs together."""
     parts = list(parts)
     total = parts[0]
     for part in parts[1:]:
@@ -269,7 +269,7 @@ def _largest(holds: Callable[[float], bool], top: float) -> float:
 
 
 def _without_tails(masses: Numbers, mass: float) -> tuple[int, int]:
-    """From where to where there is all but so little on either side."""
+    """Return where masses begin and end, but for this mass on either side."""
     low = int(np.searchsorted(np.cumsum(masses), mass, side="right"))
     high = len(masses) - int(np.searchsorted(np.cumsum(masses[::-1]), mass, side="right"))
     return (low, high) if low < high else (0, len(masses))

@@ -1,7 +1,7 @@
-"""How far neighbours' ballots and histograms are apart, found out with what phones really send.
+"""Distances of neighbours' ballots and histograms, by what phones really send.
 
-All small data sets are tried, or so many of them at random where they are too many. A difference is
-a vector; the worst is the longest, and of equals the one on fewest entries.
+All small data sets are tried, or some of them at random where they are too many. A difference is a
+vector; the worst is the longest, and of equals the one on fewest entries.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from earshot_protocol.voting.ballots import label_votes, top_votes
 
 Vector = npt.NDArray[np.int64]
 Differences = dict[Unit, Vector]
-"""The worst difference of the sums of neighbours, in each unit."""
+"""Worst difference of the sums of neighbours, in each unit."""
 
 _MOST = 2000
 _LABELS = ("street", "train", "nature")
@@ -34,21 +34,21 @@ _LABELS = ("street", "train", "nature")
 
 @functools.cache
 def of_centroid_votes(votes: int) -> Differences:
-    """Of ballots for candidates, see `top_votes`."""
+    """Return how far ballots for candidates are apart, see `top_votes`."""
     return _of_ballots(lambda counts: top_votes(counts, votes), (2 * votes + 1,))
 
 
 @functools.cache
 def of_label_votes(votes: int) -> Differences:
-    """Of ballots for labels of centroids, see `label_votes`."""
+    """Return how far ballots for labels of centroids are apart, see `label_votes`."""
     return _of_ballots(lambda counts: label_votes(counts, votes), (2 * votes + 1, 2))
 
 
 @functools.cache
 def of_histograms(contacts: int) -> Differences:
-    """Of the contacts that a phone counts: its newest ones, at most so many.
+    """Return how far counts of the newest contacts of a phone are apart.
 
-    Larger limits are no different: what is beyond the first few recordings only moves along.
+    Larger limits do not differ: what is beyond the first few recordings only moves along.
     """
     few = min(contacts, 3)
     kept = list(itertools.product(range(len(_LABELS)), repeat=few + 2))
@@ -65,7 +65,7 @@ def of_histograms(contacts: int) -> Differences:
 
 
 def worst(differences: Iterable[Vector]) -> Vector:
-    """The longest of some vectors in L1, of equals in L2."""
+    """Return the longest of some vectors in L1, and of equals in L2."""
     return max(differences, key=lambda each: (np.abs(each).sum(), np.square(each).sum()))
 
 
@@ -105,7 +105,7 @@ def _all_shorter(length: int) -> Iterator[tuple[int, ...]]:
 
 
 def _histogram(choices: tuple[int, ...], contacts: int) -> Vector:
-    """What a phone that heard these, oldest first, puts into a statistics phase."""
+    """Return what a phone that heard these, oldest first, puts into a statistics phase."""
     parameters = StatisticsParameters(
         phones=100, labels=_LABELS, dropout=0.0, corrupted=0.05, contacts=contacts, epsilon=1.0
     )

@@ -1,8 +1,8 @@
-"""Private training of generators: what its noisy gradients cost, and that it does what is proven.
+"""Private training of generators: the cost of its noisy gradients, and all that it rests on.
 
 Exactly: the law of the losses of all steps. By trials: real steps, told apart by their losses. And
-checks of all that the law rests on: no clip moves a sum by more than the norm, the noise is
-Gaussian and new in every step, batches are Poisson's, and nothing else of the clips gets through.
+checks of what the law rests on: no clip moves a sum by more than the norm, the noise is Gaussian
+and new in every step, batches are Poisson's, and nothing else of the clips gets through.
 """
 
 from __future__ import annotations
@@ -16,25 +16,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.findings import (
-    EXACT,
-    SAMPLED,
-    Check,
-    Finding,
-    Method,
-    Result,
-    Role,
-)
+from earshot_simulations.auditing.findings import EXACT, SAMPLED, Check, Finding, Method, Result
 from earshot_simulations.auditing.laws import Numbers
-from earshot_simulations.auditing.sampling import CONFIDENCE, sampled_epsilon
-from earshot_simulations.auditing.selection import Outcome, OutcomeLaw, law_check
+from earshot_simulations.auditing.sampling import (
+    CONFIDENCE,
+    Outcome,
+    OutcomeLaw,
+    law_check,
+    sampled_epsilon,
+)
 from earshot_simulations.auditing.subsampled_gaussian import realized, training_epsilon
 
 if TYPE_CHECKING:
-    from earshot_simulations.auditing.training_transcripts import System
+    from earshot_simulations.auditing.trainings import Parts, System
 
-TRAINING = "noisy-gradients"
-UNIT = "clip, there or not"
+_UNIT = "clip, there or not"
 _DELTA = 1e-5
 _CLIPS = 1000
 _TRIED_STEPS = 4
@@ -54,10 +50,10 @@ class Setting:
     """A training as somebody asks for it.
 
     Attributes:
-        epsilon: the budget.
-        clips: how many there are.
-        batch: of them in a step, on average.
-        steps: how many.
+        epsilon: Budget ε.
+        clips: Number of clips.
+        batch: Clips in a step, on average.
+        steps: Number of steps.
     """
 
     epsilon: float
@@ -79,7 +75,7 @@ class Tried:
     """A training whose real steps are tried: little noise, that a few trials show.
 
     Attributes:
-        noise, rate, norm, steps: see `PrivateTraining`.
+        noise, rate, norm, steps: Fields of `PrivateTraining`.
     """
 
     noise: float
@@ -89,7 +85,7 @@ class Tried:
 
     @property
     def words(self) -> str:
-        """In words."""
+        """Training in words."""
         return (
             f"noise {self.noise:g}, rate {self.rate:g}, {self.steps} "
             f"step{'s' if self.steps > 1 else ''}, clipped to {self.norm:g}"
@@ -100,19 +96,19 @@ TRIED = (Tried(0.8, 0.5, 1.0, 1), Tried(1.2, 0.3, 0.5, _TRIED_STEPS))
 
 
 def audit_training(trials: int, seed: int) -> Iterator[Result]:
-    """All settings exactly, two by real steps, and what they rest on.
+    """Audit all settings exactly, two by real steps, and their grounds.
 
     Args:
-        trials: transcripts of real steps, on each of two data sets.
-        seed: of them.
+        trials: Transcripts of real steps, on each of two data sets.
+        seed: Seed of them.
     """
     for setting in SETTINGS:
         yield exactly(setting)
     for tried in TRIED:
-        yield really(tried, trials, seed)
+        yield really(f"real steps: {tried.words}", tried, trials, seed)
     yield from laws(seed)
     yield rate_check(seed)
-    from earshot_simulations.auditing.training_transcripts import SYSTEMS
+    from earshot_simulations.auditing.trainings import SYSTEMS
 
     for system in SYSTEMS:
         yield longest(system, seed)
@@ -120,17 +116,16 @@ def audit_training(trials: int, seed: int) -> Iterator[Result]:
 
 
 def exactly(setting: Setting) -> Finding:
-    """A budget, the noise that is worked out for it, and what that noise costs."""
+    """Set a budget beside the cost of the noise that is worked out for it."""
     from earshot_server.accounting import dp_sgd
     from earshot_simulations.generation import budgets
 
     noise = budgets.dp_sgd(setting.epsilon, _DELTA, setting.clips, setting)
     rate = setting.batch / setting.clips
     return Finding(
-        TRAINING,
         f"{setting.clips} clips, {setting.batch} in a batch, {setting.steps} steps, noise "
         f"{noise:.3g}",
-        UNIT,
+        _UNIT,
         _DELTA,
         setting.epsilon,
         dp_sgd.training_epsilon(noise, rate, setting.steps, _DELTA),
@@ -140,29 +135,30 @@ def exactly(setting: Setting) -> Finding:
 
 
 def really(
+    words: str,
     tried: Tried,
     trials: int,
     seed: int,
-    role: Role = Role.PRODUCT,
-    words: str = "",
+    parts: Parts | None = None,
     there: float = 0.5,
 ) -> Finding:
-    """Transcripts of real steps with a clip and without it, told apart by their losses.
+    """Tell apart transcripts of real steps with a clip and without it, by their losses.
 
     Args:
-        tried: the training.
-        trials: on each of two data sets.
-        seed: of them.
-        role: why.
-        words: what is audited, if not what the training is.
-        there: which share of all clips are there.
+        words: Training in words.
+        tried: Training that is accounted for.
+        trials: Trials on each of two data sets.
+        seed: Seed of them.
+        parts: Parts of the training that runs; by default the product's own.
+        there: Share of all clips that are there.
     """
     from earshot_models.generators.private_training import PrivateTraining
     from earshot_server.accounting import dp_sgd
-    from earshot_simulations.auditing import noisy_steps
+    from earshot_simulations.auditing import trainings
 
     training = PrivateTraining(tried.noise, tried.rate, tried.norm, tried.steps)
-    seen = noisy_steps.steps(training, _CLIPS, round(there * _CLIPS), trials, seed)
+    present = round(there * _CLIPS)
+    seen = trainings.steps(training, _CLIPS, present, trials, seed, parts or trainings.SOUND)
     ours, others = (
         np.asarray(realized(each, tried.noise, tried.rate).sum(axis=1))
         for each in (seen.there, seen.missing)
@@ -170,75 +166,84 @@ def really(
     proven = dp_sgd.training_epsilon(tried.noise, tried.rate, tried.steps, _DELTA)
     both = (sampled_epsilon(ours, others, _DELTA), sampled_epsilon(-others, -ours, _DELTA))
     return Finding(
-        TRAINING,
-        words or f"real steps: {tried.words}",
-        UNIT,
+        words,
+        _UNIT,
         _DELTA,
         proven,
         proven,
         max(both, key=lambda each: each.low),
         Method(SAMPLED, "likelihood ratios of real steps", len(ours), CONFIDENCE),
-        role,
     )
 
 
-def laws(seed: int, role: Role = Role.PRODUCT) -> Iterator[Check]:
-    """Of noise and batches, as real steps have them."""
+def laws(seed: int, parts: Parts | None = None) -> Iterator[Check]:
+    """Check the laws of batches and noise, two each, as real steps have them."""
     from earshot_models.generators.private_training import PrivateTraining
-    from earshot_simulations.auditing import noisy_steps
+    from earshot_simulations.auditing import trainings
 
+    parts = parts or trainings.SOUND
     training = PrivateTraining(1.3, 0.1, 2.0, _LAW_STEPS)
-    batches = noisy_steps.batches(training, _CLIPS // 10, seed)
-    yield from _batches(batches, training.rate, role)
+    batches = trainings.batches(training, _CLIPS // 10, seed, parts)
+    yield from _batches(batches, training.rate)
     few = PrivateTraining(1.3, 0.1, 2.0, 30)
-    seen = noisy_steps.transcript(few, np.zeros((_CLIPS // 10, 1, _CLIPS), np.float32), seed)
-    yield from _noise(seen / few.noise, role)
+    clips = np.zeros((_CLIPS // 10, 1, _CLIPS), np.float32)
+    yield from _noise(trainings.transcript(few, clips, seed, parts) / few.noise)
 
 
-def rate_check(seed: int, role: Role = Role.PRODUCT, sampled: float = _RATE) -> Check:
-    """Check that clips are sampled as often as is accounted for, no more and no less."""
+def rate_check(seed: int, sampled: float = _RATE) -> Check:
+    """Check that clips are sampled as often as is accounted for, no more and no less.
+
+    Args:
+        seed: Seed of the batches.
+        sampled: Rate at which they are sampled; another one is a planted fault.
+    """
     from earshot_models.generators.private_training import PrivateTraining
-    from earshot_simulations.auditing import noisy_steps
+    from earshot_simulations.auditing import trainings
 
     training = PrivateTraining(1.3, sampled, 2.0, _LAW_STEPS)
-    batches = noisy_steps.batches(training, _MANY_CLIPS, seed)
+    batches = trainings.batches(training, _MANY_CLIPS, seed)
     off = (float(batches.mean()) - _RATE) * math.sqrt(batches.size / (_RATE * (1 - _RATE)))
     return Check(
-        TRAINING, "how often clips are in batches",
-        f"a rate of {_RATE:g}, within {_DEVIATIONS:g} deviations", f"{off:+.1f} deviations",
-        abs(off) <= _DEVIATIONS, f"{_LAW_STEPS} batches of {_MANY_CLIPS} clips",
-        power.of_rate(_RATE, batches.size, _DEVIATIONS), role,
-    )  # fmt: skip
+        "how often clips are in batches",
+        f"a rate of {_RATE:g}, within {_DEVIATIONS:g} deviations",
+        f"{off:+.1f} deviations",
+        abs(off) <= _DEVIATIONS,
+        f"{_LAW_STEPS} batches of {_MANY_CLIPS} clips",
+        power.of_rate(_RATE, batches.size, _DEVIATIONS),
+    )
 
 
-def longest(system: System, seed: int, role: Role = Role.PRODUCT) -> Check:
-    """That no clip's gradients move a sum by more than the norm that noise is made for."""
-    from earshot_simulations.auditing import training_transcripts
+def longest(system: System, seed: int) -> Check:
+    """Check that no clip's gradients move a sum by more than the norm that noise is made for."""
+    from earshot_simulations.auditing import trainings
 
-    found = training_transcripts.longest_gradient(system, seed)
-    norm = training_transcripts.TRAINING.norm
+    found, norm = trainings.longest_gradient(system, seed), trainings.TRAINING.norm
     return Check(
-        TRAINING, f"{system.name}: the longest gradient of a clip", f"at most {norm:g}",
-        f"{found:.6g}", found <= norm * (1 + _SINGLE), "each clip alone in a batch of real steps",
+        f"{system.name}: the longest gradient of a clip",
+        f"at most {norm:g}",
+        f"{found:.6g}",
+        found <= norm * (1 + _SINGLE),
+        "each clip alone in a batch of real steps",
         power.EXACTLY,
-        role,
-    )  # fmt: skip
+    )
 
 
-def alone(system: System, seed: int, role: Role = Role.PRODUCT) -> Check:
-    """That nothing of the clips leaves but through noisy gradients."""
-    from earshot_simulations.auditing import training_transcripts
+def alone(system: System, seed: int) -> Check:
+    """Check that nothing of the clips leaves but through noisy gradients."""
+    from earshot_simulations.auditing import trainings
 
-    held = training_transcripts.depends_on_noisy_gradients_alone(system, seed)
+    held = trainings.depends_on_noisy_gradients_alone(system, seed)
     return Check(
-        TRAINING, f"{system.name}: what a generator depends on", "noisy gradients alone",
-        "those alone" if held else "something else of the clips, too", held,
+        f"{system.name}: what a generator depends on",
+        "noisy gradients alone",
+        "those alone" if held else "something else of the clips, too",
+        held,
         "a second training on other clips, which gets the noisy gradients of the first",
-        power.EXACTLY, role,
-    )  # fmt: skip
+        power.EXACTLY,
+    )
 
 
-def _batches(batches: Numbers, rate: float, role: Role) -> Iterator[Check]:
+def _batches(batches: Numbers, rate: float) -> Iterator[Check]:
     from scipy.stats import binom
 
     steps, clips = batches.shape
@@ -252,23 +257,28 @@ def _batches(batches: Numbers, rate: float, role: Role) -> Iterator[Check]:
             for at, chance in enumerate(binom.pmf(range(trials + 1), trials, rate))
         }
         drawn: Counter[Outcome] = Counter((int(each),) for each in counted)
-        yield law_check(TRAINING, what, drawn, law, role)
+        yield law_check(what, drawn, law)
 
 
-def _noise(noise: Numbers, role: Role) -> Iterator[Check]:
+def _noise(noise: Numbers) -> Iterator[Check]:
     from scipy.stats import kstest
 
     fit = float(kstest(noise.ravel(), "norm").pvalue)
     yield Check(
-        TRAINING, "noise of real steps", f"N(0, (noise · norm)²) (p ≥ {_FIT:g})", f"p = {fit:.2g}",
-        fit >= _FIT, f"Kolmogorov and Smirnov's test of {noise.size:,} numbers",
-        power.of_kolmogorov(noise.size, _FIT), role,
-    )  # fmt: skip
+        "noise of real steps",
+        f"N(0, (noise · norm)²) (p ≥ {_FIT:g})",
+        f"p = {fit:.2g}",
+        fit >= _FIT,
+        f"Kolmogorov and Smirnov's test of {noise.size:,} numbers",
+        power.of_kolmogorov(noise.size, _FIT),
+    )
     together = np.asarray(np.corrcoef(noise))[np.triu_indices(len(noise), 1)]
     found = float(np.abs(together).max()) * math.sqrt(noise.shape[1])
     yield Check(
-        TRAINING, "noise of different steps",
-        f"no correlation beyond {_DEVIATIONS:g} deviations", f"{found:.1f} deviations",
-        found <= _DEVIATIONS, f"each of {len(noise)} steps with each",
-        power.of_correlation(noise.shape[1], _DEVIATIONS), role,
-    )  # fmt: skip
+        "noise of different steps",
+        f"no correlation beyond {_DEVIATIONS:g} deviations",
+        f"{found:.1f} deviations",
+        found <= _DEVIATIONS,
+        f"each of {len(noise)} steps with each",
+        power.of_correlation(noise.shape[1], _DEVIATIONS),
+    )

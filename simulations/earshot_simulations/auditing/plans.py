@@ -1,4 +1,4 @@
-"""The phases whose mechanisms are audited: one for every way that product code plans a phase.
+"""Phases whose mechanisms are audited: one for every way that product code plans a phase.
 
 Every mechanism that a plan declares has an auditor here, by its type. One without is an error, so
 that no mechanism enters a phase unaudited.
@@ -45,9 +45,6 @@ from earshot_simulations.auditing.runs import audit_runs
 from earshot_simulations.auditing.selection import audit_selection
 from earshot_simulations.auditing.vectors import audit_vectors
 from earshot_simulations.auditing.votes import audit_votes
-
-DP_LLOYD = "dp-lloyd"
-SPHERICAL_DP_LLOYD = "spherical-dp-lloyd"
 
 _LABELS = ("street", "train", "nature")
 _START, _CELLS, _DIMENSIONS, _SUMS = 16, 20, 16, 2
@@ -121,7 +118,7 @@ PHASES: dict[str, Parameters] = {
         phones=1000, labels=_LABELS, contacts=20, epsilon=0.5, dropout=0.05, corrupted=0.05
     ),
 }
-"""By name; the limits of a phone as it comes, or close to them, set their budgets."""
+"""Phases by name; their budgets are at the default limits of a phone, or close to them."""
 
 _DIFFERENCES: dict[str, Callable[[Parameters], Differences]] = {
     learning.CENTROID_VOTE: lambda each: neighbours.of_centroid_votes(each.centroid_votes),  # type: ignore[attr-defined]
@@ -131,18 +128,18 @@ _DIFFERENCES: dict[str, Callable[[Parameters], Differences]] = {
 
 
 def differences_of(step: str, parameters: Parameters) -> Differences:
-    """Of the ballots or histograms of neighbours, by the code that phones run in this step."""
+    """Return the differences of neighbours, by the code that phones run in this step."""
     return _DIFFERENCES[step](parameters)
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much an audit takes upon itself.
+    """Size of an audit.
 
     Attributes:
-        trials: transcripts of each clustering on each of two data sets.
-        draws: of each sampler and selection.
-        seed: of both.
+        trials: Transcripts of each clustering on each of two data sets.
+        draws: Draws of each sampler and selection.
+        seed: Seed of both.
     """
 
     trials: int
@@ -151,7 +148,7 @@ class Effort:
 
 
 def mechanisms_of(kinds: tuple[type[Mechanism], ...]) -> list[tuple[str, Mechanism, Parameters]]:
-    """The private steps of all phases that are audited whose mechanism is of these types."""
+    """Return the private steps of all audited phases whose mechanism is of these types."""
     found: dict[tuple[str, str], tuple[str, Mechanism, Parameters]] = {}
     for parameters in PHASES.values():
         for step, mechanism in parameters.plan().mechanisms.items():
@@ -168,7 +165,7 @@ def audit_mechanism(
     """Audit one private step of one phase.
 
     Raises:
-        WrongStateError: nobody knows how to audit a mechanism of that type.
+        WrongStateError: There is no audit of a mechanism of that type.
     """
     match mechanism:
         case BallotSum():
@@ -198,10 +195,9 @@ def audit_mechanism(
 
 
 def clustering_of(mechanism: LaplaceLloyd | GaussianLloyd, parameters: Parameters) -> Clustering:
-    """The clustering that phones run in a phase."""
+    """Return the clustering that phones run in a phase."""
     assert isinstance(parameters, PhaseParameters)  # noqa: S101
-    subject = SPHERICAL_DP_LLOYD if isinstance(mechanism, GaussianLloyd) else DP_LLOYD
     k, d = parameters.local_centroids, parameters.dimensions
     case = f"ε = {mechanism.epsilon:g}, k = {k}, d = {d}, N = {mechanism.recordings}"
     run = clustering_by(mechanism, k)
-    return Clustering(subject, case, run, mechanism, parameters.geometry, d)
+    return Clustering(case, run, mechanism, parameters.geometry, d)

@@ -1,7 +1,7 @@
 """Power of an audit: the smallest error that a line sees with a probability of at least .99.
 
-Whatever has a law has a power that follows from its test: that of the number of draws, of cells and
-of the level at which the test refuses. What is exact sees everything beyond its bracket.
+The power of a test follows from the numbers of draws and cells and from the level at which it
+refuses. An exact line sees everything beyond its bracket.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ POWER = 0.99
 EXACTLY = "exact: any"
 _BISECTIONS = 40
 _LARGEST = 50.0
-"""An ε that no trials tell from a larger one."""
+"""An ε that trials cannot tell from a larger one."""
 
 
 def of_tries(tries: int) -> str:
@@ -39,9 +39,9 @@ def of_fit(cells: int, draws: int, level: float) -> str:
     the square of twice the total variation (Cauchy and Schwarz).
 
     Args:
-        cells: into which draws are counted.
-        draws: N.
-        level: below which p-value a law is refused.
+        cells: Cells into which draws are counted.
+        draws: Number N of draws.
+        level: A p-value below which a law is refused.
     """
     from scipy.stats import chi2, ncx2
 
@@ -79,10 +79,10 @@ def of_trials(trials: int, confidence: float, delta: float, limit: float) -> str
     1 − P on its neighbour: what a mechanism hides more deeply must be larger to be seen.
 
     Args:
-        trials: on each of two data sets.
-        confidence: of the bound.
+        trials: Trials on each of two data sets.
+        confidence: Confidence of the bound.
         delta: δ.
-        limit: the ε that is proven.
+        limit: Proven ε.
     """
     from scipy.stats import binom
 

@@ -1,7 +1,7 @@
-"""What papers and a library print of their privacy, beside what their mechanisms cost.
+"""Printed claims of papers and a library about privacy on phones, beside what they cost.
 
-They are wrong, and corrected in Earshot. They stand here alone, as examples of what an audit is
-for, and none of them runs in a phone.
+They are wrong, and corrected in Earshot. They stand here alone, as examples of the use of an audit,
+and none of them runs in a phone.
 """
 
 from __future__ import annotations
@@ -15,29 +15,34 @@ from earshot_client.clustering import DPLloyd
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.auditing.findings import EXACT, PRINTED, Finding, Method, Role
+from earshot_simulations.auditing.findings import EXACT, Finding, Method
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.lloyd import Clustering, largest_loss, transcript_shifts
 from earshot_simulations.auditing.losses import Bracket, discrete_laplace_loss
-from earshot_simulations.auditing.printed_votes import audit_printed_votes
+from earshot_simulations.auditing.printed_votes import (
+    audit_printed_costs,
+    audit_printed_scale,
+    audit_printed_votes,
+)
 from earshot_simulations.auditing.proofs import DELTA
 
 _CELLS = 2**13
 
 
 def audit_printed() -> Iterator[Finding]:
-    """All of them."""
+    """Set every claim beside its cost."""
     yield thesis_vote()
     yield from thesis_ballots()
     yield from audit_printed_votes()
     yield swapped_budgets()
     yield rounded_laplace()
+    yield from audit_printed_costs()
+    yield from audit_printed_scale()
 
 
 def thesis_vote(phones: int = 1000, survivors: int = 900, epsilon: float = 1.0) -> Finding:
-    """Laplace shares that are said to add up to Laplace noise (Liebenow 2022, Theorem 8.2)."""
+    """Audit Laplace shares said to add up to Laplace noise (Liebenow 2022, Theorem 8.2)."""
     return Finding(
-        PRINTED,
         f"Liebenow 8.2.3: a vote of {phones} phones, v = 1; {survivors} shares of Laplace noise of "
         f"scale v/(ε·{survivors})",
         Unit.PHONE,
@@ -50,15 +55,14 @@ def thesis_vote(phones: int = 1000, survivors: int = 900, epsilon: float = 1.0) 
             "exact from below: the closed form of the sum's density, put into cells, which can "
             "only lower ε",
         ),
-        Role.PRINTED,
     )
 
 
 def laplace_shares_epsilon(epsilon: float, shares: int, delta: float) -> Bracket:
-    """ε of a count plus so many Laplace variables of scale 1/(ε · shares), from below.
+    """Return ε of a count plus Laplace variables of scale 1/(ε · shares), from below.
 
-    Neighbours' counts differ by one. Outputs are put into cells, which is post-processing: what
-    is measured then is no more than what is true. The density falls on either side of zero, so in
+    Neighbours' counts differ by one. Outputs are put into cells, which is post-processing: it can
+    only lower ε. The density falls on either side of zero, so in
     every cell that does not hold it, its largest and smallest values are at the ends: a cell's
     probability is at least that of the smallest for one data set and at most that of the largest
     for the other.
@@ -87,7 +91,7 @@ def laplace_shares_epsilon(epsilon: float, shares: int, delta: float) -> Bracket
 
 
 def _log_density(distance: Numbers, scale: float, shares: int) -> Numbers:
-    """Of the sum of so many Laplace variables: the difference of two gamma variables.
+    """Return ln of the density of a sum of Laplace variables: a difference of two gamma variables.
 
     The Bessel function in it has half-integer order and is a finite sum of positive terms:
     f(x) = e^(−z) / (scale · (m)! · 2^(m+1)) · Σ_j (m + j)! / (j! (m − j)! 2^j) · z^(m−j), with
@@ -106,12 +110,11 @@ def _log_density(distance: Numbers, scale: float, shares: int) -> Numbers:
 
 
 def thesis_ballots(epsilon: float = 0.5) -> Iterator[Finding]:
-    """Noise for a ballot of v ones, though one recording moves two (Liebenow 6.4 and 8.2.3)."""
+    """Audit noise for a ballot of v ones, though one recording moves two (Liebenow 6.4, 8.2.3)."""
     for votes in (1, 3):
         scale, step = votes / epsilon, 1e-6
         swapped = discrete_laplace_loss(1, scale, step).times(2)
         yield Finding(
-            PRINTED,
             f"Liebenow 6.4: sensitivity v = {votes}, and noise that does add up to scale v/ε",
             Unit.RECORDING,
             DELTA,
@@ -119,28 +122,26 @@ def thesis_ballots(epsilon: float = 0.5) -> Iterator[Finding]:
             2 / scale,
             swapped.epsilon(DELTA),
             Method(EXACT, "exact: a recording swaps one vote for another"),
-            Role.PRINTED,
         )
 
 
 class _SwappedBudgets(DPLloyd):
-    """The budgets of counts and coordinates change places where they are unpacked."""
+    """A clustering whose budgets of counts and coordinates change places."""
 
     def split(self, dimensions: int) -> tuple[float, float]:
-        """The other way round."""
+        """Return the budgets the other way round."""
         counts, coordinates = super().split(dimensions)
         return coordinates, counts
 
 
 def swapped_budgets(epsilon: float = 1.0, dimensions: int = 128) -> Finding:
-    """DPLloyd-Impr in a well-known library, which swaps two budgets."""
+    """Audit DPLloyd-Impr of a well-known library, which swaps two budgets."""
     mechanism = LaplaceLloyd(epsilon, 1000)
     clustering = _SwappedBudgets(4, mechanism)
-    audited = Clustering(PRINTED, "", clustering, mechanism, Geometry.EUCLIDEAN, dimensions)
+    audited = Clustering("", clustering, mechanism, Geometry.EUCLIDEAN, dimensions)
     largest = largest_loss(transcript_shifts(audited, 1, 0))
     counts, coordinates = clustering.split(dimensions)
     return Finding(
-        PRINTED,
         f"DPLloyd-Impr of a well-known library, d = {dimensions}: two budgets change places",
         Unit.RECORDING,
         0.0,
@@ -148,14 +149,13 @@ def swapped_budgets(epsilon: float = 1.0, dimensions: int = 128) -> Finding:
         clustering.iterations(dimensions) * (counts + dimensions * coordinates),
         Bracket(largest, largest),
         Method(EXACT, "exact: every draw of a transcript, their largest losses added up"),
-        Role.PRINTED,
     )
 
 
 def rounded_laplace(bits: int = 18) -> Finding:
-    """Laplace noise from floating-point logarithms: some sums are possible for one number only.
+    """Audit Laplace noise by floating-point logarithms: some sums belong to one number alone.
 
-    All values of a uniform variable of so many bits are tried, in single precision (Mironov 2012).
+    All values of a uniform variable of some bits are tried, in single precision (Mironov 2012).
     """
     uniform = (np.arange(1, 2**bits, dtype=np.float64) / 2**bits).astype(np.float32)
     noise = np.log(uniform)
@@ -165,7 +165,6 @@ def rounded_laplace(bits: int = 18) -> Finding:
     only = float(np.isin(released[0], released[1], invert=True).mean())
     epsilon = math.inf if only > DELTA else 0.0
     return Finding(
-        PRINTED,
         f"Laplace noise from floating-point numbers (Mironov 2012): {100 * only:.0f} % of the sums "
         "that 0 gives cannot come from 1",
         "one count",
@@ -174,5 +173,4 @@ def rounded_laplace(bits: int = 18) -> Finding:
         None,
         Bracket(epsilon, epsilon),
         Method(EXACT, f"exact: all values of a uniform variable of {bits} bits"),
-        Role.PRINTED,
     )

@@ -1,4 +1,4 @@
-"""What is proven of events: a phone's own accounting, and that of the dp-accounting library."""
+"""Proven costs of events: by a phone's own accounting, and by the dp-accounting library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import Mechanism, Unit
 from earshot_server.accounting.accountant import composed
-from earshot_simulations.auditing.findings import Finding, Method, Role
+from earshot_simulations.auditing.findings import Finding, Method
 from earshot_simulations.auditing.losses import Bracket
 
 DELTA = 1e-6
@@ -16,41 +16,21 @@ DELTA = 1e-6
 
 
 def finding(
-    subject: str,
-    case: str,
-    unit: Unit,
-    mechanism: Mechanism,
-    measured: Bracket,
-    method: Method,
-    role: Role = Role.PRODUCT,
+    case: str, unit: Unit, mechanism: Mechanism, measured: Bracket, method: Method
 ) -> Finding:
-    """What was measured beside what a mechanism declares and what is proven of its event."""
+    """Set a measurement beside what a mechanism declares and what is proven of its event."""
     events = (mechanism.event(unit),)
-    return composed_finding(
-        subject, case, unit, mechanism.cost(unit).epsilon, events, measured, method, role
-    )
+    return composed_finding(case, unit, mechanism.cost(unit).epsilon, events, measured, method)
 
 
 def composed_finding(
-    subject: str,
     case: str,
     unit: Unit,
     claimed: float,
     events: Sequence[Event],
     measured: Bracket,
     method: Method,
-    role: Role = Role.PRODUCT,
 ) -> Finding:
-    """The same of several events, one after the other."""
-    return Finding(
-        subject,
-        case,
-        unit,
-        DELTA,
-        claimed,
-        composed_epsilon(events, DELTA),
-        measured,
-        method,
-        role,
-        composed(events, DELTA).epsilon,
-    )
+    """Do the same for several events, one after the other."""
+    proven, library = composed_epsilon(events, DELTA), composed(events, DELTA).epsilon
+    return Finding(case, unit, DELTA, claimed, proven, measured, method, library)

@@ -1,8 +1,8 @@
 """Costs that look at votes, as they are published: all votes of a few teachers, all neighbours.
 
-Such a cost is published with noise in proportion to its smooth sensitivity. How much noise there
-is depends on the votes, too: where it is another by more than e^β on a neighbour, the noise tells
-what the cost hides. Both are taken from `tally.dependent.publish` itself as it publishes.
+Such a cost is published with noise in proportion to its smooth sensitivity. That noise depends on
+the votes, too: where it differs by more than e^β on a neighbour, the noise tells what the cost
+hides. Both are taken from `tally.dependent.publish` itself as it publishes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,12 +29,12 @@ from earshot_models.votes.tally.dependent import publish
 from earshot_models.votes.tally.labelling import End, Labelled
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.curator import neighbours
-from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result, Role
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result
+from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import Bracket
+from earshot_simulations.auditing.outcomes import Votes, moved_votes
 from earshot_simulations.auditing.watching import replaced
 
-PUBLISHED_COSTS = "published-costs"
 _BUDGET = Budget(8.0, 1e-5, Unit.REPLACED_PHONE, 100)
 _TEACHERS = 16
 _QUERIES = 20
@@ -47,11 +47,11 @@ _EXACT = Method(
 
 @dataclass(frozen=True)
 class Published:
-    """How a cost is published.
+    """A cost as it is published.
 
     Attributes:
-        mean: of what is published, before it is rounded: the cost itself.
-        release: by which order, and with how much noise.
+        mean: Cost itself: the mean of what is published, before it is rounded.
+        release: Order and noise of the release.
     """
 
     mean: float
@@ -83,27 +83,34 @@ def audit_published_costs(draws: int, seed: int) -> Iterator[Result]:
     """Audit every way to publish a cost.
 
     Args:
-        draws: of what is published.
-        seed: of these.
+        draws: Draws of a published cost.
+        seed: Seed of these.
     """
     for name in CASES:
         yield published_cost(name)
     yield drawn(draws, seed)
 
 
-def published_cost(name: str, role: Role = Role.PRODUCT, subject: str = PUBLISHED_COSTS) -> Finding:
-    """Set the cost of publishing, at its order, beside the largest divergence of neighbours."""
+Sensitivity = Callable[[Numbers, float], float]
+
+
+def published_cost(name: str, sensitivity: Sensitivity | None = None) -> Finding:
+    """Set the cost of publishing, at its order, beside the largest divergence of neighbours.
+
+    Args:
+        name: Case, one of `CASES`.
+        sensitivity: Function that runs in place of `releases.smooth_sensitivity`: a planted fault.
+    """
     cost, rule, classes = CASES[name]
-    seen = {votes: _publish(cost, rule, votes) for votes in _all(classes)}
+    seen = {votes: _publish(cost, rule, votes, sensitivity) for votes in _all(classes)}
     release = next(iter(seen.values())).release
     measured, worst = max(
         (divergence(seen[votes], seen[other], release.order), votes)
         for votes in seen
-        for other in neighbours(votes)
+        for other in moved_votes(votes)
     )
     votes = "/".join(map(str, worst))
     return Finding(
-        subject,
         f"{name}: {_TEACHERS} teachers, {_QUERIES} queries, worst votes {votes}; divergence at "
         f"λ = {release.order:.3g}",
         Unit.REPLACED_PHONE,
@@ -112,12 +119,11 @@ def published_cost(name: str, role: Role = Role.PRODUCT, subject: str = PUBLISHE
         release.divergence,
         Bracket(measured - _ROUNDING, measured),
         _EXACT,
-        role,
     )
 
 
 def divergence(one: Published, other: Published, order: float) -> float:
-    """Work out Rényi's divergence of two normal laws; infinite if the first is too wide."""
+    """Return Rényi's divergence of two normal laws; infinite if the first is too wide."""
     s, t = one.release.noise, other.release.noise
     between = order * t**2 + (1 - order) * s**2
     if not s and not t:
@@ -137,7 +143,6 @@ def drawn(draws: int, seed: int) -> Check:
     found = np.array([releases.published(2.0, release, random) for _ in range(draws)])
     value = float(kstest(found - 0.5 / 1024, "norm", args=(2.0, release.noise)).pvalue)
     return Check(
-        PUBLISHED_COSTS,
         "the noise on a cost",
         f"normal, of the deviation that is said (p ≥ {_FIT:g})",
         f"p = {value:.2g}",
@@ -147,36 +152,38 @@ def drawn(draws: int, seed: int) -> Check:
     )
 
 
-def _all(classes: int) -> Iterator[tuple[int, ...]]:
+def _all(classes: int) -> Iterator[Votes]:
     """Yield every way for the teachers to vote, each for one class, or one label."""
     for votes in itertools.product(range(_TEACHERS + 1), repeat=classes):
         if sum(votes) == _TEACHERS:
             yield votes
 
 
-def _publish(cost: VotesCost, rule: Rule, votes: tuple[int, ...]) -> Published:
+def _publish(
+    cost: VotesCost, rule: Rule, votes: Votes, sensitivity: Sensitivity | None
+) -> Published:
     """Publish the cost of queries that got these votes, all answered."""
-    voted = np.repeat(np.arange(len(votes)), votes)
+    voted = np.repeat(np.arange(len(votes)), np.array(votes, dtype=np.int64))
     answers = np.full(_QUERIES, int(np.argmax(votes)))
     if rule.several:
         voted, answers = (np.eye(len(votes), dtype=np.int64)[each] for each in (voted, answers))
     predictions = np.repeat(voted[:, None], _QUERIES, axis=1)
     electorate = Electorate(predictions, len(votes))
     tally = Central(rule, electorate, np.ones(_TEACHERS, dtype=np.int64))
-    with _watched() as seen:
+    with _watched(sensitivity) as seen:
         publish(cost, tally, Labelled(answers, (), (), End.QUERIES, _QUERIES), _BUDGET)
     return seen[0]
 
 
 @contextlib.contextmanager
-def _watched() -> Iterator[list[Published]]:
+def _watched(sensitivity: Sensitivity | None) -> Iterator[list[Published]]:
     """Note how costs are published."""
     seen: list[Published] = []
-    before = releases.published
+    before, smooth = releases.published, sensitivity or releases.smooth_sensitivity
 
     def noting(mean: float, release: Release, *given: Any) -> float:
         seen.append(Published(mean, release))
         return before(mean, release, *given)
 
-    with replaced(releases, published=noting):
+    with replaced(releases, published=noting, smooth_sensitivity=smooth):
         yield seen

@@ -1,4 +1,4 @@
-"""Whole phases: what all of their steps tell together, against what is proven of all their events.
+"""Whole phases: what their steps tell together, against what is proven of all their events.
 
 A server that watches a whole phase may choose each step by what the one before gave, so each step
 is taken against its own worst neighbours.
@@ -32,13 +32,12 @@ from earshot_simulations.auditing.selection import selection_law, worst_selectio
 from earshot_simulations.auditing.vectors import spread
 from earshot_simulations.auditing.votes import worst
 
-WHOLE_PHASES = "phases"
 _CELLS = 2**16
 _EXACT = Method(EXACT, "exact: the losses of all steps convolved, n' shares of noise in each sum")
 
 
 def audit_phases() -> Iterator[Finding]:
-    """Every phase, in both units that a ledger keeps."""
+    """Audit every phase, in both units that a ledger keeps."""
     for name, parameters in PHASES.items():
         plan = parameters.plan()
         for unit in LEDGER_UNITS:
@@ -47,19 +46,18 @@ def audit_phases() -> Iterator[Finding]:
             losses = phase_losses(parameters, unit, step)
             case = f"{name}: {', '.join(plan.mechanisms)}"
             claimed = total(plan.releases())[unit].epsilon
-            yield composed_finding(
-                WHOLE_PHASES, case, unit, claimed, events, losses.epsilon(DELTA), _EXACT
-            )
+            measured = losses.epsilon(DELTA)
+            yield composed_finding(case, unit, claimed, events, measured, _EXACT)
 
 
 def phase_losses(parameters: Parameters, unit: Unit, step: float, recordings: int = 0) -> Losses:
-    """Work out the loss of all steps together, on a grid.
+    """Return the loss of all steps together, on a grid.
 
     Args:
-        parameters: of the phase.
-        unit: what neighbours differ in.
-        step: of the grid.
-        recordings: that the phone holds, where they are more than the phase says.
+        parameters: Parameters of the phase.
+        unit: Unit in which neighbours differ.
+        step: Step of the grid.
+        recordings: Recordings that the phone holds, where they are more than the phase says.
     """
     return composed(
         _loss(name, mechanism, parameters, unit, step, recordings)

@@ -22,9 +22,7 @@ from earshot_simulations.auditing.findings import EXACT, Method, Result
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import outcome_epsilon
 from earshot_simulations.auditing.proofs import DELTA, finding
-from earshot_simulations.auditing.selection import Outcome, OutcomeLaw, law_check
-
-PRIVATE_RUNS = "private-runs"
+from earshot_simulations.auditing.sampling import Outcome, OutcomeLaw, law_check
 
 Runs = BestLaplaceLloyd | BestGaussianLloyd
 
@@ -35,19 +33,19 @@ _EXACT = Method(EXACT, "exact: the law of the best of a geometric number of wors
 
 
 def audit_runs(step: str, mechanism: Runs, draws: int, seed: int) -> Iterator[Result]:
-    """In every unit; and that the number of runs is drawn as the proof wants it.
+    """Audit runs in every unit, and check that their number is drawn as the proof wants it.
 
     Args:
-        step: the private step.
-        mechanism: of the runs.
-        draws: of the number of runs.
-        seed: of these.
+        step: Name of the private step.
+        mechanism: Mechanism of the runs.
+        draws: Draws of the number of runs.
+        seed: Seed of these.
     """
-    case = f"{step}, ε = {mechanism.epsilon:g}, {mechanism.runs} runs in the mean"
+    case = f"{step}, ε = {mechanism.epsilon:g}, {mechanism.runs} runs on average"
     for unit, recordings in ((Unit.RECORDING, 1), (Unit.PHONE, mechanism.recordings)):
         p, q = worst_runs(mechanism, recordings)
         measured = outcome_epsilon(p, q, DELTA, _ROUNDING)
-        yield finding(PRIVATE_RUNS, case, unit, mechanism, measured, _EXACT)
+        yield finding(case, unit, mechanism, measured, _EXACT)
     generator = np.random.default_rng(seed)
     drawn: Counter[Outcome] = Counter(
         (geometric(mechanism.runs, generator.bytes),) for _ in range(draws)
@@ -55,11 +53,11 @@ def audit_runs(step: str, mechanism: Runs, draws: int, seed: int) -> Iterator[Re
     stop = 1 / mechanism.runs
     counts = range(1, 100 * mechanism.runs)
     law: OutcomeLaw = {(count,): stop * (1 - stop) ** (count - 1) for count in counts}
-    yield law_check(PRIVATE_RUNS, f"{step}: the number of runs", drawn, law)
+    yield law_check(f"{step}: the number of runs", drawn, law)
 
 
 def worst_runs(mechanism: Runs, recordings: int) -> tuple[Numbers, Numbers]:
-    """Probabilities of what the worst runs release, on neighbours that differ by recordings."""
+    """Return the laws of what the worst runs release, on neighbours apart by recordings."""
     if isinstance(mechanism, BestLaplaceLloyd):
         pairs = _pure_runs(mechanism.epsilon * recordings / 3)
     else:
@@ -73,11 +71,11 @@ def worst_runs(mechanism: Runs, recordings: int) -> tuple[Numbers, Numbers]:
 
 
 def best_of(chances: Numbers, runs: int) -> Numbers:
-    """What the best of runs releases.
+    """Return the law of what the best of runs releases.
 
     Args:
-        chances: of the outcomes of one run, by ascending score.
-        runs: their mean number.
+        chances: Probabilities of the outcomes of one run, by ascending score.
+        runs: Mean number of runs.
     """
     stop = 1 / runs
     # From above, so that nothing cancels: an outcome is best unless a better one is.
@@ -88,7 +86,7 @@ def best_of(chances: Numbers, runs: int) -> Numbers:
 
 
 def _pure_runs(epsilon: float) -> Iterator[tuple[Numbers, Numbers]]:
-    """Three outcomes of a run that is ε-private and no more.
+    """Yield laws of three outcomes of a run that is ε-private and no more.
 
     On one data set the middle score is likelier by e^ε, and the highest, which takes its place, is
     less likely by as much.
@@ -103,7 +101,7 @@ def _pure_runs(epsilon: float) -> Iterator[tuple[Numbers, Numbers]]:
 
 
 def _gaussian_runs(shift: float) -> Iterator[tuple[Numbers, Numbers]]:
-    """A number with Gaussian noise, that scores as it is large, or as it is small.
+    """Yield laws of a number with Gaussian noise, whose score grows with it or falls.
 
     In cells, which is post-processing.
     """

@@ -20,9 +20,7 @@ from earshot_protocol.randomness import RandomBytes
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import Check
 from earshot_simulations.auditing.laws import Law, Sampler, share_law
-from earshot_simulations.auditing.selection import Outcome, OutcomeLaw, law_check
-
-SAMPLERS = "samplers"
+from earshot_simulations.auditing.sampling import Outcome, OutcomeLaw, law_check
 
 Integers = npt.NDArray[np.int64]
 
@@ -31,7 +29,7 @@ _SCALE, _SIGMA, _VARIANCE = 4.0, 6.5, 5000.0
 _SHARES = 900
 _RATE, _STEPS, _LIMIT, _MEAN = 0.3, 2, 6, 4
 _ONE_BY_ONE = 10
-"""Samplers of one number at a time draw so many times fewer."""
+"""Samplers of one number at a time draw this many times fewer."""
 
 
 def _laplace(size: int, random: RandomBytes) -> Integers:
@@ -71,15 +69,15 @@ AUDITED: dict[str, Sampler] = {
     "uniform_below": _uniform,
     "geometric": _geometric,
 }
-"""By their names in the protocol."""
+"""Samplers by their names in the protocol."""
 
 
 def audit_samplers(trials: int, seed: int) -> Iterator[Check]:
-    """Every sampler by draws, and those of shares by the law of what they add up to.
+    """Audit every sampler by draws, and those of shares by the law of their sum, too.
 
     Args:
-        trials: draws of each.
-        seed: of the draws.
+        trials: Draws of each.
+        seed: Seed of the draws.
     """
     shares = {name: share_law(AUDITED[name]) for name in ("polya_share", "skellam_share")}
     heads = math.exp(-_RATE * _STEPS)
@@ -98,7 +96,7 @@ def audit_samplers(trials: int, seed: int) -> Iterator[Check]:
 
 
 def discrete_laplace_law(scale: float) -> Law:
-    """P(x) = (1 − α) / (1 + α) · α^|x|, α = exp(−1/scale), as far as it is above 10⁻⁴⁰."""
+    """Return P(x) = (1 − α) / (1 + α) · α^|x|, α = exp(−1/scale), as far as it is above 10⁻⁴⁰."""
     reach = math.ceil(95 * scale)
     ratio = math.exp(-1 / scale)
     values = np.arange(-reach, reach + 1)
@@ -106,14 +104,14 @@ def discrete_laplace_law(scale: float) -> Law:
 
 
 def discrete_gaussian_law(sigma: float) -> Law:
-    """P(x) proportional to exp(−x² / 2σ²), as far as it is above 10⁻⁴⁰."""
+    """Return P(x) proportional to exp(−x² / 2σ²), as far as it is above 10⁻⁴⁰."""
     reach = math.ceil(14 * sigma)
     masses = np.exp(-np.square(np.arange(-reach, reach + 1) / sigma) / 2)
     return Law(-reach, masses / masses.sum())
 
 
 def skellam_law(variance: float) -> Law:
-    """The difference of two Poisson variables, as far as it is above 10⁻¹⁵ or so."""
+    """Return the law of the difference of two Poisson variables, as far as it is above 10⁻¹⁵."""
     from scipy.stats import skellam
 
     reach = math.ceil(9 * math.sqrt(variance))
@@ -122,17 +120,17 @@ def skellam_law(variance: float) -> Law:
 
 
 def drawn_check(name: str, sampler: Sampler, law: Law, trials: int, seed: int) -> Check:
-    """Whether what a sampler draws can be of this law."""
+    """Check whether the draws of a sampler can be of this law."""
     drawn = Counter(sampler(trials, np.random.default_rng(seed).bytes).tolist())
     outcomes: OutcomeLaw = {
         (value,): mass for value, mass in zip(law.values.tolist(), law.masses.tolist(), strict=True)
     }
     numbers: Counter[Outcome] = Counter({(value,): count for value, count in drawn.items()})
-    return law_check(SAMPLERS, f"{name}: draws", numbers, outcomes)
+    return law_check(f"{name}: draws", numbers, outcomes)
 
 
 def sum_check(name: str, share: Law, law: Law) -> Check:
-    """Whether shares, as their sampler draws them, add up to this law."""
+    """Check whether shares, as their sampler draws them, add up to this law."""
     total = share.times(_SHARES)
     first = min(total.first, law.first)
     last = max(total.values[-1], law.values[-1])
@@ -141,7 +139,6 @@ def sum_check(name: str, share: Law, law: Law) -> Check:
         row[each.first - first : each.first - first + len(each.masses)] = each.masses
     distance = float(np.abs(both[0] - both[1]).sum()) / 2 + total.doubt
     return Check(
-        SAMPLERS,
         f"{name}: the sum of {_SHARES} shares",
         f"within {_RESOLUTION:g} of its law",
         f"{distance:.1g}",

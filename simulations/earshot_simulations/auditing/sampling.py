@@ -1,34 +1,41 @@
-"""Lower bounds on ε from trials: how often an event happened on either of two data sets."""
+"""Trials: lower bounds on ε from how often an event happened, and whether draws are of a law."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 import numpy.typing as npt
 
+from earshot_simulations.auditing import power
+from earshot_simulations.auditing.findings import Check
 from earshot_simulations.auditing.laws import Law, Numbers
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.membership.proportions import clopper_pearson
 
 Integers = npt.NDArray[np.int64]
+Outcome = tuple[int, ...]
+OutcomeLaw = dict[Outcome, float]
 
 CONFIDENCE = 1 - 1e-6
-"""That a bound holds; an audit of a hundred of them is wrong once in ten thousand runs."""
+"""Confidence that a bound holds; an audit of a hundred is wrong once in ten thousand runs."""
+UNLIKELY = 1e-9
+"""A p-value below which drawn numbers are not of the law that they should be of."""
 _THRESHOLDS = 50
 _CELLS = 25
 
 
 def sampled_epsilon(losses: Numbers, neighbours: Numbers, delta: float) -> Bracket:
-    """An ε that is not below what these trials show, with probability `CONFIDENCE`.
+    """Bound ε from below by what these trials show, with probability `CONFIDENCE`.
 
     The events are that the loss exceeds a threshold (likelihood-ratio tests). Half of the trials
     choose the threshold; the others measure it, so that choosing biases nothing.
 
     Args:
-        losses: of transcripts on one data set, float64 of shape (trials,).
-        neighbours: of transcripts on its neighbour, likewise; the same loss, of the first data set
-            against the second.
+        losses: Losses of transcripts on one data set, float64 of shape (trials,).
+        neighbours: Losses of transcripts on its neighbour, likewise; the same loss, of the first
+            data set against the second.
         delta: δ.
     """
     half = len(losses) // 2
@@ -57,6 +64,31 @@ def fit(law: Law, drawn: Integers) -> tuple[float, int]:
             np.append(each[:-2], each[-2:].sum()) for each in (expected, observed)
         )
     return float(chisquare(observed, expected * len(drawn)).pvalue), len(expected)
+
+
+def law_check(case: str, drawn: Counter[Outcome], law: OutcomeLaw) -> Check:
+    """Check whether draws can be of this law: Pearson's χ² over outcomes that are not rare."""
+    from scipy.stats import chisquare
+
+    trials = sum(drawn.values())
+    common = [outcome for outcome, chance in law.items() if chance * trials >= 10]
+    expected = np.array([trials * law[outcome] for outcome in common])
+    observed = np.array([drawn[outcome] for outcome in common], dtype=float)
+    rest = max(trials - expected.sum(), 1e-9)
+    expected, observed = np.append(expected, rest), np.append(observed, trials - observed.sum())
+    if rest < 10:  # too few to say anything, so they join the last
+        expected = np.append(expected[:-2], expected[-2:].sum())
+        observed = np.append(observed[:-2], observed[-2:].sum())
+    p_value = float(chisquare(observed, expected).pvalue)
+    impossible = sum(count for outcome, count in drawn.items() if not law.get(outcome))
+    return Check(
+        case,
+        f"the law of its definition (p ≥ {UNLIKELY:g})",
+        f"p = {p_value:.2g}" + (f", {impossible} impossible" if impossible else ""),
+        p_value >= UNLIKELY and not impossible,
+        f"χ² test over {len(expected)} outcomes of {trials} draws",
+        power.of_fit(len(expected), trials, UNLIKELY),
+    )
 
 
 def _bound(losses: Numbers, neighbours: Numbers, at: float, delta: float) -> float:

@@ -1,4 +1,4 @@
-"""The privacy loss of Gaussian noise on a random batch, and of many of them, from its definition.
+"""Privacy losses of Gaussian noise on random batches, from their definition.
 
 Where one data set has a clip more, a number that the clip moves by 1 is N(1, σ²) if the clip is in
 the batch, with probability q, and N(0, σ²) if it is not; without the clip it is N(0, σ²). The loss
@@ -16,20 +16,20 @@ from earshot_simulations.auditing.losses import Bracket, Losses
 
 _DEVIATIONS = 12.0
 _FINER = 64
-"""Parts of a step in which the mean of what was rounded away is worked out."""
+"""Parts of a step in which the mean of the rounding is worked out."""
 _DOUBT = 1e-13
-"""That what was rounded away from many losses is farther from its mean than it is said to be."""
+"""Probability that the rounding of many losses is farther from its mean than it is said to be."""
 _CELLS = 2**12
 _LEAST_STEP = 2e-6
 
 
 def realized(values: Numbers, deviation: float, rate: float) -> Numbers:
-    """The loss of each value of one step, that a clip is in the data against that it is not.
+    """Return the loss of each value of one step: a clip is in the data, against that it is not.
 
     Args:
-        values: of the number that the clip moves by 1.
-        deviation: σ.
-        rate: q.
+        values: Values of the number that the clip moves by 1.
+        deviation: Deviation σ of the noise.
+        rate: Rate q of batches.
     """
     exponents: Numbers = (2 * values - 1) / (2 * deviation**2)
     if rate == 1:
@@ -38,12 +38,12 @@ def realized(values: Numbers, deviation: float, rate: float) -> Numbers:
 
 
 def training_epsilon(deviation: float, rate: float, steps: int, delta: float) -> Bracket:
-    """ε of so many steps, whichever of the neighbours has the clip.
+    """Return ε of some steps, whichever of the neighbours has the clip.
 
     Args:
-        deviation: σ of the noise, over what one clip moves the sum by.
-        rate: q.
-        steps: how many.
+        deviation: Deviation σ of the noise, over what one clip moves the sum by.
+        rate: Rate q of batches.
+        steps: Number of steps.
         delta: δ.
     """
     both = (accumulated(deviation, rate, steps, more=more).epsilon(delta) for more in (True, False))
@@ -51,16 +51,16 @@ def training_epsilon(deviation: float, rate: float, steps: int, delta: float) ->
 
 
 def accumulated(deviation: float, rate: float, steps: int, *, more: bool) -> Losses:
-    """The law of the sum of losses of so many steps.
+    """Return the law of the sum of losses of some steps.
 
-    Each loss is rounded down to the grid. What is rounded away from all of them adds up to its mean
-    but for a little, by Hoeffding's inequality, so that the sum is put back by that mean.
+    Each loss is rounded down to the grid. The rounding of all of them adds up to its mean but for a
+    little, by Hoeffding's inequality, so that the sum is put back by that mean.
 
     Args:
-        deviation: σ.
-        rate: q.
-        steps: how many.
-        more: whether outputs are those of the data that have the clip; else of the others.
+        deviation: Deviation σ of the noise.
+        rate: Rate q of batches.
+        steps: Number of steps.
+        more: Whether outputs are those of the data that have the clip, or of the others.
     """
     step = max(_LEAST_STEP, _spread(deviation, rate) / _CELLS)
     one = step_loss(deviation, rate, step, more=more)
@@ -80,7 +80,7 @@ def accumulated(deviation: float, rate: float, steps: int, *, more: bool) -> Los
 
 
 def step_loss(deviation: float, rate: float, step: float, *, more: bool) -> Losses:
-    """The law of the loss of one step; see `accumulated`."""
+    """Return the law of the loss of one step; see `accumulated`."""
     from scipy.stats import norm
 
     ends = np.array([-_DEVIATIONS * deviation, 1 + _DEVIATIONS * deviation])
@@ -111,5 +111,5 @@ def _mean(losses: Losses) -> float:
 
 
 def _spread(deviation: float, rate: float) -> float:
-    """A loss that is large for one step, where the clip is in the batch."""
+    """Return a loss that is large for one step, where the clip is in the batch."""
     return float(realized(np.array([1 + 4 * deviation]), deviation, rate)[0])

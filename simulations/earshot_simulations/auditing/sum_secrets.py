@@ -1,4 +1,4 @@
-"""The secrets of secure sums, audited in two real ones whose randomness is watched.
+"""Secrets of secure sums, audited in two real sums whose randomness is watched.
 
 A sum hides inputs as well as its masks cannot be guessed. Every secret must be asked of the
 operating system in full, and reach the cipher in full: a seed of 32 bits looks like any other. No
@@ -9,38 +9,38 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum import masks, participant
-from earshot_protocol.secure_sum.parameters import SumParameters, choose
+from earshot_protocol.secure_sum.parameters import choose
 from earshot_protocol.sum_in_process import run_sum
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.findings import Check, Role
+from earshot_simulations.auditing.findings import Check
 from earshot_simulations.auditing.watching import replaced
 
-SECURE_SUM = "secure-sum"
 KEY_BYTES = 32
 PHONES, _SUMS = 12, 2
 _ALL = PHONES * _SUMS
 _COMMON = 0.2
-"""A byte of all keys that has one value in more than this share of them is no random byte."""
+"""Share of keys above which a byte that has the same value in all of them is not random."""
 
 
 @dataclass
 class Randomness:
-    """What was asked of the operating system during sums, and what masks were made of.
+    """Randomness of sums: requests to the operating system, and the seeds of masks.
 
     Attributes:
-        answers: of the operating system, each to one request.
-        private_keys: of X25519, as they were generated.
-        seeds: from which phones expanded masks: in turns those that one added, its own first, and
-            those that it removed.
-        locks: under which phones sealed lists of these.
+        answers: Answers of the operating system, each to one request.
+        private_keys: Private keys of X25519, as they were generated.
+        seeds: Seeds of which phones expanded masks: in turns those that one added, its own first,
+            and those that it removed.
+        locks: Keys under which phones sealed lists of these.
     """
 
     answers: list[bytes] = field(default_factory=list)
@@ -54,9 +54,25 @@ class Randomness:
             getattr(self, name).extend(found)
 
 
-def audit_secrets(role: Role = Role.PRODUCT) -> Iterator[Check]:
+@dataclass(frozen=True)
+class Weakness:
+    """Planted fault of the secrets of sums; without arguments there is none.
+
+    Attributes:
+        source: Makes the source of all random bytes, from that of the operating system.
+        key: Changes keys of pairs of phones.
+    """
+
+    source: Callable[[RandomBytes], RandomBytes] = lambda system: system
+    key: Callable[[bytes], bytes] = lambda key: key
+
+
+SOUND = Weakness()
+
+
+def audit_secrets(weakness: Weakness = SOUND) -> Iterator[Check]:
     """Run two sums of the same phones and look at all of their secrets."""
-    randomness, sharing_bytes = watched_sums()
+    randomness, sharing_bytes = _watched_sums(weakness)
     added, removed = randomness.seeds[0::2], randomness.seeds[1::2]
     own, locks = [seeds[0] for seeds in added], randomness.locks
     pairwise = [seed for seeds in added for seed in seeds[1:]]
@@ -66,84 +82,75 @@ def audit_secrets(role: Role = Role.PRODUCT) -> Iterator[Check]:
     for what, secrets in (("self-mask seeds", own), ("locks of lists of masks", locks)):
         asked = sum(secret in whole for secret in secrets)
         yield Check(
-            SECURE_SUM,
             what,
             f"{_ALL} times {KEY_BYTES} bytes of the operating system, all different",
             f"{asked}",
             asked == len(set(secrets)) == len(secrets) == _ALL,
             words,
             power.EXACTLY,
-            role,
         )
-    yield _full_keys("keys that self-masks are expanded from", own, words, role)
-    yield _full_keys("keys that pairwise masks are expanded from", pairwise, words, role)
+    yield _full_keys("keys that self-masks are expanded from", own, words)
+    yield _full_keys("keys that pairwise masks are expanded from", pairwise, words)
     keys = randomness.private_keys
     yield Check(
-        SECURE_SUM,
         "X25519 keys",
         f"one of each phone in each sum, {KEY_BYTES} bytes, all different",
         f"{len(set(keys))}",
         len(set(keys)) == len(keys) == _ALL and all(len(key) == KEY_BYTES for key in keys),
         words,
         power.EXACTLY,
-        role,
     )
     drawn = sum(len(answer) == sharing_bytes for answer in randomness.answers)
     yield Check(
-        SECURE_SUM,
         "coefficients of secret sharing",
         f"each phone asks for {sharing_bytes} random bytes, {KEY_BYTES} a coefficient",
         f"{drawn} times",
         drawn == _ALL,
         words,
         power.EXACTLY,
-        role,
     )
 
 
-def watched_sums() -> tuple[Randomness, int]:
-    """Sums of real participants; and the bytes that one phone's two sharings in one need."""
+def _watched_sums(weakness: Weakness) -> tuple[Randomness, int]:
+    """Return what sums of real participants draw, and the bytes of a phone's two sharings."""
     parameters = choose(PHONES, (3,), 100, 0.0, 0.05)
     together = Randomness()
     for _ in range(_SUMS):
-        together.add(_watched_sum(parameters))
+        with _watched(weakness) as randomness:
+            run_sum(parameters, lambda phone: np.ones(3, dtype=np.int64))
+        together.add(randomness)
     return together, 2 * KEY_BYTES * (parameters.threshold - 1)
 
 
-def _watched_sum(parameters: SumParameters) -> Randomness:
-    with _watched() as randomness:
-        run_sum(parameters, lambda phone: np.ones(3, dtype=np.int64))
-    return randomness
-
-
-def _full_keys(what: str, keys: list[bytes], words: str, role: Role) -> Check:
-    """That keys have their full length, and that none of their bytes stays the same."""
+def _full_keys(what: str, keys: list[bytes], words: str) -> Check:
+    """Check that keys have their full length, and that none of their bytes stays the same."""
     table = np.frombuffer(b"".join(key.ljust(KEY_BYTES, b"\0")[:KEY_BYTES] for key in keys), "u1")
     distinct = np.array(sorted(set(map(bytes, table.reshape(-1, KEY_BYTES)))))
     columns = np.frombuffer(distinct.tobytes(), "u1").reshape(len(distinct), -1).T
     random = sum(bool(np.bincount(column).max() <= _COMMON * len(column)) for column in columns)
     full = all(len(key) == KEY_BYTES for key in keys)
     return Check(
-        SECURE_SUM,
         what,
         f"{KEY_BYTES} bytes, of which each takes many values",
         f"{random} such bytes in {len(distinct)} keys",
         full and random == KEY_BYTES,
         words,
         power.of_repeats(len(distinct), int(_COMMON * len(distinct))),
-        role,
     )
 
 
 @contextlib.contextmanager
-def _watched() -> Iterator[Randomness]:
+def _watched(weakness: Weakness) -> Iterator[Randomness]:
     """Note what participants ask for, in this thread's sums."""
     randomness = Randomness()
-    urandom, expand, seal = os.urandom, masks.expand_sum, masks.seal_list
+    urandom, expand, seal, agree = os.urandom, masks.expand_sum, masks.seal_list, masks.agree
 
     def asked(size: int) -> bytes:
         randomness.answers.append(urandom(size))
         return randomness.answers[-1]
+
+    def agreed(*given: Any) -> masks.PairKeys:
+        return masks.PairKeys(*map(weakness.key, agree(*given)))
 
     def expanded(seeds: Any, *given: Any) -> Any:
         seeds = list(seeds)
@@ -156,18 +163,18 @@ def _watched() -> Iterator[Randomness]:
         return seal(lock, *given)
 
     class Watched(X25519PrivateKey):
-        """Generates keys as ever, and notes them."""
+        """A private key that is noted."""
 
         @classmethod
         def generate(cls) -> X25519PrivateKey:
-            """See `X25519PrivateKey.generate`."""
+            """Return a new key."""
             key = X25519PrivateKey.generate()
             randomness.private_keys.append(key.private_bytes_raw())
             return key
 
     with (
-        replaced(os, urandom=asked),
-        replaced(masks, expand_sum=expanded, seal_list=sealed),
+        replaced(os, urandom=weakness.source(asked)),
+        replaced(masks, expand_sum=expanded, seal_list=sealed, agree=agreed),
         replaced(participant, X25519PrivateKey=Watched),
     ):
         yield randomness

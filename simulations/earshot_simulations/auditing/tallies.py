@@ -1,9 +1,9 @@
 """Federated tallies of teachers' votes: real sums, audited by what their server sees.
 
-What a sum costs is worked out exactly, from the noise shares that teachers draw and from the
+The cost of a sum is worked out exactly, from the noise shares that teachers draw and from the
 ballots that they cast. And real sums are run, whose every query is one trial: the server's noisy
 counts on neighbouring votes must tell them apart no better than is proven, must have the noise that
-is claimed, and the noise of a check must be none that the votes had.
+is claimed, and the noise of a check must not be that of the votes.
 """
 
 from __future__ import annotations
@@ -26,57 +26,54 @@ from earshot_protocol.voting.teacher_ballots import NONE, Whole
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.crowds import least_shares, noise_check
-from earshot_simulations.auditing.findings import SAMPLED, Check, Method, Result, Role
+from earshot_simulations.auditing.findings import SAMPLED, Check, Method, Result
 from earshot_simulations.auditing.laws import Law, Numbers
 from earshot_simulations.auditing.neighbours import Vector
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
 from earshot_simulations.auditing.sampling import CONFIDENCE, fit, sampled_epsilon
 
-TALLIES = "teachers-votes"
 QUERIES = 200
 _STEP = 2e-4
 _AT_ONCE = 2**14
 _FIT = 1e-6
-"""Below which p a fit is refused: one audit in a million is wrong for each."""
+"""A p-value below which a fit is refused: one audit in a million is wrong for each."""
 _DEVIATIONS = 5.0
-"""Beyond which a correlation of independent noise is not found, once in two million audits."""
+"""Deviations beyond which independent noise correlates once in two million audits."""
 
 PUBLISHED = ConfidentRule(sigma=40.0, threshold=200, check_sigma=150.0)
 """The parameters of Papernot et al. (2018) for 250 teachers."""
 Source = Callable[..., RandomBytes]
-"""Random bytes by a key and names."""
+"""Source of random bytes by a key and names."""
 
 
 def audit_tallies(draws: int, seed: int) -> Iterator[Result]:
-    """The published parameters by the law of shares, and smaller ones by real sums.
+    """Audit the published parameters by the law of shares, and smaller ones by real sums.
 
     Args:
-        draws: queries of real sums, on each of two neighbouring electorates.
-        seed: of their noise.
+        draws: Queries of real sums, on each of two neighbouring electorates.
+        seed: Seed of their noise.
     """
     yield from _exactly(PUBLISHED)
     yield from _really(draws, seed)
-    yield reused_noise(draws, seed, keyed, Role.PRODUCT)
-    yield reused_noise(draws, seed, one_stream, Role.FAULT, "the noise of the votes")
-    yield reused_noise(draws, seed, same_blocks, Role.FAULT, "the noise of the sum before")
+    yield reused_noise(draws, seed)
 
 
 def _exactly(rule: ConfidentRule) -> Iterator[Result]:
-    """A sum of votes and one of a check, against a teacher that answers all queries otherwise."""
+    """Audit a sum of votes and one of a check, where a teacher answers all queries otherwise."""
     made = _tally(rule, 10, np.full((250, 1), NONE), bytes(32))
     shares = _shares(made.sums.crowd)
     for bought in made.worst(QUERIES):
         summed = made.summed(bought, 1)
-        yield noise_check(TALLIES, f"{rule.name}, {bought.kind}", {shares: summed})
+        yield noise_check(f"{rule.name}, {bought.kind}", {shares: summed})
         law = noise_law(summed, shares)
         for unit in UNITS:
             losses = difference_loss(law, np.tile(_worst(bought.kind, unit), QUERIES), _STEP)
             case = f"{rule.name}, {bought.kind} of {QUERIES} queries, 250 teachers"
-            yield vote_finding(summed, case, unit, losses, subject=TALLIES)
+            yield vote_finding(summed, case, unit, losses)
 
 
 def _worst(kind: Kind, unit: Unit) -> Vector:
-    """What one teacher changes in a sum on one query: its vote is gone, or goes elsewhere."""
+    """Return what one teacher changes in a sum on one query: its vote is gone, or elsewhere."""
     if kind is Kind.CHECK:
         return np.array([1])
     return np.array([1, 0] if unit is Unit.PHONE else [1, -1])
@@ -104,7 +101,7 @@ class _RealSums:
         self.counts = np.zeros((queries, self.classes), dtype=np.int64)
         """Noisy counts less the votes and the noise that are known."""
         self.agreeing = np.zeros(queries, dtype=np.int64)
-        """How many agree, likewise."""
+        """Numbers of teachers that agree, likewise."""
         self.proposed = np.zeros(queries, dtype=np.int64)
         predictions = np.tile(np.array([[vote], *([each] for each in self.others)]), queries)
         made = _tally(self.rule, self.classes, predictions, key, self.crowd, noise)
@@ -126,7 +123,7 @@ class _RealSums:
             self.proposed[own] = proposed
 
     def noise(self, vote: int) -> tuple[Whole, Whole]:
-        """What is left of counts and of the check if the first teacher voted so: noise."""
+        """Return what is left of counts and of the check if the first teacher voted so: noise."""
         counts = self.counts - (np.arange(self.classes) == vote)
         return counts, self.agreeing - (self.proposed == vote)
 
@@ -142,7 +139,7 @@ def _really(draws: int, seed: int) -> Iterator[Result]:
     for kind, part, law, noise in zip(
         (Kind.VOTES, Kind.CHECK), parts, laws, one.noise(0), strict=True
     ):
-        yield noise_check(TALLIES, f"{kind} of real sums", {_shares(_RealSums.crowd): part})
+        yield noise_check(f"{kind} of real sums", {_shares(_RealSums.crowd): part})
         yield _fits(f"{kind}: the noise of real sums", law, noise.ravel())
     for unit, other in ((Unit.PHONE, NONE), (Unit.REPLACED_PHONE, 1)):
         two = _RealSums(other, draws, keyed(key, "neighbour")(32))
@@ -155,7 +152,6 @@ def _really(draws: int, seed: int) -> Iterator[Result]:
             for seen in (one, two)
         ]
         yield composed_finding(
-            TALLIES,
             "confident, votes and check of one query: 6 teachers, of which one is corrupted",
             unit,
             sum(each.cost(unit).epsilon for each in parts),
@@ -170,7 +166,7 @@ def _shares(crowd: Crowd) -> int:
 
 
 def _log(law: Law, values: Whole) -> Numbers:
-    """Ln of the probability of each value; where the law is cut off, that of its end."""
+    """Return ln of the probability of each value; where the law is cut off, that of its end."""
     places = np.clip(values - law.first, 0, len(law.masses) - 1)
     return np.asarray(np.log(law.masses)[places])
 
@@ -178,7 +174,6 @@ def _log(law: Law, values: Whole) -> Numbers:
 def _fits(case: str, law: Law, noise: Whole) -> Check:
     found, cells = fit(law, noise)
     return Check(
-        TALLIES,
         case,
         f"the law of {_shares(_RealSums.crowd)} shares, p ≥ {_FIT:g}",
         f"p = {found:.2g}",
@@ -189,16 +184,15 @@ def _fits(case: str, law: Law, noise: Whole) -> Check:
 
 
 def reused_noise(
-    draws: int, seed: int, noise: Source, role: Role, whose: str = "their own noise"
+    draws: int, seed: int, noise: Source = keyed, whose: str = "their own noise"
 ) -> Check:
     """Check that no sum's noise is one that another sum had, as all sums are published.
 
     Args:
-        draws: queries, in two sums of votes and two of a check.
-        seed: of the noise.
-        noise: random bytes by a key and the names of kind, sum and teacher.
-        role: why this is looked at.
-        whose: the noise is, in words.
+        draws: Queries, in two sums of votes and two of a check.
+        seed: Seed of the noise.
+        noise: Source of random bytes by a key and the names of kind, sum and teacher.
+        whose: Noise in words.
     """
     queries = min(draws, _AT_ONCE) // 2
     key = np.random.default_rng(seed).bytes(32)
@@ -210,25 +204,13 @@ def reused_noise(
     pairs = ((first, second), (first, third), (second, fourth), (third, fourth))
     found = max(abs(float(np.corrcoef(*pair)[0, 1])) for pair in pairs) * math.sqrt(queries)
     return Check(
-        TALLIES,
         f"sums with {whose}, real sums",
         f"no correlation with the noise of another beyond {_DEVIATIONS:g} deviations",
         f"{found:.1f} deviations",
         found <= _DEVIATIONS,
         f"{queries} queries in each of four real sums",
         power.of_correlation(queries, _DEVIATIONS),
-        role,
     )
-
-
-def one_stream(key: bytes, *names: object) -> RandomBytes:
-    """A planted fault: what a teacher draws does not depend on the kind of the sum."""
-    return keyed(key, *names[1:])
-
-
-def same_blocks(key: bytes, *names: object) -> RandomBytes:
-    """Plant a fault: a teacher draws the same whatever queries a sum is about."""
-    return keyed(key, names[0], *names[2:])
 
 
 def _tally(

@@ -27,7 +27,6 @@ from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.neighbours import Vector
 from earshot_simulations.engine.interface import HeardPoints
 
-VECTOR_SUM = "vector-sum"
 STEP = 2e-5
 _DATA_SETS = 200
 _MOST_RECORDINGS = 4
@@ -37,15 +36,15 @@ _REFUSED = "refused"
 def audit_vectors(
     part: SecureSum, mechanism: VectorSum, parameters: DiscoveryParameters, seed: int
 ) -> Iterator[Result]:
-    """One sum: how long vectors are, and what their sum tells with n' shares of noise and with all.
+    """Audit one sum: its longest vectors, and what it tells with n' shares of noise and with all.
 
     Args:
-        part: of the plan.
-        mechanism: of the sum.
-        parameters: of the phase.
-        seed: of the data sets that are tried.
+        part: Part of the plan.
+        mechanism: Mechanism of the sum.
+        parameters: Parameters of the phase.
+        seed: Seed of the data sets that are tried.
     """
-    yield audit_crowds(VECTOR_SUM, part.name, parameters)
+    yield audit_crowds(part.name, parameters)
     yield _too_long(part, mechanism)
     yield from _distances(part, mechanism, parameters, seed)
     case = f"{part.name}, noise {mechanism.noise_multiplier:.3g}, {mechanism.length} entries"
@@ -62,11 +61,11 @@ def audit_vectors(
         losses = difference_loss(noise_law(mechanism, shares), difference, STEP)
         where = "one entry" if entries == alone else f"{entries} entries"
         words = f"{case}, {shares} shares, neighbours differ in {where}"
-        yield vote_finding(mechanism, words, unit, losses, subject=VECTOR_SUM)
+        yield vote_finding(mechanism, words, unit, losses)
 
 
 def spread(mechanism: VectorSum, unit: Unit, entries: int) -> Vector:
-    """A difference as long as neighbours' may be, in equal parts over so many entries."""
+    """Return a difference as long as neighbours' may be, in equal parts over some entries."""
     each = math.floor(mechanism.sensitivity(unit) / math.sqrt(entries))
     return np.full(entries, each, dtype=np.int64)
 
@@ -74,7 +73,7 @@ def spread(mechanism: VectorSum, unit: Unit, entries: int) -> Vector:
 def _distances(
     part: SecureSum, mechanism: VectorSum, parameters: DiscoveryParameters, seed: int
 ) -> Iterator[Check]:
-    """That no phone's vector, and no recording's part in one, is longer than noise is made for."""
+    """Check that no phone's vector, and no recording's part, is longer than noise is made for."""
     generator = np.random.default_rng(seed)
     longest = dict.fromkeys((Unit.RECORDING, Unit.PHONE, Unit.REPLACED_PHONE), 0.0)
     before = np.zeros(mechanism.length)
@@ -91,7 +90,6 @@ def _distances(
     for unit, length in longest.items():
         declared = mechanism.sensitivity(unit)
         yield Check(
-            VECTOR_SUM,
             f"{part.name}: distance of neighbours, {unit}",
             f"at most {declared:.2f} steps ({GRID} are a length of 1)",
             f"{length:.2f}",
@@ -104,7 +102,7 @@ def _distances(
 def contribution(
     part: SecureSum, parameters: DiscoveryParameters, points: Numbers, labels: list[str]
 ) -> Numbers:
-    """What a phone that holds these recordings puts into a sum, before noise."""
+    """Return what a phone that holds these recordings puts into a sum, before noise."""
     hierarchy = LabelHierarchy.flat(parameters.labels)
     heard = HeardPoints(parameters.encoder, parameters.dimensions)
     memory = Memory(MemoryStore(points.astype(np.float32), labels), heard, hierarchy, bytes)
@@ -120,7 +118,7 @@ def contribution(
 def _data_sets(
     parameters: DiscoveryParameters, generator: np.random.Generator
 ) -> Iterator[tuple[Numbers, list[str]]]:
-    """Recordings at random, and some alike, all in one cell or each in its own."""
+    """Yield recordings at random, and some alike, all in one cell or each in its own."""
     starts = parameters.start.centroids().astype(np.float64)
     for number in range(_DATA_SETS):
         count = 1 + number % _MOST_RECORDINGS
@@ -134,7 +132,7 @@ def _data_sets(
 
 
 def _too_long(part: SecureSum, mechanism: VectorSum) -> Check:
-    """That phones' code puts no vector into a sum that is longer than noise is made for."""
+    """Check that phones' code puts no vector into a sum that is longer than noise is made for."""
     vector = np.zeros(mechanism.length)
     vector[:2] = 1.0
     try:
@@ -142,7 +140,6 @@ def _too_long(part: SecureSum, mechanism: VectorSum) -> Check:
     except InvalidInputError:
         found = _REFUSED
     return Check(
-        VECTOR_SUM,
         f"{part.name}: a vector of norm √2",
         _REFUSED,
         found,

@@ -32,7 +32,6 @@ from earshot_simulations.auditing.proofs import DELTA, composed_finding
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import HeardPoints
 
-VOTE_SUM = "vote-sum"
 STEP = 2e-5
 _CROWDS = 50
 _LEDGERS_EPSILON = 2.0
@@ -40,28 +39,28 @@ _LEDGERS_EPSILON = 2.0
 
 @dataclass(frozen=True)
 class Fixed:
-    """A model that has one answer for each sample, whatever it is."""
+    """A voter that has one answer for each sample, whatever it is."""
 
     classes: tuple[str, ...]
     given: Sequence[str | None]
 
     def answers(self, samples: object) -> Sequence[str | None]:
-        """See `earshot_client.voters.Voter`."""
+        """Return the given answers."""
         return self.given
 
 
 def audit_votes(
     part: SecureSum, mechanism: VoteSum, parameters: LabellingParameters, seed: int
 ) -> Iterator[Result]:
-    """One sum: how far ballots are apart, and what their sum tells of a phone of every weight.
+    """Audit one sum: how far ballots are apart, and what it tells of a phone of every weight.
 
     Args:
-        part: of the plan.
-        mechanism: of the sum, as the heaviest phone pays it.
-        parameters: of the phase.
-        seed: of the ballots that are tried.
+        part: Part of the plan.
+        mechanism: Mechanism of the sum, as the heaviest phone pays it.
+        parameters: Parameters of the phase.
+        seed: Seed of the ballots that are tried.
     """
-    yield audit_crowds(VOTE_SUM, part.name, parameters)
+    yield audit_crowds(part.name, parameters)
     yield from _distances(part, mechanism, parameters, seed)
     for weight in parameters.weights[:-1]:
         yield from _costs(part, mechanism, parameters, weight)
@@ -69,7 +68,7 @@ def audit_votes(
 
 
 def worst(mechanism: VoteSum, unit: Unit, weight: int | None = None) -> Vector:
-    """The farthest that ballots of neighbours are apart: every vote is another."""
+    """Return the farthest that ballots of neighbours are apart: every vote is another."""
     each = mechanism.ballot.l1(unit) / mechanism.ballot.largest_entry
     entries = round(mechanism.queries * each)
     return np.full(entries, mechanism.largest_entry if weight is None else weight, dtype=np.int64)
@@ -78,7 +77,7 @@ def worst(mechanism: VoteSum, unit: Unit, weight: int | None = None) -> Vector:
 def _costs(
     part: SecureSum, mechanism: VoteSum, parameters: LabellingParameters, weight: int
 ) -> Iterator[Finding]:
-    """What a phone of this weight enters into its ledger, against what the sum tells of it.
+    """Set what a phone of this weight enters into its ledger beside what the sum tells of it.
 
     The ledger's units come from the expenses; the phone that is replaced from the mechanism, which
     knows the heaviest alone.
@@ -102,13 +101,13 @@ def _costs(
             f"{part.name}, noise {mechanism.deviation:.3g}, {mechanism.queries} samples, "
             f"weight {weight}, {shares} shares"
         )
-        yield composed_finding(VOTE_SUM, case, unit, claimed, (event,), measured, CONVOLVED)
+        yield composed_finding(case, unit, claimed, (event,), measured, CONVOLVED)
 
 
 def _distances(
     part: SecureSum, mechanism: VoteSum, parameters: LabellingParameters, seed: int
 ) -> Iterator[Check]:
-    """That no ballot, as phones cast it, is farther from another than noise is made for."""
+    """Check that no ballot, as phones cast it, is farther from another than noise is made for."""
     generator = np.random.default_rng(seed)
     names = [*parameters.labels, None]
     cast = [
@@ -131,7 +130,6 @@ def _distances(
         l1 = max(int(np.abs(each).sum()) for each in differences)
         l2 = max(float(np.linalg.norm(each)) for each in differences)
         yield Check(
-            VOTE_SUM,
             f"{part.name}: distance of neighbours, {unit}",
             f"at most {event.l1:g}, and {event.l2:.4f} in L2",
             f"{l1}, and {l2:.4f}",
@@ -142,13 +140,12 @@ def _distances(
 
 
 def _silence(part: SecureSum, parameters: LabellingParameters) -> Check:
-    """That a phone which has spent its budget sends the same whatever it would vote."""
+    """Check that a phone which has spent its budget sends the same whatever it would vote."""
     sent = {
         _sent(part, parameters, [label] * parameters.samples.rows)
         for label in parameters.labels[:2]
     }
     return Check(
-        VOTE_SUM,
         f"{part.name}: what a phone sends that has spent its budget",
         "the same for all votes, and nothing is spent",
         "the same, and nothing" if len(sent) == 1 else "different inputs",
@@ -173,7 +170,7 @@ def _contribution(
 
 
 def _sent(part: SecureSum, parameters: LabellingParameters, answers: Sequence[str | None]) -> bytes:
-    """The input of a phone whose budget holds nothing more, as it leaves the phone."""
+    """Return the input of a phone whose budget holds nothing more, as it leaves the phone."""
     phase = part.name.encode().ljust(16)
     phone = Phone(
         MemoryStore(),
@@ -210,7 +207,7 @@ def _task(
 
 
 def _through(phone: Phone, task: SumPartTask) -> bytes:
-    """Play the rounds of a sum with some neighbours, to what the phone sends as its input."""
+    """Play the rounds of a sum with some neighbours, and return what the phone sends as input."""
     sum_id, degree = task.advertise.sum_id, task.advertise.parameters.degree
     others = tuple(range(1, degree + 1))
     phone.answer(task)

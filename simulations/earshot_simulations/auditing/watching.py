@@ -1,4 +1,4 @@
-"""Product code with a function replaced for a while: by one that notes, or by a fault."""
+"""Product code that is watched: public functions replaced for a while by others that note."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def replaced(place: Any, **functions: Any) -> Iterator[None]:
     """Put others in the place of some functions of a module, until the block ends.
 
     Args:
-        place: the module.
-        functions: by the names that they have there.
+        place: Module.
+        functions: Functions by the names that they have there.
     """
     before = {name: getattr(place, name) for name in functions}
     try:

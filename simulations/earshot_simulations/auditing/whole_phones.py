@@ -1,10 +1,10 @@
 """Whole phones through whole phases: the noise of all their sums, and what their ledgers say.
 
-Phones with their own randomness take part in real phases with real cryptography, one
-after the other. Every other phone has heard nothing, so what it adds to a sum is noise and no more:
-that must have the law which is accounted for, and no two sums or phones may have it in common, or a
-server that subtracts knows the rest. The other phones hold more recordings than the phase says, and
-what all steps tell of these together may not be more than their ledgers have.
+Phones with their own randomness take part in real phases with real cryptography, one after the
+other. Every other phone has heard nothing, so it adds nothing but noise to a sum: that must have
+the law which is accounted for, and no two sums or phones may have it in common, or a server that
+subtracts knows the rest. The other phones hold more recordings than the phase says, and what all
+steps tell of these together may not be more than their ledgers have.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.crowds import shares_of
-from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result, Role
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result
 from earshot_simulations.auditing.laws import share_law
 from earshot_simulations.auditing.plans import PHASES
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
@@ -50,9 +50,8 @@ from earshot_simulations.auditing.routes import phase_losses
 from earshot_simulations.auditing.sampling import fit
 from earshot_simulations.engine.interface import AGREES, HeardPoints
 
-WHOLE_PHONES = "whole-phones"
 _REPEATED = 2
-"""Phases that the same phones take part in."""
+"""Number of phases that the same phones take part in."""
 _PHONES, _DROPOUT = 12, 0.25
 _QUIET, _HOLDING = range(0, _PHONES, 2), range(1, _PHONES, 2)
 _ENTRIES = 400
@@ -65,7 +64,7 @@ _CELLS = 2**14
 _UNLIKELY = 1e-9
 _DEVIATIONS = 6.0
 _ALARM = 2e-9
-"""How likely independent noise is beyond so many deviations, on either side."""
+"""Probability of independent noise beyond `_DEVIATIONS`, on either side."""
 _EXACT = Method(EXACT, "exact: the losses of all steps convolved, beside the ledger's own events")
 
 Whole = npt.NDArray[np.int64]
@@ -73,12 +72,12 @@ Whole = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Crowd:
-    """Phones as apps open them; what planted faults change of them.
+    """Phones as apps open them, and what planted faults change of them.
 
     Attributes:
-        store: keeps what a phone hears.
-        random: of each phone's noise; None for its own.
-        reuses: whether a phone's noise is that of its first sum ever after.
+        store: Type of store that keeps what a phone hears.
+        random: Source of each phone's noise; None for its own.
+        reuses: Whether a phone's noise is that of its first sum ever after.
     """
 
     store: type[MemoryStore] = MemoryStore
@@ -91,11 +90,11 @@ class Played:
     """Phones in phases of one kind, as they were seen.
 
     Attributes:
-        parameters: of the phases.
-        held: recordings of each phone that has some.
-        phones: all of them.
-        inputs: to each sum, by its identifier in the order of sums, and by phone.
-        phases: identifiers, in order.
+        parameters: Parameters of the phases.
+        held: Recordings of each phone that has some.
+        phones: All phones by number.
+        inputs: Inputs to each sum, by its identifier in the order of sums, and by phone.
+        phases: Identifiers of the phases, in order.
     """
 
     parameters: Parameters
@@ -106,7 +105,7 @@ class Played:
 
     @property
     def noise(self) -> list[Whole]:
-        """In each sum, what the phones add that heard nothing: int64 (phones, entries)."""
+        """Inputs of phones that heard nothing, of each sum: int64 (phones, entries)."""
         return [np.stack([given[each] for each in _QUIET]) for given in self.inputs.values()]
 
 
@@ -114,7 +113,7 @@ def audit_whole_phones(names: Iterable[str] = PHASES) -> Iterator[Result]:
     """Audit phases of every kind.
 
     Args:
-        names: of the phases.
+        names: Names of the phases.
     """
     for name in names:
         seen = play(small(PHASES[name]))
@@ -125,7 +124,7 @@ def audit_whole_phones(names: Iterable[str] = PHASES) -> Iterator[Result]:
 
 
 def small(parameters: Parameters) -> Parameters:
-    """Make a phase like this of few phones, many entries to a sum, and an ε that is measurable."""
+    """Return a phase like this of few phones, many entries a sum, and an ε that is measurable."""
     names = tuple(f"place {number}" for number in range(min(_ENTRIES, LARGEST_LABELS)))
     noise = noises(2.0, DELTA, samples=_ENTRIES)
     many: dict[str, dict[str, Any]] = {
@@ -152,7 +151,7 @@ def play(parameters: Parameters, crowd: Crowd | None = None) -> Played:
     """Let new phones take part in some phases, to their end.
 
     Raises:
-        WrongStateError: a phase failed.
+        WrongStateError: A phase failed.
     """
     crowd = crowd or Crowd()
     nominal = getattr(parameters, "recordings", 0)
@@ -176,7 +175,7 @@ def play(parameters: Parameters, crowd: Crowd | None = None) -> Played:
     return seen
 
 
-def noise_law(name: str, seen: Played, role: Role = Role.PRODUCT) -> Check:
+def noise_law(name: str, seen: Played) -> Check:
     """Check that quiet phones add their share of the declared noise, n' being the audit's own."""
     shares, plan = shares_of(seen.parameters), seen.parameters.plan()
     sums = [part.mechanism for part in plan.parts if isinstance(part, SecureSum)]
@@ -186,38 +185,36 @@ def noise_law(name: str, seen: Played, role: Role = Role.PRODUCT) -> Check:
     fits = [fit(share_law(each.noise_share), np.concatenate(drawn[each])) for each in drawn]
     worst, least = min(fits), min(sum(map(len, each)) for each in drawn.values())
     return Check(
-        WHOLE_PHONES,
         f"{name}: what quiet phones add",
         f"noise of one of n' = {shares} phones (p ≥ {_UNLIKELY:g})",
         f"p = {worst[0]:.2g}",
         worst[0] >= _UNLIKELY,
         f"χ² tests, {_REPEATED} phases of {_PHONES} real phones, {least} numbers or more",
         power.of_fit(worst[1], least, _UNLIKELY),
-        role,
     )
 
 
-def sums_apart(name: str, seen: Played, role: Role = Role.PRODUCT) -> Check:
+def sums_apart(name: str, seen: Played) -> Check:
     """Check that a phone's noise in one sum tells nothing of its noise in another."""
     pairs = [
         _together(one[:, :entries], other[:, :entries])
         for one, other in itertools.combinations(seen.noise, 2)
         for entries in [min(one.shape[1], other.shape[1])]
     ]
-    return _apart(f"{name}: two sums' noise", pairs, role)
+    return _apart(f"{name}: two sums' noise", pairs)
 
 
-def phones_apart(name: str, seen: Played, role: Role = Role.PRODUCT) -> Check:
+def phones_apart(name: str, seen: Played) -> Check:
     """Check that a phone's noise tells nothing of another's in the same sum."""
     pairs = [
         _together(noise[[one]], noise[[other]])
         for noise in seen.noise
         for one, other in itertools.combinations(range(len(_QUIET)), 2)
     ]
-    return _apart(f"{name}: two phones' noise", pairs, role)
+    return _apart(f"{name}: two phones' noise", pairs)
 
 
-def ledger(name: str, seen: Played, role: Role = Role.PRODUCT) -> Iterator[Finding]:
+def ledger(name: str, seen: Played) -> Iterator[Finding]:
     """Set what a phase tells of all that a phone holds beside what the ledger has of the phase."""
     kept = seen.phones[_HOLDING[0]].ledger
     for unit in LEDGER_UNITS:
@@ -225,14 +222,12 @@ def ledger(name: str, seen: Played, role: Role = Role.PRODUCT) -> Iterator[Findi
         events = tuple(each.event for each in expenses)
         step = composed_epsilon(events, DELTA) / _CELLS
         yield composed_finding(
-            WHOLE_PHONES,
             f"{name}: the ledger of a phone that holds {seen.held}",
             unit,
             sum(each.release.epsilon for each in expenses),
             events,
             phase_losses(seen.parameters, unit, step, seen.held).epsilon(DELTA),
             _EXACT,
-            role,
         )
 
 
@@ -243,14 +238,13 @@ def _together(one: Whole, other: Whole) -> tuple[float, int]:
     scores = [rankdata(each, axis=1) - (each.shape[1] + 1) / 2 for each in (one, other)]
     lengths = math.prod(float(np.linalg.norm(each)) for each in scores)
     if not lengths:
-        return math.inf, one.size  # noise that is always the same is none
+        return math.inf, one.size  # constant noise hides nothing
     return abs(float((scores[0] * scores[1]).sum())) / lengths * math.sqrt(one.size), one.size
 
 
-def _apart(case: str, pairs: list[tuple[float, int]], role: Role) -> Check:
+def _apart(case: str, pairs: list[tuple[float, int]]) -> Check:
     found = max(deviations for deviations, _ in pairs)
     return Check(
-        WHOLE_PHONES,
         case,
         f"no correlation beyond {_DEVIATIONS:g} deviations",
         f"{found:.1f} deviations",
@@ -258,12 +252,11 @@ def _apart(case: str, pairs: list[tuple[float, int]], role: Role) -> Check:
         f"Spearman's correlation of {len(pairs)} pairs, entry by entry; independent noise fails "
         f"with a probability of {_ALARM * len(pairs):.0e}",
         power.of_correlation(min(numbers for _, numbers in pairs), _DEVIATIONS),
-        role,
     )
 
 
 def _phone(seen: Played, number: int, crowd: Crowd, summation: Summation) -> Phone:
-    """Make a phone that has heard nothing, or more than the phase says."""
+    """Return a phone that has heard nothing, or more than the phase says."""
     parameters = seen.parameters
     dimensions = 2 if parameters.reads is None else parameters.reads.dimensions
     generator = np.random.default_rng(number)
@@ -281,11 +274,11 @@ def _phone(seen: Played, number: int, crowd: Crowd, summation: Summation) -> Pho
 
 
 def _watched(seen: Played, reuses: bool) -> Summation:
-    """Make the summation of all phones, which notes what they put in."""
+    """Return the summation of all phones, which notes what they put in."""
     first: dict[int, Whole] = {}
 
     class Noting(Participant):
-        """A participant as ever."""
+        """A participant whose input is noted."""
 
         def __init__(self, task: AdvertiseKeys, values: npt.ArrayLike, told: bytes = b"") -> None:
             given = np.asarray(values)
@@ -300,10 +293,10 @@ def _watched(seen: Played, reuses: bool) -> Summation:
 
 
 class _Found:
-    """A `Discovery` that finds the same many centroids whatever phones publish."""
+    """A discovery that finds the same many centroids whatever phones publish."""
 
     def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> Discovered:
-        """See `Discovery.discover`."""
+        """Return the centroids, and leave all points out."""
         found = np.random.default_rng(3).uniform(-1, 1, (_ENTRIES, points.shape[1]))
         if geometry is Geometry.SPHERICAL:
             found = unit_rows(found)

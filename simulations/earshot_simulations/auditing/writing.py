@@ -41,13 +41,13 @@ TITLES = {
     "printed": "As printed",
     "faults": "Broken on purpose",
 }
-"""What goes by the names that select it, in words."""
+"""Subjects in words, by the names that select them."""
 _LOOSE = 1.1
-"""What is known to be between two numbers that are closer than that is shown as one of them."""
+"""Ratio of two bounds below which a number between them is shown as one of them."""
 
 
 def figures(results: Sequence[Result], seconds: float) -> dict[str, Any]:
-    """Everything that was found, in plain types; what is infinite is the word."""
+    """Return everything that was found, in plain types; infinity is a word."""
     return {
         "passed": all(result.passed for result in results),
         "seconds": round(seconds, 1),
@@ -57,7 +57,7 @@ def figures(results: Sequence[Result], seconds: float) -> dict[str, Any]:
 
 
 def summary(results: Sequence[Result]) -> str:
-    """The outcome in one plain sentence."""
+    """Return the outcome in one plain sentence."""
     product = [each for each in results if each.role is Role.PRODUCT]
     printed = [each for each in results if each.role is Role.PRINTED]
     faults = [each for each in results if each.role is Role.FAULT]
@@ -81,7 +81,7 @@ def summary(results: Sequence[Result]) -> str:
 
 
 def row(finding: Finding) -> tuple[str, ...]:
-    """Case, unit, claimed, proven, measured, power, verdict."""
+    """Return case, unit, claimed, proven, measured, power and verdict."""
     return (
         finding.case,
         finding.unit,
@@ -94,26 +94,26 @@ def row(finding: Finding) -> tuple[str, ...]:
 
 
 def check_row(check: Check) -> tuple[str, ...]:
-    """Case, what must be, what is, power, verdict."""
+    """Return case, required and found state, power and verdict."""
     return check.case, check.required, check.found, check.power, check.verdict
 
 
 def measured(finding: Finding) -> str:
-    """What was measured: a number, or a lower bound where trials or rounding give no more."""
+    """Return the measurement: a number, or a lower bound where nothing more is known."""
     low, high = finding.measured.low, finding.measured.high
     sign = "≥ " if high > _LOOSE * low + _LOOSE - 1 and math.isfinite(low) else ""
     return sign + number(finding.measured.low)
 
 
 def number(value: float) -> str:
-    """Four digits are more than anybody acts on."""
+    """Return a number with four digits, which is more than anybody acts on."""
     if math.isinf(value):
         return "∞"
     return f"{value:,.1f}" if value >= 1000 else f"{value:.4g}"
 
 
 def show(results: Sequence[Result]) -> None:
-    """Print tables, for each role one of what was measured and one of what was checked."""
+    """Print tables: for each role one of findings and one of checks."""
     from rich.console import Console
 
     console = Console()

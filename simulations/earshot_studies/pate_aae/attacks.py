@@ -341,7 +341,7 @@ def subjects() -> dict[Subject, Train]:
     from earshot_models.generators.origin import NOT_PRIVATE
     from earshot_models.generators.pate_gan import Ensemble
     from earshot_models.generators.settings import Network, Settings
-    from earshot_simulations.auditing.attacked_pate_gans import Recipe, pate_gan, warmed_up
+    from earshot_simulations.auditing.attacked_generators import Recipe, pate_gan, warmed_up
 
     voted = Settings(
         network=Network.DENSE, width=64, latent=3, critic_width=32, steps=20, batch=8, rate=5e-4,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from earshot_protocol import checks
 from earshot_protocol.progress import Progress
-from earshot_simulations.auditing.printed_scale import (
+from earshot_simulations.auditing.printed_votes import (
     added_epsilon,
     measured_epsilon,
     proven_epsilon,

@@ -1,0 +1,128 @@
+"""Laws of outcomes at some votes and at all neighbours, and what they tell together."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from earshot_models.votes.confident_check import Check as Agreement
+from earshot_simulations.auditing.laws import Numbers
+from earshot_simulations.auditing.losses import Bracket, Losses, composed, loss, outcome_epsilon
+
+_STEP = 2e-4
+_DOUBT = 1e-10
+"""Relative error of a probability that is a sum over points of quadrature."""
+
+Votes = tuple[float, ...]
+"""Votes of each class, label or set of labels."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Laws of an outcome here and at a neighbour.
+
+    Attributes:
+        here: Probabilities, float64 (outcomes,).
+        there: Probabilities of the same outcomes at the neighbour.
+        times: Independent outcomes of these laws.
+    """
+
+    here: Numbers
+    there: Numbers
+    times: int = 1
+
+
+def convolved(pairs: Sequence[Pair], queries: int, delta: float) -> Bracket:
+    """Return ε of some equal queries of independent outcomes, in the worse of both directions.
+
+    Args:
+        pairs: Outcomes of one query.
+        queries: Number of queries.
+        delta: δ.
+    """
+    ways: list[list[Losses]] = [[], []]
+    for pair in pairs:
+        for way, (p, q) in zip(
+            ways, ((pair.here, pair.there), (pair.there, pair.here)), strict=True
+        ):
+            way.append(loss(p, q, _STEP).times(pair.times * queries))
+    found = [composed(way).epsilon(delta) for way in ways]
+    return Bracket(max(each.low for each in found), max(each.high for each in found))
+
+
+def counted(pairs: Sequence[Pair], queries: int, delta: float) -> Bracket:
+    """Return ε of some equal queries of few outcomes, by the worst of some pairs.
+
+    How often each outcome comes is all that the queries tell; every way to divide them is tried.
+
+    Args:
+        pairs: Laws of one query; each is a pair of neighbours by itself.
+        queries: Number of queries.
+        delta: δ.
+    """
+    worst = Bracket(0.0, 0.0)
+    for pair in pairs:
+        here, there = (divided(each, queries) for each in (pair.here, pair.there))
+        for p, q in ((here, there), (there, here)):
+            found = outcome_epsilon(p, q, delta, queries * _DOUBT)
+            worst = max(worst, found, key=lambda each: each.low)
+    return worst
+
+
+def divided(chances: Numbers, queries: int) -> Numbers:
+    """Return the law of how often each of some outcomes comes in independent queries."""
+    from scipy.special import gammaln, xlogy
+
+    ends = np.array(
+        list(itertools.combinations(range(queries + len(chances) - 1), len(chances) - 1))
+    )
+    first, last = np.full((len(ends), 1), -1), np.full((len(ends), 1), queries + len(chances) - 1)
+    times = np.diff(np.hstack([first, ends, last]), axis=1) - 1
+    logs = gammaln(queries + 1) - gammaln(times + 1).sum(axis=1) + xlogy(times, chances).sum(axis=1)
+    law: Numbers = np.exp(logs)
+    return law
+
+
+def farthest(here: Numbers, laws: Sequence[Numbers]) -> Numbers:
+    """Return the law whose outcomes differ most, by the larger χ² distance."""
+
+    def apart(there: Numbers) -> float:
+        square = np.square(here - there)
+        return float(max((square / each).sum() for each in (here, there)))
+
+    return max(laws, key=apart)
+
+
+def with_check(law: Numbers, agreement: float, check: Agreement | None) -> Numbers:
+    """Return a law of answers with `no answer` last, where there is a check."""
+    from scipy.stats import norm
+
+    if check is None:
+        return law
+    passing = float(norm.cdf((agreement - check.threshold) / check.deviation))
+    return np.append(passing * law, 1 - passing)
+
+
+def moved_votes(votes: Votes) -> list[Votes]:
+    """Return every table with one vote moved from one class or set to another."""
+    found = []
+    for source, target in itertools.permutations(range(len(votes)), 2):
+        if votes[source]:
+            table = list(votes)
+            table[source] -= 1
+            table[target] += 1
+            found.append(tuple(table))
+    return found
+
+
+def moved_labels(votes: Votes, most: int) -> list[Votes]:
+    """Return every table with at most this many labels changed by one vote."""
+    moves = itertools.product((-1, 0, 1), repeat=len(votes))
+    return [
+        tuple(vote + move for vote, move in zip(votes, each, strict=True))
+        for each in moves
+        if 0 < sum(map(abs, each)) <= most
+    ]

@@ -1,0 +1,87 @@
+"""Budgets of owners: whoever votes until it cannot pay keeps within its own ε."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from earshot_models.votes.costs.costs import epsilons, query_divergences
+from earshot_models.votes.costs.personal import (
+    Group,
+    OwnersAccount,
+    concentration,
+    concentrations,
+    weights,
+)
+from earshot_models.votes.rules.confident import ConfidentGNMax
+from earshot_protocol.privacy.divergences import ORDERS
+from earshot_simulations.auditing import power
+from earshot_simulations.auditing.findings import Check
+from earshot_simulations.auditing.laws import Numbers
+from earshot_simulations.auditing.proofs import DELTA
+
+
+def audit_owners(queries: int = 200) -> Iterator[Check]:
+    """Audit accounts of owners by weights that are theirs, and by these rounded to whole numbers.
+
+    Args:
+        queries: Queries that are asked.
+    """
+    groups = (Group(0.5, 15), Group(0.8, 15), Group(2.0, 10))
+    for words, loud in (("weights", weights(groups)), ("whole weights", np.array([1.0, 1.0, 2.0]))):
+        yield _spent(f"owners of three budgets, {words}", groups, loud, queries)
+
+
+def rounded_weights() -> Check:
+    """Plant a fault: plan queries by weights, and cast votes by weights that are rounded."""
+    groups, rule = (Group(1.0, 20), Group(1.5, 20)), ConfidentGNMax(25.0, 60.0, 40.0)
+    planned, limits = weights(groups), np.array([group.epsilon for group in groups])
+    check, answer = concentrations(rule)
+    rho = concentration(limits, DELTA) / np.square(planned) / (check + answer)
+    queries = math.floor(rho.min())
+    cast = np.square(np.rint(planned)) * queries
+    case = f"{queries} queries for weights 0.8 and 1.2, cast as 1 and 1"
+    return _within(case, limits, rule, cast, cast)
+
+
+def _spent(case: str, groups: Sequence[Group], loud: Numbers, queries: int) -> Check:
+    """Check owners that vote as long as they can pay.
+
+    Args:
+        case: Budgets and weights in words.
+        groups: Owners of equal budgets.
+        loud: Weight of a vote of each group.
+        queries: Queries that are asked.
+    """
+    of = np.repeat(np.arange(len(groups)), [group.members for group in groups])
+    limits = np.array([group.epsilon for group in groups])[of]
+    rule = ConfidentGNMax(25.0, 30.0, 20.0)
+    account = OwnersAccount(limits, DELTA)
+    generator = np.random.default_rng(0)
+    asked, answered = np.zeros(len(of)), np.zeros(len(of))
+    for _ in range(queries):
+        voting = account.willing(rule, loud[of])
+        yes = bool(generator.random() < 0.5)
+        account.pay(rule, voting, yes)
+        asked += np.square(voting)
+        answered += np.square(voting) * yes
+    return _within(case, limits, rule, asked, answered)
+
+
+def _within(
+    case: str, limits: Numbers, rule: ConfidentGNMax, asked: Numbers, answered: Numbers
+) -> Check:
+    """Check spent budgets by what was asked and answered, squares of weights added up."""
+    each = query_divergences(rule, np.ones((1, 2)), ORDERS)
+    curves = asked[:, None] * each.asked + answered[:, None] * each.answered
+    worst = float((epsilons(curves, ORDERS, DELTA) / limits).max())
+    return Check(
+        case,
+        "every owner's ε at most its own",
+        f"{worst:.3g} of it at most",
+        worst <= 1.001,  # a grid of orders against the best of all
+        "every query's check and answer by the weights that were cast, composed anew",
+        f"{power.EXACTLY} beyond .1 %",
+    )

@@ -1,0 +1,251 @@
+"""The audit of votes of ensembles: laws by other ways, what holds, and faults that are caught."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+from earshot_models.votes.confident_check import Check as Agreement
+from earshot_models.votes.costs.costs import Method
+from earshot_models.votes.costs.thresholds import threshold_divergences
+from earshot_models.votes.rules.binary import BinaryVoting
+from earshot_models.votes.rules.confident import ConfidentGNMax
+from earshot_models.votes.rules.gnmax import GNMax
+from earshot_models.votes.rules.gnthreshold import GNThreshold
+from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold, above_widest_gap
+from earshot_models.votes.rules.grid_threshold import GridThreshold
+from earshot_models.votes.rules.laws import SIDES, threshold_law, widest_gap_law
+from earshot_models.votes.rules.lnmax import LNMax
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_simulations.auditing import catalogue, faults, printed_votes
+from earshot_simulations.auditing.ensembles import (
+    Thresholds,
+    audit_several_winners,
+    audit_thresholds,
+    drawn_labels,
+    label_law,
+    limit_law,
+    winner_law,
+)
+from earshot_simulations.auditing.findings import Check, Finding, Result, Role
+from earshot_simulations.auditing.outcomes import (
+    Pair,
+    convolved,
+    divided,
+    farthest,
+    moved_labels,
+    moved_votes,
+)
+from earshot_simulations.auditing.plans import Effort
+
+EFFORT = Effort(trials=4000, draws=20_000, seed=1)
+
+
+@pytest.mark.parametrize("votes", [(30.0, 20.0, 10.0), (40.0, 22.0, 9.0), (3.0, 3.0, 3.0)])
+def test_an_angle_is_the_law_of_the_widest_gap(votes: tuple[float, ...]) -> None:
+    law = widest_gap_law(np.array(votes), 4.0)
+    assert law.sum() == pytest.approx(1, abs=1e-12)
+    noise = np.random.default_rng(1).standard_normal((200_000, 3))
+    found = above_widest_gap(np.array(votes) + 4.0 * noise)
+    observed = [int((found == side).all(axis=1).sum()) for side in np.array(SIDES, dtype=bool)]
+    assert sum(observed) == len(noise)
+    common = law * len(noise) > 5
+    expected = np.append(law[common], law[~common].sum() + 1e-12) * len(noise)
+    counted = np.append(np.array(observed)[common], np.array(observed)[~common].sum())
+    if expected[-1] < 5:
+        expected, counted = expected[:-1], counted[:-1]
+        expected *= counted.sum() / expected.sum()
+    assert stats.chisquare(counted, expected).pvalue > 1e-4
+
+
+def test_one_wide_gap_is_found_and_equal_ones_have_no_side() -> None:
+    law = dict(zip(SIDES, widest_gap_law(np.array([50.0, 50.0, 0.0]), 2.0), strict=True))
+    assert law[1, 1, 0] > 1 - 1e-12
+    even = dict(zip(SIDES, widest_gap_law(np.array([20.0, 10.0, 0.0]), 2.0), strict=True))
+    assert even[1, 0, 0] == pytest.approx(even[1, 1, 0], rel=1e-9)
+
+
+def test_a_bound_by_votes_holds_from_votes_to_neighbours() -> None:
+    """Theorem 6 for the widest gap, order by order, for every neighbour, in its direction."""
+    orders = np.array([1.5, 2.0, 4.0, 8.0])
+    for votes in ((50.0, 3.0, 1.0), (48.0, 47.0, 2.0), (30.0, 12.0, 9.0)):
+        voting = AdaptiveThreshold(3.0, 50)
+        bound = threshold_divergences(voting, np.array([votes]), orders, Method.DEPENDENT).answered
+        here = np.log(widest_gap_law(np.array(votes), 3.0))
+        worst = np.zeros(len(orders))
+        for each in moved_labels(votes, 3):
+            there = np.log(widest_gap_law(np.array(each), 3.0))
+            power = logsumexp(orders[:, None] * here + (1 - orders)[:, None] * there, axis=1)
+            worst = np.maximum(worst, power / (orders - 1))
+        assert (worst <= bound[0]).all()
+        assert (worst > 0).all()
+
+
+@pytest.mark.parametrize(
+    "voting",
+    [
+        GNThreshold(20.0, 4.0, 50),
+        GNThreshold(20.0, 4.0, 50, check=Agreement(24.0, 6.0)),
+        AdaptiveThreshold(4.0, 50),
+        GridThreshold((8.0, 25.0), 3.0, 4.0, 50),
+        GridThreshold((8.0, 20.0), 3.0, 4.0, 50, check=Agreement(24.0, 6.0)),
+    ],
+)
+def test_laws_of_labels_against_thresholds_add_up_to_one(
+    voting: GNThreshold | AdaptiveThreshold | GridThreshold,
+) -> None:
+    assert limit_law(voting, (12.0, 30.0, 21.0)).sum() == pytest.approx(1)
+
+
+def test_laws_of_labels_are_normal() -> None:
+    assert label_law(BinaryVoting(50, 3.0), 12.0).sum() == pytest.approx(1)
+    checked = label_law(BinaryVoting(50, 3.0, Agreement(30.0, 4.0)), 12.0)
+    assert checked.sum() == pytest.approx(1)
+    assert checked[-1] == pytest.approx(stats.norm.sf((38.0 - 30.0) / 4.0))
+    wins = threshold_law(np.array([12.0, 30.0, 21.0]), 20.0, 4.0).reshape(2, 2, 2)[:, 1, :].sum()
+    assert wins == pytest.approx(stats.norm.cdf(10 / 4))
+
+
+def test_laws_of_winners_add_up_and_are_those_of_two_classes() -> None:
+    for rule in (LNMax(0.1), GNMax(8.0), ConfidentGNMax(25.0, 12.0, 8.0)):
+        assert winner_law(rule, (20, 14, 6)).sum() == pytest.approx(1, abs=1e-12)
+    gap, gamma = 9.0, 0.1
+    lost = (2 + gamma * gap) / (4 * math.exp(gamma * gap))
+    assert winner_law(LNMax(gamma), (24, 15))[1] == pytest.approx(lost, rel=1e-10)
+
+
+def test_many_answers_are_a_multinomial_law() -> None:
+    chances = np.array([0.5, 0.3, 0.2])
+    law = divided(chances, 6)
+    expected = [
+        stats.multinomial.pmf([a, b, 6 - a - b], 6, chances) for a in range(7) for b in range(7 - a)
+    ]
+    np.testing.assert_allclose(law, expected, rtol=1e-12)
+
+
+def test_neighbours_are_all_there_are() -> None:
+    assert sorted(moved_votes((1, 2, 0))) == [(0, 2, 1), (0, 3, 0), (1, 1, 1), (2, 1, 0)]
+    assert set(moved_votes((3, 0))) == {(2, 1)}
+    assert len(moved_labels((5.0, 5.0, 5.0), 3)) == 26
+    assert len(moved_labels((5.0, 5.0, 5.0), 2)) == 18
+
+
+def test_a_teacher_that_is_left_out_takes_votes_away_and_gives_none() -> None:
+    """Its neighbours are fewer, so it pays less, and with v = 1 one label changes."""
+    voting, votes = GNThreshold(20.5, 4.0, 50, most=1), (20.0, 21.0, 3.0)
+    gone, other = (
+        Thresholds("", voting, votes, unit) for unit in (Unit.PHONE, Unit.REPLACED_PHONE)
+    )
+    laws = [limit_law(voting, each) for each in
+            ((19.0, 21.0, 3.0), (20.0, 20.0, 3.0), (20.0, 21.0, 2.0))]  # fmt: skip
+    assert any(np.array_equal(gone.pairs()[0].there, law) for law in laws)
+    assert not any(np.array_equal(other.pairs()[0].there, law) for law in laws)
+    for method in (Method.INDEPENDENT, Method.EXACT):
+        assert (gone.proven(method) < other.proven(method)).all()
+
+
+def test_an_epsilon_is_the_hockey_stick_of_single_queries() -> None:
+    p, q = np.array([0.7, 0.2, 0.1]), np.array([0.5, 0.2, 0.3])
+    found = convolved([Pair(p, q)], 1, 0.05)
+
+    def delta(one: np.ndarray, two: np.ndarray, epsilon: float) -> float:
+        return float(np.maximum(one - math.exp(epsilon) * two, 0).sum())
+
+    ways = ((p, q), (q, p))
+    assert max(delta(*way, found.low - 1e-3) for way in ways) > 0.05
+    assert max(delta(*way, found.high + 1e-3) for way in ways) <= 0.05
+    assert (farthest(p, [p, q]) == q).all()
+
+
+def holding(results: list[Result], tightness: float) -> Iterator[Finding]:
+    """All hold; and a bound that is far from what happens would prove little."""
+    assert [each for each in results if not each.passed] == []
+    findings = [each for each in results if isinstance(each, Finding)]
+    for each in findings:
+        assert each.proven is not None
+        assert each.measured.low <= each.proven <= each.claimed * (1 + 1e-9)
+        assert each.measured.low > each.proven / tightness
+        yield each
+    for one, two in itertools.pairwise(findings):
+        alike = one.case.split(";")[0] == two.case.split(";")[0] and one.unit == two.unit
+        if alike and "proven" in one.case:
+            assert two.proven < one.proven, "outcomes cost less than noise"  # type: ignore[operator]
+
+
+def test_no_rule_with_several_winners_costs_more_than_is_proven() -> None:
+    results = list(audit_several_winners(EFFORT.draws, EFFORT.seed))
+    assert len(list(holding(results, 2.6))) >= 14
+
+
+def test_no_rule_against_thresholds_costs_more_than_is_proven() -> None:
+    results = list(audit_thresholds(EFFORT.draws, EFFORT.seed))
+    found = list(holding(results, 3))
+    assert {each.unit for each in found} == {Unit.PHONE, Unit.REPLACED_PHONE}
+    said = " ".join(each.case for each in found)
+    for rule in ("a fixed threshold", "the widest gap of noisy votes", "a threshold from a grid"):
+        for kind in (rule + ", v = 1", rule + " with a check, v = 1"):
+            assert kind in said
+    assert "noisy counts of votes" in said
+    assert "noisy counts of probabilities" in said
+    assert len(results) - len(found) == 3, "draws of each rule"
+
+
+def test_no_rule_for_one_winner_costs_more_than_is_proven() -> None:
+    results = catalogue.audit("curator-votes", EFFORT)
+    assert [each for each in results if not each.passed] == []
+    cases = " ".join(each.case for each in results)
+    for name in ("LNMax", "GNMax", "Confident", "Interactive", "owners of three budgets"):
+        assert name in cases
+    for each in results:
+        if isinstance(each, Finding):
+            assert each.measured.low > 0.3 * (each.proven or math.inf), "nothing far from tight"
+
+
+def test_faults_are_caught_and_the_same_rules_without_them_are_not() -> None:
+    found = list(faults.vote_faults(EFFORT.trials, EFFORT.seed))
+    assert len(found) == 10
+    for fault in found:
+        assert not fault.held if isinstance(fault, Check) else fault.exceeds
+    (free,) = faults.free_check()
+    assert free.measured.low > 5 * free.claimed > 5 * 0.9 * free.proven  # type: ignore[operator]
+    raw, half, unpaid = (found[place] for place in (0, 1, 3))
+    for each in (raw, half, unpaid):
+        assert isinstance(each, Finding)
+        assert each.measured.low > 2 * each.proven  # type: ignore[operator]
+    assert drawn_labels("", BinaryVoting(51, 5.0), EFFORT.draws, 1).held
+
+
+def test_printed_claims_are_refuted_by_as_much_as_is_known() -> None:
+    first, bits, sums, l1, sample, raw = (
+        replace(each, role=Role.PRINTED) for each in printed_votes.audit_printed_votes()
+    )
+    assert [each.verdict for each in (first, bits, sums, sample, raw)] == ["claim is wrong"] * 5
+    # ε 20 of τ voting: 33 to whoever sees the winners, 46 to whoever sees the noisy sums.
+    assert bits.claimed == sums.claimed == pytest.approx(20, abs=0.05)
+    assert bits.measured.low == pytest.approx(33.1, abs=0.05)
+    assert sums.measured.low == pytest.approx(45.7, abs=0.05)
+    assert first.claimed == pytest.approx(19.9, abs=0.05)
+    assert first.measured.low > first.claimed
+    assert l1.verdict == "claim holds"
+    assert l1.proven is not None
+    assert l1.proven < 0.65 * l1.claimed, "charged by its length in L1"
+    assert sample.measured.low > 2.4 * sample.claimed
+    assert (raw.claimed, raw.measured.low) == pytest.approx((2.8, 91.8), abs=0.05)
+
+
+def test_printed_costs_are_refuted_by_as_much_as_is_known() -> None:
+    one, release = printed_votes.one_way(), printed_votes.smooth_release()
+    assert one.claimed == pytest.approx(6.9e-4, rel=0.01)
+    assert one.measured.low == pytest.approx(7.8e-4, rel=0.01)
+    assert release.claimed == pytest.approx(0.24, abs=0.005)
+    assert release.measured.low == pytest.approx(0.50, abs=0.005)
+    for each in (one, release):
+        assert each.passed
+        assert replace(each, role=Role.PRINTED).verdict == "claim is wrong"
