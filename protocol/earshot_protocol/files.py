@@ -34,9 +34,9 @@ def replacement(path: Path, mode: int = 0o666) -> Iterator[Path]:
     """
     with _draft(path, mode) as draft:
         yield draft
-        _to_disk(draft)
+        to_disk(draft)
         draft.replace(path)
-        _to_disk(path.parent)
+        to_disk(path.parent)
 
 
 def replace_file(path: Path, content: str | bytes, mode: int = 0o666) -> None:
@@ -68,10 +68,10 @@ def made_whole(path: Path) -> Iterator[Path]:
     """
     with _draft(path, OWNER_ONLY) as draft:
         yield draft
-        _to_disk(draft)
+        to_disk(draft)
         with contextlib.suppress(FileExistsError):
             os.link(draft, path)  # a rename would replace what another process has made
-    _to_disk(path.parent)
+    to_disk(path.parent)
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def _is_old(draft: Path) -> bool:
     return time.time() - draft.stat().st_mtime > _ABANDONED_SECONDS
 
 
-def _to_disk(place: Path) -> None:
+def to_disk(place: Path) -> None:
     """Wait until a file's content, or a folder's names, would outlive a power cut."""
     handle = os.open(place, os.O_RDONLY)
     try:

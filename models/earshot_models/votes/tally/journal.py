@@ -1,15 +1,12 @@
 """The journal of a labelling: every outcome is on the disk before anybody sees it.
 
-A file of lines, which are only ever added: first what is labelled and how, then each block of
-queries. A line that a killed run left half written was seen by nobody, and is cut off.
+Its first line says what is labelled and how; each other line holds a block of queries with what
+became of it, or a cost that was published.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +16,10 @@ import numpy as np
 
 from earshot_models.votes.rules.rule import Kind
 from earshot_models.votes.tally.interface import Answers, Purchase, Sight
-from earshot_protocol.errors import InvalidInputError, LocalError
+from earshot_protocol import journal
+from earshot_protocol.errors import LocalError
 from earshot_protocol.files import OWNER_ONLY
+from earshot_protocol.journal import Journal
 
 FILE = "journal.jsonl"
 """Name of a journal in the output folder of a command."""
@@ -33,40 +32,33 @@ class OtherLabellingError(LocalError):
     """The journal is of a labelling with other parameters or votes; nothing was asked."""
 
 
-class Journal:
-    """An open journal; `opened` makes one.
+class LabellingJournal:
+    """The open journal of a labelling; `opened` makes one.
 
     Attributes:
         blocks: Answers to the queries so far, in order.
         published: Cost that looks at votes, once it was drawn: it is never drawn again.
     """
 
-    def __init__(self, path: Path, file: int, identity: Identity) -> None:
-        self._file = file
+    def __init__(self, journal: Journal, identity: Identity) -> None:
+        self._journal = journal
         self.blocks: list[Answers] = []
         self.published: Mapping[str, Any] | None = None
-        with open(path, "rb") as reading:
-            content = reading.read()
-        whole = content.rfind(b"\n") + 1
-        os.ftruncate(file, whole)
-        os.lseek(file, whole, os.SEEK_SET)
-        lines = content[:whole].splitlines()
-        if not lines:
+        if not journal.lines:
             self._write({"labelling": dict(identity)})
             return
-        self._compare(path, lines[0], identity)
-        for number, line in enumerate(lines[1:], start=2):
-            try:
-                row = json.loads(line)
-                if "published" in row:
-                    self.published = dict(row["published"])
-                else:
-                    self.blocks.append(_answers(row))
-            except (ValueError, KeyError, TypeError):
-                raise InvalidInputError(
-                    f"{path}, line {number}: no block of a labelling; its budget cannot be counted "
-                    "any more, so begin anew in another folder"
-                ) from None
+        begun, *rows = journal.lines
+        _compare(
+            journal.path,
+            begun.read(_begun, "no journal of a labelling; name another folder"),
+            json.loads(json.dumps(dict(identity))),
+        )
+        for row in rows:
+            row.read(
+                self._take,
+                "no block of a labelling; its budget cannot be counted any more, so begin anew in "
+                "another folder",
+            )
 
     @property
     def bought(self) -> tuple[Purchase, ...]:
@@ -97,33 +89,19 @@ class Journal:
         self._write({"published": dict(figures)})
         self.published = figures
 
-    def _write(self, row: Mapping[str, object]) -> None:
-        left = memoryview(json.dumps(row, allow_nan=False).encode() + b"\n")
-        while left:
-            left = left[os.write(self._file, left) :]
-        os.fsync(self._file)
+    def _take(self, line: bytes) -> None:
+        row = json.loads(line)
+        if "published" in row:
+            self.published = dict(row["published"])
+        else:
+            self.blocks.append(_answers(row))
 
-    def _compare(self, path: Path, line: bytes, identity: Identity) -> None:
-        try:
-            begun = dict(json.loads(line)["labelling"])
-        except (ValueError, KeyError, TypeError):
-            raise InvalidInputError(
-                f"{path}, line 1: no journal of a labelling; name another folder"
-            ) from None
-        now = json.loads(json.dumps(dict(identity)))
-        others = [name for name in {**begun, **now} if begun.get(name) != now.get(name)]
-        if others:
-            told = ", ".join(
-                f"{each} {begun.get(each)!r}, not {now.get(each)!r}" for each in others
-            )
-            raise OtherLabellingError(
-                f"{path}: was begun with {told}. The same command goes on where it stopped; for "
-                "another labelling, whose costs add to this one's, name another folder"
-            )
+    def _write(self, row: Mapping[str, object]) -> None:
+        self._journal.append(json.dumps(row, allow_nan=False))
 
 
 @contextmanager
-def opened(path: Path, identity: Identity) -> Iterator[Journal]:
+def opened(path: Path, identity: Identity) -> Iterator[LabellingJournal]:
     """Open the journal in a file, which is made if it is not there.
 
     Args:
@@ -134,28 +112,22 @@ def opened(path: Path, identity: Identity) -> Iterator[Journal]:
         OtherLabellingError: The journal was begun with other parameters or votes.
         InvalidInputError: Another run is writing it, or it holds something else.
     """
-    file = os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY)
-    try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InvalidInputError(
-                f"{path}: another run is writing it; wait for it, or name another folder"
-            ) from None
-        _keep_entry(path.parent)
-        yield Journal(path, file, identity)
-    finally:
-        with contextlib.suppress(OSError):
-            os.close(file)
+    with journal.opened(path, OWNER_ONLY) as lines:
+        yield LabellingJournal(lines, identity)
 
 
-def _keep_entry(folder: Path) -> None:
-    """Make sure that a power cut does not lose the name of a file whose content is on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _begun(line: bytes) -> dict[str, Any]:
+    return dict(json.loads(line)["labelling"])
+
+
+def _compare(path: Path, begun: Identity, now: Identity) -> None:
+    others = [name for name in {**begun, **now} if begun.get(name) != now.get(name)]
+    if others:
+        told = ", ".join(f"{each} {begun.get(each)!r}, not {now.get(each)!r}" for each in others)
+        raise OtherLabellingError(
+            f"{path}: was begun with {told}. The same command goes on where it stopped; for "
+            "another labelling, whose costs add to this one's, name another folder"
+        )
 
 
 def _answers(row: dict[str, Any]) -> Answers:

@@ -9,7 +9,7 @@ import numpy as np
 
 from earshot_models.votes.tally.budgets import Budget
 from earshot_models.votes.tally.interface import Purchase, Sight, Tally
-from earshot_models.votes.tally.journal import Journal
+from earshot_models.votes.tally.journal import LabellingJournal
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.voting.teacher_ballots import Whole
@@ -46,7 +46,7 @@ class Labelled:
 def label(
     tally: Tally,
     budget: Budget,
-    journal: Journal,
+    journal: LabellingJournal,
     most: int | None = None,
     progress: Progress = silent,
 ) -> Labelled:

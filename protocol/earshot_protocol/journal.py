@@ -1,0 +1,124 @@
+"""Append-only files of lines, which are on the disk before anybody acts on them.
+
+A line that a killed run left half written was acted on by nobody, and is cut off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import to_disk
+
+Content = TypeVar("Content")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line that was found in a journal.
+
+    Attributes:
+        place: File and number of the line, counted from 1.
+        text: The line without its end.
+    """
+
+    place: str
+    text: bytes
+
+    def read(self, reader: Callable[[bytes], Content], otherwise: str) -> Content:
+        """Return what a reader makes of the line.
+
+        Args:
+            reader: Raises ValueError, KeyError or TypeError for a line that it cannot read.
+            otherwise: Message about such a line: what is wrong with it, and what to do.
+
+        Raises:
+            InvalidInputError: The reader cannot read the line.
+        """
+        try:
+            return reader(self.text)
+        except (ValueError, KeyError, TypeError):
+            raise InvalidInputError(f"{self.place}: {otherwise}") from None
+
+
+class Journal:
+    """An open journal, which no other process writes; `opened` makes one.
+
+    Attributes:
+        path: Path of the file.
+        lines: Lines that were found in the file, in order.
+    """
+
+    def __init__(self, path: Path, file: int) -> None:
+        self.path = path
+        self._file = file
+        content = path.read_bytes()
+        self._whole = content.rfind(b"\n") + 1
+        os.ftruncate(file, self._whole)
+        self.lines = tuple(
+            Line(f"{path}, line {number}", text)
+            for number, text in enumerate(content.split(b"\n")[:-1], start=1)
+        )
+
+    def append(self, line: str) -> None:
+        """Add a line; it is on the disk when this returns, and not in the file if this raises.
+
+        Args:
+            line: The line without its end.
+
+        Raises:
+            InvalidInputError: The disk is full, or cannot be written for another reason; or the
+                file was removed.
+        """
+        content = line.encode() + b"\n"
+        left = memoryview(content)
+        try:
+            while left:
+                left = left[os.write(self._file, left) :]
+            os.fsync(self._file)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, self._whole)
+            raise InvalidInputError(
+                f"{self.path}: nothing more can be written ({error.strerror}); what is finished is "
+                "kept: make room, and the same command continues from there"
+            ) from error
+        if not os.fstat(self._file).st_nlink:
+            raise InvalidInputError(
+                f"{self.path}: was removed while it was being written, and what it held is gone; "
+                "start again in another folder"
+            )
+        self._whole += len(content)
+
+
+@contextmanager
+def opened(path: Path, mode: int = 0o666) -> Iterator[Journal]:
+    """Open the journal in a file, which is made if it is not there.
+
+    Args:
+        path: Path of the file; its folder exists.
+        mode: Permissions of a new file, less the process's mask.
+
+    Raises:
+        InvalidInputError: Another run is writing the file.
+    """
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, mode)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InvalidInputError(
+                f"{path}: another run is writing it; wait for it, or name another folder"
+            ) from None
+        to_disk(path.parent)
+        yield Journal(path, file)
+    finally:
+        with contextlib.suppress(OSError):
+            os.close(file)
