@@ -206,7 +206,7 @@ def test_what_was_interrupted_is_heard_anew() -> None:
 HEAR_SLOWLY = """
 import sys, time
 from pathlib import Path
-from earshot_simulations.populations.hearing import Kept, heard
+from earshot_simulations.populations.hearing import Hearings, heard
 
 def hear(folder):
     with Path(sys.argv[2]).open("a") as lines:
@@ -214,7 +214,7 @@ def hear(folder):
     time.sleep(0.5)
     (folder / "sound").write_text("rain")
 
-with Kept(Path(sys.argv[1]), 1).used(), heard("one crowd", hear) as found:
+with Hearings(Path(sys.argv[1]), 1).used(), heard("one crowd", hear) as found:
     print((found / "sound").read_text(), end="")
 """
 

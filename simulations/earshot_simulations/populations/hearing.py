@@ -18,7 +18,7 @@ PREFIX = "earshot-"
 
 
 @dataclass(frozen=True)
-class Kept:
+class Hearings:
     """A place where populations keep what they have heard for one another; processes may share it.
 
     Attributes:
@@ -39,11 +39,11 @@ class Kept:
             _KEPT.reset(before)
 
 
-_KEPT: ContextVar[Kept | None] = ContextVar("kept", default=None)
+_KEPT: ContextVar[Hearings | None] = ContextVar("kept", default=None)
 
 
 @contextmanager
-def hearing_once(most: int = 1) -> Iterator[Kept]:
+def hearing_once(most: int = 1) -> Iterator[Hearings]:
     """Let populations that are prepared within hear the same sound once.
 
     The hearings lie in the system's temporary folder (TMPDIR), and are removed on leaving. Inside
@@ -63,7 +63,7 @@ def hearing_once(most: int = 1) -> Iterator[Kept]:
         yield outer
         return
     with TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
-        kept = Kept(Path(folder), most)
+        kept = Hearings(Path(folder), most)
         with kept.used():
             yield kept
 
@@ -98,7 +98,7 @@ def heard(what: object, hear: Callable[[Path], None]) -> Iterator[Path]:
         yield place
 
 
-def _make_room(kept: Kept, newest: Path) -> None:
+def _make_room(kept: Hearings, newest: Path) -> None:
     """Remove surplus hearings; one that another process is reading stays until the next time."""
     places = (place for place in kept.folder.iterdir() if place.is_dir() and not place.suffix)
     others = sorted(set(places) - {newest}, key=lambda place: place.stat().st_mtime_ns)

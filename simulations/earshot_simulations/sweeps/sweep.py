@@ -18,7 +18,7 @@ from earshot_simulations.engine.quiet import let_cancelled_jobs_go
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, WHERE, Engine
 from earshot_simulations.phases.simulation import HEARD
-from earshot_simulations.populations.hearing import Kept, hearing_once
+from earshot_simulations.populations.hearing import Hearings, hearing_once
 from earshot_simulations.sweeps.rows import Figures, opened
 
 PHASES = "phases"
@@ -143,7 +143,7 @@ def _by_crowd(due: Sequence[Phase], processes: int) -> Iterator[Phase]:
         yield from phases[place][1:] if place >= 0 else ()
 
 
-def _figures(phase: Phase, kept: Kept) -> tuple[str, Figures]:
+def _figures(phase: Phase, kept: Hearings) -> tuple[str, Figures]:
     settings = replace(phase.settings, engine=Engine.LOCAL, address=None, jobs=1)
     with kept.used():
         return phase.key, phase.measure.run(settings)
