@@ -8,7 +8,6 @@ killed study continues with the next one.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +23,7 @@ from earshot_protocol.files import replacement
 from earshot_protocol.progress import Progress
 from earshot_simulations.generation.frechet import fidelity
 from earshot_simulations.generation.public_embedding import PublicEmbedding
-from earshot_studies.kit.kept import rows_at
+from earshot_studies.kit.kept import Kept, digest, rows_at
 from earshot_studies.pate_aae.answers import Ensemble, Noise, answered, ensemble, scale
 from earshot_studies.pate_aae.digits import STUDENT, TEACHER, MovedRidge
 from earshot_studies.pate_aae.split import Clips, Split
@@ -259,27 +258,18 @@ class Study:
         return f"{system.name.lower().replace('_', '-')}-{recipe}{budget}-{seed}"
 
     def _path(self, name: str) -> Path:
-        return self.folder / self._identity / f"{name}.json"
+        return self._cells / f"{name}.json"
 
     @cached_property
-    def _identity(self) -> str:
-        """Identifier of clips and sizes: cells of others are in another folder."""
-        split = self.split
-        about = [
-            _VERSION,
-            split.speaker,
-            split.classes,
-            self.size.teachers,
-            self.size.queries,
-        ]
-        about += [self.size.samples, self.size.delta]
-        digest = hashlib.sha256(json.dumps(about).encode())
-        for part in (split.public, split.validation, split.private, split.test):
-            digest.update(np.ascontiguousarray(part.pictures).tobytes())
-            digest.update(part.labels.tobytes())
-        digest.update(np.ascontiguousarray(self.embedding.whitening).tobytes())
-        found = digest.hexdigest()[:16]
-        (self.folder / found).mkdir(parents=True, exist_ok=True)
+    def _cells(self) -> Path:
+        """Folder of cells of these clips and sizes: cells of others are in another one."""
+        split, size = self.split, self.size
+        parts = (split.public, split.validation, split.private, split.test)
+        arrays = [array for part in parts for array in (part.pictures, part.labels)]
+        about = [_VERSION, split.speaker, split.classes, size.teachers, size.queries]
+        about += [size.samples, size.delta, digest(*arrays, self.embedding.whitening)]
+        found = Kept(self.folder).place("cells", about, "")
+        found.mkdir(parents=True, exist_ok=True)
         return found
 
 
