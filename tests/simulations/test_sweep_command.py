@@ -6,13 +6,11 @@ import csv
 import json
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 from support.command import Earshot
+from support.full_disk import room_for
 
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -154,17 +153,6 @@ def test_a_table_of_another_version_is_refused_and_kept(
     with pytest.raises(OtherVersionError, match=rf"by Earshot 0.0.1, but this is {ours}"):
         done(Plan.of(BASE, {"epsilon": [4.0]}, 2), tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == kept
-
-
-@contextmanager
-def room_for(size: int) -> Iterator[None]:
-    """No file may grow beyond so many bytes, as on a disk that is full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_disk_that_fills_is_named_and_what_is_finished_is_kept(

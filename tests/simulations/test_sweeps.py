@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,6 @@ import pytest
 from scipy import stats
 
 from earshot_protocol import distribution
-from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases import discovery_budget
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import PHASE_FAILED
@@ -22,7 +19,7 @@ from earshot_simulations.phases.settings import Agreement, Discovery, Summation
 from earshot_simulations.sweeps import phase, sweep
 from earshot_simulations.sweeps.estimate import estimate, paired
 from earshot_simulations.sweeps.phase import NOTHING, SIMULATED, centroid_accuracy
-from earshot_simulations.sweeps.rows import FILE, Figures, opened
+from earshot_simulations.sweeps.rows import FILE, Figures
 from earshot_simulations.sweeps.sweep import Arm, Measure, measured
 
 TINY = Settings(
@@ -69,62 +66,6 @@ def test_what_is_finished_is_not_done_again(tmp_path: Path) -> None:
     assert calls == [1, 2, 3, 4]
     assert [row["value"] for row in found[0]] == [1, 2, 3, 4]
     assert shown == [("phases", 2, 4), ("phases", 3, 4), ("phases", 4, 4)]
-
-
-def test_a_process_killed_between_two_rows_loses_the_phase_under_way_alone(tmp_path: Path) -> None:
-    program = """
-import os, sys
-from dataclasses import replace
-from pathlib import Path
-from earshot_simulations.phases.routes import Settings
-from earshot_simulations.sweeps.sweep import Arm, Measure, measured
-
-def measure(settings):
-    if settings.seed == 3:
-        os._exit(9)  # as hard as a kill: nothing is flushed, nobody is told
-    return {"value": float(settings.seed)}
-
-seeds = tuple(replace(Settings(), seed=seed) for seed in (1, 2, 3, 4))
-measured([Arm({}, Measure("counting", measure), seeds)], Path(sys.argv[1]))
-"""
-    file = tmp_path / FILE
-    # S603: the program is written above.
-    died = subprocess.run([sys.executable, "-c", program, str(file)], check=False)  # noqa: S603
-    assert died.returncode == 9
-    assert len(file.read_text().splitlines()) == 2
-    calls: list[int] = []
-    settings = tuple(replace(Settings(), seed=seed) for seed in (1, 2, 3, 4))
-    found = measured([Arm({}, counting(calls), settings)], file)
-    assert calls == [3, 4]
-    assert [row["value"] for row in found[0]] == [1, 2, 3, 4]
-
-
-def test_a_line_half_written_is_cut_off(tmp_path: Path) -> None:
-    calls: list[int] = []
-    file = tmp_path / FILE
-    measured([arm(counting(calls), 1, 2)], file)
-    whole = file.read_bytes()
-    file.write_bytes(whole[:-7])
-    measured([arm(counting(calls), 1, 2)], file)
-    assert calls == [1, 2, 2]
-    assert file.read_bytes() == whole
-
-
-def test_what_is_no_row_is_refused_by_its_line(tmp_path: Path) -> None:
-    file = tmp_path / FILE
-    measured([arm(counting([]), 1)], file)
-    with file.open("a") as lines:
-        lines.write("my notes\n")
-    with pytest.raises(InvalidInputError, match="line 2"):
-        measured([arm(counting([]), 1)], file)
-
-
-def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
-    with (
-        opened(tmp_path / FILE),
-        pytest.raises(InvalidInputError, match="another run"),
-    ):
-        measured([arm(counting([]), 1)], tmp_path / FILE)
 
 
 def test_a_phase_that_arms_share_is_done_once(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A labelling that is killed at every write of its journal, and goes on each time.
+"""A labelling that is killed at every call that changes the disk, and goes on each time.
 
 `python -m support.killed_labelling central|federated FOLDER` prints what it saw as JSON. It forks,
 so it is a process of its own.
@@ -7,11 +7,8 @@ so it is a process of its own.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import sys
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +22,10 @@ from earshot_models.votes.tally.result import Outcome
 from earshot_models.votes.tally.run import Request, run
 from earshot_models.votes.tally.tallies import Counter, Sums
 from earshot_protocol.privacy.mechanisms import Unit
+from support.kills import dying, in_child, moments
 from support.vote_rules import rule
 
 TEACHERS, QUERIES, CLASSES = 6, 14, 3
-MOMENTS = ("before", "half", "unsynced", "after")
-"""Of a write: nothing is written, half of it, all but not yet on the disk, and all."""
 REQUESTS = {
     counter.value: Request(
         rule("confident", 2.0, (3.0, 2.0)),
@@ -46,27 +42,26 @@ def main(counter: str, folder: Path) -> None:
     request, kills, wrong = REQUESTS[counter], 0, []
     whole = folder / "whole"
     whole.mkdir()
-    writes = _count(request, whole)
-    for number in range(writes):
-        for moment in MOMENTS:
-            place = folder / f"{number}-{moment}"
-            place.mkdir()
-            shown = _killed(request, place, number, moment)
-            kept = _lines(place)
-            outcome = run(request, VOTERS, place)
-            again = _lines(place)
-            if again[: len(kept)] != kept:
-                wrong.append(f"{place.name}: what had been written changed")
-            if _totals(outcome.labelled.sights) != _totals(_sights(place)):
-                wrong.append(f"{place.name}: the journal has other sums")
-            if counter == Counter.FEDERATED and not _all_in(shown, outcome):
-                wrong.append(f"{place.name}: a sum was opened once more with other noise")
-            if (place / "teachers.key").exists():
-                wrong.append(f"{place.name}: the key is still there")
-            wrong += [f"{place.name}: {each}" for each in _spent(request, outcome)]
-            kills += 1
-            shutil.rmtree(place)
-    print(json.dumps({"kills": kills, "writes": writes, "wrong": wrong}))
+    every = moments(lambda: run(request, VOTERS, whole))
+    for number, moment in every:
+        place = folder / f"{number}-{moment}"
+        place.mkdir()
+        shown = _killed(request, place, number, moment)
+        kept = _lines(place)
+        outcome = run(request, VOTERS, place)
+        again = _lines(place)
+        if again[: len(kept)] != kept:
+            wrong.append(f"{place.name}: what had been written changed")
+        if _totals(outcome.labelled.sights) != _totals(_sights(place)):
+            wrong.append(f"{place.name}: the journal has other sums")
+        if counter == Counter.FEDERATED and not _all_in(shown, outcome):
+            wrong.append(f"{place.name}: a sum was opened once more with other noise")
+        if (place / "teachers.key").exists():
+            wrong.append(f"{place.name}: the key is still there")
+        wrong += [f"{place.name}: {each}" for each in _spent(request, outcome)]
+        kills += 1
+        shutil.rmtree(place)
+    print(json.dumps({"kills": kills, "moments": len(every), "wrong": wrong}))
 
 
 def _spent(request: Request, outcome: Outcome) -> list[str]:
@@ -104,71 +99,38 @@ def _identity(folder: Path) -> dict[str, Any]:
     return dict(json.loads(_lines(folder)[0])["labelling"])
 
 
-def _count(request: Request, folder: Path) -> int:
-    numbers, write = count(), os.write
-
-    def counting(file: int, content: Any) -> int:
-        next(numbers)
-        return write(file, content)
-
-    os.write = counting
-    run(request, VOTERS, folder)
-    os.write = write
-    return next(numbers)
-
-
 def _killed(request: Request, folder: Path, number: int, moment: str) -> list[Any]:
-    """The totals that were opened in a process that is killed at this moment of this write.
+    """The totals that were opened in a process that is killed at this moment.
 
-    How many writes there are depends on the noise, so a run may end before: then another is killed.
+    How many calls there are depends on the noise, so a run may end before: then another is killed.
     """
-    for _ in range(50):
-        there, here = os.pipe()
-        child = os.fork()
-        if child == 0:
-            _watch(here)
-            _die_at(number, moment)
+    shown = folder.with_name(f"{folder.name}.shown")
+
+    def doomed() -> None:
+        _watch(shown)
+        with dying(number, moment):
             run(request, VOTERS, folder)
-            os._exit(0)
-        os.close(here)
-        _, status = os.waitpid(child, 0)
-        with os.fdopen(there, "rb") as pipe:
-            shown = [json.loads(line) for line in pipe.read().splitlines()]
-        if os.WIFSIGNALED(status):
-            return shown
-        if status:
-            break
+
+    for _ in range(50):
+        shown.write_text("")
+        if in_child(doomed)[0]:
+            return [json.loads(line) for line in shown.read_text().splitlines()]
         shutil.rmtree(folder)
         folder.mkdir()
-    raise AssertionError(f"nobody was killed at write {number}, {moment}")
+    raise AssertionError(f"nobody was killed at call {number}, {moment}")
 
 
-def _watch(pipe: int) -> None:
-    summed, write = secure_sums.SecureSums.run, os.write
+def _watch(shown: Path) -> None:
+    """Have every total that is opened written to a file before anybody else sees it."""
+    summed = secure_sums.SecureSums.run
 
     def watched(self: Any, *given: Any) -> secure_sums.Opened:
         opened = summed(self, *given)
-        write(pipe, json.dumps(opened.total.tolist()).encode() + b"\n")
+        with shown.open("a") as file:
+            file.write(f"{json.dumps(opened.total.tolist())}\n")
         return opened
 
     secure_sums.SecureSums.run = watched  # type: ignore[method-assign]
-
-
-def _die_at(number: int, moment: str) -> None:
-    numbers, write, sync = count(), os.write, os.fsync
-
-    def writing(file: int, content: Any) -> int:
-        if next(numbers) != number:
-            return write(file, content)
-        if moment == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
-        written = write(file, content[: len(content) // 2] if moment == "half" else content)
-        if moment == "after":
-            sync(file)
-        os.kill(os.getpid(), signal.SIGKILL)
-        return written
-
-    os.write = writing
 
 
 if __name__ == "__main__":

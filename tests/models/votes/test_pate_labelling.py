@@ -153,8 +153,7 @@ def test_a_labelling_killed_at_any_write_spends_nothing_twice(
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen["wrong"] == []
-    assert seen["writes"] >= 4
-    assert seen["kills"] == 4 * seen["writes"]
+    assert seen["kills"] == seen["moments"] >= 16
 
 
 def test_a_journal_goes_on_under_the_same_parameters_only(tmp_path: Path) -> None:
@@ -173,31 +172,6 @@ def test_a_journal_goes_on_under_the_same_parameters_only(tmp_path: Path) -> Non
     changed[0, 0] = (changed[0, 0] + 1) % 10
     with pytest.raises(OtherLabellingError, match="votes "):
         run(request, Electorate(changed, 10), tmp_path)
-
-
-def test_damaged_journals_are_refused_by_name(tmp_path: Path) -> None:
-    request, path = Request(CONFIDENT, budget(), most=30), tmp_path / journal.FILE
-    run(request, voters(), tmp_path)
-    whole = path.read_bytes()
-    path.write_bytes(whole + b'{"half a line')
-    run(request, voters(), tmp_path)
-    assert path.read_bytes() == whole
-    path.write_bytes(whole + b"{}\n")
-    with pytest.raises(InvalidInputError, match="line 3: no block of a labelling"):
-        run(request, voters(), tmp_path)
-    path.write_bytes(b"no json\n")
-    with pytest.raises(InvalidInputError, match="line 1: no journal of a labelling"):
-        run(request, voters(), tmp_path)
-
-
-def test_two_runs_do_not_write_one_journal(tmp_path: Path) -> None:
-    path = tmp_path / journal.FILE
-    with (
-        journal.opened(path, {}),
-        pytest.raises(InvalidInputError, match="another run is writing"),
-        journal.opened(path, {}),
-    ):
-        pass
 
 
 def test_without_the_teachers_noise_a_sum_is_not_run_once_more(tmp_path: Path) -> None:
