@@ -16,7 +16,6 @@ from earshot_models.generators import autoencoder, checkpoint
 from earshot_models.generators.autoencoder import draws, loss, started, train_autoencoder
 from earshot_models.generators.checkpoint import OtherTrainingError
 from earshot_models.generators.generator import Generator
-from earshot_models.generators.leaves_file import DamagedFileError
 from earshot_models.generators.origin import NOT_PRIVATE, PUBLIC, private
 from earshot_models.generators.settings import Network, Settings
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -131,16 +130,6 @@ def test_a_checkpoint_of_another_training_is_refused_by_name(
     with pytest.raises(OtherTrainingError, match=f"{named} differ"):
         train(path, **change)
     assert path.exists()
-
-
-def test_a_damaged_checkpoint_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "checkpoint"
-    killed_after(6, monkeypatch, path)
-    content = bytearray(path.read_bytes())
-    content[-100] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(DamagedFileError, match="changed"):
-        train(path)
 
 
 def test_a_training_whose_weights_explode_says_so() -> None:

@@ -35,6 +35,7 @@ from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.engine.interface import HeardPoints
 from support import discovery_phase, played_phase
+from support.kills import in_child
 from support.parameters import statistics_parameters
 from support.policies import without_budget
 
@@ -161,40 +162,33 @@ class Victim:
 
     def _count(self, task: Task) -> int:
         """How many writes it takes, in a process of its own."""
-        there, here = os.pipe()
-        if os.fork() == 0:
-            written = count()
+        written = count()
+
+        def answer() -> int:
             _before_each_write(lambda: next(written))
             self._phone().answer(task)
-            os.write(here, str(next(written)).encode())
-            os._exit(0)
-        os.close(here)
-        os.wait()
-        with os.fdopen(there, "rb") as pipe:
-            return int(pipe.read())
+            return next(written)
+
+        return int(in_child(answer)[1])
 
     def _killed(self, task: Task, write: int, seconds: float) -> bytes:
         """What leaves a process that is killed before this write, or after so many seconds."""
-        there, here = os.pipe()
-        child = os.fork()
-        if child == 0:
-            written = count()
+        written = count()
 
-            def die_in_time() -> None:
-                if next(written) == write:
-                    os.kill(os.getpid(), signal.SIGKILL)
+        def die_in_time() -> None:
+            if next(written) == write:
+                os.kill(os.getpid(), signal.SIGKILL)
 
+        def answer() -> str:
             _before_each_write(die_in_time)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)  # which ends a process at once
             signal.setitimer(signal.ITIMER_REAL, seconds)
             answer = self._phone().answer(task)
             die_in_time()  # all is written, and nothing has left
-            os.write(here, b"" if answer is None else encode(answer))
-            os._exit(0)
-        os.close(here)
-        os.waitpid(child, 0)
-        with os.fdopen(there, "rb") as pipe:
-            return pipe.read()
+            return "" if answer is None else encode(answer).hex()
+
+        _, left = in_child(answer)
+        return bytes.fromhex(left or "")
 
     def _resumed(self, task: Task, before: Steps, left: bytes, releases: bool) -> bytes:
         """Open the file again, and answer the same task: the ledger tells what may happen."""

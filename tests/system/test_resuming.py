@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.full_disk import room_for
 from support.kills import intercepted
@@ -26,10 +27,13 @@ from support.resumable import (
     refused,
 )
 
+from earshot_models.generators import leaves_file
 from earshot_models.generators.checkpoint import OtherTrainingError
+from earshot_models.generators.leaves_file import DamagedFileError
 from earshot_models.votes.tally.journal import OtherLabellingError
 from earshot_protocol import journal
 from earshot_protocol.errors import EarshotError, InvalidInputError
+from earshot_protocol.keyed_randomness import KEY_BYTES
 
 ALL = [made(item) for item in range(ITEMS)]
 every_owner = pytest.mark.parametrize("owner", RUNS)
@@ -117,6 +121,43 @@ def test_a_line_that_is_not_its_owners_is_named(
     changed = path.read_bytes()
     with pytest.raises(InvalidInputError, match=f"{path}, {told}"):
         RUNS[owner](path.parent, "a", ITEMS, refused)
+    assert path.read_bytes() == changed
+
+
+def flipped(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-40] ^= 1
+    path.write_bytes(content)
+
+
+def headed(header: dict[str, Any]) -> Callable[[Path], None]:
+    return lambda path: leaves_file.write(path, header, np.zeros(ITEMS, np.int32))
+
+
+BEGUN = {"about": {"name": "a"}, "done": 1, "secret": "00" * KEY_BYTES}
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (flipped, "has changed since it was written"),
+        (lambda path: os.truncate(path, path.stat().st_size - 1), "cut or changed"),
+        (lambda path: path.write_bytes(b""), "is not a generator file"),
+        (headed({}), "is not a checkpoint"),
+        (headed({"about": {"name": "a"}, "done": 1}), "is not a checkpoint"),
+        (headed(BEGUN | {"secret": "no hex"}), "is not a checkpoint"),
+        (headed(BEGUN | {"secret": "00"}), "is not a checkpoint"),
+        (headed(BEGUN | {"done": "1"}), "is not a checkpoint"),
+    ],
+)
+def test_a_damaged_checkpoint_is_named(
+    damage: Callable[[Path], object], told: str, tmp_path: Path
+) -> None:
+    path, _ = whole("checkpoint", tmp_path)
+    damage(path)
+    changed = path.read_bytes()
+    with pytest.raises(DamagedFileError, match=f"{path} .*{told}"):
+        RUNS["checkpoint"](tmp_path, "a", ITEMS, refused)
     assert path.read_bytes() == changed
 
 
