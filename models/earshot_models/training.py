@@ -23,6 +23,7 @@ from earshot_models.contrastive import Contrastive
 from earshot_models.origins import Seconds
 from earshot_models.training_schedule import Schedule
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import to_disk
 
 Progress = Callable[[int, int, str], None]
 """Callback for progress: the steps done, all steps, and a line of text about them."""
@@ -183,10 +184,13 @@ class _Checkpoint:
             shutil.copy(self._folder / _BEST, self._new / _BEST)
         state = {"settings": self._settings, "back_end": keras.backend.backend(), "epochs": history}
         (self._new / _STATE).write_text(json.dumps(state, indent=1))
+        for written in (*self._new.iterdir(), self._new):
+            to_disk(written)  # or a power cut leaves names of files without their content
         if self._folder.exists():
             shutil.rmtree(self._old, ignore_errors=True)
             os.replace(self._folder, self._old)
         os.replace(self._new, self._folder)
+        to_disk(self._folder.parent)
         shutil.rmtree(self._old, ignore_errors=True)
 
     def restore(self, model: Contrastive) -> list[dict[str, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from earshot_models.origins import Seconds
 from earshot_models.pairs import Pairs
 from earshot_models.pools import Pool
 from earshot_models.soundscapes import SCENES, synthesize
-from earshot_models.training import CheckpointError, retrieval, train
+from earshot_models.training import CheckpointError, _Checkpoint, retrieval, train
 from earshot_models.training_schedule import Schedule
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -213,6 +214,30 @@ def test_a_kill_while_a_checkpoint_is_replaced_loses_nothing(ended: Run, tmp_pat
     (tmp_path / "checkpoint").rename(tmp_path / "checkpoint.old")
     (tmp_path / "checkpoint.new").mkdir()
     assert trained(tmp_path)[1] == history
+
+
+def test_a_checkpoint_is_on_the_disk_before_it_replaces_another(
+    ended: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def noted(handle: int) -> None:
+        order.append(Path(os.readlink(f"/proc/self/fd/{handle}")).name)
+        fsync(handle)
+
+    def moved(source: Path, target: Path) -> None:
+        order.append(f"{source.name} -> {target.name}")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(os, "replace", moved)
+    _Checkpoint(tmp_path, {"a": 1}).save(*ended)
+    *content, folder, away, here, names = order
+    assert sorted(content) == ["best.npz", "state.json", "weights.npz"]
+    assert folder == "checkpoint.new"
+    assert (away, here) == ("checkpoint -> checkpoint.old", "checkpoint.new -> checkpoint")
+    assert names == tmp_path.name
 
 
 @pytest.mark.slow
