@@ -20,7 +20,7 @@ from earshot_simulations.reporting.words import duration, percent, printable
 MakeRun = Callable[..., Run]
 VOID = {"meta", "link", "img", "br"}
 SVG = "data:image/svg+xml;base64,"
-HOSTILE = "<script>alert('\"&$x_{\udce9}\x00\u202e日本 {title} ${version}"
+HOSTILE = "<script>alert('\"&$x_{\udce9}\x00\u202e日本 {title} ${version} {{ version }} {% raw"
 
 
 class Page(HTMLParser):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 import os
 import re
@@ -415,6 +416,20 @@ def test_the_page_has_a_picture_for_every_figure_and_setting(
     first = estimate([score(Settings(epsilon=4.0, seed=seed)) for seed in (0, 1)])
     assert f"blobs: 4: {first}, 8: " in text
     assert not re.search(r'(src|href)="(?!data:|#)', text)
+
+
+def test_names_of_settings_and_values_become_text(tmp_path: Path, simulated: Simulated) -> None:
+    hostile = "<script>alert(1)</script>"
+    found = done(Plan.of(BASE, {"epsilon": [4, 8]}, 2), tmp_path)
+    arms = tuple(
+        replace(arm, labels={hostile: f"{hostile}{arm.labels['epsilon']}"})
+        for arm in found.plan.arms
+    )
+    plan = replace(found.plan, varied=(hostile,), arms=arms)
+    text = page.render(replace(found, plan=plan))
+    assert "<script" not in text
+    assert f"<h2>By {html.escape(hostile)}</h2>" in text
+    assert f"{html.escape(hostile)}8" in text
 
 
 def test_a_sweep_of_one_point_is_seeds_alone(tmp_path: Path, simulated: Simulated) -> None:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from earshot_protocol import distribution
 from earshot_protocol.files import replace_file
 from earshot_simulations.auditing.findings import SAMPLED, Finding, Result, Role
 from earshot_simulations.auditing.writing import ROLES, TITLES, check_row, number, row, summary
-from earshot_simulations.reporting.markup import details, document, escaped, lead, section, table
+from earshot_simulations.reporting.pages import page
 
 FILES = ("audit.json", "audit.html")
-_COLUMNS = (
-    *("Parameters and neighbours", "Unit", "#δ"),
-    *("#Claimed", "#Proven", "#dp-accounting", "#Measured", "Would see", "Verdict"),
-)
 _WORDS = {
     Role.PRODUCT: (
         "Each line is something that leaves a phone, against two data sets that differ in one "
@@ -50,39 +46,42 @@ def write(results: Sequence[Result], figures: dict[str, Any], folder: Path) -> N
 
 
 def render(results: Sequence[Result]) -> str:
-    """The whole page as one HTML document."""
-    return document(
+    """Return the whole page as one HTML document."""
+    return page(
+        "auditing/page.html",
         title="privacy audit",
         kicker="Earshot · an audit of privacy claims",
         headline=summary(results),
-        sections=[
-            _section(role, [each for each in results if each.role is role])
+        version=distribution.version(),
+        parts=[
+            _part(role, [each for each in results if each.role is role])
             for role in ROLES
             if any(each.role is role for each in results)
         ],
-        version=distribution.version(),
     )
 
 
-def _section(role: Role, results: Sequence[Result]) -> str:
-    findings = [each for each in results if isinstance(each, Finding)]
-    checks = [each for each in results if not isinstance(each, Finding)]
-    content = lead(_WORDS[role])
-    for subject in dict.fromkeys(each.subject for each in findings):
-        content += table(
-            f"{TITLES[subject]}: ε. ≥ marks a lower bound; all others are exact.",
-            _COLUMNS,
-            [_cells(each) for each in findings if each.subject == subject],
-        )
-    if checks:
-        content += table(
-            "What must be so for the proofs to hold.",
-            ("What", "Must be", "Is", "Would see", "Verdict"),
-            [[f"{TITLES[each.subject]}: {each.case}", *check_row(each)[1:]] for each in checks],
-        )
+class _Part(NamedTuple):
+    """What was found in one role."""
+
+    title: str
+    words: str
+    findings: Mapping[str, list[list[str]]]
+    checks: list[list[str]]
+    methods: Iterable[str]
+
+
+def _part(role: Role, results: Sequence[Result]) -> _Part:
+    findings: dict[str, list[list[str]]] = {}
+    checks = []
+    for each in results:
+        title = TITLES[each.subject]
+        if isinstance(each, Finding):
+            findings.setdefault(title, []).append(_cells(each))
+        else:
+            checks.append([f"{title}: {each.case}", *check_row(each)[1:]])
     methods = dict.fromkeys(f"{TITLES[each.subject]}: {_how(each)}" for each in results)
-    listed = "".join(f"<li>{escaped(words)}</li>" for words in methods)
-    return section(ROLES[role], content + details("How it was measured", f"<ul>{listed}</ul>"))
+    return _Part(ROLES[role], _WORDS[role], findings, checks, methods)
 
 
 def _cells(finding: Finding) -> list[str]:

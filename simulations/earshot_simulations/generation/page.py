@@ -5,13 +5,13 @@ It states the origin and the likely worth of its sounds before it plays any.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -23,19 +23,8 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
 from earshot_simulations.generation import wav
 from earshot_simulations.reporting import drawing
-from earshot_simulations.reporting.drawing import PALETTE, Picture, short
-from earshot_simulations.reporting.markup import (
-    alert,
-    document,
-    escaped,
-    figure,
-    grid,
-    lead,
-    player,
-    section,
-    table,
-)
-from earshot_simulations.reporting.words import counted
+from earshot_simulations.reporting.drawing import PALETTE, Picture, data_uri, short
+from earshot_simulations.reporting.pages import page
 
 LONGEST = 10.0
 """Longest part of a sound on the page, in seconds; the rest is in its file."""
@@ -46,12 +35,11 @@ RATE = 16_000
 """Samples per second of sound that is read from files for a page."""
 
 _HEIGHT = 1.9
-_RANGE = 60.0
+_RANGE = 60
 """Range of the colours in decibels, from none to full."""
 _HERTZ = (250, 500, 1000, 2000, 4000, 8000)
 _NAME = 60
 """Most characters of a title."""
-_NOTHING = "There is nothing to listen to."
 
 
 @dataclass(frozen=True)
@@ -122,52 +110,50 @@ def render(listening: Listening) -> str:
     names = [sound.name for sound in listening.sounds]
     if len(set(names)) < len(names):
         raise InvalidInputError("sounds: names must differ, or players cannot be told apart")
-    cards, left = _cards(listening.sounds)
-    more = left + listening.unseen
-    words = f"Nothing plays by itself. {_ABOUT}" if cards else _NOTHING
-    rest = lead(f"{counted(more, 'more sound')} not on this page.") if more else ""
-    facts = table("Known facts.", ("Fact", "Value"), listening.facts) if listening.facts else ""
-    return document(
+    players, left = _players(listening.sounds)
+    return page(
+        "generation/page.html",
         title=listening.kicker,
         kicker=f"Earshot · {listening.kicker}",
         headline=listening.headline,
-        notes="".join(map(alert, listening.warnings)),
-        sections=(
-            section("Where the sounds come from", lead(listening.origin) + facts),
-            section("Listen", lead(words) + grid(*cards) + rest),
-        ),
         version=distribution.version(),
-        sound=True,
+        warnings=listening.warnings,
+        origin=listening.origin,
+        facts=listening.facts,
+        players=players,
+        range=_RANGE,
+        more=left + listening.unseen,
     )
 
 
-_ABOUT = (
-    "A picture shows time from left to right and pitch from low to high. Its loudest place has the "
-    f"most colour; places {_RANGE:g} dB softer, or hardly audible, have none. Colours of different "
-    "pictures cannot be compared."
-)
+class _Player(NamedTuple):
+    """A sound as its page shows it."""
+
+    name: str
+    words: str
+    picture: Picture
+    source: Markup
 
 
-def _cards(sounds: Sequence[Sound]) -> tuple[list[str], int]:
-    """Return the figures of as many first sounds as fit, and the number of the others."""
-    cards: list[str] = []
+def _players(sounds: Sequence[Sound]) -> tuple[list[_Player], int]:
+    """Return as many first sounds as fit, and the number of the others."""
+    players: list[_Player] = []
     room = MOST_BYTES
     for number, sound in enumerate(sounds):
         heard = sound.samples[: int(LONGEST * sound.rate)]
         content = wav.encoded(heard, sound.rate)
         room -= len(content)
         if room < 0:
-            return cards, len(sounds) - number
-        cards.append(_card(sound, heard, content))
-    return cards, 0
+            return players, len(sounds) - number
+        players.append(_player(sound, heard, content))
+    return players, 0
 
 
-def _card(sound: Sound, heard: NDArray[np.float32], content: bytes) -> str:
+def _player(sound: Sound, heard: NDArray[np.float32], content: bytes) -> _Player:
     name = short(sound.name, _NAME)
     cut = f" The first {LONGEST:g} seconds." if len(heard) < len(sound.samples) else ""
-    uri = "data:audio/wav;base64," + base64.b64encode(content).decode()
     picture = _picture(name, heard, sound.rate)
-    return figure(escaped(name), f"{sound.words}{cut}".strip(), picture, player(name, uri))
+    return _Player(name, f"{sound.words}{cut}".strip(), picture, data_uri("audio/wav", content))
 
 
 def _picture(name: str, samples: NDArray[np.float32], rate: int) -> Picture:

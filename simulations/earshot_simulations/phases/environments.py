@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
@@ -20,7 +20,7 @@ from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import PUBLISHED
 from earshot_protocol.privacy.mechanisms import Cost, Unit
-from earshot_protocol.privacy.significance import are_clear
+from earshot_protocol.privacy.significance import LEVEL, are_clear
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_server.dashboard.spending import is_vacuous
 from earshot_server.discovery.route import Discovery
@@ -40,7 +40,6 @@ from earshot_simulations.populations import Blobs, LiftedBlobs, Population, Reco
 from earshot_simulations.reporting import plane
 from earshot_simulations.reporting.charts import histogram
 from earshot_simulations.reporting.drawing import Picture
-from earshot_simulations.reporting.markup import alert, figure, grid, lead, section, table
 from earshot_simulations.reporting.words import counted, optional, percent, real, whole
 
 Floats = npt.NDArray[np.float32]
@@ -184,6 +183,8 @@ class EnvironmentFindings(PhaseFindings):
     """Name of the votes that decide whether the adversary's place is published."""
     other_places: ClassVar[str]
     """Noun for the places beside the adversary's."""
+    by_noise: ClassVar[str] = f"{round(100 * LEVEL)} of 100"
+    """Most phases in which noise alone names a place."""
 
     label_names: tuple[str, ...]
     points: Floats
@@ -305,12 +306,8 @@ class EnvironmentFindings(PhaseFindings):
         """Return the steps that follow hearing, in order."""
 
     @abstractmethod
-    def pictures(self) -> str:
-        """Show the steps of the phase in one plane."""
-
-    @abstractmethod
-    def votes(self) -> str:
-        """Format what was found, with its votes."""
+    def drawn_label_votes(self) -> Picture | None:
+        """Draw the votes for each label of each kept place; None before that vote."""
 
     def heard(self, frame: plane.Frame) -> Pictured:
         """Return the first step of all phases."""
@@ -321,14 +318,10 @@ class EnvironmentFindings(PhaseFindings):
             plane.recordings(self.points, self.scenes, self.label_names, frame),
         )
 
-    def in_order(self, title: str, words: str) -> str:
-        """Format hearing and the steps that follow it as numbered pictures in one plane."""
+    def in_plane(self) -> tuple[str, list[Pictured]]:
+        """Return the choice of a plane in words, and in it hearing and the steps that follow it."""
         frame = plane.frame(self.points)
-        shown = (
-            figure(f"{number}. {step.title}", step.words, step.picture)
-            for number, step in enumerate((self.heard(frame), *self.steps(frame)), start=1)
-        )
-        return section(title, lead(f"{words} {plane.projection(frame)}") + grid(*shown))
+        return plane.projection(frame), [self.heard(frame), *self.steps(frame)]
 
     def histogram(self) -> Picture | None:
         """Draw recordings per label, as named and true; None if uncounted."""
@@ -365,37 +358,12 @@ class EnvironmentFindings(PhaseFindings):
             **({} if clear is None else {"right name, clear of the noise": percent(clear)}),
         }
 
-    @override
-    def sections(self, run: Run[Any]) -> Iterable[str]:
-        yield self.pictures()
-        yield self.votes()
-        if run.adversary is not None:
-            yield self._attacked(run.adversary)
-
-    def _attacked(self, success: Success) -> str:
-        words = (
-            f"An adversary controlled {counted(success.controlled, 'phone')}; noise and graph "
-            f"allow for at most {real(success.expected)}. It wanted a place that nobody heard to "
-            "be published under the first label."
-        )
-        attacks = table(
-            "Actions of its phones; a phone may make several attacks.",
-            ("Attack", "#Phones", "Action"),
-            [
-                [name.replace("_", " "), whole(count), ATTACKS[name]]
-                for name, count in success.phones.items()
-            ],
-        )
-        came = table(
-            "Outcome.",
-            ("", "#Count"),
-            [
-                ["Answers of its phones that the server refused", whole(success.refused)],
-                [self.adversary_votes, optional(success.votes, whole)],
-                [f"Other {self.other_places} left without a name", whole(success.displaced)],
-            ],
-        )
-        return section("The adversary", lead(words) + alert(attained(success)) + attacks + came)
+    def attacks(self, success: Success) -> list[list[str]]:
+        """Return each attack on the phase, the number of its phones, and what they did."""
+        return [
+            [name.replace("_", " "), whole(count), ATTACKS[name]]
+            for name, count in success.phones.items()
+        ]
 
 
 def heard_by_some(settings: PhaseSettings[Any], population: Population) -> Recordings:
@@ -429,21 +397,6 @@ def _in_both_units(costs: Mapping[Unit, Cost]) -> str:
         + (" (vacuous)" if is_vacuous(costs[unit]) else "")
         for unit in (Unit.RECORDING, Unit.PHONE)
     )
-
-
-def attained(success: Success) -> str:
-    """Return the outcome of an attack in one sentence."""
-    if success.published is None:
-        return "The phase ended without a result."
-    if not success.published:
-        return "The adversary's place was not published."
-    counted_to_it = (
-        f"{percent(success.share)} of held-out recordings, none of which belongs there, would be"
-        if success.share
-        else "no held-out recording would be"
-    )
-    named = "under the label that the adversary wanted" if success.named else "under no such label"
-    return f"The adversary's place was published {named}; {counted_to_it} counted to it."
 
 
 S = TypeVar("S", bound=OfEitherRoute)

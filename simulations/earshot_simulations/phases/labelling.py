@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
@@ -25,7 +24,6 @@ from earshot_simulations.engine.course import Course
 from earshot_simulations.phases.run import PHASE_FAILED, PhaseFindings, Run
 from earshot_simulations.phases.settings import BLOBS, Agreement, PhaseSettings, Summation
 from earshot_simulations.populations import Heterogeneity, Population, Recordings
-from earshot_simulations.reporting.markup import lead, section, table
 from earshot_simulations.reporting.words import counted, optional, percent, real, whole
 
 _SAMPLES = 0xD
@@ -74,6 +72,7 @@ class LabelFindings(PhaseFindings):
     """
 
     phase: ClassVar[str] = "labelling phase"
+    template: ClassVar[str] = "phases/labelling.html"
     command: ClassVar[str] = "earshot simulate labelling"
     unit_note: ClassVar[str] = " of the largest weight"
 
@@ -151,24 +150,15 @@ class LabelFindings(PhaseFindings):
             "right by one phone": alone,
         }
 
-    @override
-    def sections(self, run: Run[Any]) -> Iterable[str]:
-        del run
-        found = self.published
+    def answers(self) -> list[list[str]]:
+        """Return each sample's true label and its answer, in words; none if the phase failed."""
+        found, names = self.published, self.parameters.labels
         if found is None:
-            yield section("Samples", lead("The phase ended before anything was published."))
-            return
-        names = self.parameters.labels
-        said = (
-            f"The label with the most votes is the answer if {real(found.threshold)} or more "
-            "phones, noise included, agree with it."
-        )
-        rows = [
+            return []
+        return [
             [str(row + 1), names[scene], answer_of(found, row), real(found.name_p_values[row])]
             for row, scene in enumerate(self.truth)
         ]
-        answers = table("Sample by sample.", ("Sample", "Truth", "Answer", "#p"), rows)
-        yield section("Samples", lead(said) + answers)
 
 
 def score(published: Labelled, samples: Recordings, population: Population) -> LabelScores:

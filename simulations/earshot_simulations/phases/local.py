@@ -21,7 +21,6 @@ from earshot_protocol.phases.learning_budget import BUDGETS
 from earshot_protocol.phases.parameters import parse_budget
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.privacy.significance import LEVEL
 from earshot_server.discovery.interface import LEFT_OUT, OUTLIER
 from earshot_server.discovery.route import Discovery
 from earshot_server.phases.learning import LearningPhase
@@ -47,7 +46,6 @@ from earshot_simulations.phases.settings import (
 from earshot_simulations.populations import Blobs, Population
 from earshot_simulations.reporting import charts, drawing, plane
 from earshot_simulations.reporting.drawing import Picture
-from earshot_simulations.reporting.markup import figure, grid, lead, section, table
 from earshot_simulations.reporting.plane import (
     MOST_VECTORS,
     Frame,
@@ -71,8 +69,6 @@ from earshot_simulations.reporting.words import (
 )
 
 NO_BUDGET = "none"
-MOST_ROWS = 200
-"""Most kept centroids of a table."""
 
 
 # ---------------------------------------------------------------------------------------- settings
@@ -187,12 +183,15 @@ class CentroidFindings(EnvironmentFindings):
     """
 
     phase: ClassVar[str] = "learning phase"
+    template: ClassVar[str] = "phases/local.html"
     place: ClassVar[str] = "centroid"
     unit: ClassVar[Unit] = Unit.RECORDING
     unit_note: ClassVar[str] = " with as many recordings as the phase assumes"
     counts: ClassVar[str] = "centroids found / kept / named"
     adversary_votes: ClassVar[str] = "Votes to keep the adversary's place"
     other_places: ClassVar[str] = "kept centroids"
+    most_rows: ClassVar[int] = 200
+    """Most kept centroids of a table."""
 
     local_centroids: Floats | None = None
     local_clusters: Integers = field(default_factory=no_integers)
@@ -219,13 +218,6 @@ class CentroidFindings(EnvironmentFindings):
         return f"{centroids} / {kept} / {optional(self.named, whole)}"
 
     @override
-    def pictures(self) -> str:
-        return self.in_order(
-            "The learning phase",
-            "Every picture shows the same plane. Grey points are what the phones heard.",
-        )
-
-    @override
     def steps(self, frame: Frame) -> tuple[Pictured, ...]:
         return (
             Pictured(
@@ -246,48 +238,24 @@ class CentroidFindings(EnvironmentFindings):
             ),
         )
 
+    def rows(self) -> list[list[str]]:
+        """Return the kept centroids with their votes, in words."""
+        kept = enumerate(zip(self.top, self.names, strict=True))
+        return [self._row(row, index, name) for row, (index, name) in kept]
+
     @override
-    def votes(self) -> str:
+    def drawn_label_votes(self) -> Picture | None:
+        if self.label_votes is None:
+            return None
+        return charts.votes_by_label(
+            self.label_votes, self.top.tolist(), self.label_names, "global centroid"
+        )
+
+    def drawn_centroid_votes(self) -> Picture | None:
+        """Draw the votes to keep each centroid; None before that vote."""
         if self.centroid_votes is None:
-            words = lead("The run ended before the vote on centroids.")
-            return section("Environments found", words)
-        rows = [
-            self._row(row, index, name)
-            for row, (index, name) in enumerate(zip(self.top, self.names, strict=True))
-        ]
-        centroids = table(
-            "Kept global centroids. Votes carry noise; the share is that of the most frequent "
-            "label among the label votes for its centroid. It is the centroid's name where noise "
-            f"alone would name any centroid in at most {round(100 * LEVEL)} of 100 phases (p, "
-            "corrected for all that were looked at); else the centroid is unnamed.",
-            ("Label", "#Centroid", "#Votes to keep it", "#Votes for the label", "#Share", "#p"),
-            rows[:MOST_ROWS],
-        )
-        more = len(rows) - MOST_ROWS
-        left = lead(f"{whole(more)} more are in result.json.") if more > 0 else ""
-        shown = grid(
-            figure(
-                "Labels, published and true",
-                "Held-out recordings by the name that the published centroids give them, "
-                "beside their true one.",
-                self.histogram(),
-            ),
-            figure(
-                "Votes for a label",
-                "Noisy sums of the second vote; a strong colour is a large sum.",
-                None
-                if self.label_votes is None
-                else charts.votes_by_label(
-                    self.label_votes, self.top.tolist(), self.label_names, "global centroid"
-                ),
-            ),
-            figure(
-                "Votes to keep a centroid",
-                "Noisy sums of the first vote.",
-                charts.candidates(self.centroid_votes, self.top, "global centroid"),
-            ),
-        )
-        return section("Environments found", centroids + left + shown)
+            return None
+        return charts.candidates(self.centroid_votes, self.top, "global centroid")
 
     def _row(self, row: int, index: int, name: str | None) -> list[str]:
         to_keep = NOTHING if self.centroid_votes is None else whole(self.centroid_votes[index])

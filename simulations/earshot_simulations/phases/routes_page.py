@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,18 +16,7 @@ from earshot_simulations.phases.routes import ROUTES, Routes
 from earshot_simulations.phases.run import Run
 from earshot_simulations.phases.settings import ROUTE
 from earshot_simulations.reporting import plane
-from earshot_simulations.reporting.markup import (
-    alert,
-    card,
-    cards,
-    document,
-    figure,
-    figures,
-    grid,
-    lead,
-    section,
-    table,
-)
+from earshot_simulations.reporting.pages import page
 from earshot_simulations.reporting.words import (
     NOTHING,
     byte_size,
@@ -73,23 +61,31 @@ def render(runs: Runs) -> str:
             and so is a route that was not begun.
     """
     first = next(iter(runs.values()))
+    frame = plane.frame(first.found.points)
     shared = [note for note in first.notes if all(note in run.notes for run in runs.values())]
-    return document(
+    labels = first.found.label_names[:_MOST_LABELS]
+    named = [Counter(run.found.names) for run in runs.values()]
+    return page(
+        "phases/routes_page.html",
         title=f"both routes on {counted(first.phones, 'phone')}",
         kicker=f"Earshot · two simulated phases on one crowd · {first.population}",
         headline=headline(runs),
-        notes="".join(alert(note) for note in [*_endings(runs), *shared][:_MOST_NOTES]),
-        figures=_figures(runs),
-        sections=(
-            _heard(runs),
-            _compared(runs),
-            _notes(runs, shared),
-            _side_by_side(runs),
-            _named(runs),
-            _files(runs),
-            _repeated(runs),
-        ),
         version=first.version,
+        warnings=[*_endings(runs), *shared][:_MOST_NOTES],
+        figures=_figures(runs),
+        runs=runs,
+        first=first,
+        heard=first.found.heard(frame) if len(first.found.points) else None,
+        projection=plane.projection(frame),
+        promises=[_promise(run) for run in runs.values()],
+        columns=["Figure", *(f"#{_heading(run.found)}" for run in runs.values())],
+        compared=_compared(runs),
+        notes=_notes(runs, shared),
+        steps=_side_by_side(runs),
+        places=["Scene", *(f"#{_heading(run.found)}: {run.found.place}s" for run in runs.values())],
+        named=[[label, *(whole(counts[label]) for counts in named)] for label in labels],
+        unnamed=["without a name", *(whole(counts[None]) for counts in named)],
+        command=command_line(_asked(runs)),
     )
 
 
@@ -121,7 +117,7 @@ def _endings(runs: Runs) -> list[str]:
     return endings + [f"The {name} was not begun." for name in missing]
 
 
-def _figures(runs: Runs) -> str:
+def _figures(runs: Runs) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for route, run in runs.items():
         name, costs = ROUTES[route].found.phase, run.together
@@ -131,33 +127,14 @@ def _figures(runs: Runs) -> str:
             cost = costs.get(unit)
             shown = NOTHING if cost is None else real(cost.epsilon)
             pairs[f"ε per {unit.value}, {name}"] = shown
-    return figures(pairs)
+    return pairs
 
 
-def _heard(runs: Runs) -> str:
-    """Format the recordings that both routes begin with, and each route's promise."""
-    run = next(iter(runs.values()))
-    title = "One crowd, two promises"
-    if not len(run.found.points):
-        return section(title, lead("The run ended before the phones had heard."))
-    frame, asked = plane.frame(run.found.points), run.configuration
-    words = lead(
-        f"Phones have {asked.get('recordings')} recordings on average, of which "
-        f"{percent(float(str(asked.get('labelled', 0))))} carry a label. Each is embedded once, "
-        "and both routes continue from there. They are alternatives: a phone that took part in "
-        "both would pay for both."
-    )
-    step = run.found.heard(frame)
-    picture = figure(step.title, f"{step.words} {plane.projection(frame)}", step.picture)
-    promises = (_promise(run) for run in runs.values())
-    return section(title, words + grid(picture, cards(*promises)))
-
-
-def _promise(run: Run[EnvironmentFindings]) -> str:
-    """Format a route's protected unit, with the cost of this run."""
+def _promise(run: Run[EnvironmentFindings]) -> tuple[str, list[str]]:
+    """Return a route's protected unit as a heading, and the cost of this run in words."""
     costs, unit, name = run.together, run.found.unit, _heading(run.found)
     if not costs:
-        return card(name, "Nothing was released, so nothing was spent.")
+        return name, ["Nothing was released, so nothing was spent."]
     protected = costs[unit]
     words = [
         f"Whether one {unit.value} took part changes the probability of any outcome by at "
@@ -173,7 +150,7 @@ def _promise(run: Run[EnvironmentFindings]) -> str:
         words.append("That covers everything that a phone heard.")
     if is_vacuous(costs[Unit.PHONE]):
         words.append("That promises nothing to a phone.")
-    return card(f"{name}: protects a {unit.value}", *words)
+    return f"{name}: protects a {unit.value}", words
 
 
 def _heading(found: EnvironmentFindings | type[EnvironmentFindings]) -> str:
@@ -185,8 +162,8 @@ def _epsilon(cost: Cost) -> str:
     return f"ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{real(cost.epsilon)}"
 
 
-def _compared(runs: Runs) -> str:
-    """Format the figures of the routes in columns."""
+def _compared(runs: Runs) -> list[list[str]]:
+    """Return the figures of the routes, each with its name."""
 
     def cost(unit: Unit, name: str) -> Callable[[Run[EnvironmentFindings]], str]:
         def written(run: Run[EnvironmentFindings]) -> str:
@@ -222,40 +199,22 @@ def _compared(runs: Runs) -> str:
         "Down per phone": traffic("bytes_down"),
         "Wall-clock time": lambda run: duration(run.seconds),
     }
-    compared = table(
-        "Held-out recordings are those that no phone "
-        "heard. All steps together cost what they compose to. The time of the first route includes "
-        "hearing, which is done once for both.",
-        ("Figure", *(f"#{_heading(run.found)}" for run in runs.values())),
-        [[name, *map(cell, runs.values())] for name, cell in rows.items()],
-    )
-    return section("What each route found, and what it cost", compared)
+    return [[name, *map(cell, runs.values())] for name, cell in rows.items()]
 
 
-def _notes(runs: Runs, shared: Sequence[str]) -> str:
-    """Format remarks for readers before they trust the figures, route by route."""
+def _notes(runs: Runs, shared: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Return what readers should know of a route before they trust its figures, if anything."""
     own = {
         _heading(run.found): [note for note in run.notes if note not in shared][:_MOST_NOTES]
         for run in runs.values()
     }
-    told = [card(name, *notes) for name, notes in own.items() if notes]
-    return section("Before you trust these figures", grid(*told)) if told else ""
+    return [(name, notes) for name, notes in own.items() if notes]
 
 
-def _side_by_side(runs: Runs) -> str:
-    """Show, step by step, what each route made of the sound."""
+def _side_by_side(runs: Runs) -> list[Pictured]:
+    """Return step by step what each route made of the sound."""
     columns = [_steps(run.found) for run in runs.values()]
-    shown = [
-        figure(step.title, step.words, step.picture)
-        for row in zip(*columns, strict=True)
-        for step in row
-    ]
-    words = lead(
-        "The pictures of a phase show one plane, in which grey points are what the phones heard. "
-        "Each phase has its own plane: noise is added to every dimension, so each projects sound "
-        "on the number of dimensions that suits it."
-    )
-    return section("Step by step, side by side", words + grid(*shown))
+    return [step for row in zip(*columns, strict=True) for step in row]
 
 
 def _steps(found: EnvironmentFindings) -> list[Pictured]:
@@ -264,49 +223,6 @@ def _steps(found: EnvironmentFindings) -> list[Pictured]:
         step._replace(title=f"{_heading(found)}, {number}: {step.title}")
         for number, step in enumerate(steps, start=1)
     ]
-
-
-def _named(runs: Runs) -> str:
-    """Format the number of places with each name, on each route."""
-    labels = next(iter(runs.values())).found.label_names
-    named = [Counter(run.found.names) for run in runs.values()]
-    rows = [[label, *(whole(counts[label]) for counts in named)] for label in labels[:_MOST_LABELS]]
-    more = len(labels) - len(rows)
-    caption = "Published places by their name, where it stands clear of the noise."
-    if more > 0:
-        caption += f" {counted(more, 'label')} more: each report has all."
-    counts = table(
-        caption,
-        ("Scene", *(f"#{_heading(run.found)}: {run.found.place}s" for run in runs.values())),
-        rows,
-        ["without a name", *(whole(counts[None]) for counts in named)],
-    )
-    shown = (
-        figure(
-            f"{_heading(run.found)}: labels, published and true",
-            "Held-out recordings by their published name, even if noise, beside their true one.",
-            run.found.histogram(),
-        )
-        for run in runs.values()
-    )
-    return section("What each route named", counts + grid(*shown))
-
-
-def _files(runs: Runs) -> str:
-    links = "".join(
-        f'<li><a href="{route}/report.html">{_heading(run.found)}</a>: privacy step by step, '
-        f"dropouts, votes, time and traffic; its figures are in {route}/result.json.</li>"
-        for route, run in runs.items()
-    )
-    words = lead("Beside this page, in folders of their own:")
-    return section("Each route in full", f"{words}<ul>{links}</ul>")
-
-
-def _repeated(runs: Runs) -> str:
-    words = lead("This command repeats both runs.")
-    return section(
-        "How to repeat it", f"{words}<pre>{html.escape(command_line(_asked(runs)))}</pre>"
-    )
 
 
 def _asked(runs: Runs) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -37,6 +37,8 @@ class PhaseFindings(ABC):
 
     phase: ClassVar[str]
     """Name of the kind, such as "labelling phase"."""
+    template: ClassVar[str]
+    """Template of the sections of a report that show what was found."""
     command: ClassVar[str] = "earshot simulate"
     """Command that simulates it."""
     unit_note: ClassVar[str] = ""
@@ -53,10 +55,6 @@ class PhaseFindings(ABC):
     @abstractmethod
     def figures(self) -> dict[str, str]:
         """Return the most important figures in words, by name."""
-
-    @abstractmethod
-    def sections(self, run: Run[Any]) -> Iterable[str]:
-        """Return the sections of a report that show what was found, as HTML."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

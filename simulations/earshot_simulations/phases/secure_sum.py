@@ -19,7 +19,6 @@ from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.discovery_budget import CellCounts, Noises, cell_counts, noises
 from earshot_protocol.privacy.mechanisms import GRID, Unit
-from earshot_protocol.privacy.significance import LEVEL
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.wire import LARGEST_DIMENSIONS
 from earshot_server.dashboard.groups import groups, numbers
@@ -43,7 +42,6 @@ from earshot_simulations.phases.settings import (
 from earshot_simulations.populations import Population
 from earshot_simulations.reporting import charts, drawing, plane
 from earshot_simulations.reporting.drawing import Picture
-from earshot_simulations.reporting.markup import figure, grid, lead, section, table
 from earshot_simulations.reporting.plane import (
     Frame,
     background,
@@ -157,6 +155,7 @@ class CellFindings(EnvironmentFindings):
     """
 
     phase: ClassVar[str] = "discovery phase"
+    template: ClassVar[str] = "phases/secure_sum.html"
     place: ClassVar[str] = "cell"
     unit: ClassVar[Unit] = Unit.PHONE
     counts: ClassVar[str] = "cells / moved / named"
@@ -197,15 +196,6 @@ class CellFindings(EnvironmentFindings):
         return f"{cells} / {moved} / {optional(self.named, whole)}"
 
     @override
-    def pictures(self) -> str:
-        return self.in_order(
-            "The discovery phase",
-            "Phones sort what they heard into the cells of public start centroids. Secure sums "
-            "over all phones move the cells to where sound is, and a last one counts labels in "
-            "each. Every picture shows the same plane.",
-        )
-
-    @override
     def steps(self, frame: Frame) -> tuple[Pictured, ...]:
         return (
             Pictured(
@@ -230,50 +220,28 @@ class CellFindings(EnvironmentFindings):
             ),
         )
 
-    @override
-    def votes(self) -> str:
-        title = "Environments found"
-        if self.label_votes is None:
-            return section(title, lead("The run ended before the sum of labels."))
-        together = table(
-            "Cells of one label are one environment. Votes are for this label, in all of its "
-            "cells: a phone's labels are one vote in all, or little more. Environments without a "
-            "cell whose name is clear may be noise.",
-            ("Environment", "Cells with this name", "Cells that may be noise", "#Votes"),
+    def groups(self) -> list[list[str]]:
+        """Return the environments that the cells make up, with their votes, in words."""
+        return [
             [
-                [
-                    group.name if group.clear else f"{group.name}, which may be noise",
-                    numbers(group.clear) or NOTHING,
-                    numbers(group.doubtful) or NOTHING,
-                    votes(group.votes),
-                ]
-                for group in groups(self)
-            ],
-        )
-        cells = table(
-            "Cells. Votes carry noise, so that some are below zero. The label with the most votes "
-            "is the cell's name where noise alone would name any cell in at most "
-            f"{round(100 * LEVEL)} of 100 phases (p, corrected for all that were looked at); else "
-            "the cell is unnamed.",
-            ("Cell", "Name", "Most votes", "Moved", "#Votes", "#p"),
-            [self._cell(row) for row in range(len(self.labels))],
-        )
-        shown = grid(
-            figure(
-                "Labels, published and true",
-                "Held-out recordings by the label of their cell, be it noise, beside their true "
-                "one.",
-                self.histogram(),
-            ),
-            figure(
-                "Votes for a label",
-                "The last sum, noise included; a strong colour is a large number.",
-                charts.votes_by_label(
-                    self.label_votes, range(1, len(self.labels) + 1), self.label_names, self.place
-                ),
-            ),
-        )
-        return section(title, together + cells + shown)
+                group.name if group.clear else f"{group.name}, which may be noise",
+                numbers(group.clear) or NOTHING,
+                numbers(group.doubtful) or NOTHING,
+                votes(group.votes),
+            ]
+            for group in groups(self)
+        ]
+
+    def cells(self) -> list[list[str]]:
+        """Return the cells with the votes for their labels, in words."""
+        return [self._cell(row) for row in range(len(self.labels))]
+
+    @override
+    def drawn_label_votes(self) -> Picture | None:
+        if self.label_votes is None:
+            return None
+        cells = range(1, len(self.labels) + 1)
+        return charts.votes_by_label(self.label_votes, cells, self.label_names, self.place)
 
     def _cell(self, row: int) -> list[str]:
         label, name = self.labels[row], self.names[row]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,17 +16,7 @@ from earshot_simulations.phases.routes import of_others
 from earshot_simulations.phases.settings import ROUTE
 from earshot_simulations.reporting import drawing
 from earshot_simulations.reporting.drawing import MUTED, PALETTE, Picture, short
-from earshot_simulations.reporting.markup import (
-    alert,
-    details,
-    document,
-    escaped,
-    figure,
-    grid,
-    lead,
-    section,
-    table,
-)
+from earshot_simulations.reporting.pages import page
 from earshot_simulations.reporting.words import NOTHING, counted
 from earshot_simulations.sweeps.estimate import Estimate
 from earshot_simulations.sweeps.table import Table, over_seeds
@@ -66,23 +56,36 @@ class Line:
     points: tuple[tuple[Any, Estimate], ...]
 
 
+class _Multiples(NamedTuple):
+    """Figures against one setting, each as a picture."""
+
+    title: str
+    words: str
+    pictures: Mapping[str, Picture | None]
+
+
 def render(results: Table) -> str:
     """Render the whole page as one HTML document."""
     plan, failed = results.plan, results.failures
     shape = f"{counted(len(plan.arms), 'point')} × {counted(len(plan.seeds), 'seed')}"
-    warning = (
-        f"{counted(failed, 'run')} failed: their scores count as 0, their names as wrong."
-        if failed
-        else ""
-    )
-    return document(
+    warning = f"{counted(failed, 'run')} failed: their scores count as 0, their names as wrong."
+    drawn = [name for name in METRICS if name in results.metrics]
+    return page(
+        "sweeps/page.html",
         title=f"a sweep of {counted(plan.runs, 'run')}",
         kicker="Earshot · a sweep of simulated phases",
         headline=f"{counted(plan.runs, 'run')}: {shape}"
         + (f", over {', '.join(plan.varied)}." if plan.varied else ", nothing varies."),
-        notes=alert(warning) if warning else "",
-        sections=[*_by_setting(results), _means(results), _shared(results)],
         version=distribution.version(),
+        warnings=[warning] if failed else [],
+        multiples=_by_setting(results),
+        columns=[*(plan.varied or ["point"]), *(f"#{METRICS[name]}" for name in drawn)],
+        means=_means(results, drawn),
+        points=len(plan.arms),
+        shared=[
+            *([name, _value(value)] for name, value in plan.shared.items()),
+            ["seeds", ", ".join(map(str, plan.seeds))],
+        ],
     )
 
 
@@ -115,7 +118,7 @@ def by_route(results: Table) -> dict[str, Table]:
     return tables
 
 
-def _by_setting(results: Table) -> Iterator[str]:
+def _by_setting(results: Table) -> Iterator[_Multiples]:
     for setting in results.plan.varied:
         if setting == ROUTE:
             yield _small_multiples(results, setting)
@@ -176,14 +179,10 @@ def _tells(drawn: Sequence[Line]) -> bool:
     )
 
 
-def _small_multiples(results: Table, setting: str, route: str = "") -> str:
+def _small_multiples(results: Table, setting: str, route: str = "") -> _Multiples:
     metrics = [name for name in drawn_metrics(results) if setting != ROUTE or name != _COUNTED]
     every = {name: lines(results, name, setting) for name in metrics}
     drawn = {name: each for name, each in every.items() if _tells(each)}
-    figures = [
-        figure(escaped(METRICS[name]), "", _picture(each, name, setting))
-        for name, each in drawn.items()
-    ]
     averaged = not any(line.name for each in drawn.values() for line in each)
     others = [name for name in results.plan.varied if name != setting]
     words = "Means over seeds with 95 % intervals (Student's t)."
@@ -193,8 +192,9 @@ def _small_multiples(results: Table, setting: str, route: str = "") -> str:
         words = "One seed only: the spread over seeds is unknown."
     if setting == ROUTE:
         words += " The routes protect different units: local a recording, secure-sum a phone."
-    title = f"By {escaped(setting)}" + (f", {escaped(route)}" if route else "")
-    return section(title, lead(words) + grid(*figures))
+    title = f"By {setting}" + (f", {route}" if route else "")
+    pictures = {METRICS[name]: _picture(each, name, setting) for name, each in drawn.items()}
+    return _Multiples(title, words, pictures)
 
 
 def _picture(drawn: Sequence[Line], metric: str, setting: str) -> Picture | None:
@@ -253,33 +253,16 @@ def _moved(place: float, aside: float, first: float, last: float, powers: bool) 
     return place * (last / first) ** aside if powers else place + aside * ((last - first) or 1)
 
 
-def _means(results: Table) -> str:
-    """Format all points with all figures that are drawn."""
-    names = [name for name in METRICS if name in results.metrics]
+def _means(results: Table, names: Sequence[str]) -> list[list[str]]:
+    """Return the first points with these figures."""
     columns = [results.estimates(name) for name in names]
-    rows = [
+    return [
         [
-            *(_value(value) for value in arm.labels.values()),
+            *(map(_value, arm.labels.values()) if arm.labels else ["all"]),
             *(NOTHING if column[place] is None else str(column[place]) for column in columns),
         ]
         for place, arm in enumerate(results.plan.arms[:_MOST_ROWS])
     ]
-    heads = [*results.plan.varied, *(f"#{METRICS[name]}" for name in names)]
-    if not results.plan.varied:
-        heads, rows = ["point", *heads], [["all", *row] for row in rows]
-    left = len(results.plan.arms) - len(rows)
-    more = f" The first {len(rows)} of {len(results.plan.arms)}." if left else ""
-    caption = f"Means over seeds ± half of their 95 % interval.{more} Every run: table.csv."
-    return section("All points", table(caption, heads, rows))
-
-
-def _shared(results: Table) -> str:
-    rows = [[name, _value(value)] for name, value in results.plan.shared.items()]
-    seeds = ", ".join(map(str, results.plan.seeds))
-    return section(
-        "What all runs share",
-        details("Settings", table("By name.", ("Setting", "Value"), [*rows, ["seeds", seeds]])),
-    )
 
 
 def _mean(values: Sequence[Any]) -> float | None:

@@ -1,0 +1,63 @@
+"""Pages made of templates that stand beside their modules; words become text, never markup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from earshot_simulations.reporting import words
+
+
+def page(
+    template: str,
+    *,
+    title: str,
+    kicker: str,
+    headline: str,
+    version: str,
+    warnings: Sequence[str] = (),
+    figures: Mapping[str, str] | None = None,
+    **content: Any,
+) -> str:
+    """Return a whole page that loads nothing from elsewhere.
+
+    Args:
+        template: Path in this package of the template that fills the blocks of `page.html`.
+        title: Title of the window, after the name of the system.
+        kicker: Kind of the page.
+        headline: Outcome in one plain sentence.
+        version: Version of Earshot.
+        warnings: Paragraphs below the headline that nobody must miss.
+        figures: Figures at the head of the page, by name.
+        content: Values that the template names.
+    """
+    return _TEMPLATES.get_template(template).render(
+        title=title,
+        kicker=kicker,
+        headline=headline,
+        version=version,
+        warnings=warnings,
+        figures=figures,
+        **content,
+    )
+
+
+def _as_text(value: object) -> object:
+    """Replace what no page may hold, before Jinja escapes the value."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return words.printable(value)
+    return value
+
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("earshot_simulations", ""),
+    autoescape=True,
+    finalize=_as_text,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.globals["word"] = words
