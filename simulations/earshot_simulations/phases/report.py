@@ -12,7 +12,6 @@ from typing import Any
 from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
 from earshot_server.dashboard.spending import VACUOUS_EPSILON, by_mechanism, is_vacuous
-from earshot_simulations.engine.course import StepRecord
 from earshot_simulations.phases.routes import in_words
 from earshot_simulations.phases.run import Run, result
 from earshot_simulations.reporting import charts
@@ -56,7 +55,7 @@ def render(run: Run[Any]) -> str:
     """
     asked = [step for step in run.steps if step.asked]
     reasons = Counter(entry.reason for entry in run.skipped).most_common(_MOST_ROWS)
-    amounts = [_amounts(step) for step in run.steps]
+    costs = run.together.items()
     return page(
         "phases/report.html",
         title=f"{run.survivors} of {run.phones} phones",
@@ -68,12 +67,7 @@ def render(run: Run[Any]) -> str:
         run=run,
         charts=charts,
         spending=_spending(run),
-        spent=["Together", *_cost_cells(run.together), ""] if run.privacy else (),
-        vacuous={
-            unit: run.together[unit]
-            for unit in LEDGER_UNITS
-            if run.privacy and is_vacuous(run.together[unit])
-        },
+        vacuous={unit: cost for unit, cost in costs if unit in LEDGER_UNITS and is_vacuous(cost)},
         vacuous_epsilon=VACUOUS_EPSILON,
         asked=[
             [step.step, *map(whole, (step.asked, step.answered, len(step.dropped)))]
@@ -81,13 +75,7 @@ def render(run: Run[Any]) -> str:
         ],
         lost=sum(len(step.dropped) for step in asked),
         most_phones=_MOST_PHONES,
-        amounts=[
-            [step.step, *_amount_cells(row, bool(step.asked))]
-            for step, row in zip(run.steps, amounts, strict=True)
-        ],
-        total=["Total", *_amount_cells([sum(each) for each in zip(*amounts, strict=True)], True)]
-        if amounts
-        else (),
+        amounts=_amounts(run),
         reasons=[[reason, whole(count)] for reason, count in reasons],
         skipped=[
             [entry.recording, entry.reason, entry.detail] for entry in run.skipped[:_MOST_ROWS]
@@ -129,10 +117,14 @@ def _figures(run: Run[Any]) -> dict[str, str]:
 
 
 def _spending(run: Run[Any]) -> list[list[str]]:
-    return [
+    """Return the costs of every step, and last those of all together; none without a release."""
+    if not run.privacy:
+        return []
+    rows = [
         [step, *_cost_cells({**run.costs.get(step, {}), **by_unit}), mechanism]
         for (step, mechanism), by_unit in by_mechanism(run.privacy).items()
     ]
+    return [*rows, ["Together", *_cost_cells(run.together), ""]]
 
 
 def _cost_cells(costs: Mapping[Unit, Cost]) -> list[str]:
@@ -143,14 +135,26 @@ def _cost_cells(costs: Mapping[Unit, Cost]) -> list[str]:
     return [*cells, NOTHING if replaced is None else real(replaced.epsilon)]
 
 
-def _amounts(step: StepRecord) -> tuple[float, ...]:
-    return (
-        step.per_phone(step.bytes_up),
-        step.per_phone(step.bytes_down),
-        step.per_phone(step.phone_cpu_seconds),
-        step.server_cpu_seconds,
-        step.seconds,
-    )
+def _amounts(run: Run[Any]) -> list[list[str]]:
+    """Return the time and traffic of every step, and last their totals; none before the first."""
+    if not run.steps:
+        return []
+    amounts = [
+        (
+            step.per_phone(step.bytes_up),
+            step.per_phone(step.bytes_down),
+            step.per_phone(step.phone_cpu_seconds),
+            step.server_cpu_seconds,
+            step.seconds,
+        )
+        for step in run.steps
+    ]
+    rows = [
+        [step.step, *_amount_cells(row, bool(step.asked))]
+        for step, row in zip(run.steps, amounts, strict=True)
+    ]
+    totals = [sum(column) for column in zip(*amounts, strict=True)]
+    return [*rows, ["Total", *_amount_cells(totals, True)]]
 
 
 def _amount_cells(amounts: Sequence[float], by_phones: bool) -> list[str]:
