@@ -65,7 +65,7 @@ class Cells:
 
 def cells(record: PhaseRecord, found: Discovered) -> Cells:
     """Return the cells of a published discovery phase."""
-    largest = max((max(votes) for votes in found.label_votes), default=0.0)
+    sums = charts.heated(found.label_votes)
     p_values = found.name_p_values or (1.0,) * len(found.labels)
     rows = tuple(
         Cell(
@@ -73,9 +73,7 @@ def cells(record: PhaseRecord, found: Discovered) -> Cells:
             name=found.names[row] or wording.UNNAMED,
             hue=charts.HUES if found.names[row] is None else label % charts.HUES,
             moved=found.moved[row],
-            label_votes=tuple(
-                (votes, charts.heat(votes, largest)) for votes in found.label_votes[row]
-            ),
+            label_votes=sums[row],
             label=label,
             p_value=p_values[row],
             why_unnamed=outcomes.why_unnamed(found, row),

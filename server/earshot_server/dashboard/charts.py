@@ -7,7 +7,7 @@ readers unless it has a text of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from earshot_server.dashboard.histograms import Interval
 from earshot_server.dashboard.wording import printable
 
 Floats = npt.NDArray[np.float64]
+_Votes = TypeVar("_Votes", int, float)
 
 HUES = 10
 HEAT_LEVELS = 6
@@ -137,6 +138,12 @@ def heat(count: float, largest: float) -> int:
     if largest <= 0 or count <= 0:
         return 0
     return max(1, round(HEAT_LEVELS * min(1.0, count / largest)))
+
+
+def heated(sums: Sequence[Sequence[_Votes]]) -> list[tuple[tuple[_Votes, int], ...]]:
+    """Return sums of votes row by row, each sum with the strength of its colour."""
+    largest = max((max(row) for row in sums if row), default=0.0)
+    return [tuple((votes, heat(votes, largest)) for votes in row) for row in sums]
 
 
 def principal_plane(points: npt.ArrayLike) -> tuple[Floats, float | None]:

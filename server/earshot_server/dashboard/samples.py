@@ -59,15 +59,15 @@ class Samples:
 
 def samples(record: PhaseRecord, labelled: Labelled) -> Samples:
     """Return the samples of a published labelling phase."""
-    largest = max((max(votes) for votes in labelled.label_votes), default=0)
+    sums = charts.heated(labelled.label_votes)
     return Samples(
-        tuple(_sample(labelled, row, largest) for row in range(len(labelled.labels))),
+        tuple(_sample(labelled, row, votes) for row, votes in enumerate(sums)),
         histograms.sum_noise(record, VOTES).radius(),
         histograms.sum_noise(record, CHECK).radius(),
     )
 
 
-def _sample(labelled: Labelled, row: int, largest: int) -> Sample:
+def _sample(labelled: Labelled, row: int, label_votes: tuple[tuple[int, int], ...]) -> Sample:
     answer, name = labelled.labels[row], labelled.names[row]
     votes = labelled.label_votes[row]
     return Sample(
@@ -76,7 +76,7 @@ def _sample(labelled: Labelled, row: int, largest: int) -> Sample:
         name=name or wording.UNNAMED,
         why_unnamed="" if name else outcomes.answer_of(labelled, row),
         agreement=labelled.agreement[row],
-        label_votes=tuple((each, charts.heat(each, largest)) for each in votes),
+        label_votes=label_votes,
         label=max(range(len(votes)), key=votes.__getitem__),
         p_value=labelled.name_p_values[row],
     )

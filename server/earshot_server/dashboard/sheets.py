@@ -196,10 +196,7 @@ def _environments(record: PhaseRecord, result: Result) -> dict[str, Sheet]:
                 for row in found.rows
             ),
         ),
-        "label-votes": Sheet(
-            ("number", *result.label_names),
-            tuple((row.number, *(votes for votes, _ in row.label_votes)) for row in found.rows),
-        ),
+        "label-votes": _label_votes(result.label_names, found.rows),
     }
 
 
@@ -223,10 +220,7 @@ def _cells(record: PhaseRecord, found: Discovered) -> dict[str, Sheet]:
                 for row in shown.rows
             ),
         ),
-        "label-votes": Sheet(
-            ("number", *found.label_names),
-            tuple((row.number, *(votes for votes, _ in row.label_votes)) for row in shown.rows),
-        ),
+        "label-votes": _label_votes(found.label_names, shown.rows),
     }
 
 
@@ -243,11 +237,17 @@ def _samples(record: PhaseRecord, labelled: Labelled) -> dict[str, Sheet]:
                 for row in shown.rows
             ),
         ),
-        "label-votes": Sheet(
-            ("number", *labelled.label_names),
-            tuple((row.number, *(votes for votes, _ in row.label_votes)) for row in shown.rows),
-        ),
+        "label-votes": _label_votes(labelled.label_names, shown.rows),
     }
+
+
+def _label_votes(
+    labels: Sequence[str], rows: Iterable[cells.Cell | samples.Sample | tables.Environment]
+) -> Sheet:
+    return Sheet(
+        ("number", *labels),
+        tuple((row.number, *(votes for votes, _ in row.label_votes)) for row in rows),
+    )
 
 
 _VOTES = (

@@ -91,16 +91,14 @@ def environments(record: PhaseRecord, result: Result) -> Environments:
     order = sorted(
         range(result.centroids.rows), key=lambda row: (-result.centroid_votes[row], row)
     )[:MOST_ENVIRONMENTS]
-    largest = max((max(votes) for votes in result.label_votes if votes), default=0)
+    sums = charts.heated(result.label_votes)
     rows = tuple(
         Environment(
             number=number,
             name=result.names[row] or wording.UNNAMED,
             hue=charts.HUES if (winner := _winner(result, row)) < 0 else winner % charts.HUES,
             votes=result.centroid_votes[row],
-            label_votes=tuple(
-                (votes, charts.heat(votes, largest)) for votes in result.label_votes[row]
-            ),
+            label_votes=sums[row],
             winner=winner,
             why_unnamed=outcomes.why_unnamed(result, row),
             doubt=outcomes.centroid_doubt(result, row),
