@@ -508,7 +508,10 @@ def test_words_of_others_are_escaped_everywhere() -> None:
         ending=made.result(10, labels=labels),
     )
     broken = failed([198], reason=HOSTILE)
-    records = [learned, broken]
+    running = msgspec.structs.replace(
+        made.running(), refusals={HOSTILE: 3}, name=HOSTILE, cohorts=(HOSTILE,)
+    )
+    records = [learned, broken, running]
     client = application(made.HandMadeArchive(records)).test_client()
     for path in ("/", "/statistics", *(f"/phases/{record.phase.hex()}" for record in records)):
         text = client.get(path).text

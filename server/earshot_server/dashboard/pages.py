@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flask import Blueprint, Response, render_template
+from flask.blueprints import BlueprintSetupState
 
 from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.phases.labelling import Labelled
@@ -52,6 +53,7 @@ def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Bluep
     """
     pages = Blueprint("dashboard", __name__, static_folder="static", template_folder="templates")
     pages.after_request(_secure)
+    pages.record(_printable)
     downloads.register(pages, archive, MOST_PHASES)
 
     def render(template: str, **shown: Any) -> str:
@@ -151,6 +153,11 @@ def _compared(archive: Archive, record: PhaseRecord) -> changes.Comparison | Non
 
 def _is_under_way(record: PhaseRecord) -> bool:
     return record.status in (GATHERING, RUNNING)
+
+
+def _printable(state: BlueprintSetupState) -> None:
+    """Let no template of the application show what `wording.printable` replaces."""
+    state.app.jinja_env.finalize = wording.as_text
 
 
 def _secure(response: Response) -> Response:

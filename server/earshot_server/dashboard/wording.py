@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 
 from markupsafe import Markup
@@ -23,6 +24,12 @@ def printable(text: str) -> str:
         "\ufffd" if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Cn") else letter
         for letter in text
     )
+
+
+def as_text(value: object, printable: Callable[[str], str] = printable) -> object:
+    """Return what a template may escape and show of a value; markup stays as it is."""
+    text = isinstance(value, str) and not isinstance(value, Markup)
+    return printable(str(value)) if text else value
 
 
 def sentence(text: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
+from earshot_server.dashboard.wording import as_text
 from earshot_simulations.reporting import words
 
 
@@ -45,17 +46,10 @@ def page(
     )
 
 
-def _as_text(value: object) -> object:
-    """Replace what no page may hold, before Jinja escapes the value."""
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return words.printable(value)
-    return value
-
-
 _TEMPLATES = Environment(
     loader=PackageLoader("earshot_simulations", ""),
     autoescape=True,
-    finalize=_as_text,
+    finalize=partial(as_text, printable=words.printable),
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
