@@ -178,6 +178,24 @@ def test_many_drivers_close_every_step_once(database: Database) -> None:
     assert all(each.answered == PHONES for each in record.steps)
 
 
+def test_a_gathering_that_another_driver_began_is_not_begun_again(
+    database: Database,
+    driver: Driver,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    phase, late = gather(database, PHONES), Driver(database, Optics(), 30 * DAY)
+    looked = late._registry.gatherings()
+    assert driver.turn() == 1
+    found = iter([looked])
+    fresh = late._registry.gatherings
+    monkeypatch.setattr(late._registry, "gatherings", lambda: next(found, None) or fresh())
+    monkeypatch.setattr(late._store, "running", tuple)
+    assert late.turn() == 0
+    assert status(database, phase) == RUNNING
+    assert "does not start" not in caplog.text
+
+
 def test_the_deadline_is_the_database_s(database: Database, driver: Driver) -> None:
     hasty = msgspec.structs.replace(PARAMETERS, step_seconds=0.2)
     game = driven(database, driver, gather(database, PHONES, parameters=hasty))

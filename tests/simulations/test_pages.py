@@ -63,8 +63,8 @@ def test_captions_cells_and_attributes_hold_words_as_text() -> None:
 def test_an_audit_holds_words_as_text() -> None:
     method = Method(EXACT, HOSTILE)
     measured = Bracket(0.9, 0.91)
-    found = Finding("ballot-sum", HOSTILE, Unit.PHONE, 1e-6, 1.0, 1.0, measured, method)
-    check = Check("samplers", HOSTILE, HOSTILE, HOSTILE, True, HOSTILE, HOSTILE)
+    found = Finding(HOSTILE, Unit.PHONE, 1e-6, 1.0, 1.0, measured, method, subject="ballot-sum")
+    check = Check(HOSTILE, HOSTILE, HOSTILE, True, HOSTILE, HOSTILE, subject="samplers")
     text = audit_page.render([found, check])
     assert "<script" not in text
     assert text.count(SHOWN) >= 6

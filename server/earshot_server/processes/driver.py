@@ -203,6 +203,8 @@ class Driver:
             return False
 
         def begin() -> bool:
+            if all(each.phase != gathering.phase for each in self._registry.gatherings()):
+                return False  # another driver began or ended it since this one looked
             try:
                 self._start(gathering)
             except EarshotError as error:
