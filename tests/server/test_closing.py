@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 from support.networked import await_
-from support.played_phase import PHONES, again, outcome, play, stored
-from support.reading import MEBIBYTE, ONE, reading
+from support.played_phase import PHONES, again, outcome, play, stored, undisturbed
+from support.reading import MEBIBYTE, ONE, left, reading
 from support.resident import grown_by
 from support.steps import STEPS, Step
 
-from earshot_protocol.phases.learning import Result
 from earshot_protocol.secure_sum.interface import Saved
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
@@ -24,14 +23,6 @@ from earshot_server.store.interface import PresentStep
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
-
-
-@pytest.fixture(scope="module")
-def undisturbed() -> Result:
-    """What the phase publishes when nothing happens to it."""
-    game = play()
-    game.until(Step.PUBLISHED)
-    return outcome(game.coordinator)
 
 
 class Dying(MemoryPhaseStore):
@@ -74,9 +65,7 @@ def everything(coordinator: Coordinator) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("died", ["first", "middle", "tasks"])
-def test_a_store_that_dies_between_chunks_leaves_nothing_half_done(
-    died: str, undisturbed: Result
-) -> None:
+def test_a_store_that_dies_between_chunks_leaves_nothing_half_done(died: str) -> None:
     """In every step: the closing that failed is done over, by this process or by another."""
     store = Dying()
     game = play(store=store)
@@ -99,7 +88,7 @@ def test_a_store_that_dies_between_chunks_leaves_nothing_half_done(
         else:  # a step that all are told alike has no tasks of single phones
             assert died == "tasks"
         assert moved
-    assert outcome(game.coordinator) == undisturbed
+    assert outcome(game.coordinator) == undisturbed()
 
 
 def test_an_answer_that_nobody_can_read_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
@@ -171,16 +160,16 @@ def test_what_comes_and_goes_while_answers_are_read(database: Database) -> None:
 
 @pytest.mark.parametrize("size", [1, 7, PHONES])
 def test_a_phase_closed_in_chunks_publishes_the_same(
-    database: Database, monkeypatch: pytest.MonkeyPatch, undisturbed: Result, size: int
+    database: Database, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     monkeypatch.setattr(postgres, "_CHUNK_ANSWERS", size)
     game = play(store=PostgresPhaseStore(database))
     game.until(Step.PUBLISHED)
-    assert outcome(game.coordinator) == undisturbed
+    assert outcome(game.coordinator) == undisturbed()
 
 
 def test_a_database_that_goes_between_chunks_leaves_nothing_half_done(
-    database: Database, monkeypatch: pytest.MonkeyPatch, undisturbed: Result
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "_CHUNK_ANSWERS", 5)
     store = PostgresPhaseStore(database)
@@ -196,7 +185,7 @@ def test_a_database_that_goes_between_chunks_leaves_nothing_half_done(
                 game.coordinator.advance(game.now)
         assert (store.snapshot(phase), tuple(store.answers(phase))) == before
         assert game.coordinator.advance(game.now)
-    assert outcome(game.coordinator) == undisturbed
+    assert outcome(game.coordinator) == undisturbed()
 
 
 class Breaking:
@@ -252,8 +241,3 @@ def test_a_lease_is_whole_again_after_each_chunk_of_a_close_that_outlasts_it(
     assert refused == 4
     assert game.coordinator.step == Step.CENTROID_VOTE_MASK
     assert database.query("SELECT count(*) FROM leases") == [(0,)]
-
-
-def left(database: Database) -> float:
-    """Seconds until the only lease ends."""
-    return float(database.query("SELECT expires - seconds_now() FROM leases")[0][0])

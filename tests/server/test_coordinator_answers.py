@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from support.played_phase import PHONES, Play, outcome, play, stored
+from support.played_phase import PHONES, Play, outcome, play, stored, undisturbed
 from support.steps import STEPS, Step
 
 from earshot_protocol.errors import (
@@ -13,18 +13,9 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
 )
 from earshot_protocol.messages import Wait, decode_answer
-from earshot_protocol.phases.learning import LocalCentroids, Result
+from earshot_protocol.phases.learning import LocalCentroids
 from earshot_protocol.secure_sum.messages import AdvertisedKeys, MaskedInput, SharedKeys, Unmasked
 from earshot_protocol.wire import Answer, Matrix, encode
-
-
-@pytest.fixture(scope="module")
-def undisturbed() -> Result:
-    """What the phase publishes when nothing happens to it."""
-    game = play()
-    game.until(Step.PUBLISHED)
-    return outcome(game.coordinator)
-
 
 # -------------------------------------------------------------------------------- bad answers
 
@@ -151,9 +142,7 @@ class Attacked:
 
 
 @pytest.mark.parametrize("ideal", [False, True])
-def test_bad_answers_are_refused_by_name_and_change_nothing(
-    ideal: bool, undisturbed: Result
-) -> None:
+def test_bad_answers_are_refused_by_name_and_change_nothing(ideal: bool) -> None:
     game = play(ideal)
     attacked = Attacked(game)
     everybody = set(range(PHONES))
@@ -163,7 +152,7 @@ def test_bad_answers_are_refused_by_name_and_change_nothing(
         game.present = everybody - {4}
         game.step()
     assert attacked.refused > 5 * len(STEPS)
-    assert outcome(game.coordinator) == undisturbed
+    assert outcome(game.coordinator) == undisturbed()
 
 
 def test_of_two_phones_with_one_key_the_first_stays_and_the_phase_goes_on(

@@ -11,36 +11,20 @@ from support.discovery_phase import (
     ROUNDS,
     SCENES,
     START,
+    cell_of,
     directions,
     outcome,
     parameters,
     play,
 )
-from support.played_phase import Play, again
+from support.played_phase import liar
 
-from earshot_protocol.messages import Failed
 from earshot_protocol.phases.discovery import Discovered, LabelCells, SumCells
-from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import GRID
-from earshot_protocol.secure_sum import encoding, masks
-from earshot_protocol.secure_sum.messages import MaskedInput
 from earshot_protocol.start_centroids import CentroidSet
-from earshot_protocol.wire import Answer
-from earshot_server.phases.coordinator import Coordinator
 from earshot_server.phases.discovery import DiscoveryPhase
-from earshot_server.phases.kinds import decode_snapshot
 
 STEPS = tuple(step.name for step in parameters(sums=2).plan().steps)
-
-
-@pytest.fixture(scope="module")
-def undisturbed() -> Discovered:
-    """Of two sums of cells, when nothing happens."""
-    return outcome(play(parameters(sums=2), ideal=False))
-
-
-def cell_of(result: Discovered, scene: int) -> int:
-    return int(np.argmax(result.centroids.array() @ SCENES[scene]))
 
 
 def distance(result: Discovered, scene: int) -> float:
@@ -74,35 +58,6 @@ def test_each_sum_is_one_of_four_rounds_and_cells_go_where_sound_is(sums: int) -
     assert votes.sum() == pytest.approx(PHONES * np.sqrt(2), rel=0.15)
 
 
-@pytest.mark.parametrize("sums", [0, 1, 2, 3])
-def test_real_and_ideal_sums_publish_the_same(sums: int) -> None:
-    agreed = parameters(sums=sums)
-    assert outcome(play(agreed, ideal=False)) == outcome(play(agreed, ideal=True))
-
-
-def test_killed_after_every_half_and_every_step_it_publishes_the_same(
-    undisturbed: Discovered,
-) -> None:
-    game = play(parameters(sums=2), ideal=False)
-    kills = 0
-
-    def kill(coordinator: Coordinator) -> Coordinator:
-        nonlocal kills
-        kills += 1
-        saved = msgspec.msgpack.encode(coordinator.state)
-        restored, _ = decode_snapshot(saved)
-        assert isinstance(restored, DiscoveryPhase)
-        assert msgspec.msgpack.encode(restored) == saved
-        other = again(coordinator)
-        tasks = [[each.task_for(i) for i in range(PHONES)] for each in (coordinator, other)]
-        assert tasks[0] == tasks[1]
-        return other
-
-    game.disturb = kill
-    assert outcome(game) == undisturbed
-    assert kills == 3 * len(STEPS)
-
-
 def test_phones_are_told_parameters_once_and_then_where_cells_are() -> None:
     game = play(parameters(sums=2))
     told = {}
@@ -123,32 +78,6 @@ def test_phones_are_told_parameters_once_and_then_where_cells_are() -> None:
     assert second.centroids == moved
     assert last.centroids == twice
     assert moved not in (None, twice)
-
-
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("ideal", [True, False])
-def test_phones_that_vanish_in_any_step_are_done_without(step: str, ideal: bool) -> None:
-    game = play(parameters(sums=2), ideal)
-    game.until(step)
-    game.present -= {1, 5, 8}
-    result = outcome(game)
-    assert [result.names[cell_of(result, scene)] for scene in (0, 1)] == list(CLASSES)
-    inputs = game.coordinator.state.inputs
-    place = STEPS.index(step)
-    # The third round is the one in which inputs travel.
-    expected = [PHONES - 3 if place <= ROUNDS * number + 2 else PHONES for number in range(3)]
-    assert list(inputs.values()) == expected
-
-
-@pytest.mark.parametrize("step", STEPS)
-def test_too_few_phones_fail_the_phase_by_name(step: str) -> None:
-    game = play(parameters(sums=2))
-    game.until(step)
-    game.present -= {1, 5, 8, 9}
-    game.step()
-    told = game.coordinator.task_for(0)
-    assert isinstance(told, Failed)
-    assert "8 of 12" in told.reason
 
 
 # --------------------------------------------------------------------------- what there is to hear
@@ -213,53 +142,23 @@ def test_cells_where_nobody_is_are_unnamed() -> None:
 # ------------------------------------------------------------------------------- phones that lie
 
 
-def lied(game: Play, answer: Answer, values: np.ndarray) -> MaskedInput:
-    """In the place of a phone's input: in an ideal sum inputs travel as they are."""
-    assert isinstance(answer, MaskedInput)
-    state = game.coordinator.state
-    part = state.parameters.plan().part(game.coordinator.step.partition(":")[0])
-    assert isinstance(part, SecureSum)
-    agreed = state.parameters.sum_parameters(part, state.shape(part.name))
-    whole = np.asarray(values, dtype=np.int64).ravel() % 2**agreed.modulus_bits
-    words = whole.astype(masks.word_type(agreed.modulus_bits))
-    packed = encoding.pack(words, agreed.modulus_bits)
-    return msgspec.structs.replace(answer, vector=packed)
+@pytest.fixture(scope="module")
+def honest() -> Discovered:
+    return outcome(play(parameters(sums=1)))
 
 
-def liar(game: Play, part: int, values: np.ndarray) -> None:
-    """Phone 4 sends these numbers in a part's third round; all others do what they should."""
-    game.until(STEPS[ROUNDS * part + 2])
-    game.coordinator.accept(4, lied(game, game.answer(4), values))
-    game.present -= {4}
-    game.step()
-    game.present |= {4}
-
-
-@pytest.mark.parametrize(
-    ("part", "entry"), [(0, 14 * GRID), (0, -24 * GRID), (2, 14 * GRID), (2, -11 * GRID)]
-)
-def test_a_total_that_no_honest_crowd_has_ends_the_phase_by_name(part: int, entry: int) -> None:
-    game = play(parameters(sums=2))
-    liar(game, part, np.array([entry, 0, 0, 0, 0, 0]))
-    game.step()
-    told = game.coordinator.task_for(0)
-    assert isinstance(told, Failed)
-    assert "at least one phone sent something that is not an input" in told.reason
-
-
-def test_what_one_phone_that_lies_can_do_within_bounds() -> None:
-    """As much as all others together, and no more: it is one cell or one name, not the phase."""
+def with_votes_for_park(honest: Discovered, votes: int) -> Discovered:
+    """The result where phone 4 sends these votes for another name of the first scene's cell."""
     game = play(parameters(sums=1))
-    game.until("labels: masked input")
-    votes = np.zeros((3, 2), dtype=np.int64)
-    honest = outcome(play(parameters(sums=1)))
-    bus = cell_of(honest, 0)
-    votes[bus, 1] = 3 * GRID
-    game.coordinator.accept(4, lied(game, game.answer(4), votes))
-    game.present -= {4}
-    game.step()
-    game.present |= {4}
-    result = outcome(game)
+    values = np.zeros((3, 2), dtype=np.int64)
+    values[cell_of(honest, 0), 1] = votes * GRID
+    liar(game, "labels: masked input", values)
+    return outcome(game)
+
+
+def test_what_one_phone_that_lies_can_do_within_bounds(honest: Discovered) -> None:
+    """As much as all others together, and no more: it is one cell or one name, not the phase."""
+    result, bus = with_votes_for_park(honest, 3), cell_of(honest, 0)
     # Three phones' worth of votes for another name is not enough against eleven honest ones.
     assert result.names[bus] == "bus"
     assert result.names[cell_of(result, 1)] == "park"
@@ -268,16 +167,6 @@ def test_what_one_phone_that_lies_can_do_within_bounds() -> None:
     assert gained[bus, 1] > 2.5
 
 
-def test_votes_as_of_the_whole_crowd_from_one_phone_make_a_name() -> None:
+def test_votes_as_of_the_whole_crowd_from_one_phone_make_a_name(honest: Discovered) -> None:
     """The limit of what totals can tell, which the threat model states: names are not verified."""
-    honest = outcome(play(parameters(sums=1)))
-    bus = cell_of(honest, 0)
-    game = play(parameters(sums=1))
-    game.until("labels: masked input")
-    votes = np.zeros((3, 2), dtype=np.int64)
-    votes[bus, 1] = 11 * GRID
-    game.coordinator.accept(4, lied(game, game.answer(4), votes))
-    game.present -= {4}
-    game.step()
-    game.present |= {4}
-    assert outcome(game).names[bus] == "park"
+    assert with_votes_for_park(honest, 11).names[cell_of(honest, 0)] == "park"

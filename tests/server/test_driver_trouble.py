@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 from support.networked import PATIENCE, await_
 from support.played_phase import PARAMETERS, PHONES, Play, make_phones
+from support.reading import left, record
 from support.steps import Step
 
 from earshot_protocol.geometry import Geometry
@@ -21,7 +22,7 @@ from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.processes import lease
 from earshot_server.processes.driver import Driver
-from earshot_server.records import FAILED, GATHERING, MOST_TRIES, RUNNING, PhaseRecord, Trouble
+from earshot_server.records import FAILED, GATHERING, MOST_TRIES, RUNNING, Trouble
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
 from earshot_server.store.driving import LEFT, Driving
@@ -64,12 +65,6 @@ def begun(database: Database) -> Play:
     return game
 
 
-def record(database: Database, game: Play) -> PhaseRecord:
-    found = Archive(database).phase(game.coordinator.phase)
-    assert found is not None
-    return found
-
-
 def hurry(database: Database) -> None:
     """Let the time until the next try be over."""
     database.query("UPDATE troubles SET next_try = 0")
@@ -89,11 +84,11 @@ def test_an_error_in_one_phase_stalls_neither_the_others_nor_the_purge(
     assert younger.coordinator.step != Step.LOCAL_CENTROIDS
     assert database.query("SELECT count(*) FROM drivers WHERE turned = 0") == [(0,)]
 
-    view = record(database, older)
+    view = record(database, older.coordinator.phase)
     assert (view.status, view.step) == (RUNNING, Step.LOCAL_CENTROIDS)
     assert view.trouble is not None
     assert (view.trouble.attempts, view.trouble.reason) == (1, "ValidationError")
-    assert record(database, younger).trouble is None
+    assert record(database, younger.coordinator.phase).trouble is None
     assert Driving(database).drivers().troubles == 1
     logged = [entry for entry in caplog.records if entry.message == "a phase is in trouble"]
     assert [vars(entry)["phase"] for entry in logged] == [older.coordinator.phase.hex()]
@@ -110,7 +105,7 @@ def test_it_is_tried_again_after_ever_longer_pauses_and_goes_on_when_it_can(
         assert driver.turn() == 0
         after = database.now()
         assert discovery.calls == attempt
-        trouble = record(database, game).trouble
+        trouble = record(database, game.coordinator.phase).trouble
         assert trouble is not None
         assert (trouble.attempts, trouble.reason) == (attempt, "ZeroDivisionError")
         assert before + pause <= trouble.next_try <= after + pause
@@ -120,8 +115,8 @@ def test_it_is_tried_again_after_ever_longer_pauses_and_goes_on_when_it_can(
         hurry(database)
     discovery.trap = lambda: None
     assert driver.turn() == 1
-    assert record(database, game).trouble is None
-    assert record(database, game).step != Step.LOCAL_CENTROIDS
+    assert record(database, game.coordinator.phase).trouble is None
+    assert record(database, game.coordinator.phase).step != Step.LOCAL_CENTROIDS
     assert database.query("SELECT count(*) FROM troubles") == [(0,)]
     assert Driving(database).drivers().troubles == 3
 
@@ -132,10 +127,10 @@ def test_a_phase_is_given_up_by_name_after_many_tries(database: Database) -> Non
     for _ in range(MOST_TRIES):
         assert driver.turn() == 0
         hurry(database)
-    assert record(database, game).status == RUNNING
+    assert record(database, game.coordinator.phase).status == RUNNING
     assert driver.turn() == 1
     assert discovery.calls == MOST_TRIES
-    view = record(database, game)
+    view = record(database, game.coordinator.phase)
     assert (view.status, view.trouble) == (FAILED, None)
     assert isinstance(view.ending, Failed)
     assert view.ending.reason == (
@@ -149,7 +144,7 @@ def test_what_cannot_even_be_read_is_given_up_as_well(database: Database) -> Non
     for _ in range(MOST_TRIES + 1):
         driver.turn()
         hurry(database)
-    view = record(database, game)
+    view = record(database, game.coordinator.phase)
     assert isinstance(view.ending, Failed)
     assert "ValidationError" in view.ending.reason
     assert driver.turn() == 0
@@ -180,12 +175,12 @@ def test_a_driver_that_dies_in_the_middle_has_counted_its_try(database: Database
     game = begun(database)
     with pytest.raises(SystemExit):
         make_driver(database, Trapped(die)).turn()
-    assert record(database, game).trouble is None  # it may still be at work
+    assert record(database, game.coordinator.phase).trouble is None  # it may still be at work
     driving, phase = Driving(database), game.coordinator.phase
     assert driving.postponed() == {phase}
     trouble = driving.begin(phase)
     assert (trouble.attempts, trouble.reason) == (2, LEFT)
-    assert record(database, game).trouble == trouble
+    assert record(database, game.coordinator.phase).trouble == trouble
     for _ in range(40):
         before = database.now()
         trouble = driving.begin(phase)
@@ -210,7 +205,7 @@ def test_the_database_s_trouble_with_one_phase_is_that_phase_s(own_database: Dat
         hurry(own_database)
         assert driver.turn() == 0
     # It may be mended at any time: the phase is not given up for it.
-    trouble = record(own_database, older).trouble
+    trouble = record(own_database, older.coordinator.phase).trouble
     assert trouble is not None
     assert (trouble.attempts, trouble.reason) == (1, "DatabaseUnavailableError")
     own_database.query("DROP TRIGGER too_large ON phases")
@@ -247,13 +242,8 @@ def test_a_lease_is_renewed_while_work_goes_on(
     enough.set()
     thread.join()
     assert (moved, discovery.calls) == (0, 1)
-    assert record(database, game).step != Step.LOCAL_CENTROIDS
+    assert record(database, game.coordinator.phase).step != Step.LOCAL_CENTROIDS
     assert database.query("SELECT count(*) FROM leases") == [(0,)]
-
-
-def left(database: Database) -> float:
-    """Seconds until the only lease ends."""
-    return float(database.query("SELECT expires - seconds_now() FROM leases")[0][0])
 
 
 def test_whoever_loses_the_lease_discards_its_work(database: Database) -> None:
@@ -266,7 +256,7 @@ def test_whoever_loses_the_lease_discards_its_work(database: Database) -> None:
         assert Registry(database).lease(phase, "another", 60.0)
 
     assert make_driver(database, Trapped(take_over)).turn() == 0
-    assert record(database, game).step == Step.LOCAL_CENTROIDS
+    assert record(database, game.coordinator.phase).step == Step.LOCAL_CENTROIDS
     assert database.query("SELECT count(*) FROM answers") == [(PHONES,)]
     assert database.query(owners) == [("another",)]
     assert Driving(database).drivers().lost_leases == 1
@@ -274,7 +264,7 @@ def test_whoever_loses_the_lease_discards_its_work(database: Database) -> None:
     Registry(database).release(phase, "another")
     hurry(database)
     assert make_driver(database, Optics()).turn() == 1
-    steps = record(database, game).steps
+    steps = record(database, game.coordinator.phase).steps
     assert [(step.number, step.answered) for step in steps] == [(0, PHONES), (1, 0)]
 
 
@@ -288,7 +278,7 @@ def test_of_two_that_finish_the_work_one_opens_the_step(database: Database) -> N
         assert second.turn() == 1
 
     assert make_driver(database, Trapped(overtaken)).turn() == 0
-    steps = record(database, game).steps
+    steps = record(database, game.coordinator.phase).steps
     assert [step.number for step in steps] == [0, 1]
     assert database.query("SELECT count(*) FROM leases") == [(0,)]
     assert Driving(database).postponed() == frozenset()

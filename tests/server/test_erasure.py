@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
-import pytest
 from support.api_caller import Caller, Server, body_of, problem_of
 from support.played_phase import PARAMETERS, PHONES, make_phones
+from support.reading import record
 
 from earshot_client.phone import Phone
 from earshot_protocol.api import AUDIT, ENROL, LEAVE, TASK, AskTask, Leave
@@ -17,18 +16,12 @@ from earshot_protocol.messages import Wait
 from earshot_server.api.views import Audit, PhoneCounts
 from earshot_server.discovery.optics import Optics
 from earshot_server.processes.driver import Driver
-from earshot_server.records import PUBLISHED, PhaseRecord
-from earshot_server.store.archive import Archive
+from earshot_server.records import PUBLISHED
 from earshot_server.store.database import Database
 from earshot_server.store.erasure import Erasure
 from earshot_server.store.interface import PresentStep
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
-
-
-@pytest.fixture
-def server(database: Database, tmp_path: Path) -> Server:
-    return Server.over(database, tmp_path)
 
 
 def leave(caller: Caller) -> None:
@@ -59,12 +52,6 @@ def gone(database: Database, caller: Caller) -> None:
         query = f"SELECT count(*) FROM {table} WHERE phone = %s"  # noqa: S608
         assert database.query(query, (int(caller.name),)) == [(0,)]  # type: ignore[arg-type]
     assert not [row for row in rows["audit"] if caller.name in row.split(",")[2:]]
-
-
-def record(database: Database, phase: bytes) -> PhaseRecord:
-    found = Archive(database).phase(phase)
-    assert found is not None
-    return found
 
 
 def answer_all(callers: dict[int, Caller], phones: dict[int, Phone]) -> None:

@@ -88,3 +88,8 @@ def outcome(game: Play) -> Discovered:
     result = game.coordinator.result()
     assert isinstance(result, Discovered)
     return msgspec.structs.replace(result, phase=bytes(16))
+
+
+def cell_of(result: Discovered, scene: int) -> int:
+    """Return the cell that lies closest to a scene."""
+    return int(np.argmax(result.centroids.array() @ SCENES[scene]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cache
 
 import msgspec
 import numpy as np
@@ -14,8 +15,11 @@ from earshot_client.phone import Phone
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.phases.learning import Budget, Result
 from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.secure_sum import encoding, masks
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Summation
+from earshot_protocol.secure_sum.messages import MaskedInput
 from earshot_protocol.wire import Answer
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
@@ -139,3 +143,32 @@ def outcome(coordinator: Coordinator) -> Result:
     result = coordinator.result()
     assert isinstance(result, Result)
     return msgspec.structs.replace(result, phase=bytes(16))
+
+
+@cache
+def undisturbed() -> Result:
+    """Return what the phase publishes when nothing happens to it."""
+    game = play()
+    game.until("published")
+    return outcome(game.coordinator)
+
+
+def lied(game: Play, answer: Answer, values: np.ndarray) -> MaskedInput:
+    """Return an input of these numbers for an ideal sum, in which inputs travel unmasked."""
+    assert isinstance(answer, MaskedInput)
+    state = game.coordinator.state
+    part = state.parameters.plan().part(game.coordinator.step.partition(":")[0])
+    assert isinstance(part, SecureSum)
+    agreed = state.parameters.sum_parameters(part, state.shape(part.name))
+    whole = np.asarray(values, dtype=np.int64).ravel() % 2**agreed.modulus_bits
+    words = whole.astype(masks.word_type(agreed.modulus_bits))
+    return msgspec.structs.replace(answer, vector=encoding.pack(words, agreed.modulus_bits))
+
+
+def liar(game: Play, step: str, values: np.ndarray) -> None:
+    """Play up to this step and in it, where phone 4 sends these numbers and all others do right."""
+    game.until(step)
+    game.coordinator.accept(4, lied(game, game.answer(4), values))
+    game.present -= {4}
+    game.step()
+    game.present |= {4}

@@ -16,7 +16,14 @@ import psutil
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.networked import Forward, Proxy, ServerProcess, await_, faithful
-from support.played_phase import CLASSES, PARAMETERS, PHONES, POLICY, make_phones, outcome, play
+from support.played_phase import (
+    CLASSES,
+    PARAMETERS,
+    PHONES,
+    POLICY,
+    make_phones,
+    undisturbed,
+)
 from support.steps import STEPS, Step
 
 from earshot_client.labels import LabelHierarchy
@@ -33,13 +40,6 @@ from earshot_simulations.engine.interface import HeardPoints
 
 # Nobody vanishes in these tests: no step may end by its deadline, however slow the machine is.
 SLOW = msgspec.structs.replace(PARAMETERS, step_seconds=3600.0)
-
-
-@pytest.fixture(scope="module")
-def undisturbed() -> Result:
-    game = play()
-    game.until(Step.PUBLISHED)
-    return outcome(game.coordinator)
 
 
 @pytest.fixture
@@ -129,19 +129,17 @@ def crowd(tmp_path: Path, postgres: EmbeddedPostgres) -> Iterator[Crowd]:
 
 
 @pytest.mark.slow
-def test_nothing_happens(crowd: Crowd, undisturbed: Result) -> None:
-    assert crowd.play() == undisturbed
+def test_nothing_happens(crowd: Crowd) -> None:
+    assert crowd.play() == undisturbed()
 
 
 @pytest.mark.slow
-def test_the_server_is_killed_in_every_step(crowd: Crowd, undisturbed: Result) -> None:
-    assert crowd.play(lambda step: crowd.server.restart()) == undisturbed
+def test_the_server_is_killed_in_every_step(crowd: Crowd) -> None:
+    assert crowd.play(lambda step: crowd.server.restart()) == undisturbed()
 
 
 @pytest.mark.slow
-def test_the_server_is_killed_between_accept_and_acknowledge(
-    crowd: Crowd, undisturbed: Result
-) -> None:
+def test_the_server_is_killed_between_accept_and_acknowledge(crowd: Crowd) -> None:
     """The answer is durable, its phone does not know, and sends it again to the next server."""
     killed: list[str] = []
 
@@ -158,12 +156,12 @@ def test_the_server_is_killed_between_accept_and_acknowledge(
     def disturb(step: Step) -> None:
         crowd.proxy.fault = kill_after
 
-    assert crowd.play(disturb) == undisturbed
+    assert crowd.play(disturb) == undisturbed()
     assert len(killed) == len(STEPS)
 
 
 @pytest.mark.slow
-def test_workers_are_killed(crowd: Crowd, undisturbed: Result) -> None:
+def test_workers_are_killed(crowd: Crowd) -> None:
     killed: set[int] = set()
 
     def kill(step: Step) -> None:
@@ -175,7 +173,7 @@ def test_workers_are_killed(crowd: Crowd, undisturbed: Result) -> None:
             worker.kill()
         psutil.wait_procs(workers, timeout=60)
 
-    assert crowd.play(kill) == undisturbed
+    assert crowd.play(kill) == undisturbed()
     assert len(killed) >= len(STEPS)
 
 
@@ -183,9 +181,7 @@ SOME_STEPS = {Step.LOCAL_CENTROIDS, Step.CENTROID_VOTE_MASK, Step.LABEL_VOTE_UNM
 
 
 @pytest.mark.slow
-def test_the_database_is_restarted(
-    crowd: Crowd, postgres: EmbeddedPostgres, undisturbed: Result
-) -> None:
+def test_the_database_is_restarted(crowd: Crowd, postgres: EmbeddedPostgres) -> None:
     def restart(step: Step) -> None:
         if step not in SOME_STEPS:
             return
@@ -195,7 +191,7 @@ def test_the_database_is_restarted(
             line.task()
         postgres.start()
 
-    assert crowd.play(restart) == undisturbed
+    assert crowd.play(restart) == undisturbed()
 
 
 Reply = tuple[int, dict[str, str], bytes]
@@ -211,7 +207,7 @@ def closed_by_the_first(path: str, first: Reply, second: Reply) -> bool:
 
 
 @pytest.mark.slow
-def test_every_request_arrives_twice(crowd: Crowd, undisturbed: Result) -> None:
+def test_every_request_arrives_twice(crowd: Crowd) -> None:
     refused = 0
 
     def twice(path: str, forward: Forward) -> Reply | None:
@@ -226,12 +222,12 @@ def test_every_request_arrives_twice(crowd: Crowd, undisturbed: Result) -> None:
         return first
 
     crowd.proxy.fault = twice
-    assert crowd.play() == undisturbed
+    assert crowd.play() == undisturbed()
     assert refused <= len(STEPS)
 
 
 @pytest.mark.slow
-def test_every_second_response_is_lost(crowd: Crowd, undisturbed: Result) -> None:
+def test_every_second_response_is_lost(crowd: Crowd) -> None:
     lost: list[Reply] = []
     refused, seen = 0, 0
 
@@ -248,13 +244,13 @@ def test_every_second_response_is_lost(crowd: Crowd, undisturbed: Result) -> Non
         return answered
 
     crowd.proxy.fault = lose
-    assert crowd.play() == undisturbed
+    assert crowd.play() == undisturbed()
     assert len(lost) > len(STEPS) * PHONES
     assert refused <= len(STEPS)
 
 
 @pytest.mark.slow
-def test_answers_arrive_late_and_out_of_order(crowd: Crowd, undisturbed: Result) -> None:
+def test_answers_arrive_late_and_out_of_order(crowd: Crowd) -> None:
     """Each answer once more in every later step, from the last phone to the first."""
     past: list[tuple[int, Answer]] = []
 
@@ -266,36 +262,32 @@ def test_answers_arrive_late_and_out_of_order(crowd: Crowd, undisturbed: Result)
         for number in reversed(range(PHONES)):
             crowd.lines[number].send(answers[number])
         past = [*past[-PHONES:], *answers.items()]
-    assert crowd.result() == undisturbed
+    assert crowd.result() == undisturbed()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("skew", [-86_400.0, 86_400.0 * 400])
-def test_clocks_are_wrong(
-    tmp_path: Path, postgres: EmbeddedPostgres, undisturbed: Result, skew: float
-) -> None:
+def test_clocks_are_wrong(tmp_path: Path, postgres: EmbeddedPostgres, skew: float) -> None:
     """Every phone's clock is off by its own amount, up to more than a year."""
     server = ServerProcess(tmp_path / "server", postgres.url)
     with server, Proxy(server.port).running() as proxy:
         clocks = Crowd(server, proxy, lambda number: time.time() + skew * number / PHONES)
         with closing(clocks) as crowd:
-            assert crowd.play() == undisturbed
+            assert crowd.play() == undisturbed()
 
 
 @pytest.mark.slow
-def test_stopped_in_good_order_it_goes_on_where_it_was(crowd: Crowd, undisturbed: Result) -> None:
+def test_stopped_in_good_order_it_goes_on_where_it_was(crowd: Crowd) -> None:
     def restart(step: Step) -> None:
         if step in SOME_STEPS:
             assert crowd.server.stop() == 0
             crowd.server.start()
 
-    assert crowd.play(restart) == undisturbed
+    assert crowd.play(restart) == undisturbed()
 
 
 @pytest.mark.slow
-def test_phones_are_killed_and_resumed_in_every_round(
-    crowd: Crowd, undisturbed: Result, tmp_path: Path
-) -> None:
+def test_phones_are_killed_and_resumed_in_every_round(crowd: Crowd, tmp_path: Path) -> None:
     """Each phone's process ends with every task it gets, every answer it makes and sends."""
     key = bytes(range(32))
     random = {number: phone._memory.random for number, phone in crowd.phones.items()}
@@ -332,7 +324,7 @@ def test_phones_are_killed_and_resumed_in_every_round(
                     crowd.lines[number].send(answer)
                 except UnexpectedMessageError:
                     assert number == PHONES - 1  # whose answer was the last, and closed the step
-    assert crowd.result() == undisturbed
+    assert crowd.result() == undisturbed()
     with revived(0) as phone:
         steps = [entry["step"] for entry in phone.ledger.export()]
     assert sorted(steps) == sorted(2 * ["cluster", "select", "centroid vote", "label vote"])
