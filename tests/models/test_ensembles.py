@@ -15,13 +15,10 @@ from earshot_models.teachers import ensemble, teacher
 from earshot_models.teachers.partitions import partitions
 from earshot_models.teachers.students import NONE, pseudo_labelled, supervised
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.progress import silent
 from earshot_studies.muehl.cnn import Settings, Workshop
 
 CLASSES = ("low", "middle", "high")
-
-
-def quiet(*said):
-    del said
 
 
 def line(number, seed=0):
@@ -114,11 +111,11 @@ def test_an_ensemble_votes_as_its_teachers_do_and_goes_on_where_it_stopped(tmp_p
         made.append(number)
         return KNeighborsClassifier(3)
 
-    ensemble.train(tmp_path, make, samples, labels, parts[:2], CLASSES, quiet)
-    ensemble.train(tmp_path, make, samples, labels, parts, CLASSES, quiet)
+    ensemble.train(tmp_path, make, samples, labels, parts[:2], CLASSES, silent)
+    ensemble.train(tmp_path, make, samples, labels, parts, CLASSES, silent)
     assert made == [0, 1, 2]
     asked, truth = line(50, 1)
-    found = ensemble.votes(tmp_path, asked, CLASSES, quiet)
+    found = ensemble.votes(tmp_path, asked, CLASSES, silent)
     for part, votes in zip(parts, found, strict=True):
         expected = KNeighborsClassifier(3).fit(samples[part], labels[part]).predict(asked)
         np.testing.assert_array_equal(votes, expected)
@@ -136,19 +133,19 @@ def test_a_killed_training_leaves_what_was_done(tmp_path, parts):
         return KNeighborsClassifier(3)
 
     with pytest.raises(KeyboardInterrupt):
-        ensemble.train(tmp_path, make, samples, labels, parts, CLASSES, quiet)
-    assert ensemble.votes(tmp_path, samples, CLASSES, quiet).shape == (1, 90)
+        ensemble.train(tmp_path, make, samples, labels, parts, CLASSES, silent)
+    assert ensemble.votes(tmp_path, samples, CLASSES, silent).shape == (1, 90)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_keras_models_are_kept_too(tmp_path, parts):
     samples, labels = line(90)
-    ensemble.train(tmp_path, layer, samples, labels, parts, CLASSES, quiet)
+    ensemble.train(tmp_path, layer, samples, labels, parts, CLASSES, silent)
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", *[".keras"] * 3]
     model = keras.saving.load_model(tmp_path / "teacher-0002.keras")
     expected = model.predict(samples, verbose=0).argmax(axis=1)
-    found = ensemble.votes(tmp_path, samples, CLASSES, quiet)
+    found = ensemble.votes(tmp_path, samples, CLASSES, silent)
     np.testing.assert_array_equal(found[1], expected)
 
 
@@ -157,15 +154,15 @@ def test_folders_of_something_else_are_told_apart(tmp_path, parts):
 
     def train(rows=samples, own=parts, classes=CLASSES):
         make = lambda number: KNeighborsClassifier(3)  # noqa: E731
-        ensemble.train(tmp_path, make, rows, labels, own, classes, quiet)
+        ensemble.train(tmp_path, make, rows, labels, own, classes, silent)
 
     with pytest.raises(ensemble.EnsembleError, match="no readable"):
-        ensemble.votes(tmp_path, samples, CLASSES, quiet)
+        ensemble.votes(tmp_path, samples, CLASSES, silent)
     train()
     with pytest.raises(ensemble.OtherClassesError, match="low, middle, high"):
         train(classes=("low", "high", "middle"))
     with pytest.raises(ensemble.OtherClassesError, match="another class list"):
-        ensemble.votes(tmp_path, samples, ("a", "b"), quiet)
+        ensemble.votes(tmp_path, samples, ("a", "b"), silent)
     with pytest.raises(ensemble.OtherEnsembleError, match="teacher 1 learned"):
         train(rows=samples + 1)
     with pytest.raises(ensemble.OtherEnsembleError, match="more than 2"):
@@ -177,20 +174,20 @@ def test_folders_of_something_else_are_told_apart(tmp_path, parts):
 def test_damaged_folders_are_refused(tmp_path, parts):
     samples, labels = line(90)
     make = lambda number: KNeighborsClassifier(3)  # noqa: E731
-    ensemble.train(tmp_path, make, samples, labels, parts, CLASSES, quiet)
+    ensemble.train(tmp_path, make, samples, labels, parts, CLASSES, silent)
     model = tmp_path / "teacher-0001.joblib"
     joblib.dump(KNeighborsClassifier(1).fit(samples, labels), model)
     with pytest.raises(ensemble.EnsembleError, match="not the model that was trained"):
-        ensemble.votes(tmp_path, samples, CLASSES, quiet)
+        ensemble.votes(tmp_path, samples, CLASSES, silent)
     model.unlink()
     with pytest.raises(ensemble.EnsembleError, match="cannot be read"):
-        ensemble.votes(tmp_path, samples, CLASSES, quiet)
+        ensemble.votes(tmp_path, samples, CLASSES, silent)
     for wrong in ("{", "[]", json.dumps({"classes": ["a"], "teachers": [{"file": "x"}]}),
                   json.dumps({"classes": list(CLASSES), "teachers": [
                       {"file": "../x", "digest": "", "learned": "", "samples": 1}]})):  # fmt: skip
         (tmp_path / ensemble.LIST).write_text(wrong)
         with pytest.raises(ensemble.EnsembleError, match="no readable"):
-            ensemble.votes(tmp_path, samples, CLASSES, quiet)
+            ensemble.votes(tmp_path, samples, CLASSES, silent)
 
 
 def test_a_file_that_is_no_model_is_named(tmp_path):

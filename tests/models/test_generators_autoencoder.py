@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support import compiling  # noqa: F401  # programs are compiled in half the time
 from support.clips import moving_bands
+from support.same_bits import same_bits
 
 from earshot_models.generators import autoencoder, checkpoint
 from earshot_models.generators.autoencoder import draws, loss, started, train_autoencoder
@@ -21,11 +22,6 @@ from earshot_models.generators.settings import Network, Settings
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 TINY = Settings(Network.DENSE, width=16, latent=3, steps=12, batch=8, critic_width=8)
-
-
-def same_bits(one: Any, other: Any) -> bool:
-    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
-    return all(np.array_equal(a, b) for a, b in pairs)
 
 
 @pytest.mark.slow

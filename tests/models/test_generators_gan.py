@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 from scipy import fft
 from support import compiling  # noqa: F401  # programs are compiled in half the time
 from support.clips import moving_bands
+from support.same_bits import same_bits
 
 from earshot_models.generators import adversaries, gan
 from earshot_models.generators.checkpoint import OtherTrainingError
@@ -21,11 +21,6 @@ from earshot_models.generators.settings import Settings
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 TINY = Settings(width=16, latent=2, steps=6, batch=8, critic_width=8)
-
-
-def same_bits(one: Any, other: Any) -> bool:
-    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
-    return all(np.array_equal(a, b) for a, b in pairs)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support import compiling  # noqa: F401  # programs are compiled in half the time
 from support.clips import moving_bands
+from support.same_bits import same_bits
 
 from earshot_models.generators import adversaries, pate_gan
 from earshot_models.generators.checkpoint import OtherTrainingError
@@ -44,11 +45,6 @@ def train(clips: Any = None, **changes: Any) -> Generator:
         "settings": TINY, "ensemble": TEAM, "aggregator": GNMax(1.0), "origin": ORIGIN, "seed": 1
     } | changes  # fmt: skip
     return train_pate_gan(moving_bands(10) if clips is None else clips, **arguments)
-
-
-def same_bits(one: Any, other: Any) -> bool:
-    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
-    return all(np.array_equal(a, b) for a, b in pairs)
 
 
 def recorded(monkeypatch: pytest.MonkeyPatch, aggregator: type[Any] = GNMax) -> list[Any]:

@@ -15,6 +15,7 @@ import pytest
 from scipy import stats
 from support import compiling  # noqa: F401  # programs are compiled in half the time
 from support.clips import moving_bands
+from support.same_bits import same_bits
 
 from earshot_models.generators import adversaries, autoencoder, dp_gan, private_autoencoder
 from earshot_models.generators.checkpoint import OtherTrainingError
@@ -35,11 +36,6 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 TINY = Settings(Network.DENSE, width=8, latent=2, batch=4, critic_width=8, critic_steps=2)
 TRAINING = PrivateTraining(noise=0.7, rate=0.4, norm=0.05, steps=6)
 ORIGIN = private(3.0, 1e-5, "clip")
-
-
-def same_bits(one: Any, other: Any) -> bool:
-    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
-    return all(np.array_equal(a, b) for a, b in pairs)
 
 
 def linear_loss(moving: Any, clip: Any, own: Any, still: Any, settings: Settings) -> jax.Array:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from support import compiling  # noqa: F401  # programs are compiled in half the time
 from support.clips import moving_bands
+from support.same_bits import same_bits
 
 from earshot_models.generators import (
     dp_gan,
@@ -68,11 +69,6 @@ SYSTEMS = [
     System("pate_gan", pate_gan, start_gan),
 ]
 EACH = pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
-
-
-def same_bits(one: Any, other: Any) -> bool:
-    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
-    return all(np.array_equal(a, b) for a, b in pairs)
 
 
 @EACH

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import soundfile
 from support.command import earshot
-from support.esc_folder import write_esc_folder
 
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_models import origins
@@ -22,13 +21,13 @@ from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.opening import open_dataset
 from earshot_models.origins import Source
 from earshot_models.recipe import Recipe, train_encoder
-from earshot_models.soundscapes import SCENES
 from earshot_models.training import CheckpointError
 from earshot_models.training_schedule import Schedule
 from earshot_protocol import encoder_file
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.start_centroids import USUAL_COUNTS, USUAL_DIMENSIONS
 
+pytestmark = pytest.mark.usefixtures("few_scenes")
 TINY = Recipe(
     width=0.25,
     batch=8,
@@ -37,17 +36,6 @@ TINY = Recipe(
     atoms=16,
     seed=3,
 )
-
-
-@pytest.fixture(autouse=True)
-def few_scenes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(origins, "_SYNTHESIZED", 25)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two-second clips of every scene, named as ESC-50's: of two folds."""
-    return write_esc_folder(tmp_path_factory.mktemp("esc"), SCENES, clips=10, seconds=2)
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.command import earshot
-from support.esc_folder import write_esc_folder
 from support.teachers import Loudness, keras_file
 
 from earshot_client.lite_rt_encoder import LiteRtEncoder
-from earshot_models import origins
 from earshot_models import recipe as recipes
 from earshot_models.datasets.opening import open_dataset
 from earshot_models.origins import Source
@@ -23,6 +21,7 @@ from earshot_models.training_schedule import Schedule
 from earshot_protocol import encoder_file
 from earshot_protocol.errors import InvalidParametersError
 
+pytestmark = pytest.mark.usefixtures("few_scenes")
 TINY = replace(
     TAUGHT,
     rate=16_000,
@@ -34,16 +33,6 @@ TINY = replace(
     atoms=16,
     seed=3,
 )
-
-
-@pytest.fixture(autouse=True)
-def few_scenes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(origins, "_SYNTHESIZED", 25)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_esc_folder(tmp_path_factory.mktemp("esc"), SCENES, clips=10, seconds=2)
 
 
 @pytest.mark.slow

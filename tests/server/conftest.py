@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from support.api_caller import Server
 
 from earshot_server.processes.embedded import EmbeddedPostgres, embedded
 from earshot_server.store.database import Database
@@ -64,6 +65,12 @@ def database(database_url: str) -> Iterator[Database]:
     database = Database(database_url, pool_size=8)
     yield database
     database.close()
+
+
+@pytest.fixture
+def server(database: Database, tmp_path: Path) -> Server:
+    """The API over that database."""
+    return Server.over(database, tmp_path)
 
 
 @pytest.fixture

@@ -8,14 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator, validate
 from support.api_caller import Server
 
 from earshot_protocol.api import OPENAPI
 from earshot_server.api.openapi import document
 from earshot_server.api.problems import HTTP_KINDS, KINDS
-from earshot_server.store.database import Database
 
 CHECKED_IN = Path(__file__).resolve().parents[2] / "docs" / "openapi.json"
 
@@ -34,11 +32,6 @@ def test_the_copy_in_the_documentation_is_what_the_module_prints() -> None:
     )
     assert run.stdout == CHECKED_IN.read_text(encoding="utf-8")
     assert json.loads(run.stdout) == document()
-
-
-@pytest.fixture
-def server(database: Database, tmp_path: Path) -> Server:
-    return Server.over(database, tmp_path)
 
 
 def test_it_is_served(server: Server) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import math
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -45,11 +44,6 @@ COUNTING = statistics_parameters(
     epsilon=2000.0,  # so little noise that the count is exact
 )
 OPERATORS_ONLY = (PHASES, f"{PHASES}/{'0' * 32}", f"{PHASES}/{'0' * 32}/export", "/metrics", "/")
-
-
-@pytest.fixture
-def server(database: Database, tmp_path: Path) -> Server:
-    return Server.over(database, tmp_path)
 
 
 def play(server: Server, database: Database, *each: Parameters) -> list[bytes]:

@@ -6,7 +6,6 @@ import io
 import json
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -36,11 +35,6 @@ from earshot_server.store.database import Database, DatabaseUnavailableError
 from earshot_server.store.registry import Registry
 
 SECRET = "password=hunter2 /srv/secret.py"  # noqa: S105 - what must not get out
-
-
-@pytest.fixture
-def server(database: Database, tmp_path: Path) -> Server:
-    return Server.over(database, tmp_path)
 
 
 @pytest.fixture

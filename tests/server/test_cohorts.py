@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -35,11 +34,6 @@ from earshot_server.store.registry import Registry
 KEY = Ed25519PrivateKey.generate()
 CODES = InvitationCodes(KEY)
 PHONE = bytes(32)
-
-
-@pytest.fixture
-def server(database: Database, tmp_path: Path) -> Server:
-    return Server.over(database, tmp_path)
 
 
 def phone_of(server: Server, cohort: str) -> Caller:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 
 import msgspec
 import numpy as np
 import pytest
 from support import dashboard_records as made
-from support.dashboard_server import application
+from support.dashboard_server import rows, words
 
 from earshot_protocol.phases.discovery import LABELS, Discovered
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
@@ -19,22 +17,8 @@ from earshot_server.dashboard import changes, outcomes, sentences, spending
 from earshot_server.dashboard.groups import groups
 from earshot_server.dashboard.histograms import global_histograms
 from earshot_server.phases.costs import step_costs, together
-from earshot_server.records import PhaseRecord
 
 FOUND = made.published_discovery(50, made.NOW)
-
-
-def words(path: str, *records: PhaseRecord) -> str:
-    response = application(made.HandMadeArchive(records)).test_client().get(path)
-    assert response.status_code == 200
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.text))
-
-
-def rows(table: str, record: PhaseRecord = FOUND) -> list[dict[str, str]]:
-    client = application(made.HandMadeArchive([record])).test_client()
-    response = client.get(f"/phases/{record.phase.hex()}/{table}.csv")
-    assert response.status_code == 200
-    return list(csv.DictReader(io.StringIO(response.text.removeprefix("\ufeff"))))
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +68,7 @@ def test_the_page_says_what_was_found_and_which_cells_moved(page: str) -> None:
     ):
         assert said in page
     assert "Votes to keep" not in page  # there is no such vote
-    moved = [row["moved"] for row in rows("cells")]
+    moved = [row["moved"] for row in rows(FOUND, "cells")]
     assert moved == ["yes"] * 7 + ["no"] * 3
 
 
@@ -114,7 +98,7 @@ def test_a_step_that_this_version_does_not_know_is_shown_as_it_was_published() -
 
 
 def test_votes_and_their_noise_are_in_votes() -> None:
-    shown = rows("cells")
+    shown = rows(FOUND, "cells")
     noise = made.sum_noise(made.DISCOVERING, LABELS, 183)
     steps = unit_steps(10 * len(made.LABELS))
     assert {float(row["noise"]) for row in shown} == {noise.radius() / steps}
@@ -124,7 +108,7 @@ def test_votes_and_their_noise_are_in_votes() -> None:
     named = {row["name"] for row in shown if float(row["p"]) <= 0.05}
     assert named == {name for name in ending().names if name}
     assert all(row["name"] == "unnamed" for row in shown if float(row["p"]) > 0.05)
-    assert [row["number"] for row in rows("label-votes")] == [
+    assert [row["number"] for row in rows(FOUND, "label-votes")] == [
         str(number) for number in range(1, 11)
     ]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from pathlib import Path
 
@@ -11,8 +9,8 @@ import msgspec
 import numpy as np
 import pytest
 from support import dashboard_records as made
-from support.command import earshot
-from support.dashboard_server import application
+from support.command import dry_start
+from support.dashboard_server import rows, words
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
@@ -21,7 +19,6 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.commands.phase.samples import unnamed
 from earshot_server.dashboard import outcomes, sentences, spending
 from earshot_server.dashboard.histograms import global_histograms
-from earshot_server.records import PhaseRecord
 
 ANSWERED = made.published_labelling(60, made.NOW)
 
@@ -29,19 +26,6 @@ ANSWERED = made.published_labelling(60, made.NOW)
 def ending() -> Labelled:
     assert isinstance(ANSWERED.ending, Labelled)
     return ANSWERED.ending
-
-
-def words(path: str, *records: PhaseRecord) -> str:
-    response = application(made.HandMadeArchive(records)).test_client().get(path)
-    assert response.status_code == 200
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.text))
-
-
-def rows(table: str) -> list[dict[str, str]]:
-    client = application(made.HandMadeArchive([ANSWERED])).test_client()
-    response = client.get(f"/phases/{ANSWERED.phase.hex()}/{table}.csv")
-    assert response.status_code == 200
-    return list(csv.DictReader(io.StringIO(response.text.removeprefix("\ufeff"))))
 
 
 def test_the_page_says_what_was_answered_and_what_may_be_noise() -> None:
@@ -66,12 +50,12 @@ def test_the_page_says_what_was_answered_and_what_may_be_noise() -> None:
 
 def test_its_files_have_every_number() -> None:
     found = ending()
-    sheet = rows("samples")
+    sheet = rows(ANSWERED, "samples")
     assert [row["agreement"] for row in sheet] == [str(each) for each in found.agreement]
     assert [float(row["p"]) for row in sheet] == list(found.name_p_values)
     assert [row["answer"] == "" for row in sheet] == [label < 0 for label in found.labels]
     assert [row["name"] for row in sheet] == [name or "unnamed" for name in found.names]
-    votes = [[int(row[label]) for label in made.LABELS] for row in rows("label-votes")]
+    votes = [[int(row[label]) for label in made.LABELS] for row in rows(ANSWERED, "label-votes")]
     assert votes == [list(each) for each in found.label_votes]
 
 
@@ -102,14 +86,6 @@ def test_it_is_said_in_few_words_too() -> None:
 # ------------------------------------------------------------------------------- starting one
 
 
-def types(*options: str, status: int = 0) -> str:
-    """What comes out: on standard output, or why it is refused."""
-    words = ("phase", "start", "--phones", "1000", "--dry-run")
-    run = earshot(*words, *options, EARSHOT_SERVER="http://127.0.0.1:9")
-    assert run.returncode == status, run.stderr
-    return run.stderr if status else run.stdout
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     np.save(tmp_path / "samples.npy", np.random.default_rng(3).standard_normal((50, 32)))
@@ -117,14 +93,14 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_what_it_will_cost_and_answer_is_said_before_it_begins(file: Path) -> None:
-    said = types("--samples", str(file), "--labels", "bus,park", "--epsilon", "1.5")
+    said = dry_start("--samples", str(file), "--labels", "bus,park", "--epsilon", "1.5")
     together = next(line for line in said.splitlines() if line.startswith("  together"))
     assert together.count("ε = 1.5 ") == 1, "per phone"
     for each in ("votes: a secure sum", "check: a secure sum", "for each of 50 samples"):
         assert each in said
     assert "a phone whose own budget does not hold that adds noise alone, and nobody sees" in said
     assert "a default phone accepts this phase" in said
-    heavy = types("--samples", str(file), "--largest-weight", "2", "--epsilon", "1.5")
+    heavy = dry_start("--samples", str(file), "--largest-weight", "2", "--epsilon", "1.5")
     assert "for a phone that makes 2 votes of its own" in heavy
     assert "a default phone accepts this phase" in heavy, "it makes one vote, which fits"
 
@@ -147,15 +123,15 @@ def test_a_file_of_something_else_is_refused_by_name(
     array: np.ndarray, match: str, tmp_path: Path
 ) -> None:
     np.save(tmp_path / "samples.npy", array)
-    assert re.search(match, types("--samples", str(tmp_path / "samples.npy"), status=2))
+    assert re.search(match, dry_start("--samples", str(tmp_path / "samples.npy"), status=2))
 
 
 @pytest.mark.parametrize("content", [b"", b"no array", b"\x93NUMPY\x01\x00"])
 def test_a_file_that_is_no_array_is_refused_by_name(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "samples.npy").write_bytes(content)
-    refused = types("--samples", str(tmp_path / "samples.npy"), status=2)
+    refused = dry_start("--samples", str(tmp_path / "samples.npy"), status=2)
     assert "not a file of one NumPy array" in refused
-    assert "No such file" in types("--samples", str(tmp_path / "other.npy"), status=2)
+    assert "No such file" in dry_start("--samples", str(tmp_path / "other.npy"), status=2)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +149,7 @@ def test_a_file_that_is_no_array_is_refused_by_name(content: bytes, tmp_path: Pa
 def test_options_that_do_not_fit_are_refused_by_name(
     options: tuple[str, ...], match: str, file: Path
 ) -> None:
-    assert match in types("--samples", str(file), *options, status=2)
+    assert match in dry_start("--samples", str(file), *options, status=2)
 
 
 def test_what_another_phase_could_not_name_are_samples() -> None:

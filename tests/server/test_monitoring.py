@@ -48,11 +48,6 @@ Labels = dict[str, dict[str, set[str]]]
 """Name of a metric → name of a label → its values."""
 
 
-@pytest.fixture
-def server(database: Database, tmp_path: Path) -> Server:
-    return Server.over(database, tmp_path)
-
-
 def gather(database: Database, joining: int, least: int = 3, seconds: float = 1000.0) -> bytes:
     registry, phase = Registry(database), os.urandom(16)
     registry.gather(phase, PARAMETERS, least, database.now() + seconds)

@@ -30,11 +30,6 @@ HIERARCHY = LabelHierarchy({"bus": ("tram", "bus stop"), "park": ("garden",)})
 CHOICES = tuple(HIERARCHY.groups.values())
 
 
-@pytest.fixture
-def server(database: Database, tmp_path: Path) -> Server:
-    return Server.over(database, tmp_path)
-
-
 def test_the_first_task_tells_the_choices(server: Server, database: Database) -> None:
     parameters = msgspec.structs.replace(PARAMETERS, phones=3, dropout=0.0)
     body = StartPhase(parameters=parameters, choices=CHOICES, anyway=True)

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 from support import dashboard_records as made
-from support.command import earshot
+from support.command import dry_start
 from support.parameters import statistics_parameters
 
 from earshot_protocol.api import StartPhase
@@ -144,18 +144,12 @@ def test_without_a_name_that_the_phase_knows_labels_alone_count() -> None:
     assert of_newest(found(("bus",), (True,), encoder="")) is None
 
 
-def types(*options: str, status: int = 0) -> str:
-    """What comes out: on standard output, or why it is refused."""
-    words = ("phase", "start", "--statistics", "--phones", "1000", "--dry-run")
-    run = earshot(*words, *options, EARSHOT_SERVER="http://127.0.0.1:9")
-    assert run.returncode == status, run.stderr
-    return run.stderr if status else run.stdout
-
-
 def test_how_contacts_without_a_label_count_is_said_before_a_phase_begins() -> None:
     for options in ((), ("--places-of", "none")):
-        assert "contacts count that have a label of their own, and no others" in types(*options)
-    refused = types("--places-of", "61", status=2)
+        assert "contacts count that have a label of their own, and no others" in dry_start(
+            "--statistics", *options
+        )
+    refused = dry_start("--statistics", "--places-of", "61", status=2)
     assert "earshot: --places-of 61: a server that knows the phase" in refused
     parameters = statistics_parameters(
         labels=HIERARCHY.classes, places=of_phase("61", found(("bus",), (True,)), HIERARCHY)

@@ -51,11 +51,6 @@ class Line:
         assert self.caller.post(REFUSAL, refusal).status_code == 204
 
 
-@pytest.fixture
-def server(database: Database, tmp_path: Path) -> Server:
-    return Server.over(database, tmp_path)
-
-
 def running(server: Server, database: Database) -> tuple[bytes, list[Caller]]:
     """A phase in its first step, and its phones."""
     phase = server.start(PARAMETERS)

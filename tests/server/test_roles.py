@@ -31,11 +31,6 @@ NOBODY = "0" * 32
 ORDERS = [each for each in OPERATIONS if each.caller == "operator"]
 
 
-@pytest.fixture
-def server(database: Database, tmp_path: Path) -> Server:
-    return Server.over(database, tmp_path)
-
-
 def call(server: Server, token: str, method: str, path: str, body: object = None) -> TestResponse:
     fields = {"Authorization": f"Bearer {token}", "Content-Type": JSON}
     data = b"" if body is None else encode_body(body, JSON)

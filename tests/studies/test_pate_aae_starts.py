@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support import compiling  # noqa: F401  # programs are compiled in half the time
 from support.clips import moving_bands
+from support.echoes import quiet
 
 from earshot_models.generators.origin import PUBLIC
 from earshot_models.generators.pate_gan import Ensemble, queries
@@ -42,10 +43,6 @@ def clips(count: int, seed: int) -> Clips:
 
 
 SPLIT = Split(("a", "b"), "ann", clips(8, 1), clips(2, 2), clips(12, 3), clips(2, 4))
-
-
-def quiet(what: str, done: int, total: int, line: str | None = None) -> None:
-    del what, done, total, line
 
 
 def order(tmp_path: Path, epsilon: float | None = 5.0, seed: int = 1) -> Order:

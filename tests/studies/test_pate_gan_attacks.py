@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.echoes import quiet
 
 from earshot_models.generators import adversaries
 from earshot_models.generators.pate_gan import Ensemble
@@ -48,10 +49,6 @@ TRAINED: Mapping[Subject, Train] = {
     Subject.AAE: repeating,
     Subject.REPEATING: repeating,
 }
-
-
-def quiet(what: str, done: int, total: int, line: str | None = None) -> None:
-    del what, done, total, line
 
 
 def work(folder: Path, trained: Mapping[Subject, Train] = TRAINED, trials: int = 30) -> Work:

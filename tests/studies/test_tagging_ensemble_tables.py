@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, precision_score
 from support.command import earshot
-from support.tagging_folder import write_tagging_folder
 
 from earshot_models.tagging.mel_power import MelSettings
 from earshot_protocol.errors import InvalidParametersError
@@ -224,11 +223,6 @@ def test_balanced_batches_bring_rare_labels_as_often() -> None:
     truth[:900, 0] = truth[900:990, 1] = truth[990:, 2] = 1
     assert study.most_over_least(truth, True, 1) == pytest.approx(1, abs=0.01)
     assert study.most_over_least(truth, False, 1) == pytest.approx(90, rel=0.1)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tagging_folder(tmp_path_factory.mktemp("data"))
 
 
 def tiny(folder: Path, cache: Path) -> Study:

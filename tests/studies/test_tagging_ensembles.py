@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
-from support.tagging_folder import LABELS, write_tagging_folder
+from support.tagging_folder import LABELS
 
 from earshot_models.tagging.mel_power import FLOOR, MelSettings
 from earshot_protocol.errors import InvalidParametersError
@@ -23,11 +23,6 @@ MEL = MelSettings(8000, 512, 512, 8, 1.0)
 SIZE = Size(120, 40, 50, 60)
 LINEAR = Teaching(Kind.LINEAR)
 TEACHERS = 4
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tagging_folder(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture

@@ -104,11 +104,6 @@ def test_mixtures_that_cannot_be_are_refused() -> None:
         draw(lacking, Side.QUERIES, 10, LONG_TAIL, generator)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tagging_folder(tmp_path_factory.mktemp("data"))
-
-
 def test_the_power_of_a_second_is_that_of_its_sound_at_one_level(
     folder: Path, tmp_path: Path
 ) -> None:

@@ -40,3 +40,11 @@ def earshot(*words: object, **environment: str) -> subprocess.CompletedProcess[s
         said.write(f"{code}\n")
         code = 1
     return subprocess.CompletedProcess(arguments, code or 0, printed.getvalue(), said.getvalue())
+
+
+def dry_start(*options: str, status: int = 0) -> str:
+    """Return what `earshot phase start --dry-run` prints, or why it refuses."""
+    words = ("phase", "start", "--phones", "1000", "--dry-run")
+    run = earshot(*words, *options, EARSHOT_SERVER="http://127.0.0.1:9")
+    assert run.returncode == status, run.stderr
+    return run.stderr if status else run.stdout

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import logging
+import re
 import threading
 from collections.abc import Iterator
 
@@ -11,6 +14,7 @@ from flask import Flask
 from werkzeug.serving import make_server
 
 from earshot_server.dashboard.pages import blueprint
+from earshot_server.records import PhaseRecord
 from support.dashboard_records import NOW, HandMadeArchive
 
 
@@ -18,6 +22,21 @@ def application(archive: HandMadeArchive) -> Flask:
     app = Flask("dashboard", static_folder=None)
     app.register_blueprint(blueprint(archive, lambda: NOW))
     return app
+
+
+def words(path: str, *records: PhaseRecord) -> str:
+    """Return the text of a page over these phases, without tags."""
+    response = application(HandMadeArchive(records)).test_client().get(path)
+    assert response.status_code == 200
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.text))
+
+
+def rows(record: PhaseRecord, table: str) -> list[dict[str, str]]:
+    """Return the rows of one of a phase's CSV files."""
+    client = application(HandMadeArchive([record])).test_client()
+    response = client.get(f"/phases/{record.phase.hex()}/{table}.csv")
+    assert response.status_code == 200
+    return list(csv.DictReader(io.StringIO(response.text.removeprefix("\ufeff"))))
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -40,3 +41,9 @@ def fit_p_value(samples: np.ndarray, pmf: np.ndarray, support: np.ndarray) -> fl
     cells[0] += expected[support < low].sum()
     cells[-1] += expected[support > high].sum()
     return float(stats.chisquare(observed, cells * len(samples) / cells.sum()).pvalue)
+
+
+def frequent(found: Any, probability: float) -> bool:
+    """Whether that share of the draws is likely for this probability."""
+    hits, draws = int(np.sum(found)), int(np.size(found))
+    return bool(stats.binomtest(hits, draws, probability).pvalue > ALPHA_LIMIT)

@@ -59,12 +59,6 @@ LARGE = (
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with dashboard_browser.browser() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def archive() -> made.HandMadeArchive:
     return full_archive()
 

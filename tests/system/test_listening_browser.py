@@ -8,17 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
-from support import dashboard_browser
 from support.accessibility import check_accessible
 
 from earshot_simulations.generation import page as listening_page
 from earshot_simulations.generation.page import Listening, Sound
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with dashboard_browser.browser() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
-from support.goodness import ALPHA_LIMIT, source
+from support.goodness import ALPHA_LIMIT, frequent, source
 
 from earshot_models.votes.confident_check import Check
 from earshot_models.votes.rules.binary import BinaryVoting
@@ -27,12 +27,6 @@ from earshot_protocol.privacy.noisy_counts import ODDS
 from earshot_protocol.voting.teacher_ballots import NONE
 
 DRAWS = 40_000
-
-
-def frequent(found: Any, probability: float) -> bool:
-    """Whether so many of the draws are likely for this probability."""
-    hits, draws = int(np.sum(found)), int(np.size(found))
-    return bool(stats.binomtest(hits, draws, probability).pvalue > ALPHA_LIMIT)
 
 
 @pytest.mark.parametrize("votes", [0.0, 17.0, 24.0, 25.0, 26.5, 50.0])

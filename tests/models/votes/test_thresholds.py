@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from support.examples import examples
-from support.goodness import ALPHA_LIMIT, source
+from support.goodness import ALPHA_LIMIT, frequent, source
 
 from earshot_models.votes.confident_check import Check
 from earshot_models.votes.rules.against_thresholds import largest_outputs
@@ -24,11 +24,6 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.voting.teacher_ballots import NONE
 
 DRAWS = 40_000
-
-
-def frequent(found: Any, probability: float) -> bool:
-    hits, draws = int(np.sum(found)), int(np.size(found))
-    return bool(stats.binomtest(hits, draws, probability).pvalue > ALPHA_LIMIT)
 
 
 def test_a_fixed_threshold_has_a_normal_law() -> None:
