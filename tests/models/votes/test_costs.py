@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import mpmath
 import numpy as np
 import pytest
+from support.refusals import refusals
 
 from earshot_models.votes.costs import costs, laplace
 from earshot_models.votes.costs.costs import (
@@ -201,28 +201,20 @@ def test_lnmax_of_two_classes_costs_no_more_than_its_bound(gap: int) -> None:
         assert alone <= 2 * gamma
 
 
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda: query_divergences(GNMax(1.0), -VOTES, ORDERS), "must not be negative"),
-        (lambda: query_divergences(GNMax(1.0), VOTES, ORDERS, weight=0.0), "weight"),
-        (lambda: query_divergences(GNMax(1.0), VOTES, [1.0], Method.DEPENDENT), "orders"),
-        (lambda: query_divergences(GNMax(1.0), VOTES, ORDERS, scores=VOTES), "scores"),
-        (
-            lambda: query_divergences(InteractiveGNMax(1.0, 1.0, 1.0, 0.5), VOTES, ORDERS),
-            "scores",
-        ),
-        (lambda: query_divergences(LNMax(1.0), VOTES, ORDERS, Method.EXACT), "method=exact"),
-        (lambda: query_divergences(GNMax(1.0), VOTES, ORDERS, voted=np.ones(4)), "voted"),
-        (lambda: epsilon(np.ones(4), ORDERS, 0.0), "delta"),
-        (lambda: laplace.dependent_divergence(0.1, 1.0, [2.0]), "log_q"),
-        (lambda: laplace.dependent_divergence(-1.0, 1.0, [1.0]), "orders"),
-        (lambda: laplace.log_other_winner(VOTES, 0.0), "gamma"),
-    ],
+test_what_is_out_of_range_is_named = refusals(
+    InvalidParametersError,
+    (lambda: query_divergences(GNMax(1.0), -VOTES, ORDERS), "must not be negative"),
+    (lambda: query_divergences(GNMax(1.0), VOTES, ORDERS, weight=0.0), "weight"),
+    (lambda: query_divergences(GNMax(1.0), VOTES, [1.0], Method.DEPENDENT), "orders"),
+    (lambda: query_divergences(GNMax(1.0), VOTES, ORDERS, scores=VOTES), "scores"),
+    (lambda: query_divergences(InteractiveGNMax(1.0, 1.0, 1.0, 0.5), VOTES, ORDERS), "scores"),
+    (lambda: query_divergences(LNMax(1.0), VOTES, ORDERS, Method.EXACT), "method=exact"),
+    (lambda: query_divergences(GNMax(1.0), VOTES, ORDERS, voted=np.ones(4)), "voted"),
+    (lambda: epsilon(np.ones(4), ORDERS, 0.0), "delta"),
+    (lambda: laplace.dependent_divergence(0.1, 1.0, [2.0]), "log_q"),
+    (lambda: laplace.dependent_divergence(-1.0, 1.0, [1.0]), "orders"),
+    (lambda: laplace.log_other_winner(VOTES, 0.0), "gamma"),
 )
-def test_what_is_out_of_range_is_named(call: Callable[[], object], said: str) -> None:
-    with pytest.raises(InvalidParametersError, match=said):
-        call()
 
 
 def test_the_orders_offered_are_ascending() -> None:

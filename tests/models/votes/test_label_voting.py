@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import mpmath
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 from support.goodness import ALPHA_LIMIT, frequent, source
+from support.refusals import refusals
 
 from earshot_models.votes.confident_check import Check
 from earshot_models.votes.rules.binary import BinaryVoting
@@ -187,35 +187,32 @@ def sets(counts: int, *starts: int) -> object:
     return SubsetVotes(ZEROS[0], np.ones(counts, dtype=np.int64), np.array(starts))
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "said"),
-    [
-        (lambda: BinaryVoting(0, 1.0), InvalidParametersError, "teachers"),
-        (lambda: BinaryVoting(2, math.nan), InvalidParametersError, "deviation"),
-        (lambda: BinaryVoting(3, 1.0).votes(ZEROS), InvalidInputError, "of all 3"),
-        (lambda: BinaryVoting(2, 1.0).votes(ZEROS + 2), InvalidInputError, "zeros and ones"),
-        (lambda: BinaryVoting(2, 1.0).votes(ZEROS[0]), InvalidInputError, "teachers × queries"),
-        (lambda: two(3), InvalidInputError, "from 0 to 2"),
-        (lambda: two(-1), InvalidInputError, "from 0 to 2"),
-        (lambda: two(math.nan), InvalidInputError, "from 0 to 2"),
-        (lambda: BinaryVoting(2, 1.0).winners(np.zeros(3)), InvalidInputError, "queries × labels"),
-        (lambda: BinaryVoting(2, 1.0).winners(np.array([["a"]])), InvalidInputError, "numbers"),  # type: ignore[arg-type]
-        (lambda: ClippedVoting(2, 2.0, 2, 1.0).ballot(4), InvalidParametersError, "BinaryVoting"),
-        (lambda: ClippedVoting(2, 4.0, 1, 1.0).votes(ZEROS), InvalidParametersError, "below 4"),
-        (lambda: ClippedVoting(2, 0.0, 2, 1.0), InvalidParametersError, "tau"),
-        (lambda: ClippedVoting(2, math.nan, 2, 1.0), InvalidParametersError, "tau"),
-        (lambda: ClippedVoting(2, 1.0, 3, 1.0), InvalidParametersError, "1 or 2"),
-        (lambda: PowersetVoting(0, 1.0), InvalidParametersError, "labels"),
-        (lambda: PowersetVoting(513, 1.0), InvalidParametersError, "512"),
-        (lambda: PowersetVoting(3, 1.0).votes(ZEROS), InvalidInputError, "on 4 labels"),
-        (lambda: sets(2, 0), InvalidInputError, "one per set"),
-        (lambda: sets(3, 0, 3), InvalidInputError, "rise"),
-        (lambda: Check(math.inf, 1.0), InvalidParametersError, "threshold"),
-        (lambda: Check(1.0, 0.0), InvalidParametersError, "deviation"),
-    ],
-)  # fmt: skip
-def test_what_is_out_of_range_is_named(
-    call: Callable[[], object], error: type[Exception], said: str
-) -> None:
-    with pytest.raises(error, match=said):
-        call()
+test_what_is_out_of_range_is_named_as_parameters = refusals(
+    InvalidParametersError,
+    (lambda: BinaryVoting(0, 1.0), "teachers"),
+    (lambda: BinaryVoting(2, math.nan), "deviation"),
+    (lambda: ClippedVoting(2, 2.0, 2, 1.0).ballot(4), "BinaryVoting"),
+    (lambda: ClippedVoting(2, 4.0, 1, 1.0).votes(ZEROS), "below 4"),
+    (lambda: ClippedVoting(2, 0.0, 2, 1.0), "tau"),
+    (lambda: ClippedVoting(2, math.nan, 2, 1.0), "tau"),
+    (lambda: ClippedVoting(2, 1.0, 3, 1.0), "1 or 2"),
+    (lambda: PowersetVoting(0, 1.0), "labels"),
+    (lambda: PowersetVoting(513, 1.0), "512"),
+    (lambda: Check(math.inf, 1.0), "threshold"),
+    (lambda: Check(1.0, 0.0), "deviation"),
+)
+
+test_what_is_out_of_range_is_named = refusals(
+    InvalidInputError,
+    (lambda: BinaryVoting(3, 1.0).votes(ZEROS), "of all 3"),
+    (lambda: BinaryVoting(2, 1.0).votes(ZEROS + 2), "zeros and ones"),
+    (lambda: BinaryVoting(2, 1.0).votes(ZEROS[0]), "teachers × queries"),
+    (lambda: two(3), "from 0 to 2"),
+    (lambda: two(-1), "from 0 to 2"),
+    (lambda: two(math.nan), "from 0 to 2"),
+    (lambda: BinaryVoting(2, 1.0).winners(np.zeros(3)), "queries × labels"),
+    (lambda: BinaryVoting(2, 1.0).winners(np.array([["a"]])), "numbers"),  # type: ignore[arg-type]
+    (lambda: PowersetVoting(3, 1.0).votes(ZEROS), "on 4 labels"),
+    (lambda: sets(2, 0), "one per set"),
+    (lambda: sets(3, 0, 3), "rise"),
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import mpmath
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
+from support.refusals import refusals
 
 from earshot_models.votes.costs.costs import Method, query_divergences
 from earshot_models.votes.costs.dependent import dependent_divergence, log_other_winner
@@ -183,25 +183,20 @@ def test_a_payment_that_an_owner_cannot_make_is_refused_and_not_counted() -> Non
     assert not account.spent.any()
 
 
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda: Group(0.0, 10), "epsilon"),
-        (lambda: Group(1.0, 1), "at least 2"),
-        (lambda: weights([]), "at least one"),
-        (lambda: OwnersAccount(np.array([1.0, 0.0]), 1e-5), "without a budget"),
-        (lambda: OwnersAccount(np.array([math.nan]), 1e-5), "positive and finite"),
-        (lambda: OwnersAccount(np.array([]), 1e-5), "every owner"),
-        (lambda: OwnersAccount(np.ones(2), 0.01, records=100), "below one in 100 records"),
-        (lambda: OwnersAccount(np.ones(2), 1.0), "delta"),
-        (lambda: OwnersAccount(np.ones(2), 1e-5).willing(GNMax(1.0), np.ones(3)), "weights"),
-        (lambda: OwnersAccount(np.ones(1), 1e-5).willing(GNMax(1.0), -np.ones(1)), "weights"),
-        (lambda: scaled(GNMax(1.0), 0.0), "factor"),
-        (lambda: expected_labels(10, [Group(1.0, 5)], np.ones(2), 1e-5), "sensitivities"),
-        (lambda: expected_labels(10, [Group(1.0, 5)], np.zeros(1), 1e-5), "sensitivities"),
-        (lambda: LNMax(math.inf), "gamma"),
-    ],
+test_what_is_out_of_range_is_named = refusals(
+    InvalidParametersError,
+    (lambda: Group(0.0, 10), "epsilon"),
+    (lambda: Group(1.0, 1), "at least 2"),
+    (lambda: weights([]), "at least one"),
+    (lambda: OwnersAccount(np.array([1.0, 0.0]), 1e-5), "without a budget"),
+    (lambda: OwnersAccount(np.array([math.nan]), 1e-5), "positive and finite"),
+    (lambda: OwnersAccount(np.array([]), 1e-5), "every owner"),
+    (lambda: OwnersAccount(np.ones(2), 0.01, records=100), "below one in 100 records"),
+    (lambda: OwnersAccount(np.ones(2), 1.0), "delta"),
+    (lambda: OwnersAccount(np.ones(2), 1e-5).willing(GNMax(1.0), np.ones(3)), "weights"),
+    (lambda: OwnersAccount(np.ones(1), 1e-5).willing(GNMax(1.0), -np.ones(1)), "weights"),
+    (lambda: scaled(GNMax(1.0), 0.0), "factor"),
+    (lambda: expected_labels(10, [Group(1.0, 5)], np.ones(2), 1e-5), "sensitivities"),
+    (lambda: expected_labels(10, [Group(1.0, 5)], np.zeros(1), 1e-5), "sensitivities"),
+    (lambda: LNMax(math.inf), "gamma"),
 )
-def test_what_is_out_of_range_is_named(call: Callable[[], object], said: str) -> None:
-    with pytest.raises(InvalidParametersError, match=said):
-        call()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import mpmath
 import numpy as np
 import pytest
 from support.goodness import source
+from support.refusals import refusals
 
 from earshot_models.votes.costs.costs import Method, query_divergences
 from earshot_models.votes.costs.dependent import log_other_winner
@@ -212,28 +213,17 @@ def test_the_best_release_is_no_worse_than_others_and_what_is_published_is_unbia
     assert drawn.std() == pytest.approx(best.noise, rel=0.06)
 
 
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda: release_divergence(14, 0.04, 5.0), r"beta=0.04: must be below 0\.037"),
-        (lambda: release_divergence(1.0, 0.04, 5.0), "order"),
-        (lambda: release_divergence(3.0, 0.01, 0.0), "deviation"),
-        (lambda: smooth_sensitivity(np.ones(3), 0.0), "beta"),
-        (
-            lambda: local_sensitivities(GNMax(0.8), np.array([[30, 10]]), ALL, 4.0, 40),
-            "too small",
-        ),
-        (
-            lambda: exact_sensitivities(GNMAX, np.array([[30, 5, 5]]), ALL, 4.0, 40),
-            "3 classes",
-        ),
-        (lambda: exact_sensitivities(GNMAX, np.array([[30, 5]]), ALL, 4.0, 40), "add up to 40"),
-        (lambda: local_sensitivities(GNMAX, np.array([[30, 10]]), ALL, 4.0, 0), "teachers"),
-    ],
+test_what_is_out_of_range_is_named = refusals(
+    InvalidParametersError,
+    (lambda: release_divergence(14, 0.04, 5.0), r"beta=0.04: must be below 0\.037"),
+    (lambda: release_divergence(1.0, 0.04, 5.0), "order"),
+    (lambda: release_divergence(3.0, 0.01, 0.0), "deviation"),
+    (lambda: smooth_sensitivity(np.ones(3), 0.0), "beta"),
+    (lambda: local_sensitivities(GNMax(0.8), np.array([[30, 10]]), ALL, 4.0, 40), "too small"),
+    (lambda: exact_sensitivities(GNMAX, np.array([[30, 5, 5]]), ALL, 4.0, 40), "3 classes"),
+    (lambda: exact_sensitivities(GNMAX, np.array([[30, 5]]), ALL, 4.0, 40), "add up to 40"),
+    (lambda: local_sensitivities(GNMAX, np.array([[30, 10]]), ALL, 4.0, 0), "teachers"),
 )
-def test_what_is_out_of_range_is_named(call: Callable[[], object], said: str) -> None:
-    with pytest.raises(InvalidParametersError, match=said):
-        call()
 
 
 def test_a_release_has_secret_noise() -> None:

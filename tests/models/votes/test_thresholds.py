@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from support.examples import examples
 from support.goodness import ALPHA_LIMIT, frequent, source
+from support.refusals import refusals
 
 from earshot_models.votes.confident_check import Check
 from earshot_models.votes.rules.against_thresholds import largest_outputs
@@ -109,28 +109,25 @@ BAD = SCORES.copy()
 BAD[1, 1, 1] = math.nan
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "said"),
-    [
-        (lambda: GNThreshold(math.nan, 1.0, 2), InvalidParametersError, "threshold"),
-        (lambda: GNThreshold(math.inf, 1.0, 2), InvalidParametersError, "threshold"),
-        (lambda: GNThreshold(1.0, 0.0, 2), InvalidParametersError, "deviation"),
-        (lambda: GNThreshold(1.0, 1.0, 2, most=0), InvalidParametersError, "most"),
-        (lambda: FIVE.votes(SCORES), InvalidParametersError, "the number of labels"),
-        (lambda: FIXED.votes(BAD), InvalidInputError, "from 0 to 1"),
-        (lambda: FIXED.votes(SCORES * 3), InvalidInputError, "from 0 to 1"),
-        (lambda: GNThreshold(1.0, 1.0, 3).votes(SCORES), InvalidInputError, "with 3 teachers"),
-        (lambda: FIXED.winners(np.full((1, 2), 2.5)), InvalidInputError, "0 to 2"),
-        (lambda: ADAPTIVE.winners(np.ones((1, 1))), InvalidInputError, "at least two"),
-        (lambda: AdaptiveThreshold(1.0, 0), InvalidParametersError, "teachers"),
-        (lambda: GridThreshold((), 1.0, 1.0, 2), InvalidParametersError, "grid"),
-        (lambda: GridThreshold((0.0, 1.0), 1.0, 1.0, 2), InvalidParametersError, "grid"),
-        (lambda: GridThreshold((math.nan,), 1.0, 1.0, 2), InvalidParametersError, "grid"),
-        (lambda: GridThreshold((1.0,), 0.0, 1.0, 2), InvalidParametersError, "scale"),
-    ],
-)  # fmt: skip
-def test_what_is_out_of_range_is_named(
-    call: Callable[[], object], error: type[Exception], said: str
-) -> None:
-    with pytest.raises(error, match=said):
-        call()
+test_what_is_out_of_range_is_named_as_parameters = refusals(
+    InvalidParametersError,
+    (lambda: GNThreshold(math.nan, 1.0, 2), "threshold"),
+    (lambda: GNThreshold(math.inf, 1.0, 2), "threshold"),
+    (lambda: GNThreshold(1.0, 0.0, 2), "deviation"),
+    (lambda: GNThreshold(1.0, 1.0, 2, most=0), "most"),
+    (lambda: FIVE.votes(SCORES), "the number of labels"),
+    (lambda: AdaptiveThreshold(1.0, 0), "teachers"),
+    (lambda: GridThreshold((), 1.0, 1.0, 2), "grid"),
+    (lambda: GridThreshold((0.0, 1.0), 1.0, 1.0, 2), "grid"),
+    (lambda: GridThreshold((math.nan,), 1.0, 1.0, 2), "grid"),
+    (lambda: GridThreshold((1.0,), 0.0, 1.0, 2), "scale"),
+)
+
+test_what_is_out_of_range_is_named = refusals(
+    InvalidInputError,
+    (lambda: FIXED.votes(BAD), "from 0 to 1"),
+    (lambda: FIXED.votes(SCORES * 3), "from 0 to 1"),
+    (lambda: GNThreshold(1.0, 1.0, 3).votes(SCORES), "with 3 teachers"),
+    (lambda: FIXED.winners(np.full((1, 2), 2.5)), "0 to 2"),
+    (lambda: ADAPTIVE.winners(np.ones((1, 1))), "at least two"),
+)
