@@ -160,9 +160,8 @@ def test_a_phase_goes_on_without_those_who_left(server: Server, database: Databa
     assert [step.answered for step in ended.steps][:3] == [PHONES - 1, PHONES - 1, PHONES - 2]
 
 
-def test_an_answer_to_a_closed_step_stays_until_the_next_one_opens(
-    server: Server, database: Database
-) -> None:
+def answered(server: Server, database: Database) -> tuple[bytes, Caller, PostgresPhaseStore]:
+    """A phase whose first step a phone and another have answered."""
     phase, caller = server.start(PARAMETERS), server.phone()
     caller.task()
     Registry(database).end_gathering(phase)
@@ -170,6 +169,13 @@ def test_an_answer_to_a_closed_step_stays_until_the_next_one_opens(
     store.create(phase, b"snapshot", PresentStep(0, "step", 4e9, 3), [(0, b"a"), (1, b"b")])
     store.add_answer(phase, 0, 0, b"of the phone")
     store.add_answer(phase, 0, 1, b"of another")
+    return phase, caller, store
+
+
+def test_an_answer_to_a_closed_step_stays_until_the_next_one_opens(
+    server: Server, database: Database
+) -> None:
+    phase, caller, store = answered(server, database)
     store.close(phase, 0)
     leave(caller)
     assert tuple(store.answers(phase)) == ((0, b"of the phone"), (1, b"of another"))
@@ -178,13 +184,7 @@ def test_an_answer_to_a_closed_step_stays_until_the_next_one_opens(
 
 
 def test_of_an_open_step_answer_and_task_go(server: Server, database: Database) -> None:
-    phase, caller = server.start(PARAMETERS), server.phone()
-    caller.task()
-    Registry(database).end_gathering(phase)
-    store = PostgresPhaseStore(database)
-    store.create(phase, b"snapshot", PresentStep(0, "step", 4e9, 3), [(0, b"a"), (1, b"b")])
-    store.add_answer(phase, 0, 0, b"of the phone")
-    store.add_answer(phase, 0, 1, b"of another")
+    phase, caller, store = answered(server, database)
     leave(caller)
     assert tuple(store.answers(phase)) == ((1, b"of another"),)
     assert database.query("SELECT phone FROM tasks") == [(1,)]

@@ -16,7 +16,7 @@ from support.parameters import (
     learning_parameters,
     statistics_parameters,
 )
-from support.played_phase import PARAMETERS, PHONES, make_phones
+from support.played_phase import PARAMETERS, make_phones
 
 from earshot_client.phone import Phone
 from earshot_client.store.memory import MemoryStore
@@ -76,10 +76,9 @@ def words(parameters: Parameters, **chosen: Any) -> str:
 # ------------------------------------------------------------------------------ what is spent
 
 
-def test_phones_spend_and_send_what_was_foretold() -> None:
-    foreseen = seen(PARAMETERS, anyway=True)
-    coordinator = Coordinator.start(MemoryPhaseStore(), Optics(), PARAMETERS, now=0.0)
-    phones, sent, steps = make_phones(), dict.fromkeys(range(PHONES), 0), 0
+def played(coordinator: Coordinator, phones: dict[int, Phone]) -> tuple[dict[int, int], int]:
+    """Return the bytes that each phone sent in a whole phase, and its steps."""
+    sent, steps = dict.fromkeys(phones, 0), 0
     while coordinator.missing():
         for number, phone in phones.items():
             answer = phone.answer(coordinator.task_for(number))
@@ -88,6 +87,14 @@ def test_phones_spend_and_send_what_was_foretold() -> None:
                 coordinator.accept(number, answer)
         assert coordinator.advance(0.0)
         steps += 1
+    return sent, steps
+
+
+def test_phones_spend_and_send_what_was_foretold() -> None:
+    foreseen = seen(PARAMETERS, anyway=True)
+    coordinator = Coordinator.start(MemoryPhaseStore(), Optics(), PARAMETERS, now=0.0)
+    phones = make_phones()
+    sent, steps = played(coordinator, phones)
     assert steps == foreseen.steps
     for phone in phones.values():
         spent = phone.ledger.spent()
@@ -390,14 +397,6 @@ def test_a_discovery_sends_what_was_foretold() -> None:
     coordinator = Coordinator.start(MemoryPhaseStore(), Optics(), parameters, now=0.0)
     encoder = HeardPoints(DEFAULT_ENCODER, 16)
     phones = {number: Phone(MemoryStore(), encoder, AGREES) for number in range(12)}
-    sent, steps = dict.fromkeys(phones, 0), 0
-    while coordinator.missing():
-        for number, phone in phones.items():
-            answer = phone.answer(coordinator.task_for(number))
-            if answer is not None:
-                sent[number] += len(encode(answer))
-                coordinator.accept(number, answer)
-        assert coordinator.advance(0.0)
-        steps += 1
+    sent, steps = played(coordinator, phones)
     assert steps == foreseen.steps == 12
     assert set(sent.values()) == {foreseen.bytes_up}

@@ -6,14 +6,9 @@ import dataclasses
 
 import numpy as np
 import pytest
+from support.simulated import by_phones
 
-from earshot_protocol.phases.discovery import Discovered
-from earshot_server.discovery.optics import Optics
 from earshot_simulations import Agreement, Discovery, Settings, Summation
-from earshot_simulations.engine.course import Course
-from earshot_simulations.engine.ideal import IDEAL
-from earshot_simulations.engine.interface import AGREES, Scenario
-from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.phases.settings import NO_NOISE
 from earshot_simulations.populations import LiftedBlobs
 from earshot_studies.liebenow.at_once.crowd import discover
@@ -36,15 +31,6 @@ SETTINGS = Settings(
 POPULATION = LiftedBlobs(150, 12, 4, 0.5, 9)
 
 
-def by_phones(settings: Settings) -> Discovered:
-    engine = LocalEngine(Scenario(POPULATION, settings.seed, IDEAL, AGREES), 1)
-    course = Course(settings.parameters(POPULATION), engine, IDEAL, Optics(), settings.seed)
-    course.run()
-    result = course.coordinator.result()
-    assert isinstance(result, Discovered)
-    return result
-
-
 @pytest.mark.parametrize(
     "sums", [0, 1, *(pytest.param(sums, marks=pytest.mark.slow) for sums in (2, 3))]
 )
@@ -53,7 +39,7 @@ def test_without_noise_it_is_what_phones_give_one_by_one(sums: int) -> None:
     parameters = settings.parameters(POPULATION)
     found, expected = (
         discover(parameters, HeardByAll.of(POPULATION), settings.seed),
-        by_phones(settings),
+        by_phones(settings, POPULATION),
     )
     # A share of noise of 10⁻⁶ of the largest vector is off by one step in one of 10⁵ entries.
     votes = np.array(expected.label_votes)

@@ -6,12 +6,13 @@ import dataclasses
 
 import numpy as np
 import pytest
+from support.simulated import by_phones
 
 from earshot_client import clustering
 from earshot_client.private_runs import clustering_by
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry, counts
-from earshot_protocol.phases.learning import CENTROID_VOTE, CLUSTER, LABEL_VOTE, Budget, Result
+from earshot_protocol.phases.learning import CENTROID_VOTE, CLUSTER, LABEL_VOTE, Budget
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_server.discovery.optics import Optics
 from earshot_simulations import Agreement, Discovery, Settings, Summation
@@ -45,15 +46,6 @@ POPULATIONS: dict[Geometry, Population] = {
     Geometry.EUCLIDEAN: Blobs(120, 40, 4, 0.5, 9),
     Geometry.SPHERICAL: LiftedBlobs(120, 40, 4, 0.5, 9),
 }
-
-
-def by_phones(settings: Settings, population: Population) -> Result:
-    engine = LocalEngine(Scenario(population, settings.seed, IDEAL, AGREES), 1)
-    course = Course(settings.parameters(population), engine, IDEAL, Optics(), settings.seed)
-    course.run()
-    result = course.coordinator.result()
-    assert isinstance(result, Result)
-    return result
 
 
 def test_without_noise_it_is_what_phones_give_one_by_one() -> None:

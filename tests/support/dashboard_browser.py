@@ -45,6 +45,16 @@ def browser() -> Iterator[Browser]:
             running.close()
 
 
+def overheard(page: Page) -> tuple[list[str], list[str]]:
+    """Return lists of what a page will complain about, and of what it will request."""
+    complaints: list[str] = []
+    requested: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: requested.append(request.url))
+    return complaints, requested
+
+
 def take_pictures(
     running: Browser, address: str, folder: Path, password: str | None = None
 ) -> tuple[Path, Path]:

@@ -9,10 +9,16 @@ import msgspec
 import numpy as np
 
 from earshot_protocol.phases.learning import Budget
+from earshot_server.discovery.optics import Optics
+from earshot_simulations.engine.course import Course
+from earshot_simulations.engine.ideal import IDEAL
+from earshot_simulations.engine.interface import AGREES, Scenario
+from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.phases.labelling import LabellingSettings
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import Run
 from earshot_simulations.phases.settings import Agreement, Discovery, PhaseSettings, Summation
+from earshot_simulations.populations import Population
 
 KINDS: Mapping[str, PhaseSettings[Any]] = {
     "secure-sum": Settings(
@@ -79,3 +85,11 @@ def essence(run: Run[Any]) -> dict[str, object]:
 def bits(value: object) -> object:
     """The phase's name is random, and so no figure."""
     return None if isinstance(value, bytes) and len(value) == 16 else value
+
+
+def by_phones(settings: Settings, population: Population) -> Any:
+    """Return the ending of a phase of phones that are asked one by one."""
+    engine = LocalEngine(Scenario(population, settings.seed, IDEAL, AGREES), 1)
+    course = Course(settings.parameters(population), engine, IDEAL, Optics(), settings.seed)
+    course.run()
+    return course.coordinator.result()

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from earshot_models.votes.electorate import Electorate
 from earshot_models.votes.rules.rule import Rule
 from earshot_models.votes.rules.table import RULES
+from earshot_models.votes.tally.tallies import Counter, Sums, tally
+from earshot_protocol.keyed_randomness import keyed
+from earshot_protocol.randomness import RandomBytes
 
 ONE_WINNER = tuple(name for name, kind in RULES.items() if not kind.several)
 THRESHOLDS = tuple(name for name, kind in RULES.items() if kind.probabilities)
@@ -23,3 +27,20 @@ def rule(name: str, sigma: float, check: tuple[float, float] | None = None, **op
     if check is not None:
         options |= {"threshold": check[0], "check_sigma": check[1]}
     return RULES[name](sigma=sigma, **options)
+
+
+def noise(*names: object) -> RandomBytes:
+    """Return the same noise in every run."""
+    return keyed(bytes(32), *names)
+
+
+def tallied(
+    counter: Counter,
+    own: Rule,
+    voters: Electorate,
+    weights: Any = None,
+    scores: Any = None,
+    **sums: Any,
+) -> Any:
+    """Return a tally whose noise is the same in every run."""
+    return tally(counter, own, voters, weights, scores, sums=Sums(**sums), delta=1e-5, random=noise)

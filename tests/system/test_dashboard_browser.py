@@ -81,11 +81,7 @@ class Watched:
     def __init__(self, page: Page, address: str) -> None:
         self.page = page
         self.address = address
-        self.requested: list[str] = []
-        self.complaints: list[str] = []
-        page.on("request", lambda request: self.requested.append(request.url))
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("console", lambda message: self.complaints.append(message.text))
+        self.complaints, self.requested = dashboard_browser.overheard(page)
 
     def visit(self, path: str) -> Page:
         response = self.page.goto(self.address + path)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
+from support import dashboard_browser
 from support.accessibility import check_accessible
 
 from earshot_simulations.generation import page as listening_page
@@ -38,11 +39,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 def page(chromium: Browser, address: str) -> Iterator[Page]:
     context = chromium.new_context()
     page = context.new_page()
-    complaints: list[str] = []
-    requested: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: requested.append(request.url))
+    complaints, requested = dashboard_browser.overheard(page)
     page.goto(address)
     yield page
     assert complaints == []

@@ -38,11 +38,7 @@ def page_of_both(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_page_is_accessible_and_complete_in_itself(page_of_both: Path) -> None:
     with dashboard_browser.browser() as running:
         page = running.new_page()
-        complaints: list[str] = []
-        requested: list[str] = []
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: requested.append(request.url))
+        complaints, requested = dashboard_browser.overheard(page)
         page.goto(page_of_both.as_uri())
         check_accessible(page, "both routes")
         drawn = page.evaluate("[...document.images].map(i => i.complete && i.naturalWidth > 0)")

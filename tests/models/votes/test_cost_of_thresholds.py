@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import mpmath
 import numpy as np
@@ -13,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_ndtr
 from support.examples import examples
+from support.muschiol_theorem import theorem
 
 from earshot_models.votes.confident_check import Check
 from earshot_models.votes.costs.bits import bit_divergence
@@ -67,22 +67,6 @@ def test_how_many_labels_one_teacher_changes() -> None:
     assert gaussian_divergence(three, 20, orders) == 2 * claimed_threshold(1.0, orders)
 
 
-def theorem(q: Any, changed: int, sigma: float, order: float) -> float:
-    """Muschiol 2021, Theorems 11 and 14, with conditions of section 2.3.4; at 50 digits."""
-    usual = order * changed / (2 * mpmath.mpf(sigma) ** 2)
-    mu2 = mpmath.sqrt(2 * mpmath.mpf(sigma) ** 2 * mpmath.log(1 / q) / changed)
-    mu1 = mu2 + 1
-    one, two = (changed * mu / (2 * mpmath.mpf(sigma) ** 2) for mu in (mu1, mu2))
-    if not (mu1 >= order and mu2 > 1 and q * mpmath.exp(two) < 1):
-        return float(usual)
-    if q > mpmath.exp((mu2 - 1) * two) / (mu1 / (mu1 - 1) * mu2 / (mu2 - 1)) ** mu2:
-        return float(usual)
-    a = (1 - q) / (1 - (q * mpmath.exp(two)) ** ((mu2 - 1) / mu2))
-    b = mpmath.exp(one) / q ** (1 / (mu1 - 1))
-    found = mpmath.log((1 - q) * a ** (order - 1) + q * b ** (order - 1)) / (order - 1)
-    return float(min(found, usual))
-
-
 @pytest.mark.parametrize("most", [None, 3])
 @pytest.mark.parametrize(
     "votes", [[50.0, 0, 0, 0, 1, 2], [30.0, 12, 9, 0, 0, 0], [48.0, 49, 1, 0, 0, 2]]
@@ -99,7 +83,9 @@ def test_the_data_dependent_bound_at_50_digits(
             none *= mpmath.ncdf(abs(mpmath.mpf(each) - limit) / sigma)
         q = 1 - none
         changed = changed_labels(voting, 6, unit)
-        expected = np.array([theorem(q, changed, sigma, order) for order in ORDERS])
+        expected = np.array(
+            [float(theorem(q, changed, mpmath.mpf(sigma) ** 2, order)) for order in ORDERS]
+        )
         assert log_other_labels(np.array([votes]), limit, sigma)[0] == pytest.approx(
             float(mpmath.log(q)), rel=1e-9
         )

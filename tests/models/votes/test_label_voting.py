@@ -187,7 +187,7 @@ def sets(counts: int, *starts: int) -> object:
     return SubsetVotes(ZEROS[0], np.ones(counts, dtype=np.int64), np.array(starts))
 
 
-test_what_is_out_of_range_is_named_as_parameters = refusals(
+test_parameters_out_of_range_are_named = refusals(
     InvalidParametersError,
     (lambda: BinaryVoting(0, 1.0), "teachers"),
     (lambda: BinaryVoting(2, math.nan), "deviation"),
@@ -202,7 +202,7 @@ test_what_is_out_of_range_is_named_as_parameters = refusals(
     (lambda: Check(1.0, 0.0), "deviation"),
 )
 
-test_what_is_out_of_range_is_named = refusals(
+test_bad_input_is_named = refusals(
     InvalidInputError,
     (lambda: BinaryVoting(3, 1.0).votes(ZEROS), "of all 3"),
     (lambda: BinaryVoting(2, 1.0).votes(ZEROS + 2), "zeros and ones"),

@@ -8,6 +8,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from support.muschiol_theorem import theorem
 
 from earshot_models.votes.costs import muschiol
 from earshot_models.votes.costs.costs import epsilon
@@ -53,22 +54,6 @@ def test_a_check_of_every_sample_that_was_asked(asked: int, answered: int, print
     """For a number of samples that the table does not give, about 64 % and 45 % answered."""
     assert round(muschiol.independent(Rule(0.2, 0.4), asked, answered), 1) == printed
     assert round(muschiol.independent(Rule(None, 0.6), asked, answered), 1) == printed
-
-
-def theorem(q: Any, changed: int, variance: Any, order: float) -> Any:
-    """Theorems 11 and 14 with the conditions of 2.3.4, from the printed formulas."""
-    usual = order * changed / (2 * variance)
-    mu2 = mpmath.sqrt(2 * variance * mpmath.log(1 / q) / changed)
-    mu1 = mu2 + 1
-    one, two = (changed * mu / (2 * variance) for mu in (mu1, mu2))
-    if not (mu1 >= order and mu2 > 1 and q * mpmath.exp(two) < 1):
-        return usual
-    if q > mpmath.exp((mu2 - 1) * two) / (mu1 / (mu1 - 1) * mu2 / (mu2 - 1)) ** mu2:
-        return usual
-    a = (1 - q) / (1 - (q * mpmath.exp(two)) ** ((mu2 - 1) / mu2))
-    b = mpmath.exp(one) / q ** (1 / (mu1 - 1))
-    found = mpmath.log((1 - q) * a ** (order - 1) + q * b ** (order - 1)) / (order - 1)
-    return min(found, usual)
 
 
 def threshold(row: list[float], share: float | None) -> Any:

@@ -10,19 +10,17 @@ import numpy as np
 import pytest
 from scipy import stats
 from support.goodness import ALPHA_LIMIT, fit_p_value
-from support.vote_rules import rule
+from support.vote_rules import noise, rule, tallied
 
 from earshot_models.votes.electorate import Electorate, electorate
 from earshot_models.votes.rules.rule import UNITS, Kind, Rule
 from earshot_models.votes.tally.interface import Purchase
 from earshot_models.votes.tally.secure_sums import Crowd, SecureSums, draw_vanishing
-from earshot_models.votes.tally.tallies import Counter, Sums, tally
+from earshot_models.votes.tally.tallies import Counter, tally
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, TooManyDropoutsError
-from earshot_protocol.keyed_randomness import keyed
 from earshot_protocol.privacy.events import Event, Pure, SkellamSum, ZeroConcentrated
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.privacy.noise import skellam_share
-from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.teacher_ballots import NONE, OneHot
 from earshot_protocol.voting.vote_sums import VoteSum
 
@@ -30,23 +28,10 @@ QUIET = 1e-3
 """Noise so small that none of it is ever drawn in a test."""
 
 
-def noise(*names: object) -> RandomBytes:
-    return keyed(bytes(32), *names)
-
-
 def asked(counter: Counter, own: Rule, predictions: Any, classes: int = 10, **more: Any) -> Any:
     table = np.asarray(predictions)
     voters = Electorate(table, table.shape[2] if own.several else classes)
-    return tally(
-        counter,
-        own,
-        voters,
-        more.pop("weights", None),
-        more.pop("scores", None),
-        sums=Sums(**more),
-        delta=1e-5,
-        random=noise,
-    )
+    return tallied(counter, own, voters, **more)
 
 
 def random_classes(teachers: int, queries: int, classes: int, seed: int = 0) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.vote_rules import rule
+from support.vote_rules import rule, tallied
 
 from earshot_models.votes.costs.releases import VotesCost
 from earshot_models.votes.electorate import Electorate, Poll
@@ -19,7 +19,6 @@ from earshot_models.votes.tally.interface import Purchase
 from earshot_models.votes.tally.run import Request
 from earshot_models.votes.tally.tallies import Counter, tally
 from earshot_protocol.errors import EarshotError, InvalidParametersError
-from earshot_protocol.keyed_randomness import keyed
 from earshot_protocol.privacy.divergences import ORDERS, renyi
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.teacher_ballots import NONE, Weighted
@@ -84,15 +83,7 @@ def asked(case: str, counter: Counter, sigma: float = QUIET) -> Any:
     """Return the tally of a crowd."""
     own = made(case, counter, sigma)
     scores = np.full((QUERIES, LABELS), 1 / LABELS) if own.takes_scores else None
-    return tally(
-        counter,
-        own,
-        crowd(own),
-        None,
-        scores,
-        delta=1e-5,
-        random=lambda *names: keyed(bytes(32), *names),
-    )
+    return tallied(counter, own, crowd(own), scores=scores)
 
 
 def _nothing(*names: object) -> Any:
@@ -173,10 +164,7 @@ def test_unanimous_teachers_are_answered_with_what_they_say(case: str) -> None:
         shape = (TEACHERS, 1) if not own.several else (TEACHERS, 1, LABELS)
         voters = Electorate(np.broadcast_to(said, shape).astype(np.int64), LABELS)
         scores = np.full((1, LABELS), 1 / LABELS) if own.takes_scores else None
-        found = tally(
-            counter, own, voters, None, scores, delta=1e-5,
-            random=lambda *names: keyed(bytes(32), *names),
-        ).ask(range(1))  # fmt: skip
+        found = tallied(counter, own, voters, scores=scores).ask(range(1))
         expected = np.asarray(said)
         if case == "tau norm 1":  # of ballots that are clipped to 1.4 / 2 each
             expected = np.array([1, 0, 0, 1])
@@ -298,6 +286,7 @@ REFUSED: tuple[tuple[str, dict[str, Any], Counter | None, int, str], ...] = (
     ("gnthreshold", {"winners": 0}, Counter.CENTRAL, LABELS, "winners=0"),
     ("gnthreshold", {"threshold": float("nan")}, None, LABELS, "a number of votes above 0"),
     ("gnthreshold", {"threshold": 3.0}, Counter.CENTRAL, LABELS, "--check-sigma"),
+    ("gnthreshold-adaptive", {"threshold": 2.0}, Counter.CENTRAL, LABELS, "--check-sigma"),
     ("gnthreshold-adaptive", {}, Counter.CENTRAL, 1, "classes=1"),
     ("grid-threshold", {"grid": ()}, None, LABELS, "one threshold at least"),
     ("grid-threshold", {"grid": (2.0, -1.0)}, None, LABELS, "a number of votes above 0"),

@@ -109,7 +109,7 @@ BAD = SCORES.copy()
 BAD[1, 1, 1] = math.nan
 
 
-test_what_is_out_of_range_is_named_as_parameters = refusals(
+test_parameters_out_of_range_are_named = refusals(
     InvalidParametersError,
     (lambda: GNThreshold(math.nan, 1.0, 2), "threshold"),
     (lambda: GNThreshold(math.inf, 1.0, 2), "threshold"),
@@ -123,7 +123,7 @@ test_what_is_out_of_range_is_named_as_parameters = refusals(
     (lambda: GridThreshold((1.0,), 0.0, 1.0, 2), "scale"),
 )
 
-test_what_is_out_of_range_is_named = refusals(
+test_bad_input_is_named = refusals(
     InvalidInputError,
     (lambda: FIXED.votes(BAD), "from 0 to 1"),
     (lambda: FIXED.votes(SCORES * 3), "from 0 to 1"),
