@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
+from support.refusals import refusals
 
 from earshot_models.tagging import losses, mixup
 from earshot_models.tagging.balanced_batches import Balanced, Cycle
@@ -140,33 +141,27 @@ def test_a_whole_data_set_passes():
     assert len(examples.rows(slice(0, 2))) == 2
 
 
-def test_what_no_study_can_be_made_of_is_named():
-    power, targets, labels, sources = whole()
-    bare = targets.copy()
-    bare[3] = 0
-    with pytest.raises(InvalidInputError, match="clips without a label: 3"):
-        checked_examples(power, bare, labels, sources)
-    with pytest.raises(InvalidInputError, match="labels without a clip: cat"):
-        checked_examples(power, np.c_[targets, np.zeros(6)], (*labels, "cat"), sources)
-    with pytest.raises(InvalidInputError, match="only one recording: rain"):
-        checked_examples(power, targets, labels, np.array([0, 1, 3, 3, 3, 1]))
-    broken = power.copy()
-    broken[2, 0, 0], broken[4, 1, 1] = np.nan, np.inf
-    with pytest.raises(InvalidInputError, match="infinite in clips 2, 4"):
-        checked_examples(broken, targets, labels, sources)
-    with pytest.raises(InvalidInputError, match="different names"):
-        checked_examples(power, targets, ("dog", "dog"), sources)
-    with pytest.raises(InvalidInputError, match="whole number for each clip"):
-        checked_examples(power, targets, labels, sources[:-1])
-    with pytest.raises(InvalidInputError, match=r"\(clips, frames, bands\)"):
-        checked_examples(power[0], targets, labels)
-    with pytest.raises(InvalidInputError, match="from 0 to 1"):
-        checked_examples(power, np.where(targets, np.nan, 0), labels)
-
-
-def test_many_bare_clips_are_counted_not_listed():
-    with pytest.raises(InvalidInputError, match=r"0, 1, 2, 3, 4 and 35 more"):
-        checked_examples(np.ones((40, 4, 5)), np.zeros((40, 1)), ("dog",))
+POWER, TARGETS, LABELS, SOURCES = whole()
+UNHEARD, MORE = np.c_[TARGETS, np.zeros(6)], (*LABELS, "cat")
+ALONE = np.array([0, 1, 3, 3, 3, 1])
+BARE, BROKEN = TARGETS.copy(), POWER.copy()
+BARE[3], BROKEN[2, 0, 0], BROKEN[4, 1, 1] = 0, np.nan, np.inf
+NO_NUMBERS = np.where(TARGETS, np.nan, 0)
+test_what_no_study_can_be_made_of_is_named = refusals(
+    InvalidInputError,
+    (lambda: checked_examples(POWER, BARE, LABELS, SOURCES), "clips without a label: 3"),
+    (lambda: checked_examples(POWER, UNHEARD, MORE, SOURCES), "labels without a clip: cat"),
+    (lambda: checked_examples(POWER, TARGETS, LABELS, ALONE), "only one recording: rain"),
+    (lambda: checked_examples(BROKEN, TARGETS, LABELS, SOURCES), "infinite in clips 2, 4"),
+    (lambda: checked_examples(POWER, TARGETS, ("dog", "dog"), SOURCES), "different names"),
+    (lambda: checked_examples(POWER, TARGETS, LABELS, SOURCES[:-1]), "whole number for each clip"),
+    (lambda: checked_examples(POWER[0], TARGETS, LABELS), r"\(clips, frames, bands\)"),
+    (lambda: checked_examples(POWER, NO_NUMBERS, LABELS), "from 0 to 1"),
+    (
+        lambda: checked_examples(np.ones((40, 4, 5)), np.zeros((40, 1)), ("dog",)),
+        "0, 1, 2, 3, 4 and 35 more",
+    ),
+)
 
 
 def test_an_ensemble_needs_a_source_for_each_teacher():

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 import pytest
-from support.played_phase import PARAMETERS, PHONES, Play, make_phones, outcome, play
+from support.played_phase import PARAMETERS, PHONES, Play, make_phones, outcome, undisturbed
+from support.reading import record
 from support.steps import Step
 
 from earshot_protocol.geometry import Geometry
@@ -21,7 +22,6 @@ from earshot_server.phases.coordinator import Coordinator
 from earshot_server.processes.driver import Driver
 from earshot_server.processes.embedded import EmbeddedPostgres
 from earshot_server.records import FAILED, GATHERING, PUBLISHED, RUNNING
-from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
@@ -51,9 +51,7 @@ def gather(
 
 
 def status(database: Database, phase: bytes) -> str:
-    record = Archive(database).phase(phase)
-    assert record is not None
-    return record.status
+    return record(database, phase).status
 
 
 def test_a_gathering_that_is_full_becomes_a_phase(database: Database, driver: Driver) -> None:
@@ -82,12 +80,11 @@ def test_a_gathering_waits_for_more_phones_or_for_its_end(
 def test_too_few_phones_begin_no_phase(database: Database, driver: Driver) -> None:
     phase = gather(database, 9, seconds=-1.0)
     assert driver.turn() == 1
-    record = Archive(database).phase(phase)
-    assert record is not None
-    assert record.status == FAILED
-    assert isinstance(record.ending, Failed)
-    assert "9 phones" in record.ending.reason
-    assert "least_phones=10" in record.ending.reason
+    found = record(database, phase)
+    assert found.status == FAILED
+    assert isinstance(found.ending, Failed)
+    assert "9 phones" in found.ending.reason
+    assert "least_phones=10" in found.ending.reason
     assert driver.turn() == 0
 
 
@@ -97,10 +94,9 @@ def test_parameters_that_suit_no_such_crowd_fail_by_name(
     greedy = msgspec.structs.replace(PARAMETERS, phones=100, dropout=0.45, corrupted=0.3)
     phase = gather(database, 4, parameters=greedy, least=3, seconds=-1.0)
     assert driver.turn() == 1
-    record = Archive(database).phase(phase)
-    assert record is not None
-    assert isinstance(record.ending, Failed)
-    assert "dropout" in record.ending.reason
+    found = record(database, phase)
+    assert isinstance(found.ending, Failed)
+    assert "dropout" in found.ending.reason
 
 
 def test_a_driver_that_dies_after_a_gathering_ended_is_replaced(
@@ -138,14 +134,11 @@ def test_a_whole_phase_over_the_database_is_that_in_memory(
         assert driver.turn() == 0
         game.answer_all(range(PHONES // 2, PHONES))
         assert driver.turn() == 1
-    expected = play()
-    expected.until(Step.PUBLISHED)
-    assert outcome(game.coordinator) == outcome(expected.coordinator)
+    assert outcome(game.coordinator) == undisturbed()
     assert status(database, game.coordinator.phase) == PUBLISHED
-    record = Archive(database).phase(game.coordinator.phase)
-    assert record is not None
-    assert isinstance(record.ending, Result)
-    assert record.ending == game.coordinator.result()
+    found = record(database, game.coordinator.phase)
+    assert isinstance(found.ending, Result)
+    assert found.ending == game.coordinator.result()
     assert driver.turn() == 0
 
 
@@ -172,10 +165,9 @@ def test_many_drivers_close_every_step_once(database: Database) -> None:
         assert game.coordinator.step != step
         steps += 1
     assert steps == 9
-    record = Archive(database).phase(game.coordinator.phase)
-    assert record is not None
-    assert [each.number for each in record.steps] == list(range(9))
-    assert all(each.answered == PHONES for each in record.steps)
+    found = record(database, game.coordinator.phase)
+    assert [each.number for each in found.steps] == list(range(9))
+    assert all(each.answered == PHONES for each in found.steps)
 
 
 def test_a_gathering_that_another_driver_began_is_not_begun_again(
@@ -208,9 +200,8 @@ def test_the_deadline_is_the_database_s(database: Database, driver: Driver) -> N
         stop.wait(0.01)
     stop.set()
     thread.join()
-    record = Archive(database).phase(game.coordinator.phase)
-    assert record is not None
-    assert (record.steps[0].expected, record.steps[0].answered) == (PHONES, 10)
+    found = record(database, game.coordinator.phase)
+    assert (found.steps[0].expected, found.steps[0].answered) == (PHONES, 10)
 
 
 class Slow(Optics):

@@ -14,6 +14,7 @@ import pytest
 from support import dashboard_records as made
 from support.api_caller import Caller, Server, body_of, problem_of
 from support.played_phase import PARAMETERS, PHONES, HeardPoints
+from support.reading import record
 
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
@@ -28,7 +29,6 @@ from earshot_server.dashboard import refusals
 from earshot_server.discovery.optics import Optics
 from earshot_server.processes.driver import Driver
 from earshot_server.records import PhaseRecord
-from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
 from earshot_server.store.registry import Registry
 
@@ -126,9 +126,7 @@ def test_of_many_at_once_each_phone_is_counted_once(database: Database) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(refuse, range(8)))
-    record = Archive(database).phase(phase)
-    assert record is not None
-    assert record.refusals == {"sum": 4}
+    assert record(database, phase).refusals == {"sum": 4}
 
 
 def test_only_members_of_a_phase_under_way_are_heard(server: Server, database: Database) -> None:
