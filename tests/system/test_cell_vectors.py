@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import mpmath
 import msgspec
 import numpy as np
 import pytest
 from support import textbook_cells as textbook
+from support.precision import digits
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.messages import AnyParameters
@@ -21,15 +20,10 @@ from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy import noise
 from earshot_protocol.voting.vectors import quantized
 
+_precise = digits(80)
 VECTORS = json.loads(
     (Path(__file__).resolve().parents[2] / "docs" / "vectors" / "cells.json").read_text("utf-8")
 )
-
-
-@pytest.fixture(autouse=True)
-def _precise() -> Iterator[None]:
-    with mpmath.workdps(80):
-        yield
 
 
 @pytest.mark.parametrize("case", VECTORS["inputs"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,22 +12,18 @@ import mpmath
 import msgspec
 import pytest
 from support import textbook_cells as textbook
+from support.precision import digits
 
 from earshot_protocol.messages import AnyParameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.conversions import secure_sum_delta
 
+_precise = digits(50)
 VECTORS = json.loads(
     (Path(__file__).resolve().parents[2] / "docs" / "vectors" / "labelling.json").read_text("utf-8")
 )
 ANSWERS, TOTALS = VECTORS["answers"], VECTORS["totals"]
 LABELS = range(len(TOTALS["votes"][0]))
-
-
-@pytest.fixture(autouse=True)
-def _precise() -> Iterator[None]:
-    with mpmath.workdps(50):
-        yield
 
 
 @pytest.mark.parametrize("weight", [0, 1, 3])

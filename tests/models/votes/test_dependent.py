@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.precision import digits
 from support.refusals import refusals
 
 from earshot_models.votes.costs.dependent import (
@@ -20,13 +20,8 @@ from earshot_models.votes.costs.dependent import (
 )
 from earshot_protocol.errors import InvalidParametersError
 
+_precise = digits(50)
 ORDERS = np.array([1.1, 2.0, 3.0, 8.0, 17.5, 50.0])
-
-
-@pytest.fixture(autouse=True)
-def _precise() -> Iterator[None]:
-    with mpmath.workdps(50):
-        yield
 
 
 def textbook_other_winner(votes: list[float], sigma: float) -> mpmath.mpf:

@@ -6,16 +6,15 @@ import csv
 import itertools
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
+from support.command import earshot
 from support.vote_rules import THRESHOLDS, rule, tallied
 
-from earshot_client.command import main
 from earshot_models.votes.costs import muschiol
 from earshot_models.votes.costs.bits import bit_divergence
 from earshot_models.votes.electorate import Poll, electorate
@@ -220,19 +219,9 @@ def test_votes_that_do_not_fit_are_refused() -> None:
         tallied(Counter.CENTRAL, rule("gnthreshold-adaptive", 1.0, winners=2), dealt)
 
 
-def earshot(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["earshot", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
-
-
 @pytest.mark.parametrize("counter", list(Counter))
 def test_label_takes_probabilities_and_says_what_was_printed(
-    counter: Counter,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    counter: Counter, tmp_path: Path
 ) -> None:
     votes, out = tmp_path / "votes.npy", tmp_path / "out"
     there = np.random.default_rng(2).random((30, 6)) < 0.3
@@ -247,8 +236,8 @@ def test_label_takes_probabilities_and_says_what_was_printed(
         *("--winners", 6, "--epsilon", 50, "--delta", "1e-3", "--tally", counter.value),
         *(*check, "--out", out),
     )
-    assert earshot(monkeypatch, *command) == 0
-    printed = capsys.readouterr().out
+    ran = earshot(*command)
+    assert ran.returncode == 0, ran.stderr
     with (out / "answers.csv").open() as file:
         rows = [row[1:] for row in csv.reader(file)][1:]
     assert rows[0] == [""] * 6, "nobody named anything"
@@ -259,15 +248,16 @@ def test_label_takes_probabilities_and_says_what_was_printed(
     figures, report = json.loads((out / "result.json").read_text()), (out / "report.md").read_text()
     figures = figures["realised"]
     assert figures["as_printed"] < figures["costs"][0]["epsilon"]["phone"]
-    assert f"{figures['as_printed']:.4g}; does not hold" in printed
+    assert f"{figures['as_printed']:.4g}; does not hold" in ran.stdout
     assert "**It does not hold**" in report
-    assert earshot(monkeypatch, *command) == 0, "the same labelling"
-    assert earshot(monkeypatch, *command[:-2], "--winners", 5, "--out", out) == 2
-    assert "winners 6, not 5" in capsys.readouterr().err
+    assert earshot(*command).returncode == 0, "the same labelling"
+    other = earshot(*command[:-2], "--winners", 5, "--out", out)
+    assert other.returncode == 2
+    assert "winners 6, not 5" in other.stderr
 
 
 def test_a_budget_that_buys_no_query_is_refused_before_any_vote_is_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
 ) -> None:
     votes, out = tmp_path / "votes.npy", tmp_path / "out"
     np.save(votes, probabilities())
@@ -277,19 +267,19 @@ def test_a_budget_that_buys_no_query_is_refused_before_any_vote_is_counted(
             *("--sigma", 3, "--epsilon", 0.1, "--delta", "1e-3", "--tally", counter),
             *(*more, "--out", out / counter),
         )
-        assert earshot(monkeypatch, *command) == 2
-        assert "has no room for a query" in capsys.readouterr().err
+        refused = earshot(*command)
+        assert refused.returncode == 2
+        assert "has no room for a query" in refused.stderr
         assert not (out / counter / "answers.csv").exists()
     words = ("pate", "label", "grid-threshold", votes, "--grid", "2,x")
     more = ("--sigma", 3, "--epsilon", 1, "--delta", "1e-3", "--out", out / "other")
-    assert earshot(monkeypatch, *words, *more) == 2
-    assert "must be numbers of votes by commas" in capsys.readouterr().err
+    refused = earshot(*words, *more)
+    assert refused.returncode == 2
+    assert "must be numbers of votes by commas" in refused.stderr
 
 
 @pytest.mark.parametrize("name", THRESHOLDS)
-def test_a_cost_by_votes_is_published_once_with_its_noise(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cost_by_votes_is_published_once_with_its_noise(name: str, tmp_path: Path) -> None:
     votes, out = tmp_path / "votes.npy", tmp_path / "out"
     there = np.random.default_rng(2).random((60, 4)) < 0.5
     np.save(votes, np.tile(np.where(there, 0.97, 0.01), (200, 1, 1)))
@@ -299,15 +289,15 @@ def test_a_cost_by_votes_is_published_once_with_its_noise(
         *(("--grid", "60,140", "--scale", 25) if name == "grid-threshold" else ()),
         *("--votes-cost", "dependent", "--out", out),
     )
-    assert earshot(monkeypatch, *command) == 0
+    assert earshot(*command).returncode == 0
     figures = json.loads((out / "result.json").read_text())
     published = figures["data_dependent"]
     assert (published["method"], published["delta"]) == ("dependent", 1e-4)
     assert published["epsilon"] >= 0
     assert 0 < published["publishing"] <= 0.1 * 20 * (1 + 1e-9)
-    assert earshot(monkeypatch, *command) == 0
+    assert earshot(*command).returncode == 0
     assert json.loads((out / "result.json").read_text())["data_dependent"] == published
     exact = [word if word != "dependent" else "exact" for word in command]
-    capsys.readouterr()
-    assert earshot(monkeypatch, *exact[:-1], tmp_path / "other") == 2
-    assert "without weights, not for" in capsys.readouterr().err
+    refused = earshot(*exact[:-1], tmp_path / "other")
+    assert refused.returncode == 2
+    assert "without weights, not for" in refused.stderr
