@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.deviating_server import DeviatingServer, joined
 from support.parameters import statistics_parameters
-from support.played_phase import PARAMETERS, PHONES, play
+from support.played_phase import PARAMETERS, PHONES, deceive, play
 from support.steps import Step
 
 from earshot_client.phone import Phone
@@ -41,13 +41,7 @@ def test_a_phone_that_is_shown_other_candidates_stops_before_it_votes() -> None:
     task = game.coordinator.task_for(VICTIM)
     assert isinstance(task, GlobalCentroids)
     other = msgspec.structs.replace(task, centroids=Matrix.of(-task.centroids.array()))
-    answer = game.phones[VICTIM].answer(other)
-    assert answer is not None
-    game.coordinator.accept(VICTIM, answer)
-    game.present -= {VICTIM}
-    game.step()
-    game.coordinator.accept(VICTIM, game.answer(VICTIM))
-    game.step()
+    deceive(game, VICTIM, other)
     before = game.phones[VICTIM].ledger.export()
     with pytest.raises(TooManyDropoutsError, match="shares of 0 neighbours arrived"):
         game.answer(VICTIM)

@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
+from support.networked import await_
 
 from earshot_server.processes.embedded import EmbeddedDatabaseError, EmbeddedPostgres, embedded
 
@@ -31,13 +31,6 @@ with embedded(Path(sys.argv[1]), {"fsync": "off"}) as postgres:
 def folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="earshot-") as name:
         yield Path(name) / "data"
-
-
-def await_(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def owning_process(folder: Path) -> subprocess.Popen[str]:
@@ -109,7 +102,7 @@ def test_it_is_adopted_after_its_owner_was_killed(folder: Path) -> None:
         assert postgres.url == url
         assert one(postgres.url, "SELECT x FROM t") == 42
     assert not postgres.running
-    await_(lambda: not Path(f"/proc/{first}").exists())
+    await_(lambda: not Path(f"/proc/{first}").exists(), "the first server's end")
 
 
 @pytest.mark.slow
@@ -133,7 +126,7 @@ def test_what_a_crash_leaves_behind_does_not_keep_it_from_starting(folder: Path)
         write(postgres.url, "CREATE TABLE t AS SELECT 42 AS x")
         left = (folder / "postgresql/postmaster.pid").read_text().splitlines()
         os.kill(postmaster(folder), signal.SIGKILL)
-        await_(lambda: not postgres.running)
+        await_(lambda: not postgres.running, "its end")
     (folder / "postgresql/postmaster.pid").write_text("\n".join([str(os.getpid()), *left[1:]]))
     with embedded(folder, UNSAFE) as postgres:
         assert one(postgres.url, "SELECT x FROM t") == 42
@@ -143,7 +136,7 @@ def test_what_a_crash_leaves_behind_does_not_keep_it_from_starting(folder: Path)
 def test_it_is_started_again_if_it_dies(folder: Path) -> None:
     with embedded(folder, UNSAFE) as postgres:
         os.kill(postmaster(folder), signal.SIGKILL)
-        await_(lambda: not postgres.running)
+        await_(lambda: not postgres.running, "its end")
         postgres.stop()
         postgres.start()
         assert one(postgres.url, "SELECT 1") == 1
@@ -207,7 +200,7 @@ def test_a_server_that_died_is_revived_under_its_old_url(folder: Path) -> None:
         assert not postgres.revive()
         pid = int((long / "postgresql" / "postmaster.pid").read_text().split()[0])
         os.kill(pid, signal.SIGKILL)
-        await_(postgres.revive)
+        await_(postgres.revive, "its revival")
         assert postgres.url == url
         assert one(url, "SELECT 1") == 1
         assert not postgres.revive()

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import msgspec
 import numpy as np
 import pytest
-from support.played_phase import CENTRES, CLASSES, PHONES, POLICY, Play, again, make_phones
+from support.played_phase import CENTRES, CLASSES, PHONES, POLICY, Play, again, deceive, make_phones
 from support.statistics_phase import FIRST, PARAMETERS, places
 from support.steps import STATISTICS_STEPS, Step
 
@@ -156,13 +156,7 @@ def test_a_phone_that_is_shown_other_places_stops_before_it_counts() -> None:
     task = game.coordinator.task_for(victim)
     assert isinstance(task, CountContacts)
     other = msgspec.structs.replace(task.parameters, places=places((1, 0)))
-    answer = game.phones[victim].answer(msgspec.structs.replace(task, parameters=other))
-    assert answer is not None
-    game.coordinator.accept(victim, answer)
-    game.present -= {victim}
-    game.step()
-    game.coordinator.accept(victim, game.answer(victim))
-    game.step()
+    deceive(game, victim, msgspec.structs.replace(task, parameters=other))
     with pytest.raises(TooManyDropoutsError, match="shares of 0 neighbours arrived"):
         game.answer(victim)
     assert game.phones[victim].ledger.export() == []

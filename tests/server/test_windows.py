@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import html
-import re
 from datetime import date
 
 import msgspec
 import numpy as np
 import pytest
 from support import dashboard_records as made
-from support.dashboard_server import application
+from support.dashboard_server import words
 
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.wire import Matrix
 from earshot_server.dashboard import histograms, outcomes, wording
-from earshot_server.records import PhaseRecord
-
-
-def words_of(record: PhaseRecord, path: str) -> str:
-    response = application(made.HandMadeArchive([record], 214)).test_client().get(path)
-    assert response.status_code == 200
-    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", response.text)))
 
 
 def test_a_window_is_in_every_title_of_its_histogram() -> None:
@@ -31,12 +22,12 @@ def test_a_window_is_in_every_title_of_its_histogram() -> None:
     parameters = msgspec.structs.replace(record.parameters, since=since, until=until)
     ending = msgspec.structs.replace(record.ending, since=since, until=until)
     week = msgspec.structs.replace(record, parameters=parameters, ending=ending)
-    words = words_of(week, f"/phases/{week.phase.hex()}")
-    assert "Contacts by environment, 29 Dec 2025 to 4 Jan 2026" in words
-    assert "ontacts counted, 29 Dec 2025 to 4 Jan 2026" in words
-    assert "Contacts that count 29 Dec 2025 to 4 Jan 2026" in words
-    assert "Contacts that count of every day" in words_of(record, f"/phases/{record.phase.hex()}")
-    assert "contacts of 29 Dec 2025 to 4 Jan 2026" in words_of(week, "/statistics")
+    shown = words(f"/phases/{week.phase.hex()}", week)
+    assert "Contacts by environment, 29 Dec 2025 to 4 Jan 2026" in shown
+    assert "ontacts counted, 29 Dec 2025 to 4 Jan 2026" in shown
+    assert "Contacts that count 29 Dec 2025 to 4 Jan 2026" in shown
+    assert "Contacts that count of every day" in words(f"/phases/{record.phase.hex()}", record)
+    assert "contacts of 29 Dec 2025 to 4 Jan 2026" in words("/statistics", week)
     said = outcomes.words_for(parameters)
     assert said.lines(ending)[0] == "contacts of 29 Dec 2025 to 4 Jan 2026 (UTC)"
     assert said.short(ending).endswith("contacts, 29 Dec 2025 to 4 Jan 2026")
@@ -49,16 +40,15 @@ def test_a_window_is_in_every_title_of_its_histogram() -> None:
 def test_places_are_said_in_words() -> None:
     record = made.published_statistics(30, made.NOW)
     path = f"/phases/{record.phase.hex()}"
-    assert "Places by which contacts without a label count none: labels alone count" in words_of(
-        record, path
-    )
+    alone = "Places by which contacts without a label count none: labels alone count"
+    assert alone in words(path, record)
     centroids = Matrix.of(np.eye(3, 5))
     agreed = AgreedPlaces(
         encoder="contrast-2", geometry=Geometry.SPHERICAL, centroids=centroids, labels=(0, -1, 1)
     )
     parameters = msgspec.structs.replace(record.parameters, places=agreed)
-    words = words_of(msgspec.structs.replace(record, parameters=parameters), path)
-    assert "3, of which 2 have a name, in embeddings of contrast-2" in words
+    shown = words(path, msgspec.structs.replace(record, parameters=parameters))
+    assert "3, of which 2 have a name, in embeddings of contrast-2" in shown
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import html
 import io
 import logging
 import re
@@ -28,7 +29,7 @@ def words(path: str, *records: PhaseRecord) -> str:
     """Return the text of a page over these phases, without tags."""
     response = application(HandMadeArchive(records)).test_client().get(path)
     assert response.status_code == 200
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.text))
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", response.text)))
 
 
 def rows(record: PhaseRecord, table: str) -> list[dict[str, str]]:

@@ -20,7 +20,7 @@ from earshot_protocol.secure_sum import encoding, masks
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Summation
 from earshot_protocol.secure_sum.messages import MaskedInput
-from earshot_protocol.wire import Answer
+from earshot_protocol.wire import Answer, Task
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.interface import PhaseStore
@@ -172,3 +172,14 @@ def liar(game: Play, step: str, values: np.ndarray) -> None:
     game.present -= {4}
     game.step()
     game.present |= {4}
+
+
+def deceive(game: Play, victim: int, task: Task) -> None:
+    """Show one phone another task than all others, and play on until it is to put in a number."""
+    answer = game.phones[victim].answer(task)
+    assert answer is not None
+    game.coordinator.accept(victim, answer)
+    game.present -= {victim}
+    game.step()
+    game.coordinator.accept(victim, game.answer(victim))
+    game.step()
