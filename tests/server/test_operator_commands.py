@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import threading
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import pytest
 from support.api_caller import Server
 from support.command import earshot
 from support.played_phase import PARAMETERS
+from support.reproduced import rows_of
 from werkzeug.serving import make_server
 
 from earshot_server.operator_client import TOKEN_VARIABLE
@@ -72,8 +72,7 @@ def test_operators_come_work_and_go(desk: Desk, tmp_path: Path) -> None:
         [FIRST, "add operator", "olga", "operator"],
     ]
     desk.types("operator", "audit", "--out", str(tmp_path / "audit.csv"))
-    with (tmp_path / "audit.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(tmp_path / "audit.csv")
     assert [row["action"] for row in rows] == ["remove operator", "rotate token", "add operator"]
     assert token not in (tmp_path / "audit.csv").read_text(encoding="utf-8")
 

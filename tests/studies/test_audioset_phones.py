@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from sklearn.linear_model import Ridge
+from support.reproduced import reproduced
 
-from earshot_client.command import main
 from earshot_models.tagging.metrics import scores
 from earshot_models.votes.output_ballots import Outputs
 from earshot_protocol.errors import InvalidParametersError
@@ -156,35 +155,15 @@ def test_too_many_phones_for_the_mixtures_are_refused() -> None:
         phones.crowd(Material(), 6)  # type: ignore[arg-type]
 
 
-def test_the_command_leaves_files_and_goes_on(
-    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_leaves_files_and_goes_on(plan: Plan, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command = [
-        "earshot",
-        "reproduce",
-        "audioset-phones",
-        "--data",
-        str(tmp_path),
-        "--out",
-        str(out),
-    ]
-    command += ["--phones", "60", "--samples", "30", "--epsilon", "40", "--seeds", "2"]
-    command += ["--real", "1"]
-
-    def called() -> int:
-        monkeypatch.setattr(sys, "argv", command)
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0)
-
-    assert called() == 0
+    sizes = ("--phones", 60, "--samples", 30, "--epsilon", 40, "--seeds", 2, "--real", 1)
+    reproduced("audioset-phones", out, "--data", tmp_path, *sizes)
     note = (out / "audioset-phones.md").read_text(encoding="utf-8")
     assert "# 60 phones as teachers" in note
     assert "s of CPU in all" in note
     first = (out / "audioset-phones.csv").read_text(encoding="utf-8")
     assert (first.count(f"\n{REAL},"), first.count(LAW)) == (1, 1)
     assert (out / "audioset-phones.png").stat().st_size > 10_000
-    command.append("--overwrite")
-    assert called() == 0
+    reproduced("audioset-phones", out, "--data", tmp_path, *sizes, "--overwrite")
     assert (out / "audioset-phones.csv").read_text(encoding="utf-8") == first, "read again"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.reproduced import reproduced
 
-from earshot_client.command import main
 from earshot_models.votes.costs import muschiol
 from earshot_models.votes.costs.bits import bit_divergence
 from earshot_models.votes.costs.costs import Method, epsilon
@@ -241,13 +239,7 @@ def test_the_command_leaves_a_table_a_picture_and_a_note(
 
     monkeypatch.setattr(privacy, "prepared", lambda study, teachers, seed, *more: Scores(seed))
     out = tmp_path / "out"
-    command = ("reproduce", NAME, "--data", tmp_path, "--out", out, "--seeds", 2, "--queries", 30)
-    monkeypatch.setattr(sys, "argv", ["earshot", *map(str, command)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code
-    with (out / f"{NAME}.csv").open(encoding="utf-8") as file:
-        table = list(csv.DictReader(file))
+    table = reproduced(NAME, out, "--data", tmp_path, "--seeds", 2, "--queries", 30)
     assert {row["table"] for row in table} == {"5.4", "5.13", "5.14", "5.15", "5.16"}
     note = (out / f"{NAME}.md").read_text(encoding="utf-8")
     assert "claimed 2.8, measured" in note

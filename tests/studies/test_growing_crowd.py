@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
+from support.reproduced import reproduced
 
-from earshot_client.command import main
 from earshot_studies.liebenow import crowds
 
 
@@ -18,16 +17,8 @@ def test_both_routes_are_measured_in_crowds_of_every_size(
     monkeypatch.setattr(crowds, "FEW", (100, 160))
     monkeypatch.setattr(crowds, "FEWER_SEEDS", 1)
     monkeypatch.setattr(crowds, "_LARGE", 120)
-    arguments = ("--out", str(tmp_path), "--seeds", "2")
-    more = ("--recordings", "20", "--jobs", "1")
-    monkeypatch.setattr(
-        "sys.argv", ["earshot", "reproduce", crowds.GROWING_CROWD, *arguments, *more]
-    )
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code
-    with (tmp_path / "growing-crowd.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    sizes = ("--seeds", 2, "--recordings", 20, "--jobs", 1)
+    rows = reproduced("growing-crowd", tmp_path, *sizes)
     shapes = {(row["data"], row["mechanism"], row["phones"]): row["seeds"] for row in rows}
     assert len(shapes) == len(rows) == 8
     for (_, route, phones), seeds in shapes.items():

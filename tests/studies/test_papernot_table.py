@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.command import earshot
+from support.reproduced import reproduced
 
-from earshot_client.command import main
 from earshot_models.votes.rules.confident import ConfidentGNMax
 from earshot_protocol.errors import InvalidInputError
 from earshot_studies.papernot import table_1 as table
@@ -38,13 +38,8 @@ def test_the_command_leaves_a_table_a_picture_and_a_note(
     monkeypatch.setattr(table.read_votes, "__defaults__", (CASES,))
     monkeypatch.setattr(table.reproduce, "__defaults__", (2, CASES, table.no_progress))
     out = tmp_path / "out"
-    arguments = ("papernot-table-1", "--data", str(folder), "--out", str(out), "--seeds", "2")
-    monkeypatch.setattr("sys.argv", ["earshot", "reproduce", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code
-    with (out / f"{table.NAME}.csv").open(encoding="utf-8") as file:
-        rows = {row["data"]: row for row in csv.DictReader(file)}
+    made = reproduced("papernot-table-1", out, "--data", folder, "--seeds", 2)
+    rows = {row["data"]: row for row in made}
     assert set(rows) == {"Ten", "Two"}
     assert rows["Ten"]["theirs"] == "1.97"
     assert rows["Two"]["theirs"] == ""
@@ -74,9 +69,7 @@ def test_accounts_are_in_their_order(folder: Path, name: str) -> None:
     assert account(CASES[name], votes, 4).epsilons != each
 
 
-def test_what_is_no_file_of_votes_is_named(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_file_of_votes_is_named(folder: Path, tmp_path: Path) -> None:
     np.save(folder / "ten.npy", np.ones((5, 10)))
     with pytest.raises(InvalidInputError, match="250 teachers; query 0 has 10"):
         read_votes(folder, CASES)
@@ -85,9 +78,4 @@ def test_what_is_no_file_of_votes_is_named(
         read_votes(folder, CASES)
     with pytest.raises(InvalidInputError, match="60 at least"):
         account(CASES["Two"], np.tile([125, 125], (30, 1)), 0)
-    monkeypatch.setattr(
-        "sys.argv", ["earshot", "reproduce", table.NAME, "--out", str(tmp_path / "out")]
-    )
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
+    assert earshot("reproduce", table.NAME, "--out", tmp_path / "out").returncode == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 import soundfile
 from support.echoes import HEARS_NOBODY, Makers, quiet
 from support.refusals import refusals
+from support.reproduced import rows_of
 
 from earshot_models.datasets.dataset import DatasetError
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -200,8 +200,7 @@ def test_the_reproduction_writes_a_table_a_picture_and_a_note(
     own, _ = study(replace(SMALL, queries=8))
     outcome = table_1.reproduce(own, 2)
     table, note, picture = write(outcome, tmp_path / "out")
-    with table.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(table)
     assert {(row["system"], float(row["epsilon"])) for row in rows} == {
         (str(system), epsilon) for system in System for epsilon in SMALL.epsilons
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from support.echoes import quiet
+from support.reproduced import rows_of
 
 from earshot_models.generators import adversaries
 from earshot_models.generators.pate_gan import Ensemble
@@ -59,8 +59,7 @@ def work(folder: Path, trained: Mapping[Subject, Train] = TRAINED, trials: int =
 def test_verdicts_go_by_what_was_shown_and_all_games_are_reported(tmp_path: Path) -> None:
     outcome = attacks.reproduce(work(tmp_path), 2)
     table, note, picture = write(outcome, tmp_path / "out")
-    with table.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(table)
     assert len(rows) == 2 * len(Subject) * len(FEW)
     stands = [row for row in rows if row["stands"] == "1"]
     assert [(row["seed"], row["generator"]) for row in stands] == [

@@ -1,6 +1,5 @@
 """Personal budgets of teachers: who votes how, what an owner pays, and where it stops."""
 
-import csv
 import math
 from dataclasses import replace
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.command import earshot
+from support.reproduced import reproduced
 
 from earshot_models.votes.rules.confident import ConfidentGNMax
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -301,13 +300,9 @@ def test_both_tables_from_a_folder_and_what_they_leave_for_the_next(census, tmp_
     monkeypatch.setattr(data, "forest", small)
     monkeypatch.setattr(cells, "HIGHER", (2.0,))
     votes = tmp_path / "votes"
-    common = ["--data", str(census), "--votes", str(votes), "--teachers", "16",
-              "--processes", "1", "--full"]  # fmt: skip
+    common = ("--data", census, "--votes", votes, "--teachers", 16, "--processes", 1, "--full")
     out = tmp_path / "labels"
-    result = earshot("reproduce", "personalized-labels", *common, "--out", out)
-    assert result.returncode == 0, result.stderr
-    with (out / "personalized-labels.csv").open() as file:
-        rows = list(csv.DictReader(file))
+    rows = reproduced("personalized-labels", out, *common)
     assert len(rows) == 1 + 3 * 3
     assert rows[0]["variant"] == "equal"
     assert rows[0]["theirs"] == "195"
@@ -326,10 +321,7 @@ def test_both_tables_from_a_folder_and_what_they_leave_for_the_next(census, tmp_
     monkeypatch.setattr(data, "forest", student)
     before = sorted(path.stat().st_mtime_ns for path in votes.rglob("*.npy"))
     out = tmp_path / "accuracy"
-    result = earshot("reproduce", "personalized-accuracy", *common, "--out", out)
-    assert result.returncode == 0, result.stderr
+    rows = reproduced("personalized-accuracy", out, *common)
     assert before == sorted(path.stat().st_mtime_ns for path in votes.rglob("*.npy"))
-    with (out / "personalized-accuracy.csv").open() as file:
-        rows = list(csv.DictReader(file))
     assert len(rows) == 10
     assert all(0 < float(row["sound_accuracy"] or 50) <= 100 for row in rows)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
+from support.reproduced import reproduced
 
-from earshot_client.command import main
 from earshot_simulations import Agreement, Discovery, Settings, Summation, simulate
 from earshot_simulations.phases.settings import NO_NOISE
 from earshot_simulations.sweeps.phase import ARI_TEST, CLEAR_NAMES, NAMES
@@ -22,13 +21,8 @@ def test_the_command_leaves_a_table_a_picture_and_a_note(
     monkeypatch.setattr(crowds, "FEW_PHONES", (100, 150))
     monkeypatch.setattr(crowds, "EPSILONS", (1.0, 8.0))
     monkeypatch.setattr(crowds, "ALSO_LOCAL", {150: 8.0})
-    arguments = ("--out", str(tmp_path), "--seeds", "2", "--recordings", "10", "--jobs", "1")
-    monkeypatch.setattr("sys.argv", ["earshot", "reproduce", "phone-unit", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code
-    with (tmp_path / "phone-unit.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    sizes = ("--seeds", 2, "--recordings", 10, "--jobs", 1)
+    rows = reproduced("phone-unit", tmp_path, *sizes)
     assert [(row["phones"], row["epsilon"], row["mechanism"]) for row in rows] == [
         (phones, epsilon, mechanism)
         for phones in ("100", "150")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 from support.esc_folder import write_esc_folder
+from support.reproduced import rows_of
 
 from earshot_client.encoder import default_encoder, encoder_path, rate_of
 from earshot_models import origins
@@ -84,8 +84,7 @@ def test_no_encoder_hears_the_fold_that_it_is_measured_on(
     assert len({row["folds"] for row in outcome.rows[1:]}) == 1
     paths = write(outcome, tmp_path / "out")
     assert [path.suffix for path in paths] == [".csv", ".md", ".png"]
-    with paths[0].open(newline="") as file:
-        table = list(csv.DictReader(file))
+    table = rows_of(paths[0])
     assert [row["encoder"] for row in table] == [row["encoder"] for row in outcome.rows]
     assert float(table[0]["second_accuracy"]) == outcome.rows[0]["second_accuracy"]
     assert "voice removed" in paths[1].read_text()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
+from support.reproduced import reproduced
 
-from earshot_client.command import main
 from earshot_simulations.sweeps.phase import ARI_TEST
 from earshot_studies.liebenow import section_10_1 as study
 
@@ -19,15 +18,8 @@ def test_every_setting_is_set_beside_all_as_usual(
     monkeypatch.setattr(study, "SECURE_SUM", (study._of("sums", 0, 2), study._of("cells", 20)))
     monkeypatch.setattr(study, "LOCAL_ROUTE", (study._of("local_centroids", 4, 6),))
     monkeypatch.setattr(study, "SCALES", (1.0, 0.5))
-    arguments = ("--out", str(tmp_path), "--phones", "24", "--recordings", "20", "--jobs", "1")
-    monkeypatch.setattr(
-        "sys.argv", ["earshot", "reproduce", study.NAME, "--seeds", "2", *arguments]
-    )
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code
-    with (tmp_path / f"{study.NAME}.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    sizes = ("--seeds", 2, "--phones", 24, "--recordings", 20, "--jobs", 1)
+    rows = reproduced(study.NAME, tmp_path, *sizes)
     assert [(row["setting"], row["value"]) for row in rows] == [
         *((study.USUAL, study.USUAL), ("sums", "0"), ("sums", "2"), ("cells", "20")),
         *((study.USUAL, study.USUAL), ("local_centroids", "4"), ("local_centroids", "6")),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.command import earshot
+from support.reproduced import reproduced
 
-from earshot_client.command import main
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.sweeps import phase
 from earshot_simulations.sweeps.rows import FILE
@@ -39,30 +38,17 @@ from earshot_studies.liebenow.figure_9_5 import (
 )
 
 TINY = ("--phones", "24", "--recordings", "10")
-Run = Callable[..., int]
+pytestmark = pytest.mark.usefixtures("few")
 
 
 @pytest.fixture
-def earshot(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """The command; few points on every curve."""
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few points on every curve."""
     monkeypatch.setattr(accuracy, "FEW_RECORDINGS", (5, 10))
     monkeypatch.setattr(accuracy, "FEW_LABELLED", (0.0, 1.0))
     monkeypatch.setattr(figure_9_5, "FEW", (20, 30))
     monkeypatch.setattr(accuracy, "_BLOBS", {False: (1.0,)})
     monkeypatch.setattr(accuracy, "_PHONE", {False: (8.0,)})
-
-    def run(*arguments: object) -> int:
-        monkeypatch.setattr("sys.argv", ["earshot", "reproduce", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0)
-
-    return run
-
-
-def table(out: Path, name: str) -> list[dict[str, str]]:
-    with (out / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize(
@@ -80,11 +66,11 @@ def table(out: Path, name: str) -> list[dict[str, str]]:
     ],
 )
 def test_a_figure_is_made_and_its_note_says_what_its_table_says(
-    earshot: Run, tmp_path: Path, name: str, metrics: tuple[str, ...], rows: int
+    tmp_path: Path, name: str, metrics: tuple[str, ...], rows: int
 ) -> None:
     sizes = TINY[:2] if name == "liebenow-9.3b" else TINY
-    assert earshot(name, "--out", tmp_path, *sizes, "--seeds", 2, "--jobs", 1) == 0
-    found, note = table(tmp_path, name), (tmp_path / f"{name}.md").read_text()
+    found = reproduced(name, tmp_path, *sizes, "--seeds", 2, "--jobs", 1)
+    note = (tmp_path / f"{name}.md").read_text()
     assert len(found) == rows
     mechanisms = {row["mechanism"] for row in found}
     assert {"as printed", "local, corrected", "secure-sum"} <= mechanisms
@@ -106,10 +92,8 @@ def test_a_figure_is_made_and_its_note_says_what_its_table_says(
 
 
 @pytest.mark.slow
-def test_a_second_run_simulates_nothing(
-    earshot: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    arguments = ("liebenow-9.3a", "--out", tmp_path, *TINY, "--seeds", 1, "--jobs", 1)
+def test_a_second_run_simulates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ("liebenow-9.3a", tmp_path, *TINY, "--seeds", 1, "--jobs", 1)
     simulated = phase.simulate
     left = 2
 
@@ -121,16 +105,15 @@ def test_a_second_run_simulates_nothing(
         return simulated(settings)  # type: ignore[arg-type]
 
     monkeypatch.setattr(phase, "simulate", interrupted)
-    assert earshot(*arguments) == 130
+    name, out, *options = arguments
+    assert earshot("reproduce", name, "--out", out, *options).returncode == 130
     kept = (tmp_path / FILE).read_text().splitlines()
     assert {path.name for path in tmp_path.iterdir()} == {FILE}
     monkeypatch.setattr(phase, "simulate", simulated)
-    assert earshot(*arguments) == 0
+    first = reproduced(*arguments)
     assert (tmp_path / FILE).read_text().splitlines()[: len(kept)] == kept
-    first = table(tmp_path, "liebenow-9.3a")
     monkeypatch.delattr(phase, "simulate")
-    assert earshot(*arguments, "--overwrite") == 0
-    assert table(tmp_path, "liebenow-9.3a") == first
+    assert reproduced(*arguments, "--overwrite") == first
 
 
 def test_every_command_is_a_figure_and_has_a_size() -> None:
@@ -152,32 +135,27 @@ def test_every_command_is_a_figure_and_has_a_size() -> None:
     ],
 )
 def test_what_cannot_be_done_is_refused_by_name(
-    earshot: Run,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[object, ...],
-    said: str,
+    tmp_path: Path, arguments: tuple[object, ...], said: str
 ) -> None:
-    assert earshot(*arguments, "--out", tmp_path / "out") == 2
-    assert said in capsys.readouterr().err
+    refused = earshot("reproduce", *arguments, "--out", tmp_path / "out")
+    assert refused.returncode == 2
+    assert said in refused.stderr
 
 
 @pytest.mark.slow
 def test_seconds_and_traffic_share_their_phases(
-    earshot: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     size = ("--recordings", 10, "--seeds", 1)
-    assert earshot("liebenow-9.5a", "--out", tmp_path, *size) == 0
+    rows = reproduced("liebenow-9.5a", tmp_path, *size)
     kept = (tmp_path / FILE).read_text()
-    assert earshot("liebenow-9.5b", "--out", tmp_path, *size, "--overwrite") == 0
+    traffic = reproduced("liebenow-9.5b", tmp_path, *size, "--overwrite")
     assert (tmp_path / FILE).read_text() == kept
-    rows = table(tmp_path, "liebenow-9.5a")
     assert {(row["route"], row["operation"]) for row in rows} == {
         *((LOCAL.name, name) for name in (CLUSTERING, SELECTION, DISCOVERY, CENTROIDS, LABELS)),
         *((SECURE_SUM.name, name) for name in (CELLS, CELL_LABELS)),
     }
     assert all(float(row["seconds"]) > 0 for row in rows)
-    traffic = table(tmp_path, "liebenow-9.5b")
     crowds = {row["phones"] for row in traffic if row["how"] == figure_9_5.COMPUTED}
     assert crowds == {"100", "1000", "10000", "100000", "1000000"}
     million = {

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 from support.goodness import ALPHA_LIMIT, fit_p_value
-from support.vote_rules import rule
+from support.vote_rules import rule, tallied
 
 from earshot_models.votes.electorate import electorate
 from earshot_models.votes.rules.rule import Kind
 from earshot_models.votes.tally.central import Central
-from earshot_models.votes.tally.tallies import Counter, Sums, tally
-from earshot_protocol.keyed_randomness import keyed
+from earshot_models.votes.tally.tallies import Counter
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.teacher_ballots import NONE
 
@@ -30,14 +29,7 @@ def test_noise_and_answers_of_250_teachers_on_200_queries() -> None:
     chances[np.arange(queries), generator.integers(0, CLASSES, queries)] += agree
     counts = np.array([generator.multinomial(TEACHERS, each) for each in chances])
     plurality = counts.argmax(axis=1)
-    made = tally(
-        Counter.FEDERATED,
-        MECHANISM,
-        electorate(counts, False),
-        sums=Sums(at_once=QUERIES),
-        delta=1e-5,
-        random=lambda *names: keyed(bytes(32), *names),
-    )
+    made = tallied(Counter.FEDERATED, MECHANISM, electorate(counts, False), at_once=QUERIES)
     found = [made.ask(range(at, at + QUERIES)) for at in range(0, queries, QUERIES)]
     survivors = 225
     for kind, exact, deviation, cell in (

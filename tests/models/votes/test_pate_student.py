@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.command import earshot
 
-from earshot_client.command import main
 from earshot_models.votes.students import read_answers, train
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.voting.teacher_ballots import NONE
@@ -39,19 +38,14 @@ def test_its_numbers_say_what_it_says(classes: int) -> None:
     assert learned.scores[:, classes:].max() == 0
 
 
-def test_the_command_reads_answers_and_writes_scores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_reads_answers_and_writes_scores(tmp_path: Path) -> None:
     samples, labels = blobs()
     np.save(tmp_path / "samples.npy", samples)
     rows = [f"{query},{'' if query == 3 else labels[query]}" for query in range(30)]
     (tmp_path / "answers.csv").write_text("\n".join(["query,answer", *rows]) + "\n")
-    words = ["earshot", "pate", "student", tmp_path / "answers.csv", "--classes", 3]
-    words += ["--samples", tmp_path / "samples.npy", "--out", tmp_path / "out"]
-    monkeypatch.setattr(sys, "argv", [str(word) for word in words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code
+    words = ("pate", "student", tmp_path / "answers.csv", "--classes", 3)
+    ran = earshot(*words, "--samples", tmp_path / "samples.npy", "--out", tmp_path / "out")
+    assert ran.returncode == 0, ran.stderr
     scores = np.load(tmp_path / "out" / "scores.npy")
     assert scores.shape == (400, 3)
     assert read_answers(tmp_path / "answers.csv").tolist()[:4] == [*labels[:3], NONE]
