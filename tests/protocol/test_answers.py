@@ -8,17 +8,14 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from support.driven_sum import PARAMETERS, make_sum
 
 from earshot_protocol.errors import MalformedMessageError, RemoteError, UnexpectedMessageError
 from earshot_protocol.phases.learning import LocalCentroids
 from earshot_protocol.secure_sum import answers
-from earshot_protocol.secure_sum.parameters import choose
 from earshot_protocol.secure_sum.rounds import Round
 from earshot_protocol.wire import Matrix
 
-MakeSum = Callable[..., "Sum"]  # type: ignore[name-defined] # noqa: F821
-
-PARAMETERS = choose(16, (6,), 1000, 0.375, 0.2)
 PHONE = 3
 
 
@@ -47,7 +44,6 @@ def shorter(value: Any) -> Any:
     ],
 )
 def test_what_contradicts_the_task_is_refused_at_both_doors(
-    make_sum: MakeSum,
     at: Round,
     field: str,
     change: Callable[[Any], Any],
@@ -68,9 +64,7 @@ def test_what_contradicts_the_task_is_refused_at_both_doors(
     current.aggregator.accept(PHONE, honest)
 
 
-def test_an_answer_of_another_round_or_of_no_sum_is_refused_at_both_doors(
-    make_sum: MakeSum,
-) -> None:
+def test_an_answer_of_another_round_or_of_no_sum_is_refused_at_both_doors() -> None:
     current = make_sum(PARAMETERS)
     early = current.answer(PHONE)
     current.until(Round.SHARE_KEYS)

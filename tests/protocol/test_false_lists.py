@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from unittest import mock
 
 import msgspec
 import numpy as np
 import pytest
+from support.driven_sum import EVERYONE, PARAMETERS, Sum, make_sum
 
 from earshot_protocol.secure_sum import masks
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.secure_sum.rounds import Round
 from earshot_protocol.secure_sum.unmasking import FalseMasksError
 
-MakeSum = Callable[..., "Sum"]  # type: ignore[name-defined] # noqa: F821
-
-PHONES = 16
-PARAMETERS = choose(PHONES, (6,), 1000, 0.375, 0.2)
-EVERYONE = range(PHONES)
-
 replace = msgspec.structs.replace
 
 
-def sealed_falsely(
-    current: Sum,  # type: ignore[name-defined] # noqa: F821
-    sealer: int,
-    false: Collection[int],
-) -> None:
+def sealed_falsely(current: Sum, sealer: int, false: Collection[int]) -> None:
     """Share keys; one phone seals other masks than it has in common with some of its neighbours.
 
     It vanishes after that, and phone 6 with it.
@@ -45,8 +36,7 @@ def sealed_falsely(
         with mock.patch.object(masks, "seal_list", falsely if phone == sealer else seal):
             current.collect([phone])
     current.close()
-    current.collect(phone for phone in phones if phone not in (sealer, 6))
-    current.close()
+    current.go_on(phone for phone in phones if phone not in (sealer, 6))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +45,7 @@ def sealed_falsely(
     ids=["complete", "sparse"],
 )
 def test_a_false_list_of_masks_ends_the_sum_and_names_who_sealed_it(
-    make_sum: MakeSum, parameters: SumParameters
+    parameters: SumParameters,
 ) -> None:
     current = make_sum(parameters)
     sealed_falsely(current, 5, range(parameters.phones))
@@ -67,7 +57,7 @@ def test_a_false_list_of_masks_ends_the_sum_and_names_who_sealed_it(
     assert not any(msgspec.msgpack.decode(current.aggregator.save())["total"])
 
 
-def test_of_few_false_masks_both_sides_are_named(make_sum: MakeSum) -> None:
+def test_of_few_false_masks_both_sides_are_named() -> None:
     """Whether a sealer or its neighbour lies, the sum is the same, and so is what is said."""
     current = make_sum(PARAMETERS)
     sealed_falsely(current, 5, (0, 9))
@@ -83,7 +73,7 @@ def test_of_few_false_masks_both_sides_are_named(make_sum: MakeSum) -> None:
 
 
 @pytest.mark.parametrize("false", [0, PARAMETERS.threshold - 1, PARAMETERS.threshold, 14])
-def test_as_many_neighbours_as_the_threshold_cannot_all_lie(make_sum: MakeSum, false: int) -> None:
+def test_as_many_neighbours_as_the_threshold_cannot_all_lie(false: int) -> None:
     current = make_sum(PARAMETERS)
     others = [phone for phone in EVERYONE if phone not in (5, 6)]
     sealed_falsely(current, 5, others[:false])
@@ -96,7 +86,7 @@ def test_as_many_neighbours_as_the_threshold_cannot_all_lie(make_sum: MakeSum, f
         current.unmask(lambda phone, answer: answer)
 
 
-def test_a_false_mask_that_is_not_in_the_total_harms_nobody(make_sum: MakeSum) -> None:
+def test_a_false_mask_that_is_not_in_the_total_harms_nobody() -> None:
     current = make_sum(PARAMETERS)
     sealed_falsely(current, 5, (6,))
     current.unmask(lambda phone, answer: answer)
@@ -104,12 +94,11 @@ def test_a_false_mask_that_is_not_in_the_total_harms_nobody(make_sum: MakeSum) -
     assert np.array_equal(current.aggregator.result(), current.expected(others))
 
 
-def test_nothing_of_a_mask_is_kept_or_told_but_its_trace(make_sum: MakeSum) -> None:
+def test_nothing_of_a_mask_is_kept_or_told_but_its_trace() -> None:
     current = make_sum(PARAMETERS)
     current.until(Round.MASKED_INPUT)
     common = msgspec.msgpack.decode(current.participants[0].save(), strict=False)["masks"]
-    current.collect(phone for phone in EVERYONE if phone not in (6, 11))
-    current.close()
+    current.go_on(phone for phone in EVERYONE if phone not in (6, 11))
     between = current.participants[0].save()
     answer = current.answer(0)
     assert answer.traces == masks.trace(common[5]) + masks.trace(common[10])

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from support.driven_sum import LOW_ORDER_KEYS
 
 from earshot_protocol.errors import InvalidInputError, RefusedError
 from earshot_protocol.secure_sum.graph import Graph, check_neighbourhood
@@ -231,10 +232,10 @@ def test_a_point_is_the_same_in_all_its_bytes_and_two_points_are_two() -> None:
         assert points([*keys, (u + 1).to_bytes(32, "little")]) == {u, u + 1}
 
 
-def test_a_neighbour_of_low_order_is_refused(low_order_keys: list[bytes]) -> None:
+def test_a_neighbour_of_low_order_is_refused() -> None:
     members, keys = neighbourhood()
-    for key in low_order_keys:
+    for key in LOW_ORDER_KEYS:
         for written in (key, key[:31] + bytes([key[31] ^ 128])):
             with pytest.raises(RefusedError, match="low order"):
                 check_neighbourhood(PHONE, OWN, members, [written, *keys[1:]], TOLD)
-    assert points(low_order_keys) == LOW_ORDER
+    assert points(LOW_ORDER_KEYS) == LOW_ORDER

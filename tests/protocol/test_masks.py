@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.driven_sum import LOW_ORDER_KEYS
 
 from earshot_protocol.secure_sum import masks
 from earshot_protocol.secure_sum.messages import TAG_BYTES
@@ -117,8 +118,8 @@ def test_a_list_of_masks_is_opened_by_its_lock_alone(count: int, phone: int) -> 
         assert other is None
 
 
-def test_keys_of_low_order_are_not_agreed_with(low_order_keys: list[bytes]) -> None:
-    for public in low_order_keys:
+def test_keys_of_low_order_are_not_agreed_with() -> None:
+    for public in LOW_ORDER_KEYS:
         with pytest.raises(ValueError, match="shared key"):
             masks.agree(X25519PrivateKey.generate(), public, bytes(32), 0, 1)
 

@@ -9,8 +9,9 @@ from unittest import mock
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.driven_sum import COMPLETE, ROUNDS, Sum, make_sum
 from support.examples import examples
 
 from earshot_protocol.errors import (
@@ -32,18 +33,11 @@ from earshot_protocol.secure_sum.participant import _NONCE_BYTES, Participant
 from earshot_protocol.secure_sum.rounds import VERSION, Round
 from earshot_protocol.secure_sum.unmasking import Unmasking
 
-MakeSum = Callable[..., "Sum"]  # type: ignore[name-defined] # noqa: F821
-
-ROUNDS = (Round.ADVERTISE_KEYS, Round.SHARE_KEYS, Round.MASKED_INPUT, Round.UNMASK)
-
-COMPLETE = choose(12, (5,), 100, 0.25, 0.1)
 # A ring of degree 20 among 30 phones of which 3 may drop: every phone keeps 17 neighbours, more
 # than the threshold, whatever the pattern, so recovery is certain and not only likely.
 SPARSE = choose(30, (4,), 50, 0.1, 0.0, neighbours=20, statistical_security=10, correctness=10)
 
-shared_fixture = settings(
-    max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+SUMS = settings(max_examples=examples(40))
 
 
 Pattern = list[list[int]]
@@ -81,10 +75,10 @@ def test_the_two_settings_are_a_complete_and_a_sparse_graph() -> None:
     [COMPLETE, pytest.param(SPARSE, marks=pytest.mark.slow)],
     ids=["complete", "sparse"],
 )
-@shared_fixture
+@SUMS
 @given(data=st.data(), restart=st.booleans())
 def test_any_dropouts_within_rho_give_the_exact_sum_of_those_who_stayed(
-    make_sum: MakeSum, parameters: SumParameters, data: st.DataObject, restart: bool
+    parameters: SumParameters, data: st.DataObject, restart: bool
 ) -> None:
     gone = data.draw(patterns(parameters, 0, parameters.largest_dropout_count))
     current = make_sum(parameters, restart=restart)
@@ -99,10 +93,10 @@ def test_any_dropouts_within_rho_give_the_exact_sum_of_those_who_stayed(
     [COMPLETE, pytest.param(SPARSE, marks=pytest.mark.slow)],
     ids=["complete", "sparse"],
 )
-@shared_fixture
+@SUMS
 @given(data=st.data())
 def test_any_dropouts_beyond_rho_end_the_sum_and_open_nothing(
-    make_sum: MakeSum, parameters: SumParameters, data: st.DataObject
+    parameters: SumParameters, data: st.DataObject
 ) -> None:
     beyond = parameters.largest_dropout_count + 1
     gone = data.draw(patterns(parameters, beyond, beyond + 3))
@@ -125,7 +119,7 @@ def test_any_dropouts_beyond_rho_end_the_sum_and_open_nothing(
     assert all(aggregator.task_for(phone) is None for phone in range(parameters.phones))
 
 
-def test_no_two_ciphertexts_of_any_phone_or_sum_share_a_nonce(make_sum: MakeSum) -> None:
+def test_no_two_ciphertexts_of_any_phone_or_sum_share_a_nonce() -> None:
     nonces = Counter[bytes]()
     for _ in range(2):
         current = make_sum(COMPLETE)
@@ -139,9 +133,7 @@ def test_no_two_ciphertexts_of_any_phone_or_sum_share_a_nonce(make_sum: MakeSum)
     assert max(nonces.values()) == 1
 
 
-def test_the_server_rebuilds_one_secret_of_each_phone_that_shared_and_never_both(
-    make_sum: MakeSum,
-) -> None:
+def test_the_server_rebuilds_one_secret_of_each_phone_that_shared_and_never_both() -> None:
     rebuilt: list[tuple[str, int]] = []
     secrets = Unmasking._secrets
 
@@ -161,7 +153,7 @@ def test_the_server_rebuilds_one_secret_of_each_phone_that_shared_and_never_both
     assert sorted(rebuilt) == [("lock", 8), *(("seed", phone) for phone in sorted(arrived))]
 
 
-def test_a_server_may_die_after_any_answer(make_sum: MakeSum) -> None:
+def test_a_server_may_die_after_any_answer() -> None:
     current = make_sum(SPARSE)
     for round_ in ROUNDS:
         for phone in range(SPARSE.phones):
@@ -183,7 +175,7 @@ def test_a_server_may_die_after_any_answer(make_sum: MakeSum) -> None:
 WEAK = choose(32, (3,), 9, 5 / 32, 0.0, neighbours=8, statistical_security=1, correctness=1)
 
 
-def weak_run(current: Sum, gone: Pattern) -> str:  # type: ignore[name-defined] # noqa: F821
+def weak_run(current: Sum, gone: Pattern) -> str:
     """The outcome of a sum whose phones may give up by themselves."""
     present = set(range(WEAK.phones))
     try:
@@ -207,7 +199,7 @@ def weak_run(current: Sum, gone: Pattern) -> str:  # type: ignore[name-defined] 
 
 
 @pytest.mark.slow
-def test_a_sum_that_cannot_be_recovered_fails_by_name_and_is_never_wrong(make_sum: MakeSum) -> None:
+def test_a_sum_that_cannot_be_recovered_fails_by_name_and_is_never_wrong() -> None:
     chance = random.Random(6)
     outcomes: Counter[str] = Counter()
     for seed in range(150):
@@ -223,7 +215,7 @@ def test_a_sum_that_cannot_be_recovered_fails_by_name_and_is_never_wrong(make_su
     assert set(outcomes) == {"exact", "TooManyDropoutsError", "UnrecoverableSecretError"}
 
 
-def test_a_phone_whose_neighbours_all_left_takes_the_sum_with_it(make_sum: MakeSum) -> None:
+def test_a_phone_whose_neighbours_all_left_takes_the_sum_with_it() -> None:
     """Its lock is lost, and the secrets of its neighbours are a few shares short."""
     parameters = choose(
         200, (3,), 9, 0.08, 0.0, neighbours=8, statistical_security=1, correctness=1
@@ -232,8 +224,7 @@ def test_a_phone_whose_neighbours_all_left_takes_the_sum_with_it(make_sum: MakeS
     current.until(Round.MASKED_INPUT)
     alone = 5
     task = current.aggregator.task_for(alone)
-    current.collect(set(range(parameters.phones)) - {alone, *task.senders})
-    current.close()
+    current.go_on(set(range(parameters.phones)) - {alone, *task.senders})
     for phone in current.aggregator.expected():
         # Those beside the gap see half of their neighbours gone, and stop by themselves.
         with contextlib.suppress(TooManyDropoutsError):
@@ -242,7 +233,7 @@ def test_a_phone_whose_neighbours_all_left_takes_the_sum_with_it(make_sum: MakeS
         current.close()
 
 
-def test_a_failed_sum_is_started_afresh_with_new_keys(make_sum: MakeSum) -> None:
+def test_a_failed_sum_is_started_afresh_with_new_keys() -> None:
     first = make_sum(COMPLETE)
     with pytest.raises(TooManyDropoutsError):
         first.run(((), range(6), (), ()))
@@ -254,7 +245,7 @@ def test_a_failed_sum_is_started_afresh_with_new_keys(make_sum: MakeSum) -> None
     assert len(set(keys)) == len(keys)
 
 
-def test_sums_in_immediate_succession_of_any_shape_and_precision(make_sum: MakeSum) -> None:
+def test_sums_in_immediate_succession_of_any_shape_and_precision() -> None:
     for shape in ((), (1,), (3, 4), (2, 3, 5)):
         parameters = choose(8, shape, 10**6, 0.1, 0.1)
         current = make_sum(parameters)
@@ -268,7 +259,7 @@ def test_sums_in_immediate_succession_of_any_shape_and_precision(make_sum: MakeS
     np.testing.assert_allclose(current.aggregator.result(), decimals.sum(axis=0), atol=1e-9)
 
 
-def test_the_largest_entries_do_not_wrap(make_sum: MakeSum) -> None:
+def test_the_largest_entries_do_not_wrap() -> None:
     for bound in (1, 2**7, 2**31, 2**58):
         parameters = choose(10, (3,), bound, 0.1, 0.1)
         for sign in (1, -1):
@@ -278,7 +269,7 @@ def test_the_largest_entries_do_not_wrap(make_sum: MakeSum) -> None:
             assert current.aggregator.result().tolist() == [sign * 10 * bound] * 3
 
 
-def test_masked_inputs_of_equal_phones_look_uniform(make_sum: MakeSum) -> None:
+def test_masked_inputs_of_equal_phones_look_uniform() -> None:
     parameters = choose(10, (4000,), 1, 0.1, 0.1)
     current = make_sum(parameters, inputs=np.zeros((10, 4000), dtype=np.int64))
     current.until(Round.MASKED_INPUT)
@@ -292,7 +283,7 @@ def test_masked_inputs_of_equal_phones_look_uniform(make_sum: MakeSum) -> None:
     assert 30 < statistic < 481
 
 
-def test_the_total_before_unmasking_is_not_the_sum(make_sum: MakeSum) -> None:
+def test_the_total_before_unmasking_is_not_the_sum() -> None:
     parameters = choose(10, (64,), 1, 0.1, 0.1)
     current = make_sum(parameters)
     current.until(Round.UNMASK)
@@ -302,7 +293,7 @@ def test_the_total_before_unmasking_is_not_the_sum(make_sum: MakeSum) -> None:
     assert (words != true).mean() > 0.5
 
 
-def test_secrets_are_forgotten_when_they_are_done(make_sum: MakeSum) -> None:
+def test_secrets_are_forgotten_when_they_are_done() -> None:
     current = make_sum(COMPLETE)
     kept = {
         "advertised": {"words", "private"},
@@ -312,31 +303,28 @@ def test_secrets_are_forgotten_when_they_are_done(make_sum: MakeSum) -> None:
     }
     secret = {"words", "private", "seed", "seals", "masks", "held"}
     for current_round in ROUNDS:
-        current.collect(range(12))
-        current.close()
+        current.go_on(range(12))
         state = msgspec.msgpack.decode(current.participants[3].save(), strict=False)
         held = {name for name in secret if state[name]}
         assert held == kept[state["stage"]] & secret, current_round
 
 
-def test_who_has_answered_has_nothing_to_do_until_the_round_closes(make_sum: MakeSum) -> None:
+def test_who_has_answered_has_nothing_to_do_until_the_round_closes() -> None:
     current = make_sum(COMPLETE)
     for _ in ROUNDS:
         assert current.aggregator.task_for(3) is not None
         current.collect([3])
         assert current.aggregator.task_for(3) is None
-        current.collect(phone for phone in range(COMPLETE.phones) if phone != 3)
-        current.close()
+        current.go_on(phone for phone in range(COMPLETE.phones) if phone != 3)
     assert current.aggregator.done
     assert current.aggregator.task_for(3) is None
 
 
-def test_ciphertexts_are_forgotten_once_inputs_are_in(make_sum: MakeSum) -> None:
+def test_ciphertexts_are_forgotten_once_inputs_are_in() -> None:
     current = make_sum(COMPLETE)
     current.until(Round.MASKED_INPUT)
     assert current.aggregator._mail is not None
-    current.collect(range(COMPLETE.phones))
-    current.close()
+    current.go_on(range(COMPLETE.phones))
     assert current.aggregator.round is Round.UNMASK
     assert current.aggregator._mail is None
     assert Aggregator.restore(bytes(current.aggregator.save()))._mail is None
@@ -349,7 +337,7 @@ def test_what_was_not_saved_by_either_side_is_not_restored() -> None:
                 restore(junk)
 
 
-def test_a_sum_of_a_former_version_goes_on_on_neither_side(make_sum: MakeSum) -> None:
+def test_a_sum_of_a_former_version_goes_on_on_neither_side() -> None:
     current = make_sum(COMPLETE)
     current.until(Round.SHARE_KEYS)
     participant = current.participants[3]
@@ -367,7 +355,7 @@ def test_a_sum_of_a_former_version_goes_on_on_neither_side(make_sum: MakeSum) ->
     assert current.aggregator.round is Round.FAILED
 
 
-def test_neither_side_begins_a_sum_that_should_not_run(make_sum: MakeSum) -> None:
+def test_neither_side_begins_a_sum_that_should_not_run() -> None:
     weak = msgspec.structs.replace(COMPLETE, threshold=COMPLETE.threshold - 1)
     task = make_sum(COMPLETE).aggregator.task_for(3)
     assert isinstance(task, AdvertiseKeys)

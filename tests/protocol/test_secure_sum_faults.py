@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from support.driven_sum import EVERYONE, LOW_ORDER_KEYS, PARAMETERS, PHONES, ROUNDS, Sum, make_sum
 
 from earshot_protocol.errors import (
     MalformedMessageError,
@@ -36,14 +37,6 @@ from earshot_protocol.secure_sum.messages import (
 from earshot_protocol.secure_sum.parameters import choose
 from earshot_protocol.secure_sum.rounds import Round
 from earshot_protocol.wire import encode
-
-MakeSum = Callable[..., "Sum"]  # type: ignore[name-defined] # noqa: F821
-
-ROUNDS = (Round.ADVERTISE_KEYS, Round.SHARE_KEYS, Round.MASKED_INPUT, Round.UNMASK)
-PHONES = 16
-PARAMETERS = choose(PHONES, (6,), 1000, 0.375, 0.2)
-"""Room for six dropouts; where fewer phones drop, that room is for wrong shares."""
-EVERYONE = range(PHONES)
 
 replace = msgspec.structs.replace
 
@@ -123,7 +116,7 @@ def mutations(
             yield bytes(raw)
 
 
-def test_ten_thousand_corrupted_answers_change_no_state(make_sum: MakeSum) -> None:
+def test_ten_thousand_corrupted_answers_change_no_state() -> None:
     """Each is refused by name and leaves the aggregator as it was, to the byte.
 
     What no server can tell from an honest answer (a flipped bit in a key, a ciphertext, a masked
@@ -184,7 +177,7 @@ def test_ten_thousand_corrupted_answers_change_no_state(make_sum: MakeSum) -> No
     assert np.array_equal(current.aggregator.result(), current.expected(arrived))
 
 
-def test_corrupted_tasks_change_no_phone(make_sum: MakeSum) -> None:
+def test_corrupted_tasks_change_no_phone() -> None:
     """A task that a phone refuses leaves it as it was; the honest one is answered after that.
 
     Ten thousand of them. Keys and ciphertexts that a lying server made up are beyond a phone's
@@ -216,8 +209,7 @@ def test_corrupted_tasks_change_no_phone(make_sum: MakeSum) -> None:
                     assert fields <= OPAQUE[kind] or foreign, (kind, fields)
                     seen["taken"] += 1
         earlier += list(tasks.values())
-        current.collect(EVERYONE)
-        current.close()
+        current.go_on(EVERYONE)
     assert seen.total() == 3 * PHONES * 220 > 10_000
     assert seen["RefusedError"] > 500
     assert seen["MalformedMessageError"] > 500
@@ -228,14 +220,12 @@ def test_corrupted_tasks_change_no_phone(make_sum: MakeSum) -> None:
 # ------------------------------------------------------------------------------- wrong keys
 
 
-def test_unusable_and_repeated_keys_are_refused_by_the_server(
-    make_sum: MakeSum, low_order_keys: list[bytes]
-) -> None:
+def test_unusable_and_repeated_keys_are_refused_by_the_server() -> None:
     current = make_sum(PARAMETERS)
     first, second = current.answer(0), current.answer(1)
     assert isinstance(first, AdvertisedKeys)
     before = current.aggregator.save()
-    for key in low_order_keys:
+    for key in LOW_ORDER_KEYS:
         with pytest.raises(MalformedMessageError, match="X25519"):
             current.aggregator.accept(0, replace(first, public_key=key))
     assert current.aggregator.save() == before
@@ -248,9 +238,7 @@ def test_unusable_and_repeated_keys_are_refused_by_the_server(
     current.aggregator.accept(1, second)
 
 
-def test_a_phone_refuses_unusable_keys_and_its_own(
-    make_sum: MakeSum, low_order_keys: list[bytes]
-) -> None:
+def test_a_phone_refuses_unusable_keys_and_its_own() -> None:
     current = make_sum(PARAMETERS)
     current.until(Round.SHARE_KEYS)
     task = current.aggregator.task_for(0)
@@ -260,7 +248,7 @@ def test_a_phone_refuses_unusable_keys_and_its_own(
     cases = [
         *(
             (replace(task, public_keys=key + task.public_keys[32:]), "low order")
-            for key in low_order_keys
+            for key in LOW_ORDER_KEYS
         ),
         (replace(task, public_keys=own.public_key + task.public_keys[32:]), "own key"),
         (replace(task, public_keys=task.public_keys[:-32]), "keys"),
@@ -278,7 +266,7 @@ def test_a_phone_refuses_unusable_keys_and_its_own(
 # ----------------------------------------------------------------------- wrong ciphertexts
 
 
-def test_a_ciphertext_that_does_not_open_spoils_nothing(make_sum: MakeSum) -> None:
+def test_a_ciphertext_that_does_not_open_spoils_nothing() -> None:
     current = make_sum(PARAMETERS)
     current.until(Round.SHARE_KEYS)
     for phone in EVERYONE:
@@ -289,14 +277,12 @@ def test_a_ciphertext_that_does_not_open_spoils_nothing(make_sum: MakeSum) -> No
             answer = replace(answer, ciphertexts=tuple(damaged))
         current.aggregator.accept(phone, answer)
     current.close()
-    current.collect(EVERYONE)
-    current.close()
-    current.collect(phone for phone in EVERYONE if phone != 4)
-    current.close()
+    current.go_on(EVERYONE)
+    current.go_on(phone for phone in EVERYONE if phone != 4)
     assert np.array_equal(current.aggregator.result(), current.expected(EVERYONE))
 
 
-def test_a_phone_stops_when_too_few_ciphertexts_open(make_sum: MakeSum) -> None:
+def test_a_phone_stops_when_too_few_ciphertexts_open() -> None:
     current = make_sum(PARAMETERS)
     current.until(Round.MASKED_INPUT)
     task = current.aggregator.task_for(3)
@@ -330,7 +316,7 @@ def test_what_opens_is_an_index_and_two_shares(shares: bytes, opens: bool) -> No
     assert found == (shares if opens else None)
 
 
-def test_a_ciphertext_opens_for_its_own_sum_sender_and_recipient_only(make_sum: MakeSum) -> None:
+def test_a_ciphertext_opens_for_its_own_sum_sender_and_recipient_only() -> None:
     current = make_sum(PARAMETERS)
     current.until(Round.MASKED_INPUT)
     task = current.aggregator.task_for(0)
@@ -374,40 +360,36 @@ CHANGES: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("liars", [1, 2])
-def test_wrong_shares_are_corrected(
-    make_sum: MakeSum, change: Callable[[bytes], bytes], liars: int
-) -> None:
+def test_wrong_shares_are_corrected(change: Callable[[bytes], bytes], liars: int) -> None:
     current = make_sum(PARAMETERS)
     assert (PHONES - 2 - PARAMETERS.threshold) // 2 >= liars
     current.until(Round.MASKED_INPUT)
     present = [phone for phone in EVERYONE if phone != 7]  # whose lock must be rebuilt too
-    current.collect(present)
-    current.close()
+    current.go_on(present)
     current.unmask(lambda phone, a: spoilt(a, change) if phone < liars else a)
     assert np.array_equal(current.aggregator.result(), current.expected(present))
 
 
-def test_wrong_shares_are_corrected_in_a_sparse_graph(make_sum: MakeSum) -> None:
+def test_wrong_shares_are_corrected_in_a_sparse_graph() -> None:
     parameters = choose(40, (4,), 50, 0.1, 0.0, neighbours=20, statistical_security=10)
     assert parameters.degree < 39
     current = make_sum(parameters)
     current.until(Round.MASKED_INPUT)
     present = [phone for phone in range(40) if phone != 7]
-    current.collect(present)
-    current.close()
+    current.go_on(present)
     liar = current.aggregator.task_for(0).survivors[3]
     current.unmask(lambda phone, a: spoilt(a, ending) if phone == liar else a)
     assert np.array_equal(current.aggregator.result(), current.expected(present))
 
 
-def decodings(current: Sum, spoil: Callable[[int, Unmasked], Unmasked]) -> int:  # type: ignore[name-defined] # noqa: F821
+def decodings(current: Sum, spoil: Callable[[int, Unmasked], Unmasked]) -> int:
     """How often the server decodes while it closes the last round."""
     with mock.patch.object(decoding, "_nearest", wraps=decoding._nearest) as nearest:
         current.unmask(spoil)
     return nearest.call_count
 
 
-def test_a_liar_costs_one_decoding_and_not_one_for_every_neighbour(make_sum: MakeSum) -> None:
+def test_a_liar_costs_one_decoding_and_not_one_for_every_neighbour() -> None:
     liars = (0, 9)
     current = make_sum(PARAMETERS)
     current.until(Round.UNMASK)
@@ -416,7 +398,7 @@ def test_a_liar_costs_one_decoding_and_not_one_for_every_neighbour(make_sum: Mak
     assert np.array_equal(current.aggregator.result(), current.expected(EVERYONE))
 
 
-def test_an_owner_that_dealt_wrong_shares_cannot_silence_honest_holders(make_sum: MakeSum) -> None:
+def test_an_owner_that_dealt_wrong_shares_cannot_silence_honest_holders() -> None:
     """What it dealt is not its seed's: it looks as if those who hold it had lied."""
     current = make_sum(PARAMETERS)
     current.until(Round.SHARE_KEYS)
@@ -431,17 +413,15 @@ def test_an_owner_that_dealt_wrong_shares_cannot_silence_honest_holders(make_sum
         with mock.patch.object(shamir, "split", unfair if phone in dealers else split):
             current.collect([phone])
     current.close()
-    current.collect(EVERYONE)
-    current.close()
+    current.go_on(EVERYONE)
     # Without the four that were framed, too few shares of the others' secrets are left.
     present = EVERYONE[:-4]
     assert len(present) - 1 - len(dealers) < PARAMETERS.threshold
-    current.collect(present)
-    current.close()
+    current.go_on(present)
     assert np.array_equal(current.aggregator.result(), current.expected(EVERYONE))
 
 
-def test_too_many_wrong_shares_open_nothing(make_sum: MakeSum) -> None:
+def test_too_many_wrong_shares_open_nothing() -> None:
     current = make_sum(PARAMETERS)
     current.until(Round.UNMASK)
     wrong = (PHONES - 1 - PARAMETERS.threshold) // 2 + 2
@@ -453,7 +433,7 @@ def test_too_many_wrong_shares_open_nothing(make_sum: MakeSum) -> None:
     assert not any(msgspec.msgpack.decode(current.aggregator.save())["total"])
 
 
-def test_a_seed_that_breaks_its_commitment_opens_nothing(make_sum: MakeSum) -> None:
+def test_a_seed_that_breaks_its_commitment_opens_nothing() -> None:
     current = make_sum(PARAMETERS)
     current.until(Round.SHARE_KEYS)
     for phone in EVERYONE:
@@ -462,8 +442,7 @@ def test_a_seed_that_breaks_its_commitment_opens_nothing(make_sum: MakeSum) -> N
             answer = replace(answer, commitment=ending(answer.commitment))
         current.aggregator.accept(phone, answer)
     current.close()
-    current.collect(EVERYONE)
-    current.close()
+    current.go_on(EVERYONE)
     current.collect(EVERYONE)
     with pytest.raises(UnrecoverableSecretError, match="seed of phone 5"):
         current.close()
@@ -476,11 +455,10 @@ def test_a_seed_that_breaks_its_commitment_opens_nothing(make_sum: MakeSum) -> N
 
 
 @pytest.fixture
-def masked(make_sum: MakeSum) -> tuple[object, Unmask]:
+def masked() -> tuple[object, Unmask]:
     current = make_sum(PARAMETERS)
     current.until(Round.MASKED_INPUT)
-    current.collect(phone for phone in EVERYONE if phone not in (6, 11))
-    current.close()
+    current.go_on(phone for phone in EVERYONE if phone not in (6, 11))
     task = current.aggregator.task_for(0)
     assert isinstance(task, Unmask)
     assert task.dropped == (6, 11)
@@ -539,9 +517,7 @@ def test_a_second_list_is_refused_and_no_neighbour_is_opened_twice(
             participant.answer(again)
 
 
-def test_whatever_a_server_asks_it_never_sees_both_shares_of_a_neighbour(
-    make_sum: MakeSum,
-) -> None:
+def test_whatever_a_server_asks_it_never_sees_both_shares_of_a_neighbour() -> None:
     """Random lists, repeated, with the phone killed and restored in between."""
     chance = random.Random(11)
     current = make_sum(PARAMETERS)
@@ -569,19 +545,18 @@ def test_whatever_a_server_asks_it_never_sees_both_shares_of_a_neighbour(
     assert answered == PHONES
 
 
-def test_tasks_out_of_turn_are_refused(make_sum: MakeSum) -> None:
+def test_tasks_out_of_turn_are_refused() -> None:
     current = make_sum(PARAMETERS)
     tasks = []
     for _ in ROUNDS:
         tasks.append(current.aggregator.task_for(0))
-        current.collect(EVERYONE)
-        current.close()
+        current.go_on(EVERYONE)
     for task in tasks:
         with pytest.raises(UnexpectedMessageError):
             current.participants[0].answer(task)
 
 
-def test_phones_that_are_out_stay_out(make_sum: MakeSum) -> None:
+def test_phones_that_are_out_stay_out() -> None:
     current = make_sum(PARAMETERS)
     current.collect(phone for phone in EVERYONE if phone != 2)
     late = current.answer(2)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import tracemalloc
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from unittest import mock
 
 import msgspec
 import numpy as np
 import pytest
+from support.driven_sum import COMPLETE, Sum, make_sum
 
 from earshot_protocol.errors import MalformedMessageError, WrongStateError
 from earshot_protocol.secure_sum import aggregator as aggregating
@@ -32,9 +33,6 @@ from earshot_protocol.secure_sum.neighbourhoods import Neighbourhoods
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.secure_sum.rounds import Round
 
-MakeSum = Callable[..., "Sum"]  # type: ignore[name-defined] # noqa: F821
-
-COMPLETE = choose(12, (5,), 100, 0.25, 0.1)
 SPARSE = choose(60, (7,), 50, 0.1, 0.0, neighbours=20, statistical_security=10, correctness=10)
 GONE = ((3,), (8,), (5,), ())
 """Phones that vanish before they answer a round."""
@@ -43,7 +41,7 @@ GONE = ((3,), (8,), (5,), ())
 class Recorded:
     """One real sum: its first state, and all answers of each round in the order of arrival."""
 
-    def __init__(self, current: Sum) -> None:  # type: ignore[name-defined] # noqa: F821
+    def __init__(self, current: Sum) -> None:
         self.first = bytes(current.aggregator.save())
         self.answers: list[list[tuple[int, object]]] = []
         present = set(range(current.parameters.phones))
@@ -72,7 +70,9 @@ class Recorded:
 
 
 @pytest.fixture(params=[COMPLETE, SPARSE], ids=["complete", "sparse"])
-def recorded(request: pytest.FixtureRequest, make_sum: MakeSum) -> Recorded:
+def recorded(
+    request: pytest.FixtureRequest,
+) -> Recorded:
     return Recorded(make_sum(request.param))
 
 

@@ -7,17 +7,29 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import pytest
 
 from earshot_protocol.messages import decode_answer, decode_task
 from earshot_protocol.secure_sum.aggregator import Aggregator
 from earshot_protocol.secure_sum.messages import AdvertiseKeys, SumAnswer, SumTask, Unmasked
-from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.secure_sum.participant import Participant
 from earshot_protocol.secure_sum.rounds import Round
 from earshot_protocol.wire import encode
 
 ROUNDS = (Round.ADVERTISE_KEYS, Round.SHARE_KEYS, Round.MASKED_INPUT, Round.UNMASK)
+COMPLETE = choose(12, (5,), 100, 0.25, 0.1)
+PHONES = 16
+EVERYONE = range(PHONES)
+PARAMETERS = choose(PHONES, (6,), 1000, 0.375, 0.2)
+"""Room for six dropouts; where fewer phones drop, that room is for wrong shares."""
+
+_P = 2**255 - 19
+_ORDER_EIGHT = (
+    0x00B8495F16056286FDB1329CEB8D09DA6AC49FF1FAE35616AEB8413B7C7AEBE0,
+    0x57119FD0DD4E22D8868E1C58C45C44045BEF839C55B1D0B1248C50A3BC959C5F,
+)
+LOW_ORDER_KEYS = [u.to_bytes(32, "little") for u in (0, 1, _P - 1, *_ORDER_EIGHT, _P, _P + 1)]
+"""The X25519 keys with which everybody agrees on zero: u of order 1, 2, 4 and 8, and u + p."""
 
 
 @dataclass
@@ -76,6 +88,11 @@ class Sum:
             self.aggregator.accept(phone, spoil(phone, self.answer(phone)))  # type: ignore[arg-type]
         self.close()
 
+    def go_on(self, phones: Iterable[int]) -> None:
+        """Let these phones answer the present round, and close it."""
+        self.collect(phones)
+        self.close()
+
     def run(self, gone: Sequence[Iterable[int]] = ((), (), (), ())) -> set[int]:
         """All four rounds; phones in `gone[r]` vanish for good before they answer round r.
 
@@ -96,40 +113,23 @@ class Sum:
         """Run all rounds before this one, with all phones."""
         for earlier in ROUNDS[: ROUNDS.index(current)]:
             assert self.aggregator.round is earlier
-            self.collect(range(self.parameters.phones))
-            self.close()
+            self.go_on(range(self.parameters.phones))
 
     def expected(self, phones: Iterable[int]) -> np.ndarray:
         """The plain sum of these phones' inputs."""
         return np.sum([self.inputs[phone] for phone in phones], axis=0)
 
 
-@pytest.fixture
-def low_order_keys() -> list[bytes]:
-    """The X25519 keys with which everybody agrees on zero: u of order 1, 2, 4 and 8, and u + p."""
-    p = 2**255 - 19
-    order_eight = (
-        0x00B8495F16056286FDB1329CEB8D09DA6AC49FF1FAE35616AEB8413B7C7AEBE0,
-        0x57119FD0DD4E22D8868E1C58C45C44045BEF839C55B1D0B1248C50A3BC959C5F,
-    )
-    return [u.to_bytes(32, "little") for u in (0, 1, p - 1, *order_eight, p, p + 1)]
-
-
-@pytest.fixture
-def make_sum() -> Callable[..., Sum]:
-    """`make_sum(parameters, inputs=None, restart=False)`; random inputs within the bound."""
-
-    def make(
-        parameters: SumParameters,
-        inputs: Sequence[np.ndarray] | None = None,
-        restart: bool = False,
-        seed: int = 0,
-    ) -> Sum:
-        if inputs is None:
-            generator = np.random.default_rng(seed)
-            inputs = generator.integers(
-                -parameters.bound, parameters.bound + 1, (parameters.phones, *parameters.shape)
-            )
-        return Sum(parameters, inputs, restart)
-
-    return make
+def make_sum(
+    parameters: SumParameters,
+    inputs: Sequence[np.ndarray] | None = None,
+    restart: bool = False,
+    seed: int = 0,
+) -> Sum:
+    """Begin a sum; its inputs are random within the bound unless given."""
+    if inputs is None:
+        generator = np.random.default_rng(seed)
+        inputs = generator.integers(
+            -parameters.bound, parameters.bound + 1, (parameters.phones, *parameters.shape)
+        )
+    return Sum(parameters, inputs, restart)
