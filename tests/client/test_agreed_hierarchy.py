@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 import numpy as np
 import pytest
+from support.line import Line
 from support.parameters import learning_parameters, statistics_parameters
 
 from earshot_client.encoder import default_encoder
@@ -159,28 +160,16 @@ def test_of_many_labels_twelve_are_named(labels: int, more: str) -> None:
     assert phone.shortfall.endswith(f"asks for {', '.join(names[:12])}{more}")
 
 
+SPHERICAL = {"encoder": DEFAULT_ENCODER, "geometry": Geometry.SPHERICAL, "dimensions": 8}
+
+
 def test_a_visit_says_it_with_the_first_answer() -> None:
-    class Line:
-        def task(self) -> Task:
-            return msgspec.structs.replace(
-                task(), parameters=msgspec.structs.replace(PARAMETERS, **SPHERICAL)
-            )
-
-        def send(self, answer: object) -> None:
-            pass
-
-        def refuse(self, refusal: object) -> None:
-            raise AssertionError(refusal)
-
     store = MemoryStore(np.eye(1, 128, dtype=np.float32), ("living room",))
     phone = Phone(store, default_encoder(), PER_RECORDING)
-    visit = Participation(phone, store, Line()).visit(datetime(2026, 3, 1, 12))
+    visit = Participation(phone, store, Line(task(**SPHERICAL))).visit(datetime(2026, 3, 1, 12))
     assert visit.detail.startswith(
         "local centroids; this phone takes part without labels: the phase knows none"
     )
-
-
-SPHERICAL = {"encoder": DEFAULT_ENCODER, "geometry": Geometry.SPHERICAL, "dimensions": 8}
 
 
 def test_statistics_phases_tell_their_choices_too() -> None:

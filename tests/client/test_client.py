@@ -14,8 +14,10 @@ import msgspec
 import numpy as np
 import pytest
 from support.parameters import learning_parameters
+from support.phase_tasks import numbered
 from support.phone_server import PhoneServer, Reply, problem, serving
 from support.policies import without_budget
+from support.recordings import NOISE, RATE
 
 import earshot_client
 from earshot_client import (
@@ -30,7 +32,7 @@ from earshot_client import (
     WrongKeyError,
 )
 from earshot_client.client import MOST_STEPS
-from earshot_client.encoder import default_encoder, rate_of
+from earshot_client.encoder import default_encoder
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_client.phone import Phone
 from earshot_client.store.memory import MemoryStore
@@ -43,23 +45,17 @@ from earshot_protocol.wire import Task, encode
 
 KEY = bytes(range(32))
 PER_RECORDING = Policy.per_recording()
-RATE = rate_of(default_encoder())
-NOISE = np.random.default_rng(1).normal(0, 0.1, RATE)
 WAIT = Wait(seconds=500.0)
 PARAMETERS = learning_parameters(phones=100, encoder=DEFAULT_ENCODER, corrupted=0.05)
 
 
-def identifier(number: int) -> bytes:
-    return number.to_bytes(16)
-
-
 def cluster(number: int, phones: int = 100) -> Cluster:
     parameters = msgspec.structs.replace(PARAMETERS, phones=phones)
-    return Cluster(phase=identifier(number), index=1, parameters=parameters)
+    return Cluster(phase=numbered(number), index=1, parameters=parameters)
 
 
 def failed(number: int) -> Failed:
-    return Failed(phase=identifier(number), reason="only 2 phones joined")
+    return Failed(phase=numbered(number), reason="only 2 phones joined")
 
 
 class Script:
@@ -153,7 +149,7 @@ def test_an_ending_is_told_once_however_often_the_app_is_started(
         with open_client(script) as client:
             assert client.ending == {
                 "type": "failed",
-                "phase": identifier(7).hex(),
+                "phase": numbered(7).hex(),
                 "reason": "only 2 phones joined",
             }
             client.told()

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from support.goodness import source
 
 from earshot_client import clustering
 from earshot_client.clustering import GRID, DPLloyd, LocalClustering, SphericalDPLloyd
@@ -31,10 +32,6 @@ def spherical(
 
 
 ALL: list[LocalClustering] = [dp_lloyd(5, 1.0, 100), spherical(5, 2.0, 1e-6, 100)]
-
-
-def source(seed: int) -> Callable[[int], bytes]:
-    return np.random.default_rng(seed).bytes
 
 
 def blobs(seed: int, scenes: int, recordings: int, dimensions: int) -> np.ndarray:

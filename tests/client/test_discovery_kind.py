@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import textbook_cells as textbook
 from support.parameters import discovery_parameters
+from support.phase_tasks import OTHER_PHASE, PHASE, opening, sent_input
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phases.discovery import DISCOVERY
@@ -28,23 +29,16 @@ from earshot_protocol.phases.discovery import (
     SumCells,
     cells,
 )
-from earshot_protocol.phases.plan import SecureSum, SumPartTask
 from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.rules import Rule
-from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.messages import (
-    AdvertisedKeys,
     AdvertiseKeys,
-    MaskedInput,
-    MaskInput,
-    ShareKeys,
 )
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.wire import Matrix, Task
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import AGREES, HeardPoints
 
-PHASE, OTHER_PHASE = b"the first phase!", b"the second phase"
 CLASSES = ("bus", "park")
 POINTS = np.array([[2.0, 0.1], [0.4, 0.5], [-1.0, 0.2], [0.1, 3.0], [0.0, 0.0]], np.float32)
 CHOICES = ("bus", "park", None, "bus", "park")
@@ -66,11 +60,9 @@ def phone(points: np.ndarray = POINTS, choices: Any = CHOICES, encoder: str = "p
 
 
 def advertise(parameters: DiscoveryParameters, part: str, index: int = 3) -> AdvertiseKeys:
-    summed = parameters.plan().part(part)
-    assert isinstance(summed, SecureSum)
     columns = len(parameters.labels) if part == "labels" else parameters.dimensions
-    agreed = parameters.sum_parameters(summed, (parameters.most_cells, columns))
-    return AdvertiseKeys(sum_id=part.encode().ljust(16), index=index, parameters=agreed)
+    shape = (parameters.most_cells, columns)
+    return opening(parameters, part, shape, part.encode().ljust(16), index)
 
 
 def sum_cells(number: int, agreed: DiscoveryParameters = PARAMETERS, **changes: Any) -> SumCells:
@@ -92,18 +84,6 @@ def label_cells(agreed: DiscoveryParameters = PARAMETERS, **changes: Any) -> Lab
         LabelCells(phase=PHASE, centroids=MOVED, advertise=advertise(agreed, "labels")),
         **changes,
     )
-
-
-def through(asked: Phone, task: SumPartTask) -> np.ndarray:
-    """Play a sum of this phone and two neighbours, up to what it sends as its input."""
-    sum_id = task.advertise.sum_id
-    assert isinstance(asked.answer(task), AdvertisedKeys)
-    asked.answer(ShareKeys(sum_id=sum_id, neighbours=(1, 2), public_keys=bytes(64)))
-    sealed = (bytes(93), bytes(93))
-    answer = asked.answer(MaskInput(sum_id=sum_id, senders=(1, 2), ciphertexts=sealed))
-    assert isinstance(answer, MaskedInput)
-    agreed = task.advertise.parameters
-    return encoding.decode(encoding.unpack(answer.vector, agreed), agreed)
 
 
 def released(asked: Phone, phase: bytes = PHASE) -> list[str]:
@@ -137,7 +117,7 @@ def test_inputs_are_those_of_a_phone_from_the_document(
     memory = Memory(
         store, HeardPoints("points", dimensions), LabelHierarchy.flat(labels), random.bytes
     )
-    opening = advertise(parameters, "labels")
+    begins = advertise(parameters, "labels")
     with mpmath.workdps(60):
         for centroids, told in (
             (start.centroids(), {"parameters": parameters}),
@@ -145,11 +125,11 @@ def test_inputs_are_those_of_a_phone_from_the_document(
         ):
             rows = centroids.tolist()
             summed = DISCOVERY.contribute[SumCells](
-                memory, parameters, SumCells(phase=PHASE, repetition=1, advertise=opening, **told)
+                memory, parameters, SumCells(phase=PHASE, repetition=1, advertise=begins, **told)
             )
             assert np.array_equal(summed, textbook.cells_input(points.tolist(), rows, room))
             counted = DISCOVERY.contribute[LabelCells](
-                memory, parameters, LabelCells(phase=PHASE, advertise=opening, **told)
+                memory, parameters, LabelCells(phase=PHASE, advertise=begins, **told)
             )
             expected = textbook.labels_input(points.tolist(), chosen.tolist(), rows, names, room)
             assert np.array_equal(counted, expected)
@@ -162,14 +142,14 @@ def test_the_input_reaches_the_sum_and_each_part_is_in_the_ledger_when_it_leaves
     asked = phone()
     start = PARAMETERS.start.centroids().tolist()
     with mpmath.workdps(60):
-        first = through(asked, sum_cells(1, SILENT))
+        first = sent_input(asked, sum_cells(1, SILENT))
         assert np.array_equal(first, textbook.cells_input(POINTS.tolist(), start))
         assert released(asked) == ["cells 1"]
-        second = through(asked, sum_cells(2, SILENT))
+        second = sent_input(asked, sum_cells(2, SILENT))
         rows = MOVED.array().tolist()
         assert np.array_equal(second, textbook.cells_input(POINTS.tolist(), rows))
         assert released(asked) == ["cells 1", "cells 2"]
-        third = through(asked, label_cells(SILENT))
+        third = sent_input(asked, label_cells(SILENT))
         labels = [0, 1, -1, 0, 1]
         assert np.array_equal(third, textbook.labels_input(POINTS.tolist(), labels, rows, 2))
     assert released(asked) == ["cells 1", "cells 2", "labels"]
@@ -177,7 +157,7 @@ def test_the_input_reaches_the_sum_and_each_part_is_in_the_ledger_when_it_leaves
 
 
 def test_noise_is_added_to_every_entry() -> None:
-    quiet, noisy = (through(phone(), sum_cells(1, each)) for each in (SILENT, PARAMETERS))
+    quiet, noisy = (sent_input(phone(), sum_cells(1, each)) for each in (SILENT, PARAMETERS))
     assert (quiet != noisy).all()
     deviation = PARAMETERS.cells_noise * GRID / np.sqrt(PARAMETERS.noise_survivors)
     assert 0.2 * deviation < np.std(noisy - quiet) < 3 * deviation
@@ -185,24 +165,24 @@ def test_noise_is_added_to_every_entry() -> None:
 
 def test_a_phone_that_heard_nothing_sends_noise_alone() -> None:
     nothing = np.empty((0, 2), np.float32)
-    assert not through(phone(nothing, ()), sum_cells(1, SILENT)).any()
-    assert through(phone(nothing, ()), sum_cells(1)).all()
+    assert not sent_input(phone(nothing, ()), sum_cells(1, SILENT)).any()
+    assert sent_input(phone(nothing, ()), sum_cells(1)).all()
     unlabelled = phone(POINTS, (None,) * len(POINTS))
-    through(unlabelled, sum_cells(1, SILENT))
-    assert not through(unlabelled, label_cells(SILENT)).any()
+    sent_input(unlabelled, sum_cells(1, SILENT))
+    assert not sent_input(unlabelled, label_cells(SILENT)).any()
 
 
 def test_a_phone_that_missed_a_sum_takes_part_in_the_next() -> None:
     asked = phone()
     asked.answer(sum_cells(1))
-    through(asked, label_cells())
+    sent_input(asked, label_cells())
     assert released(asked) == ["labels"]
 
 
 def test_without_a_sum_of_cells_labels_come_first() -> None:
     parameters = discovery_parameters(labels=CLASSES, sums=0)
     asked = phone()
-    through(asked, label_cells(parameters, parameters=parameters, centroids=None))
+    sent_input(asked, label_cells(parameters, parameters=parameters, centroids=None))
     assert released(asked) == ["labels"]
 
 
@@ -287,20 +267,20 @@ def test_a_later_task_that_does_not_fit_is_refused(
     make: Callable[[], Task], match: str, kind: type[RemoteError]
 ) -> None:
     asked = phone()
-    through(asked, sum_cells(1))
+    sent_input(asked, sum_cells(1))
     assert isinstance(refused(asked, make(), match), kind)
     # And the phone goes on with what fits.
-    through(asked, sum_cells(2))
-    through(asked, label_cells())
+    sent_input(asked, sum_cells(2))
+    sent_input(asked, label_cells())
     assert released(asked) == ["cells 1", "cells 2", "labels"]
 
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_each_sum_is_added_to_once(number: int) -> None:
     asked = phone()
-    through(asked, sum_cells(1))
+    sent_input(asked, sum_cells(1))
     if number == 2:
-        through(asked, sum_cells(2))
+        sent_input(asked, sum_cells(2))
     again = sum_cells(number, advertise=renamed(advertise(PARAMETERS, cells(number))))
     error = refused(asked, again, ".")
     assert isinstance(error, RefusedError)
@@ -311,8 +291,8 @@ def test_each_sum_is_added_to_once(number: int) -> None:
     assert error.rule is Rule.REPEATED
 
 
-def renamed(opening: AdvertiseKeys) -> AdvertiseKeys:
-    return msgspec.structs.replace(opening, sum_id=b"another sum's id")
+def renamed(begins: AdvertiseKeys) -> AdvertiseKeys:
+    return msgspec.structs.replace(begins, sum_id=b"another sum's id")
 
 
 @pytest.mark.parametrize(
@@ -331,11 +311,11 @@ def test_parameters_that_change_in_the_middle_of_a_phase_are_refused(
     changes: dict[str, Any],
 ) -> None:
     asked = phone()
-    through(asked, sum_cells(1))
+    sent_input(asked, sum_cells(1))
     changed = msgspec.structs.replace(PARAMETERS, **changes)
-    opening = renamed(advertise(changed, "cells 2"))
+    begins = renamed(advertise(changed, "cells 2"))
     for task in (
-        sum_cells(2, parameters=changed, centroids=None, advertise=opening),
+        sum_cells(2, parameters=changed, centroids=None, advertise=begins),
         msgspec.structs.replace(
             sum_cells(1, changed), advertise=renamed(advertise(changed, "cells 1"))
         ),
@@ -346,7 +326,7 @@ def test_parameters_that_change_in_the_middle_of_a_phase_are_refused(
         error = refused(asked, task, ".")
         assert isinstance(error, RefusedError)
         assert error.rule in {Rule.REPEATED, Rule.CHANGED}
-    through(asked, sum_cells(2))
+    sent_input(asked, sum_cells(2))
     assert released(asked) == ["cells 1", "cells 2"]
 
 
@@ -394,7 +374,7 @@ def test_a_first_task_that_is_not_the_first_part_begins_nothing_that_is_not_paid
     """A later part with the phase's parameters joins it; every part is still added to once."""
     asked = phone()
     task = label_cells(parameters=PARAMETERS, centroids=None)
-    through(asked, task)
+    sent_input(asked, task)
     assert released(asked) == ["labels"]
     refused(asked, label_cells(advertise=renamed(advertise(PARAMETERS, "labels"))), ".")
 

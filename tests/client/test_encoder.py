@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
+from support.recordings import RATE
 
 from earshot_client.encoder import default_encoder, encoder_path, rate_of
 from earshot_client.listener import Listener
@@ -25,8 +26,6 @@ from earshot_protocol.encoder_file import DIMENSIONS, DamagedEncoderError
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import WIDE
 from earshot_server.commands.phase.kinds import Options
-
-RATE = rate_of(default_encoder())
 
 
 def packaged() -> bytes:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.stores import DIMENSIONS, KEY, VOICE, content, fill, open_file
 
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import (
@@ -23,7 +24,6 @@ from earshot_client.store.interface import (
     DamagedStoreError,
     LostLedgerError,
     NewerStoreError,
-    Store,
     StoreUnavailableError,
     WrongKeyError,
 )
@@ -32,29 +32,6 @@ from earshot_client.store.recovery import recover_ledger
 from earshot_client.store.sealed_file import SCHEMA_VERSION
 from earshot_protocol.errors import InvalidInputError, LocalError
 from earshot_protocol.privacy.ledger import Ledger
-
-KEY = bytes(range(32))
-DIMENSIONS = 3
-VOICE = np.array([1.5, -2.25, 3.0], dtype=np.float32)
-
-
-def open_file(path: Path, key: bytes = KEY) -> EncryptedStore:
-    return EncryptedStore(path, key, dimensions=DIMENSIONS)
-
-
-def content(store: Store) -> tuple[Any, ...]:
-    embeddings, choices = store.recordings()
-    return embeddings.tolist(), choices, store.get("state"), store.get("b"), store.ledger()
-
-
-def fill(store: Store) -> int:
-    first = store.add(VOICE)
-    store.label(first, "café")
-    store.add(-VOICE)
-    store.put("state", b"some state")
-    store.append_ledger(b"first entry")
-    store.append_ledger(b"second entry")
-    return first
 
 
 @pytest.fixture

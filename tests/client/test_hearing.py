@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.recordings import RATE
 
-from earshot_client.encoder import default_encoder, rate_of
+from earshot_client.encoder import default_encoder
 from earshot_client.hearing import Hearing, Second
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
@@ -17,7 +18,6 @@ from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import InvalidInputError
 
 KEY = bytes(range(32))
-RATE = rate_of(default_encoder())
 HIERARCHY = LabelHierarchy.flat(["bus", "park"])
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.parameters import labelling_parameters
+from support.phase_tasks import numbered, opening, sent_input
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phases.memory import Memory
@@ -35,8 +36,7 @@ from earshot_protocol.phases.plan import SecureSum, SumPartTask
 from earshot_protocol.privacy.accounting import epsilon_at
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.rules import Rule
-from earshot_protocol.secure_sum import encoding
-from earshot_protocol.secure_sum.messages import AdvertiseKeys, MaskedInput, MaskInput, ShareKeys
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.wire import Matrix
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import AGREES, HeardPoints
@@ -84,16 +84,7 @@ class Life:
 
     def input(self, task: SumPartTask, parameters: LabellingParameters, part: str) -> np.ndarray:
         """What it puts into a sum, without its noise."""
-        sum_id = task.advertise.sum_id
-        self.phone.answer(task)
-        keys = bytes(64)
-        shared = ShareKeys(sum_id=sum_id, neighbours=(1, 2), public_keys=keys)
-        self.phone.answer(shared)
-        sealed = (bytes(93), bytes(93))
-        answer = self.phone.answer(MaskInput(sum_id=sum_id, senders=(1, 2), ciphertexts=sealed))
-        assert isinstance(answer, MaskedInput)
-        agreed = task.advertise.parameters
-        noisy = encoding.decode(encoding.unpack(answer.vector, agreed), agreed)
+        noisy = sent_input(self.phone, task)
         summed = parameters.plan().part(part)
         assert isinstance(summed, SecureSum)
         return noisy - summed.mechanism.noise_share(noisy.shape, self._known.bytes)
@@ -108,23 +99,14 @@ class Life:
         return epsilon_at(delta, self.phone.ledger.expenses_of(unit))
 
 
-def phase(number: int) -> bytes:
-    return number.to_bytes(16, "big")
-
-
 def advertise(parameters: LabellingParameters, part: str, number: int) -> AdvertiseKeys:
-    summed = parameters.plan().part(part)
-    assert isinstance(summed, SecureSum)
     shape = (parameters.samples.rows, len(parameters.labels) if part == VOTES else 1)
-    agreed = parameters.sum_parameters(summed, shape)
-    return AdvertiseKeys(
-        sum_id=phase(number)[8:] + part.encode().ljust(8), index=3, parameters=agreed
-    )
+    return opening(parameters, part, shape, numbered(number)[8:] + part.encode().ljust(8), 3)
 
 
 def first(number: int = 1, parameters: LabellingParameters = PARAMETERS) -> LabelSamples:
     return LabelSamples(
-        phase=phase(number),
+        phase=numbered(number),
         parameters=parameters,
         advertise=advertise(parameters, VOTES, number),
     )
@@ -136,7 +118,7 @@ def second(
     proposed: tuple[int, ...] = (0, 1, 0),
 ) -> CheckLabels:
     return CheckLabels(
-        phase=phase(number), proposed=proposed, advertise=advertise(parameters, CHECK, number)
+        phase=numbered(number), proposed=proposed, advertise=advertise(parameters, CHECK, number)
     )
 
 
@@ -396,7 +378,7 @@ def test_a_check_of_a_phase_that_it_is_not_in_is_refused() -> None:
 def labelled(**changes: Any) -> Labelled:
     return msgspec.structs.replace(
         Labelled(
-            phase=phase(8),
+            phase=numbered(8),
             geometry=Geometry.SPHERICAL,
             centroids=Matrix.of(np.array([[0.0, 1.0], [-1.0, 0.0]])),
             labels=(1, -1),
@@ -413,7 +395,7 @@ def labelled(**changes: Any) -> Labelled:
 
 
 FOUND = Result(
-    phase=phase(7),
+    phase=numbered(7),
     geometry=Geometry.SPHERICAL,
     centroids=Matrix.of(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])),
     labels=(0, -1, -1),
@@ -440,7 +422,7 @@ def test_what_was_found_unnamed_has_the_name_that_was_given_since() -> None:
     life.phone.answer(labelled())
     assert names(life) == ["bus", "park", None]
     assert (life.phone.result, life.phone.labelled) == (FOUND, labelled())
-    life.phone.answer(msgspec.structs.replace(FOUND, phase=phase(9)))
+    life.phone.answer(msgspec.structs.replace(FOUND, phase=numbered(9)))
     assert names(life) == ["bus", None, None], "a newer result stands alone"
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from support.command import earshot
 from support.parameters import statistics_parameters
+from support.phase_tasks import first_task
 
 from earshot_client import LostLedgerError, recover_ledger
 from earshot_client.commands import folder
@@ -26,12 +27,9 @@ from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import StoreUnavailableError, WrongKeyError
 from earshot_client.store.recovery import LOST
 from earshot_protocol.errors import InvalidInputError, RefusedError
-from earshot_protocol.phases.plan import SecureSum
-from earshot_protocol.phases.statistics import CountContacts
 from earshot_protocol.privacy.accounting import expenses
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
 
 DAY = date(2026, 3, 2)
 PHASES = 3
@@ -203,7 +201,7 @@ def test_damage_is_found_and_recovery_frees_nothing(damage: str, data: Path) -> 
         (LOST, unit.value, float("inf"), 1.0) for unit in LEDGER_UNITS
     ]
     with Phone.open(path, key=key) as phone, pytest.raises(RefusedError, match="_epsilon"):
-        phone.answer(count_contacts())
+        phone.answer(first_task(STATISTICS))
     assert {each["phase"] for each in rest}.isdisjoint({bytes(16).hex()}), "of no phase that was"
     # What is whole now stays as it is.
     assert recover_ledger(path, key) == (len(entries), False, None)
@@ -279,17 +277,9 @@ def test_nothing_is_recovered_under_another_key_or_where_there_is_nothing(
     assert not (tmp_path / "nothing").exists()
 
 
-def count_contacts() -> CountContacts:
-    part = STATISTICS.plan().parts[0]
-    assert isinstance(part, SecureSum)
-    asked = STATISTICS.sum_parameters(part, (len(STATISTICS.labels),))
-    advertise = AdvertiseKeys(sum_id=b"s" * 16, index=0, parameters=asked)
-    return CountContacts(phase=b"p" * 16, parameters=STATISTICS, advertise=advertise)
-
-
 def test_the_phone_whose_ledger_is_whole_takes_part(data: Path) -> None:
     """Else the refusals above would say nothing."""
     path, key = folder.existing(data)
     with Phone.open(path, key=key) as phone:
         assert phone._encoder.name == default_encoder().name
-        assert phone.answer(count_contacts()) is not None
+        assert phone.answer(first_task(STATISTICS)) is not None

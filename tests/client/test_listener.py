@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.recordings import NOISE, RATE
 
 from earshot_client.contact import CRITICAL_MINUTES, Contact
-from earshot_client.encoder import default_encoder, rate_of
 from earshot_client.expiry import KEEP_DAYS
 from earshot_client.features import UnusableRecordingError
 from earshot_client.labels import LabelHierarchy, UnknownLabelError
@@ -22,8 +22,6 @@ from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import InvalidInputError
 
 KEY = bytes(range(32))
-RATE = rate_of(default_encoder())
-NOISE = np.random.default_rng(1).normal(0, 0.1, RATE)
 EVENING = datetime(2026, 3, 2, 23, 50, tzinfo=UTC)
 MONDAY = EVENING.date()
 

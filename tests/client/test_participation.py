@@ -8,7 +8,9 @@ from datetime import datetime
 import msgspec
 import numpy as np
 import pytest
+from support.line import Line
 from support.parameters import learning_parameters
+from support.phase_tasks import numbered
 
 from earshot_client.encoder import default_encoder
 from earshot_client.phone import Phone
@@ -20,7 +22,6 @@ from earshot_client.visits.endings import Endings
 from earshot_client.visits.participation import Event, Participation, Visit
 from earshot_protocol.api import Refuse
 from earshot_protocol.errors import (
-    EarshotError,
     LocalError,
     MalformedMessageError,
     RemoteError,
@@ -34,18 +35,14 @@ from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.rules import Rule
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.signatures import SignatureError, StaleSignatureError
-from earshot_protocol.wire import Answer, Matrix, Task
+from earshot_protocol.wire import Matrix
 
 NOON = datetime(2026, 3, 1, 12)
 
 
-def identifier(number: int) -> bytes:
-    return number.to_bytes(16)
-
-
 def cluster(number: int = 0, phones: int = 100) -> Cluster:
     return Cluster(
-        phase=identifier(number),
+        phase=numbered(number),
         index=3,
         parameters=learning_parameters(
             phones=phones, geometry=Geometry.SPHERICAL, encoder=DEFAULT_ENCODER
@@ -55,7 +52,7 @@ def cluster(number: int = 0, phones: int = 100) -> Cluster:
 
 def result(number: int) -> Result:
     return Result(
-        phase=identifier(number),
+        phase=numbered(number),
         geometry=Geometry.SPHERICAL,
         centroids=Matrix.of(np.eye(2)),
         labels=(0, -1),
@@ -67,35 +64,11 @@ def result(number: int) -> Result:
 
 
 def failed(number: int) -> Failed:
-    return Failed(phase=identifier(number), reason="too few phones")
-
-
-class Script:
-    """A transport whose tasks, and what becomes of answers, are written down."""
-
-    def __init__(self, *tasks: Task | EarshotError, refusal: EarshotError | None = None) -> None:
-        self.tasks = list(tasks)
-        self.refusal = refusal
-        self.sent: list[Answer] = []
-        self.refused: list[Refuse] = []
-
-    def task(self) -> Task:
-        task = self.tasks.pop(0) if len(self.tasks) > 1 else self.tasks[0]
-        if isinstance(task, EarshotError):
-            raise task
-        return task
-
-    def send(self, answer: Answer) -> None:
-        if self.refusal is not None:
-            raise self.refusal
-        self.sent.append(answer)
-
-    def refuse(self, refusal: Refuse) -> None:
-        self.refused.append(refusal)
+    return Failed(phase=numbered(number), reason="too few phones")
 
 
 def participation(
-    script: Script, store: MemoryStore | None = None, poll: float = 600.0
+    script: Line, store: MemoryStore | None = None, poll: float = 600.0
 ) -> Callable[[], Visit]:
     store = store or MemoryStore()
     phone = Phone(store, default_encoder(), Policy.per_recording())
@@ -104,13 +77,13 @@ def participation(
 
 
 def test_it_waits_as_long_as_it_is_told_but_not_longer_than_it_may() -> None:
-    visit = participation(Script(Wait(seconds=20.0), Wait(seconds=1e6)))
+    visit = participation(Line(Wait(seconds=20.0), Wait(seconds=1e6)))
     assert visit() == Visit(Event.WAITING, "nothing to do now", 20.0)
     assert visit().seconds == 600.0
 
 
 def test_after_an_answer_it_asks_again_at_once() -> None:
-    script = Script(cluster())
+    script = Line(cluster())
     said = "local centroids; this phone takes part without recordings"
     assert participation(script)() == Visit(Event.ANSWERED, said, 0.0)
     assert len(script.sent) == 1
@@ -119,18 +92,16 @@ def test_after_an_answer_it_asks_again_at_once() -> None:
 def test_at_a_bad_time_the_server_hears_nothing() -> None:
     store = MemoryStore()
     phone = Phone(store, default_encoder())
-    part = Participation(
-        phone, store, Script(LocalError("asked")), condition=Hours(22, 6), poll=60.0
-    )
+    part = Participation(phone, store, Line(LocalError("asked")), condition=Hours(22, 6), poll=60.0)
     assert part.visit(NOON) == Visit(Event.POSTPONED, "outside 22-6 h", 36_000.0)
 
 
 def test_a_refusal_names_the_rule_and_is_not_repeated_soon() -> None:
-    script = Script(cluster(phones=99))
+    script = Line(cluster(phones=99))
     visit = participation(script, poll=1e5)()
     assert (visit.event, visit.seconds) == (Event.REFUSED, 3600.0)
     assert "least_phones: phones=99; at least 100" in visit.detail
-    assert script.refused == [Refuse(phase=identifier(0), rule=Rule.LEAST_PHONES)]
+    assert script.refused == [Refuse(phase=numbered(0), rule=Rule.LEAST_PHONES)]
     assert participation(script, poll=30.0)().seconds == 30.0
     assert script.sent == []
 
@@ -139,7 +110,7 @@ def test_a_refusal_names_the_rule_and_is_not_repeated_soon() -> None:
     "error", [UnexpectedMessageError("x"), RepeatedMessageError("x"), MalformedMessageError("x")]
 )
 def test_an_answer_that_comes_too_late_is_no_trouble(error: RemoteError) -> None:
-    script = Script(cluster(), cluster(1), Wait(seconds=50.0), refusal=error)
+    script = Line(cluster(), cluster(1), Wait(seconds=50.0), to_answers=error)
     visit = participation(script)
     assert [visit().event for _ in range(3)] == [Event.LATE, Event.LATE, Event.WAITING]
 
@@ -151,35 +122,35 @@ def test_trouble_is_met_with_ever_longer_pauses_until_it_is_over() -> None:
         SignatureError("unknown"),
         MalformedMessageError("garbage"),
     ]
-    script = Script(*errors, Wait(seconds=5.0), *errors[:2])
+    script = Line(*errors, Wait(seconds=5.0), *errors[:2])
     visit = participation(script)
     visits = [visit() for _ in range(7)]
     assert [each.event for each in visits] == [Event.TROUBLE] * 4 + [Event.WAITING] + [
         Event.TROUBLE
     ] * 2
     assert [each.seconds for each in visits] == [1.0, 2.0, 4.0, 8.0, 5.0, 1.0, 2.0]
-    visit = participation(Script(UnavailableError("gone")), poll=7.0)
+    visit = participation(Line(UnavailableError("gone")), poll=7.0)
     assert [visit().seconds for _ in range(20)] == [1.0, 2.0, 4.0] + [7.0] * 17
 
 
 def test_a_server_that_is_busy_is_left_alone_as_long_as_it_asks() -> None:
-    visit = participation(Script(UnavailableError("busy", 1000.0)), poll=7.0)
+    visit = participation(Line(UnavailableError("busy", 1000.0)), poll=7.0)
     assert visit().seconds == 1000.0
 
 
 def test_late_over_and_over_it_asks_more_and_more_rarely() -> None:
-    visit = participation(Script(cluster(), refusal=UnexpectedMessageError("no")))
+    visit = participation(Line(cluster(), to_answers=UnexpectedMessageError("no")))
     assert [visit().seconds for _ in range(4)] == [1.0, 2.0, 4.0, 8.0]
 
 
 @pytest.mark.parametrize("error", [SignatureError("x"), StaleSignatureError("x")])
 def test_a_signature_that_is_refused_is_trouble_and_not_late(error: RemoteError) -> None:
-    assert participation(Script(cluster(), refusal=error))().event is Event.TROUBLE
+    assert participation(Line(cluster(), to_answers=error))().event is Event.TROUBLE
 
 
 def test_what_is_wrong_on_this_phone_is_not_hidden() -> None:
     with pytest.raises(LocalError, match="disk"):
-        participation(Script(LocalError("disk")))()
+        participation(Line(LocalError("disk")))()
 
 
 # ----------------------------------------------------------------------------------------- endings
@@ -188,8 +159,8 @@ def test_what_is_wrong_on_this_phone_is_not_hidden() -> None:
 def test_every_ending_is_told_once_and_the_server_hears_which_are_known() -> None:
     store = MemoryStore()
     endings = Endings(store)
-    statistics = Statistics(phase=identifier(3), label_names=("bus",), contacts=(4,), privacy=())
-    script = Script(Wait(seconds=1.0), result(1), failed(2), statistics, result(4))
+    statistics = Statistics(phase=numbered(3), label_names=("bus",), contacts=(4,), privacy=())
+    script = Line(Wait(seconds=1.0), result(1), failed(2), statistics, result(4))
     visit = participation(script, store)
     visit()
     assert endings.known() == ()
@@ -200,16 +171,16 @@ def test_every_ending_is_told_once_and_the_server_hears_which_are_known() -> Non
         endings.told()
         assert endings.untold() is None
     assert told == [result(1), failed(2), statistics, result(4)]
-    assert endings.known() == tuple(map(identifier, (4, 3, 2, 1)))
+    assert endings.known() == tuple(map(numbered, (4, 3, 2, 1)))
     assert Phone(store, default_encoder()).result == result(4)
 
 
 def test_what_was_published_before_this_phone_came_is_kept_but_is_no_news() -> None:
     store = MemoryStore()
-    visit = participation(Script(result(1), failed(2)), store)
+    visit = participation(Line(result(1), failed(2)), store)
     assert visit() == Visit(Event.ENDED, "result", 0.0)
     assert Endings(store).untold() is None
-    assert Endings(store).known() == (identifier(1),)
+    assert Endings(store).known() == (numbered(1),)
     visit()
     assert Endings(store).untold() == failed(2)
 
@@ -218,14 +189,14 @@ def test_centroids_of_another_encoder_name_nothing_here_but_their_phase_is_over(
     store = MemoryStore()
     own = msgspec.structs.replace(result(1), encoder=default_encoder().name)
     foreign = msgspec.structs.replace(result(2), encoder="another-1")
-    visit = participation(Script(Wait(seconds=1.0), own, foreign), store)
+    visit = participation(Line(Wait(seconds=1.0), own, foreign), store)
     assert [visit().event for _ in range(3)] == [Event.WAITING, Event.ENDED, Event.ENDED]
     assert Endings(store).untold() == foreign
     assert Phone(store, default_encoder()).result == own
 
 
 def test_a_server_that_repeats_itself_is_trouble() -> None:
-    visit = participation(Script(failed(1)))
+    visit = participation(Line(failed(1)))
     events = [visit() for _ in range(3)]
     assert [each.event for each in events] == [Event.ENDED, Event.TROUBLE, Event.TROUBLE]
     assert [each.seconds for each in events] == [0.0, 1.0, 2.0]
@@ -234,15 +205,15 @@ def test_a_server_that_repeats_itself_is_trouble() -> None:
 def test_a_result_that_does_not_fit_is_not_kept_and_not_asked_for_again() -> None:
     store = MemoryStore()
     bad = msgspec.structs.replace(result(1), labels=(0,))
-    assert participation(Script(bad), store)().event is Event.TROUBLE
+    assert participation(Line(bad), store)().event is Event.TROUBLE
     assert Endings(store).known() == (bad.phase,)
     assert Phone(store, default_encoder()).result is None
 
 
 def test_no_more_endings_are_named_than_the_server_takes() -> None:
     store = MemoryStore()
-    script = Script(Wait(seconds=1.0), *(failed(number) for number in range(20)))
+    script = Line(Wait(seconds=1.0), *(failed(number) for number in range(20)))
     visit = participation(script, store)
     for _ in range(21):
         visit()
-    assert Endings(store).known() == tuple(identifier(number) for number in range(19, 11, -1))
+    assert Endings(store).known() == tuple(numbered(number) for number in range(19, 11, -1))

@@ -9,6 +9,8 @@ import msgspec
 import numpy as np
 import pytest
 from support.parameters import learning_parameters
+from support.phase_tasks import OTHER_PHASE, OTHER_SUM, PHASE, SUM, rounds, sent_input, sum_of
+from support.recordings import CHOICES, POINTS
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
@@ -38,18 +40,12 @@ from earshot_protocol.phases.learning import (
     Result,
     TopCentroids,
 )
-from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import BallotSum
-from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Summation
 from earshot_protocol.secure_sum.messages import (
     AdvertisedKeys,
     AdvertiseKeys,
-    MaskedInput,
-    MaskInput,
-    ShareKeys,
-    Unmask,
 )
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.wire import Matrix, Task
@@ -57,13 +53,9 @@ from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import HeardPoints
 
 KEY = bytes(range(32))
-PHASE, OTHER_PHASE = b"the first phase!", b"the second phase"
-SUM, OTHER_SUM = b"the first sum!!!", b"the second sum!!"
 CLASSES = ("bus", "park")
 GROUPS = LabelHierarchy({"bus": ("tram",), "park": ("garden",), "office": ("desk",)})
 CENTROIDS = np.array([[-0.5, 0.0], [0.5, 0.0], [0.0, 0.9]], dtype=np.float32)
-POINTS = np.array([[-0.5, 0.1], [-0.4, 0], [-0.6, 0], [0.5, 0.1], [0.4, 0]], dtype=np.float32)
-CHOICES = ("tram", "bus", None, "garden", "park")
 PARAMETERS = learning_parameters(
     phones=100,
     labels=CLASSES,
@@ -120,12 +112,6 @@ def cluster(parameters: PhaseParameters = PARAMETERS, phase: bytes = PHASE) -> C
     return Cluster(phase=phase, index=7, parameters=parameters)
 
 
-def the_sum(vote: str, shape: tuple[int, ...]) -> SumParameters:
-    part = PARAMETERS.plan().part(vote)
-    assert isinstance(part, SecureSum)
-    return PARAMETERS.sum_parameters(part, shape)
-
-
 def first_vote(
     centroids: np.ndarray = CENTROIDS,
     phase: bytes = PHASE,
@@ -133,7 +119,7 @@ def first_vote(
     index: int = 7,
     parameters: SumParameters | None = None,
 ) -> GlobalCentroids:
-    parameters = parameters or the_sum(CENTROID_VOTE, (len(centroids),))
+    parameters = parameters or sum_of(PARAMETERS, CENTROID_VOTE, (len(centroids),))
     return GlobalCentroids(
         phase=phase,
         centroids=Matrix.of(centroids),
@@ -142,21 +128,12 @@ def first_vote(
 
 
 def second_vote(sum_id: bytes = SUM) -> TopCentroids:
-    parameters = the_sum(LABEL_VOTE, (len(CENTROIDS), 2))
+    parameters = sum_of(PARAMETERS, LABEL_VOTE, (len(CENTROIDS), 2))
     return TopCentroids(
         phase=PHASE,
         centroids=Matrix.of(CENTROIDS),
         advertise=AdvertiseKeys(sum_id=sum_id, index=7, parameters=parameters),
     )
-
-
-def rounds(sum_id: bytes = SUM) -> list[Task]:
-    """The tasks of an ideal sum after its opening."""
-    return [
-        ShareKeys(sum_id=sum_id, neighbours=(), public_keys=b""),
-        MaskInput(sum_id=sum_id, senders=(), ciphertexts=()),
-        Unmask(sum_id=sum_id, survivors=(), dropped=()),
-    ]
 
 
 RESULT = Result(
@@ -301,14 +278,6 @@ def test_a_lifetime_budget_ends(phone: Phone) -> None:
 # ---------------------------------------------------------------------------------- its ballots
 
 
-def sent_vector(phone: Phone, tasks: list[Task], parameters: SumParameters) -> np.ndarray:
-    """What an ideal participant sends: ballot plus noise, in the clear."""
-    answers = [phone.answer(task) for task in tasks]
-    masked = answers[-1]
-    assert isinstance(masked, MaskedInput)
-    return encoding.decode(encoding.unpack(masked.vector, parameters), parameters)
-
-
 @dataclass
 class Ballots:
     first: np.ndarray
@@ -322,18 +291,16 @@ def ballots(store: Store) -> Ballots:
     phone.answer(cluster())
     noises = []
     votes = (
-        (CENTROID_VOTE, first_vote(), SUM, (3,)),
-        (LABEL_VOTE, second_vote(OTHER_SUM), OTHER_SUM, (3, 2)),
+        (CENTROID_VOTE, first_vote(), (3,)),
+        (LABEL_VOTE, second_vote(OTHER_SUM), (3, 2)),
     )
-    for vote, opening, sum_id, shape in votes:
+    for vote, opening, shape in votes:
         again = CountedBytes()
         again(random.drawn)
         mechanism = PARAMETERS.plan().mechanisms[vote]
         assert isinstance(mechanism, BallotSum)
         assert mechanism.honest_survivors == 85
-        parameters = opening.advertise.parameters
-        sent = sent_vector(phone, [opening, *rounds(sum_id)[:2]], parameters)
-        noises.append(sent - mechanism.noise_share(shape, again))
+        noises.append(sent_input(phone, opening) - mechanism.noise_share(shape, again))
         assert random.drawn == again.drawn
     return Ballots(*noises)
 
@@ -366,7 +333,7 @@ def test_it_casts_no_more_votes_than_there_are_centroids() -> None:
     one = CENTROIDS[:1]
     phone = make_phone()
     phone.answer(cluster())
-    answer = phone.answer(first_vote(one, parameters=the_sum(CENTROID_VOTE, (1,))))
+    answer = phone.answer(first_vote(one, parameters=sum_of(PARAMETERS, CENTROID_VOTE, (1,))))
     assert isinstance(answer, AdvertisedKeys)
 
 
@@ -429,7 +396,7 @@ def test_a_second_clustering_in_one_phase_is_refused(phone: Phone) -> None:
 
 def weaker() -> dict[str, SumParameters]:
     """Sums that are not the one that the phase's parameters lead to."""
-    right = the_sum(CENTROID_VOTE, (3,))
+    right = sum_of(PARAMETERS, CENTROID_VOTE, (3,))
     return {
         "bound": choose(100, (3,), right.bound - 1, 0.1, 0.05),
         "larger bound": choose(100, (3,), right.bound * 2, 0.1, 0.05),

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
 from support.parameters import learning_parameters, statistics_parameters
+from support.phase_tasks import PHASE, first_task, opening
 from support.policies import without_budget
 
 from earshot_client.labels import LabelHierarchy
@@ -25,15 +26,18 @@ from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import RefusedError, RemoteError, UnexpectedMessageError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import decode_task
-from earshot_protocol.phases.learning import Cluster, GlobalCentroids, PhaseParameters, TopCentroids
-from earshot_protocol.phases.parameters import LARGEST_CROWD, Parameters
-from earshot_protocol.phases.plan import SecureSum
-from earshot_protocol.phases.statistics import CountContacts
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.phases.learning import (
+    CENTROID_VOTE,
+    LABEL_VOTE,
+    Cluster,
+    GlobalCentroids,
+    PhaseParameters,
+    TopCentroids,
+)
+from earshot_protocol.phases.parameters import LARGEST_CROWD
 from earshot_protocol.wire import Matrix, Task
 from earshot_simulations.engine.interface import HeardPoints
 
-PHASE, SUM = bytes(16), bytes(range(16))
 POINTS = np.random.default_rng(3).uniform(-1, 1, (6, 2)).astype(np.float32)
 CENTROIDS = Matrix.of(np.array([[-0.5, 0.0], [0.5, 0.0]]))
 ANYTHING = without_budget(
@@ -52,31 +56,21 @@ SPHERICAL = learning_parameters(geometry=Geometry.SPHERICAL)
 STATISTICS = statistics_parameters()
 
 
-def opening(parameters: Parameters, part: int, shape: tuple[int, ...]) -> AdvertiseKeys:
-    begun = parameters.plan().parts[part]
-    assert isinstance(begun, SecureSum)
-    return AdvertiseKeys(sum_id=SUM, index=0, parameters=parameters.sum_parameters(begun, shape))
-
-
 def votes(parameters: PhaseParameters) -> list[Task]:
+    first = opening(parameters, CENTROID_VOTE, (2,))
+    second = opening(parameters, LABEL_VOTE, (2, 2))
     return [
-        GlobalCentroids(phase=PHASE, centroids=CENTROIDS, advertise=opening(parameters, 1, (2,))),
-        TopCentroids(phase=PHASE, centroids=CENTROIDS, advertise=opening(parameters, 2, (2, 2))),
+        GlobalCentroids(phase=PHASE, centroids=CENTROIDS, advertise=first),
+        TopCentroids(phase=PHASE, centroids=CENTROIDS, advertise=second),
     ]
 
 
 TASKS: dict[str, tuple[list[Task], Task]] = {
     "euclidean": ([], Cluster(phase=PHASE, index=0, parameters=LEARNING)),
     "spherical": ([], Cluster(phase=PHASE, index=0, parameters=SPHERICAL)),
-    "centroid vote": (
-        [Cluster(phase=PHASE, index=0, parameters=LEARNING)],
-        votes(LEARNING)[0],
-    ),
+    "centroid vote": ([Cluster(phase=PHASE, index=0, parameters=LEARNING)], votes(LEARNING)[0]),
     "label vote": ([Cluster(phase=PHASE, index=0, parameters=LEARNING)], votes(LEARNING)[1]),
-    "statistics": (
-        [],
-        CountContacts(phase=PHASE, parameters=STATISTICS, advertise=opening(STATISTICS, 0, (2,))),
-    ),
+    "statistics": ([], first_task(STATISTICS)),
 }
 """What a phone answers first, and the task that is spoilt."""
 

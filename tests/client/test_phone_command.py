@@ -20,9 +20,10 @@ from support.command import earshot
 from support.parameters import learning_parameters
 from support.phone_server import HangUp, PhoneServer, Reply, problem, serving
 from support.policies import without_budget
+from support.recordings import RATE
 from support.steps import STEPS, Step
 
-from earshot_client.encoder import default_encoder, rate_of
+from earshot_client.encoder import default_encoder
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
 from earshot_client.store.memory import MemoryStore
@@ -37,7 +38,6 @@ from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 
 CROWD = 8
-RATE = rate_of(default_encoder())
 LABELS = ("workshop", "park")
 # So much budget that noise decides nothing: what is published can be compared.
 PARAMETERS = learning_parameters(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support.parameters import learning_parameters
 from support.policies import without_budget
+from support.recordings import CHOICES, POINTS
 from support.steps import STEPS, Step
 
 from earshot_client.encoder import default_encoder
@@ -39,8 +40,6 @@ from earshot_simulations.engine.interface import HeardPoints
 KEY = bytes(range(32))
 CROWD = 8
 GROUPS = LabelHierarchy({"bus": ("tram",), "park": ("garden",)})
-POINTS = np.array([[-0.5, 0.1], [-0.4, 0], [-0.6, 0], [0.5, 0.1], [0.4, 0]], dtype=np.float32)
-CHOICES = ("tram", "bus", None, "garden", "park")
 PARAMETERS = learning_parameters(
     phones=CROWD,
     recordings=len(POINTS),

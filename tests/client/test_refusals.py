@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 import numpy as np
 import pytest
+from support.line import Line
 from support.parameters import learning_parameters
 from support.phone_server import PhoneServer, Reply, problem, serving
 from support.played_phase import HeardPoints
@@ -23,33 +24,13 @@ from earshot_protocol.errors import RefusedError, RemoteError
 from earshot_protocol.phases.learning import Cluster
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.messages import ShareKeys
-from earshot_protocol.wire import Answer, Task, encode
+from earshot_protocol.wire import encode
 
 PHASE = b"p" * 16
 
 
 def cluster(phase: bytes = PHASE, **changes: object) -> Cluster:
     return Cluster(phase=phase, index=0, parameters=learning_parameters(**changes))
-
-
-class Script:
-    """A transport with one task, which keeps what it is told."""
-
-    def __init__(self, task: Task, trouble: RemoteError | None = None) -> None:
-        self.asked, self.trouble = task, trouble
-        self.told: list[Refuse] = []
-        self.sent: list[Answer] = []
-
-    def task(self) -> Task:
-        return self.asked
-
-    def send(self, answer: Answer) -> None:
-        self.sent.append(answer)
-
-    def refuse(self, refusal: Refuse) -> None:
-        if self.trouble is not None:
-            raise self.trouble
-        self.told.append(refusal)
 
 
 def phone(store: MemoryStore | None = None, policy: Policy | None = None) -> Phone:
@@ -60,7 +41,7 @@ def visit(member: Phone, line: Transport) -> Visit:
     return Participation(member, member._store, line).visit(datetime(2026, 3, 1, 12))
 
 
-def refuses(member: Phone, line: Script) -> None:
+def refuses(member: Phone, line: Line) -> None:
     assert visit(member, line).event is Event.REFUSED
 
 
@@ -77,46 +58,46 @@ def refuses(member: Phone, line: Script) -> None:
     ],
 )
 def test_the_rule_is_told_and_nothing_else(task: Cluster, rule: Rule) -> None:
-    line = Script(task)
+    line = Line(task)
     refuses(phone(), line)
-    assert line.told == [Refuse(phase=PHASE, rule=rule)]
+    assert line.refused == [Refuse(phase=PHASE, rule=rule)]
     assert line.sent == []
 
 
 def test_a_phase_is_refused_aloud_once() -> None:
     store = MemoryStore()
-    line = Script(cluster(phones=99))
+    line = Line(cluster(phones=99))
     for _ in range(3):
         refuses(phone(store), line)  # also after it was started anew
-    assert len(line.told) == 1
-    line.asked = cluster(b"q" * 16, phones=99)
+    assert len(line.refused) == 1
+    line.tasks = [cluster(b"q" * 16, phones=99)]
     refuses(phone(store), line)
-    assert [each.phase for each in line.told] == [PHASE, b"q" * 16]
+    assert [each.phase for each in line.refused] == [PHASE, b"q" * 16]
 
 
 def test_what_the_server_did_not_hear_is_said_again() -> None:
-    store, line = MemoryStore(), Script(cluster(phones=99), RemoteError("busy"))
+    store, line = MemoryStore(), Line(cluster(phones=99), to_refusals=RemoteError("busy"))
     refuses(phone(store), line)
-    line.trouble = None
+    line.to_refusals = None
     refuses(phone(store), line)
-    assert len(line.told) == 1
+    assert len(line.refused) == 1
 
 
 def test_a_phone_that_is_not_to_tell_says_nothing() -> None:
-    line = Script(cluster(phones=99))
+    line = Line(cluster(phones=99))
     refuses(phone(policy=Policy(tell_refusals=False)), line)
-    assert line.told == []
+    assert line.refused == []
 
 
 def test_a_task_that_names_no_phase_is_of_the_one_that_the_phone_is_in() -> None:
     task = ShareKeys(sum_id=PHASE, neighbours=(1,), public_keys=b"")
     member = phone()
-    line = Script(task)
+    line = Line(task)
     member.tell_refusal(task, RefusedError("why", Rule.SUM), line)
-    assert line.told == []  # it is in none
+    assert line.refused == []  # it is in none
     member.answer(cluster())
     member.tell_refusal(task, RefusedError("why", Rule.SUM), line)
-    assert line.told == [Refuse(phase=PHASE, rule=Rule.SUM)]
+    assert line.refused == [Refuse(phase=PHASE, rule=Rule.SUM)]
 
 
 @pytest.mark.parametrize("status", [204, 409])
@@ -143,9 +124,9 @@ def test_it_goes_over_http_signed_and_small(status: int) -> None:
 @pytest.mark.parametrize("recordings", [0, 1, 500])
 def test_what_is_told_does_not_depend_on_what_a_phone_heard(recordings: int) -> None:
     points = np.zeros((recordings, 2), dtype=np.float32)
-    line = Script(cluster(phones=99))
+    line = Line(cluster(phones=99))
     refuses(phone(MemoryStore(points)), line)
-    assert line.told == [Refuse(phase=PHASE, rule=Rule.LEAST_PHONES)]
-    accepted = Script(cluster())
+    assert line.refused == [Refuse(phase=PHASE, rule=Rule.LEAST_PHONES)]
+    accepted = Line(cluster())
     visit(phone(MemoryStore(points)), accepted)
-    assert (len(accepted.sent), accepted.told) == (1, [])
+    assert (len(accepted.sent), accepted.refused) == (1, [])

@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,20 +13,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from support.examples import examples
+from support.stores import DIMENSIONS, VOICE, content, fill, open_file
 
-from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import DamagedStoreError, Store
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import InvalidInputError, WrongStateError
 
-KEY = bytes(range(32))
-DIMENSIONS = 3
-VOICE = np.array([1.5, -2.25, 3.0], dtype=np.float32)
 MONDAY = date(2026, 3, 2)
-
-
-def open_file(path: Path, key: bytes = KEY) -> EncryptedStore:
-    return EncryptedStore(path, key, dimensions=DIMENSIONS)
 
 
 def memory() -> MemoryStore:
@@ -41,24 +33,9 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def content(store: Store) -> tuple[Any, ...]:
-    embeddings, choices = store.recordings()
-    return embeddings.tolist(), choices, store.get("state"), store.get("b"), store.ledger()
-
-
 def described(store: Store) -> list[tuple[int, date | None, str | None, bool]]:
     assert store.count() == len(store.descriptions())
     return [(each.number, each.day, each.choice, each.counted) for each in store.descriptions()]
-
-
-def fill(store: Store) -> int:
-    first = store.add(VOICE)
-    store.label(first, "café")
-    store.add(-VOICE)
-    store.put("state", b"some state")
-    store.append_ledger(b"first entry")
-    store.append_ledger(b"second entry")
-    return first
 
 
 # ------------------------------------------------------------------ what both stores promise

@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 import numpy as np
 import pytest
+from support.line import Line
 from support.parameters import learning_parameters
 
 from earshot_client.encoder import default_encoder
@@ -15,14 +16,13 @@ from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
 from earshot_client.visits.endings import Endings
 from earshot_client.visits.participation import Event, Participation
-from earshot_protocol.api import Refuse
 from earshot_protocol.errors import UnexpectedMessageError, WrongStateError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed, Wait
 from earshot_protocol.phases.learning import Cluster, Result
 from earshot_protocol.secure_sum.messages import ShareKeys
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
-from earshot_protocol.wire import Answer, Matrix, Task, encode
+from earshot_protocol.wire import Matrix, Task, encode
 
 PHASE = bytes(16)
 EVIL = ("bus\r\nX-Evil: 1", "\u202esub", "bus\n", "x" * 65)
@@ -38,25 +38,9 @@ RESULT = Result(
 )
 
 
-class Quiet:
-    """A server that has nothing to say, or one thing."""
-
-    def __init__(self, task: Task) -> None:
-        self._task = task
-
-    def task(self) -> Task:
-        return self._task
-
-    def send(self, answer: Answer) -> None:
-        """It is lost."""
-
-    def refuse(self, refusal: Refuse) -> None:
-        """It is lost."""
-
-
 def visited(store: MemoryStore, task: Task) -> Event:
     phone = Phone(store, default_encoder(), Policy.per_recording())
-    return Participation(phone, store, Quiet(task)).visit(datetime(2026, 3, 1, 12)).event
+    return Participation(phone, store, Line(task)).visit(datetime(2026, 3, 1, 12)).event
 
 
 @pytest.mark.parametrize("evil", EVIL)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from support.line import Line
 from support.parameters import learning_parameters, statistics_parameters
+from support.phase_tasks import first_task, rounds
 
 from earshot_client.phases.sums import KEEP_DAYS
 from earshot_client.phone import Phone
@@ -17,38 +20,19 @@ from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.transport.http import UnavailableError
 from earshot_client.visits.conditions import Hours
 from earshot_client.visits.participation import Event, Participation
-from earshot_protocol.api import Refuse
 from earshot_protocol.errors import RefusedError, UnexpectedMessageError
 from earshot_protocol.messages import Wait
 from earshot_protocol.phases.learning import Cluster
-from earshot_protocol.phases.plan import SecureSum
-from earshot_protocol.phases.statistics import CountContacts
-from earshot_protocol.secure_sum.messages import AdvertiseKeys, MaskInput, ShareKeys, Unmask
-from earshot_protocol.wire import Answer, Task
+from earshot_protocol.wire import Task
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import HeardPoints
 
-PHASE, SUM = b"the first phase!", b"the first sum!!!"
-PARAMETERS = statistics_parameters()
 DAY = 86_400.0
 NOON = datetime(2026, 3, 1, 12)
 
 
-def beginning() -> Task:
-    (part,) = PARAMETERS.plan().parts
-    assert isinstance(part, SecureSum)
-    return CountContacts(
-        phase=PHASE,
-        parameters=PARAMETERS,
-        advertise=AdvertiseKeys(
-            sum_id=SUM, index=0, parameters=PARAMETERS.sum_parameters(part, (2,))
-        ),
-    )
-
-
-SHARE = ShareKeys(sum_id=SUM, neighbours=(), public_keys=b"")
-MASK = MaskInput(sum_id=SUM, senders=(), ciphertexts=())
-UNMASK = Unmask(sum_id=SUM, survivors=(), dropped=())
+BEGINNING = first_task(statistics_parameters())
+SHARE, MASK, UNMASK = rounds()
 
 
 class Life:
@@ -85,23 +69,10 @@ class Life:
 @pytest.fixture
 def life(tmp_path: Path) -> Iterator[Life]:
     made = Life(tmp_path / "phone.db")
-    made.phone.answer(beginning())
+    made.phone.answer(BEGINNING)
     assert made.secret
     yield made
     made.store.close()
-
-
-class Away:
-    """A server that cannot be reached."""
-
-    def task(self) -> Task:
-        raise UnavailableError("away")
-
-    def send(self, answer: Answer) -> None:
-        raise NotImplementedError
-
-    def refuse(self, refusal: Refuse) -> None:
-        raise NotImplementedError
 
 
 def opening(life: Life) -> None:
@@ -113,14 +84,17 @@ def asking(life: Life) -> None:
     assert life.phone.answer(Wait(seconds=1.0)) is None
 
 
+def visited(life: Life, **options: Any) -> Event:
+    away = Line(UnavailableError("away"))
+    return Participation(life.phone, life.store, away, **options).visit(NOON).event
+
+
 def visiting_in_vain(life: Life) -> None:
-    visit = Participation(life.phone, life.store, Away()).visit(NOON)
-    assert visit.event is Event.TROUBLE
+    assert visited(life) is Event.TROUBLE
 
 
 def waiting_for_the_night(life: Life) -> None:
-    visit = Participation(life.phone, life.store, Away(), condition=Hours(22, 6)).visit(NOON)
-    assert visit.event is Event.POSTPONED
+    assert visited(life, condition=Hours(22, 6)) is Event.POSTPONED
 
 
 def hearing(life: Life) -> None:
@@ -150,7 +124,7 @@ def test_a_task_that_comes_later_is_refused_by_name(life: Life, late: Task) -> N
     assert not life.secret
     # Neither does it begin anew, or the sum would have two sets of keys.
     with pytest.raises(RefusedError, match="begins only once"):
-        life.phone.answer(beginning())
+        life.phone.answer(BEGINNING)
 
 
 def test_joining_another_phase_leaves_nothing_of_the_sum(life: Life) -> None:
@@ -178,7 +152,7 @@ def test_a_clock_that_is_put_forward_ends_no_sum_whose_input_has_left(life: Life
 def test_a_clock_that_was_wrong_when_it_began_keeps_it_no_longer(tmp_path: Path) -> None:
     life = Life(tmp_path / "phone.db")
     right, life.clock = life.clock, life.clock + 20_000 * DAY
-    life.phone.answer(beginning())
+    life.phone.answer(BEGINNING)
     life.clock = right
     for _ in range(KEEP_DAYS):
         opening(life)

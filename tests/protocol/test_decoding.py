@@ -6,29 +6,10 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.textbook_shamir import SECRETS, lagrange, shares_of
 
-from earshot_protocol.secure_sum import shamir
 from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError, recover_checked
 from earshot_protocol.secure_sum.shamir import PRIME
-
-SECRETS = st.integers(0, PRIME - 1).map(lambda number: number.to_bytes(32))
-
-
-def lagrange(shares: dict[int, int], at: int) -> int:
-    """The textbook: f(at) = Σ y_i ∏ (at − x_j) / (x_i − x_j) mod p."""
-    total = 0
-    for i, y in shares.items():
-        term = y
-        for j in shares:
-            if j != i:
-                term = term * (at - j) * pow(i - j, -1, PRIME) % PRIME
-        total += term
-    return total % PRIME
-
-
-def shares_of(secret: bytes, threshold: int, count: int) -> dict[int, int]:
-    shares = shamir.split([secret], threshold, count)
-    return {x: int.from_bytes(share.tobytes()) for x, share in enumerate(shares[0], start=1)}
 
 
 def decoded(shares: dict[int, int], threshold: int, count: int) -> bytes:

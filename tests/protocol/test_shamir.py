@@ -11,26 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sslib import shamir as sslib
 from support.examples import examples
+from support.textbook_shamir import SECRETS, lagrange, shares_of
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.secure_sum import shamir
 from earshot_protocol.secure_sum.shamir import PRIME
 
-SECRETS = st.integers(0, PRIME - 1).map(lambda number: number.to_bytes(32))
 MARK = b"*"
 """sslib puts this byte before every secret."""
-
-
-def lagrange(shares: dict[int, int], at: int) -> int:
-    """The textbook: f(at) = Σ y_i ∏ (at − x_j) / (x_i − x_j) mod p."""
-    total = 0
-    for i, y in shares.items():
-        term = y
-        for j in shares:
-            if j != i:
-                term = term * (at - j) * pow(i - j, -1, PRIME) % PRIME
-        total += term
-    return total % PRIME
 
 
 def coefficients(points: dict[int, int]) -> list[int]:
@@ -44,12 +32,6 @@ def coefficients(points: dict[int, int]) -> list[int]:
             basis = [(up - j * down) * scale % PRIME for up, down in shifted]
         total = [(a + b) % PRIME for a, b in zip(total, basis, strict=True)]
     return total
-
-
-def shares_of(secret: bytes, threshold: int, count: int) -> dict[int, int]:
-    shares = shamir.split([secret], threshold, count)
-    assert shares.shape == (1, count, 32)
-    return {x: int.from_bytes(share.tobytes()) for x, share in enumerate(shares[0], start=1)}
 
 
 @st.composite

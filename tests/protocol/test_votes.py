@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.parameters import learning_parameters
+from support.phase_tasks import sum_of
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases.learning import CENTROID_VOTE, LABEL_VOTE, Budget, PhaseParameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import BallotSum
-from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.voting.sums import with_noise
 
 PARAMETERS = learning_parameters(
@@ -33,14 +33,8 @@ def mechanism(vote: str, parameters: PhaseParameters = PARAMETERS) -> BallotSum:
     return ballots
 
 
-def vote_sum(vote: str, shape: tuple[int, ...]) -> SumParameters:
-    part = PARAMETERS.plan().part(vote)
-    assert isinstance(part, SecureSum)
-    return PARAMETERS.sum_parameters(part, shape)
-
-
 def test_the_sum_takes_its_numbers_from_the_phase() -> None:
-    chosen = vote_sum(LABEL_VOTE, (6, 2))
+    chosen = sum_of(PARAMETERS, LABEL_VOTE, (6, 2))
     assert (chosen.phones, chosen.dropout, chosen.corrupted) == (300, 0.1, 0.05)
     assert (chosen.shape, chosen.length, chosen.precision) == ((6, 2), 12, 0)
     chosen.check()
@@ -63,7 +57,7 @@ def test_a_share_beyond_the_bound_is_as_good_as_impossible(
     vote: str, shape: tuple[int, ...]
 ) -> None:
     noise = mechanism(vote)
-    bound = vote_sum(vote, shape).bound
+    bound = sum_of(PARAMETERS, vote, shape).bound
     entries = PARAMETERS.phones * math.prod(shape)
     # |X − Y| > B needs X > B or Y > B.
     beyond = 2 * negative_binomial_tail(bound - noise.votes, noise.honest_survivors, noise.scale)
@@ -97,7 +91,7 @@ def test_the_noise_of_all_honest_survivors_is_discrete_laplace_of_scale_two_over
     noise = mechanism(CENTROID_VOTE)
     assert noise.scale == 2 / 0.5
     random = np.random.default_rng(3).bytes
-    bound = vote_sum(CENTROID_VOTE, (2000,)).bound
+    bound = sum_of(PARAMETERS, CENTROID_VOTE, (2000,)).bound
     nothing = np.zeros(2000, dtype=np.int64)
     total = sum(
         with_noise(nothing, noise, bound, random) for _ in range(PARAMETERS.honest_survivors)
