@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.parameters import learning_parameters, statistics_parameters
+from support.refusals import refused
 
 from earshot_protocol.api import (
     JSON,
@@ -82,38 +83,38 @@ def test_the_type_of_phase_is_told_by_its_parameters(
         decode_body(json.dumps(body).encode(), JSON, StartPhase)
 
 
-@pytest.mark.parametrize(
-    ("kind", "fields", "where"),
-    [
-        (Enrol, {"public_key": "AAAA", "attestation": ""}, "public_key"),
-        (Enrol, {"public_key": base64.b64encode(bytes(33)).decode(), "attestation": ""}, "32"),
-        (Enrol, {"public_key": base64.b64encode(bytes(32)).decode()}, "attestation"),
-        (Enrol, {"public_key": "?", "attestation": ""}, "public_key"),
-        (
-            Enrol,
-            {
-                "public_key": base64.b64encode(bytes(32)).decode(),
-                "attestation": "x" * 16_385,
-            },
-            "attestation",
-        ),
-        (Enrolled, {"phone": ""}, "phone"),
-        (AskTask, {"known": ["AAAA"]}, "known"),
-        (AskTask, {"known": [base64.b64encode(bytes(16)).decode()] * 9}, "known"),
-        (AskTask, {"who": 1}, "who"),
-        (Invite, {"uses": 0}, "uses"),
-        (Invite, {"uses": 10**8 + 1}, "uses"),
-        (Invite, {"uses": 1.5}, "uses"),
-        (Invite, {"days": 0}, "days"),
-        (Invite, {"days": 3651}, "days"),
-        (StartPhase, {}, "parameters"),
+def read(kind: type[Any], fields: dict[str, Any]) -> None:
+    decode_body(json.dumps(fields).encode(), JSON, kind)
+
+
+def base_64(size: int) -> str:
+    return base64.b64encode(bytes(size)).decode()
+
+
+test_a_body_out_of_bounds_is_refused_where_it_is_wrong = refused(
+    MalformedMessageError,
+    ("public_key", read, Enrol, {"public_key": "AAAA", "attestation": ""}),
+    ("32", read, Enrol, {"public_key": base_64(33), "attestation": ""}),
+    ("attestation", read, Enrol, {"public_key": base_64(32)}),
+    ("public_key", read, Enrol, {"public_key": "?", "attestation": ""}),
+    ("attestation", read, Enrol, {"public_key": base_64(32), "attestation": "x" * 16_385}),
+    ("phone", read, Enrolled, {"phone": ""}),
+    ("known", read, AskTask, {"known": ["AAAA"]}),
+    ("known", read, AskTask, {"known": [base_64(16)] * 9}),
+    ("who", read, AskTask, {"who": 1}),
+    *[("uses", read, Invite, {"uses": uses}) for uses in (0, 10**8 + 1, 1.5)],
+    *[("days", read, Invite, {"days": days}) for days in (0, 3651)],
+    ("parameters", read, StartPhase, {}),
+    *[
+        (None, decode_body, data, media, AskTask)
+        for data, media in (
+            (b"[" * 100_000, JSON),
+            (b"\x91" * 100_000, MESSAGEPACK),
+            (b'"\xff"', JSON),
+            (b"", JSON),
+        )
     ],
 )
-def test_a_body_out_of_bounds_is_refused_where_it_is_wrong(
-    kind: type[Any], fields: dict[str, Any], where: str
-) -> None:
-    with pytest.raises(MalformedMessageError, match=where):
-        decode_body(json.dumps(fields).encode(), JSON, kind)
 
 
 @given(data=st.binary(max_size=100), media=st.sampled_from(MEDIA))
@@ -121,15 +122,6 @@ def test_no_bytes_make_decoding_fail_otherwise(data: bytes, media: str) -> None:
     for kind in (Enrol, StartPhase, Problem):
         with pytest.raises(MalformedMessageError):
             decode_body(data, media, kind)
-
-
-@pytest.mark.parametrize(
-    ("data", "media"),
-    [(b"[" * 100_000, JSON), (b"\x91" * 100_000, MESSAGEPACK), (b'"\xff"', JSON), (b"", JSON)],
-)
-def test_hostile_nesting_and_text_are_malformed(data: bytes, media: str) -> None:
-    with pytest.raises(MalformedMessageError):
-        decode_body(data, media, AskTask)
 
 
 def test_a_phase_wants_all_its_phones_unless_fewer_will_do() -> None:

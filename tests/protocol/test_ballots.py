@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from support.examples import examples
+from support.refusals import refused
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.voting.ballots import label_votes, top_candidates, top_votes, winning_labels
@@ -132,43 +133,38 @@ def test_winning_labels_are_each_rows_first_largest(totals: NDArray[np.int64]) -
     assert labels.tolist() == [row.index(max(row)) for row in totals.tolist()]
 
 
-@pytest.mark.parametrize("votes", [0, -1, 4])
-def test_votes_beyond_the_candidates_are_refused(votes: int) -> None:
-    counts = np.ones((3, 5), dtype=int)
-    message = f"from 1 to the 3 candidates there are, not {votes}"
-    with pytest.raises(InvalidParametersError, match=message):
-        top_votes(counts[:, 0], votes)
-    with pytest.raises(InvalidParametersError, match=message):
-        label_votes(counts, votes)
-    with pytest.raises(InvalidParametersError, match=message):
-        top_candidates(counts[:, 0], votes)
+COUNTS = np.ones((3, 5), dtype=int)
+BAD = [np.ones(3), np.array([], dtype=int), np.array(["a"]), np.array([1], dtype=np.uint64)]
 
-
-@pytest.mark.parametrize(
-    "counts",
-    [np.ones(3), np.array([], dtype=int), np.array(["a"]), np.array([1], dtype=np.uint64)],
+test_votes_beyond_the_candidates_are_refused = refused(
+    InvalidParametersError,
+    *[
+        (f"from 1 to the 3 candidates there are, not {votes}", call, counts, votes)
+        for votes in (0, -1, 4)
+        for call, counts in (
+            (top_votes, COUNTS[:, 0]),
+            (label_votes, COUNTS),
+            (top_candidates, COUNTS[:, 0]),
+        )
+    ],
 )
-def test_vectors_of_another_kind_are_refused(counts: NDArray[np.int64]) -> None:
-    for call in (top_votes, top_candidates):
-        with pytest.raises(InvalidInputError, match="non-empty array of integers"):
-            call(counts, 1)
-    for matrix in (counts, counts[:, None]):
-        with pytest.raises(InvalidInputError, match="non-empty array of integers"):
-            label_votes(matrix, 1)
-        with pytest.raises(InvalidInputError, match="non-empty array of integers"):
-            winning_labels(matrix)
-
-
-def test_dimensions_are_not_guessed() -> None:
-    for call in (top_votes, top_candidates):
-        with pytest.raises(InvalidInputError, match=r"1 dimension"):
-            call(np.ones((2, 2), dtype=int), 1)
-    with pytest.raises(InvalidInputError, match=r"2 dimension"):
-        label_votes(np.ones(4, dtype=int), 1)
-
-
-def test_negative_counts_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="negative, but one is -1"):
-        top_votes(np.array([2, -1]), 1)
-    with pytest.raises(InvalidInputError, match="negative"):
-        label_votes(np.array([[2, -1]]), 1)
+test_counts_of_another_kind_are_refused = refused(
+    InvalidInputError,
+    *[
+        ("non-empty array of integers", *attempt)
+        for bad in BAD
+        for attempt in (
+            (top_votes, bad, 1),
+            (top_candidates, bad, 1),
+            (label_votes, bad, 1),
+            (label_votes, bad[:, None], 1),
+            (winning_labels, bad),
+            (winning_labels, bad[:, None]),
+        )
+    ],
+    ("1 dimension", top_votes, np.ones((2, 2), dtype=int), 1),
+    ("1 dimension", top_candidates, np.ones((2, 2), dtype=int), 1),
+    ("2 dimension", label_votes, np.ones(4, dtype=int), 1),
+    ("negative, but one is -1", top_votes, np.array([2, -1]), 1),
+    ("negative", label_votes, np.array([[2, -1]]), 1),
+)

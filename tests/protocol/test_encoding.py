@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.refusals import refused
 
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError
 from earshot_protocol.secure_sum import encoding
@@ -85,35 +85,26 @@ def test_decimals_survive_to_the_precision(precision: int, decimals: list[float]
     np.testing.assert_allclose(decoded, decimals, rtol=0, atol=0.51 * 10.0**-precision)
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        (np.zeros((2, 3), np.int64), "shape"),
-        (np.full(7, np.iinfo(np.int64).min), "bound"),
-        (np.zeros(7), "without precision takes integers"),
-        (np.array([0, 0, 0, 0, 0, 0, 128]), "bound"),
-        (np.array([0, 0, 0, 0, 0, 0, -128]), "bound"),
-        (np.full(7, 2**63, dtype=np.uint64), "bound"),
-        (np.full(7, True), "without precision takes integers"),
-        (np.full(7, 2**70, dtype=object), "without precision takes integers"),
-        ([[1], [2, 3]], "not an array"),
+WHOLE = parameters(8)
+TENTHS = parameters(8, (1,), precision=1)
+
+test_what_does_not_fit_is_refused = refused(
+    InvalidInputError,
+    ("shape", encoding.encode, np.zeros((2, 3), np.int64), WHOLE),
+    ("bound", encoding.encode, np.full(7, np.iinfo(np.int64).min), WHOLE),
+    ("without precision takes integers", encoding.encode, np.zeros(7), WHOLE),
+    ("bound", encoding.encode, np.array([0, 0, 0, 0, 0, 0, 128]), WHOLE),
+    ("bound", encoding.encode, np.array([0, 0, 0, 0, 0, 0, -128]), WHOLE),
+    ("bound", encoding.encode, np.full(7, 2**63, dtype=np.uint64), WHOLE),
+    ("without precision takes integers", encoding.encode, np.full(7, True), WHOLE),
+    ("without precision takes integers", encoding.encode, np.full(7, 2**70, dtype=object), WHOLE),
+    ("not an array", encoding.encode, [[1], [2, 3]], WHOLE),
+    *[
+        ("finite or exceeds", encoding.encode, np.array([bad]), TENTHS)
+        for bad in (np.nan, np.inf, -np.inf, 12.8, -12.8, 1e17, 2.0**63, 1e18, 1e308)
     ],
+    *[("takes real numbers", encoding.encode, np.array([bad]), TENTHS) for bad in (1j, "1", None)],
 )
-def test_what_does_not_fit_is_refused(values: Any, words: str) -> None:
-    with pytest.raises(InvalidInputError, match=words):
-        encoding.encode(values, parameters(8))
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 12.8, -12.8, 1e17, 2.0**63, 1e18, 1e308])
-def test_decimals_that_do_not_fit_are_refused(bad: float) -> None:
-    with pytest.raises(InvalidInputError, match="finite or exceeds"):
-        encoding.encode(np.array([bad]), parameters(8, (1,), precision=1))
-
-
-@pytest.mark.parametrize("bad", [1j, "1", None])
-def test_what_is_no_real_number_is_refused(bad: object) -> None:
-    with pytest.raises(InvalidInputError, match="takes real numbers"):
-        encoding.encode(np.array([bad]), parameters(8, (1,), precision=1))
 
 
 @pytest.mark.parametrize("bits", [54, 55, 61, 62, 63])
@@ -149,7 +140,7 @@ def test_bits_behind_the_last_entry_must_be_zero(bits: int, length: int) -> None
             encoding.unpack(bytes(wrong), of_this_sum)
 
 
-@pytest.mark.parametrize("size", [0, 1, 17, 19, 10_000])
-def test_a_vector_of_the_wrong_size_is_malformed(size: int) -> None:
-    with pytest.raises(MalformedMessageError, match="18"):
-        encoding.unpack(bytes(size), parameters(20))
+test_a_vector_of_the_wrong_size_is_malformed = refused(
+    MalformedMessageError,
+    *[("18", encoding.unpack, bytes(size), parameters(20)) for size in (0, 1, 17, 19, 10_000)],
+)

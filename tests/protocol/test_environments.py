@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+from typing import Any
 
 import pytest
 from support.parameters import learning_parameters
+from support.refusals import refused
 
 from earshot_protocol.api import StartPhase
 from earshot_protocol.environments import LARGEST_CHOICES, LabelHierarchy, default_hierarchy
@@ -50,23 +53,18 @@ def test_a_phase_is_started_with_the_digest_of_its_choices() -> None:
     assert StartPhase(parameters=parameters).agreed() == parameters
 
 
-@pytest.mark.parametrize(
-    ("digest", "choices", "reason"),
-    [
-        (b"", (("taxi",),), "1 of 2 labels"),
-        (b"", (("taxi",), ("taxi",)), "belongs to one class"),
-        (LabelHierarchy(GROUPS).digest, (), "digest"),
-        (LabelHierarchy(GROUPS).digest, (("taxi",), ()), "digest"),
-    ],
+def start(choices: tuple[tuple[str, ...], ...] = (), **changes: Any) -> None:
+    StartPhase(parameters=learning_parameters(**changes), choices=choices).agreed()
+
+
+LABELS = {"labels": tuple(GROUPS)}
+AGREED = LABELS | {"hierarchy": LabelHierarchy(GROUPS).digest}
+
+test_a_phase_with_choices_that_do_not_fit_is_not_started = refused(
+    InvalidParametersError,
+    ("1 of 2 labels", functools.partial(start, **LABELS), (("taxi",),)),
+    ("belongs to one class", functools.partial(start, **LABELS), (("taxi",), ("taxi",))),
+    ("digest", functools.partial(start, **AGREED)),
+    ("digest", functools.partial(start, **AGREED), (("taxi",), ())),
+    ("printable", functools.partial(start, labels=("bus", " park"))),
 )
-def test_a_phase_with_choices_that_do_not_fit_is_not_started(
-    digest: bytes, choices: tuple[tuple[str, ...], ...], reason: str
-) -> None:
-    parameters = learning_parameters(labels=tuple(GROUPS), hierarchy=digest)
-    with pytest.raises(InvalidParametersError, match=reason):
-        StartPhase(parameters=parameters, choices=choices).agreed()
-
-
-def test_labels_that_are_no_names_are_refused() -> None:
-    with pytest.raises(InvalidParametersError, match="printable"):
-        StartPhase(parameters=learning_parameters(labels=("bus", " park"))).agreed()

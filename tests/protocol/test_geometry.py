@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from support.refusals import refused
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry, counts, finite_rows, nearest, unit_rows
@@ -113,29 +114,18 @@ def test_unit_rows_at_the_ends_of_the_range() -> None:
     np.testing.assert_allclose(unit_rows(rows), expected, rtol=1e-3)
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        [1.0, 2.0],
-        [[[1.0]]],
-        np.empty((3, 0)),
-        [["a"]],
-        [[1j]],
-        [[math.nan]],
-        [[-math.inf]],
-        [[1e200]],
+BAD = [
+    *([1.0, 2.0], [[[1.0]]], np.empty((3, 0)), [["a"]], [[1j]]),
+    *([[math.nan]], [[-math.inf]], [[1e200]]),
+]
+
+test_what_is_not_a_finite_matrix_is_refused = refused(
+    InvalidInputError,
+    *[("thing", finite_rows, "thing", bad) for bad in BAD],
+    *[("points", nearest, bad, [[1.0]], Geometry.EUCLIDEAN) for bad in BAD],
+    *[
+        ("centroids of shape", nearest, np.ones((4, 2)), np.ones(shape), Geometry.EUCLIDEAN)
+        for shape in ((2, 3), (0, 2))
     ],
+    ("euclidean, spherical", nearest, np.ones((4, 2)), np.ones((1, 2)), "manhattan"),
 )
-def test_what_is_not_a_finite_matrix_is_refused(bad: object) -> None:
-    with pytest.raises(InvalidInputError, match="thing"):
-        finite_rows("thing", bad)
-    with pytest.raises(InvalidInputError, match="points"):
-        nearest(bad, [[1.0]], Geometry.EUCLIDEAN)
-
-
-def test_shapes_that_do_not_fit_are_refused() -> None:
-    for centroids in (np.ones((2, 3)), np.ones((0, 2))):
-        with pytest.raises(InvalidInputError, match="centroids of shape"):
-            nearest(np.ones((4, 2)), centroids, Geometry.EUCLIDEAN)
-    with pytest.raises(InvalidInputError, match="euclidean, spherical"):
-        nearest(np.ones((4, 2)), np.ones((1, 2)), "manhattan")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 from support.parameters import learning_parameters
+from support.refusals import refused
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
@@ -148,15 +149,14 @@ def test_zcdp_rho_is_valid_tight_and_better_than_bun_and_steinke(
     assert gaussian_delta(rho, epsilon) <= delta
 
 
-@pytest.mark.parametrize("function", [zcdp_rho, zcdp_epsilon])
-@pytest.mark.parametrize(
-    "bad", [(0.0, 1e-6), (-1.0, 1e-6), (math.nan, 0.1), (1.0, 0.0), (1.0, 1.0)]
+test_zcdp_refuses_what_is_not_a_guarantee = refused(
+    InvalidParametersError,
+    *[
+        (r"rho|epsilon|delta", function, *bad)
+        for function in (zcdp_rho, zcdp_epsilon)
+        for bad in ((0.0, 1e-6), (-1.0, 1e-6), (math.nan, 0.1), (1.0, 0.0), (1.0, 1.0))
+    ],
 )
-def test_zcdp_refuses_what_is_no_guarantee(
-    function: Callable[[float, float], float], bad: tuple[float, float]
-) -> None:
-    with pytest.raises(InvalidParametersError, match=r"rho|epsilon|delta"):
-        function(*bad)
 
 
 # ------------------------------------------------------------------------- clustering, selection
@@ -202,26 +202,23 @@ ALL: list[Mechanism] = [
 ]
 
 
-@pytest.mark.parametrize("mechanism", ALL)
-def test_bad_settings_are_named(mechanism: Mechanism) -> None:
-    bad = {
-        "epsilon": [0.0, -1.0, math.nan, math.inf],
-        "delta": [0.0, 1.0, math.nan],
-        "method": ["loudest"],
-    }
-    whole = [0, -1, 1.5, math.nan]
-    for field in dataclasses.fields(mechanism):
-        for value in bad.get(field.name, whole):
-            with pytest.raises(InvalidParametersError, match=field.name):
-                dataclasses.replace(mechanism, **{field.name: value})
+BAD = {
+    "epsilon": [0.0, -1.0, math.nan, math.inf],
+    "delta": [0.0, 1.0, math.nan],
+    "method": ["loudest"],
+}
 
-
-@pytest.mark.parametrize(
-    "mechanism", [BestLaplaceLloyd(1.0, 2, 2), BestGaussianLloyd(1, 1e-6, 2, 2)]
+test_bad_settings_are_named = refused(
+    InvalidParametersError,
+    *[
+        (field.name, functools.partial(dataclasses.replace, **{field.name: value}), mechanism)
+        for mechanism in ALL
+        for field in dataclasses.fields(mechanism)
+        for value in BAD.get(field.name, [0, -1, 1.5, math.nan])
+    ],
+    ("runs", BestLaplaceLloyd, 1.0, 2, 1),
+    ("runs", BestGaussianLloyd, 1, 1e-6, 2, 1),
 )
-def test_one_run_is_no_best_of_several(mechanism: Mechanism) -> None:
-    with pytest.raises(InvalidParametersError, match="runs"):
-        dataclasses.replace(mechanism, runs=1)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("runs", [1, 2, 3])

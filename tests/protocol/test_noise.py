@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from support.goodness import ALPHA_LIMIT, fit_p_value, source, words
+from support.refusals import refused
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy import noise
@@ -240,26 +241,16 @@ def test_the_source_decides_everything(sampler: Callable[..., np.ndarray]) -> No
     assert (sampler(9.0, 50) != sampler(9.0, 50)).any()
 
 
-BAD = [0.0, -1.0, math.nan, math.inf, -math.inf, 1e300]
-
-
-@pytest.mark.parametrize("bad", BAD)
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_bad_scale_is_refused(sampler: Callable[..., np.ndarray], bad: float) -> None:
-    with pytest.raises(InvalidParametersError, match=r"(scale|sigma)="):
-        sampler(bad, 3)
-
-
-@pytest.mark.parametrize("shares", [0, -3, 2.5, math.nan, "many"])
-def test_bad_number_of_shares_is_refused(shares: int) -> None:
-    with pytest.raises(InvalidParametersError, match="shares"):
-        noise.polya_share(1.0, shares, 3)
-
-
-@pytest.mark.parametrize("probability", [0.0, 1.0, -0.1, math.nan])
-def test_bad_probability_is_refused(probability: float) -> None:
-    with pytest.raises(InvalidParametersError, match="probability"):
-        noise.polya_share_bound(1.0, 3, probability)
+test_bad_numbers_are_refused = refused(
+    InvalidParametersError,
+    *[
+        (r"(scale|sigma)=", sampler, bad, 3)
+        for sampler in SAMPLERS
+        for bad in (0.0, -1.0, math.nan, math.inf, -math.inf, 1e300)
+    ],
+    *[("shares", noise.polya_share, 1.0, bad, 3) for bad in (0, -3, 2.5, math.nan, "many")],
+    *[("probability", noise.polya_share_bound, 1.0, 3, bad) for bad in (0.0, 1.0, -0.1, math.nan)],
+)
 
 
 def test_vanishing_scale_means_no_noise() -> None:

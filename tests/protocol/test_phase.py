@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.parameters import learning_parameters, statistics_parameters
+from support.refusals import refused
 from support.steps import STATISTICS_STEPS, STEPS, Step
 
 from earshot_protocol.errors import InvalidParametersError, UnexpectedMessageError
@@ -71,13 +73,55 @@ def test_noise_is_counted_on_for_no_more_phones_than_the_phase_says() -> None:
             assert part.mechanism.honest_survivors == counted
 
 
-def test_a_fraction_that_is_none_leaves_by_name() -> None:
-    for wrong in (math.nan, math.inf, -math.inf, -1.0, 2.0):
-        for name in ("dropout", "corrupted"):
-            parameters = learning_parameters(**{name: wrong})
-            for compute in (lambda p: p.honest_survivors, lambda p: p.plan()):
-                with pytest.raises(InvalidParametersError, match=name):
-                    compute(parameters)
+def check(changes: dict[str, Any]) -> None:
+    msgspec.structs.replace(GOOD, **changes).check()
+
+
+def plan(changes: dict[str, Any]) -> None:
+    learning_parameters(**changes).plan()
+
+
+def honest_survivors(changes: dict[str, Any]) -> int:
+    return learning_parameters(**changes).honest_survivors
+
+
+test_what_no_phase_can_run_under_is_named = refused(
+    InvalidParametersError,
+    *[
+        (name, call, {name: wrong})
+        for name in ("dropout", "corrupted")
+        for call in (plan, honest_survivors)
+        for wrong in (math.nan, math.inf, -math.inf, -1.0, 2.0)
+    ],
+    *[
+        (
+            f"{name.replace('_', '-')}={value}",
+            check,
+            {"budget": msgspec.structs.replace(GOOD.budget, **{name: value})},
+        )
+        for name in Budget.__struct_fields__
+        for value in (0.0, -1.0, math.nan, math.inf)
+    ],
+    *[
+        (name, check, {name: value})
+        for name, values in {
+            "phones": (2, 10**8 + 1),
+            "recordings": (0,),
+            "dimensions": (0, 1025),
+            "labels": ((), ("bus", "bus"), tuple(map(str, range(257)))),
+            "local_centroids": (0, 257),
+            "top_local_centroids": (0, 7),
+            "top_global_centroids": (0, 4097),
+            "centroid_votes": (0, 11),
+            "label_votes": (0, 11),
+            "dropout": (-0.1, 1.0, math.nan),
+            "corrupted": (1.0, math.nan),
+            "delta": (0.0, 1.0, math.nan),
+            "step_seconds": (0.0, math.inf, math.nan),
+        }.items()
+        for value in values
+    ],
+)
 
 
 @pytest.mark.parametrize(
@@ -117,60 +161,17 @@ def test_a_plan_says_whom_a_step_asks() -> None:
     }
 
 
-def test_a_part_or_a_task_of_another_kind_is_named() -> None:
-    with pytest.raises(UnexpectedMessageError, match="no part 'histogram'"):
-        GOOD.plan().part(HISTOGRAM)
-    with pytest.raises(UnexpectedMessageError, match="Cluster in a phase that has no such part"):
-        statistics_parameters().plan().part_of(Cluster(phase=bytes(16), index=0, parameters=GOOD))
+test_a_part_or_a_task_of_another_kind_is_named = refused(
+    UnexpectedMessageError,
+    ("no part 'histogram'", GOOD.plan().part, HISTOGRAM),
+    (
+        "Cluster in a phase that has no such part",
+        statistics_parameters().plan().part_of,
+        Cluster(phase=bytes(16), index=0, parameters=GOOD),
+    ),
+)
 
 
 def test_good_parameters_pass_and_travel() -> None:
     GOOD.check()
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(GOOD), type=PhaseParameters) == GOOD
-
-
-@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
-@pytest.mark.parametrize("name", Budget.__struct_fields__)
-def test_a_budget_is_positive_and_finite(name: str, value: float) -> None:
-    budget = msgspec.structs.replace(GOOD.budget, **{name: value})
-    with pytest.raises(InvalidParametersError, match=f"{name.replace('_', '-')}={value}"):
-        msgspec.structs.replace(GOOD, budget=budget).check()
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("phones", 2),
-        ("phones", 10**8 + 1),
-        ("recordings", 0),
-        ("dimensions", 0),
-        ("dimensions", 1025),
-        ("labels", ()),
-        ("labels", ("bus", "bus")),
-        ("labels", tuple(map(str, range(257)))),
-        ("local_centroids", 0),
-        ("local_centroids", 257),
-        ("top_local_centroids", 0),
-        ("top_local_centroids", 7),
-        ("top_global_centroids", 0),
-        ("top_global_centroids", 4097),
-        ("centroid_votes", 0),
-        ("centroid_votes", 11),
-        ("label_votes", 0),
-        ("label_votes", 11),
-        ("dropout", -0.1),
-        ("dropout", 1.0),
-        ("dropout", math.nan),
-        ("corrupted", 1.0),
-        ("corrupted", math.nan),
-        ("delta", 0.0),
-        ("delta", 1.0),
-        ("delta", math.nan),
-        ("step_seconds", 0.0),
-        ("step_seconds", math.inf),
-        ("step_seconds", math.nan),
-    ],
-)
-def test_what_no_phase_can_run_under_is_named(name: str, value: object) -> None:
-    with pytest.raises(InvalidParametersError, match=name):
-        msgspec.structs.replace(GOOD, **{name: value}).check()

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sslib import shamir as sslib
 from support.examples import examples
+from support.refusals import refused
 from support.textbook_shamir import SECRETS, lagrange, shares_of
 
 from earshot_protocol.errors import InvalidInputError
@@ -142,27 +143,17 @@ def test_several_secrets_are_shared_independently() -> None:
         assert shamir.recover(points, 7) == int.from_bytes(secret)
 
 
-@pytest.mark.parametrize(
-    ("secret", "threshold", "count"),
-    [
-        (bytes(31), 2, 3),
-        (bytes(33), 2, 3),
-        (PRIME.to_bytes(32), 2, 3),
-        (b"\xff" * 32, 2, 3),
-        (bytes(32), 0, 3),
-        (bytes(32), 4, 3),
-        (bytes(32), 2, 255),
+test_what_cannot_be_shared_or_recovered_is_refused = refused(
+    InvalidInputError,
+    *[
+        (None, shamir.split, [secret], 2, 3)
+        for secret in (bytes(31), bytes(33), PRIME.to_bytes(32), b"\xff" * 32)
     ],
+    (None, shamir.split, [bytes(32)], 0, 3),
+    (None, shamir.split, [bytes(32)], 4, 3),
+    (None, shamir.split, [bytes(32)], 2, 255),
+    *[("between 1 and 5", shamir.recover, {1: 1, point: 1}, 5) for point in (0, -1, 6)],
 )
-def test_what_cannot_be_shared_is_refused(secret: bytes, threshold: int, count: int) -> None:
-    with pytest.raises(InvalidInputError):
-        shamir.split([secret], threshold, count)
-
-
-@pytest.mark.parametrize("point", [0, -1, 6])
-def test_a_point_outside_the_sharing_is_refused(point: int) -> None:
-    with pytest.raises(InvalidInputError, match="between 1 and 5"):
-        shamir.recover({1: 1, point: 1}, 5)
 
 
 @settings(max_examples=examples(60))

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from support.goodness import ALPHA_LIMIT, fit_p_value, source, words
+from support.refusals import refused
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy import noise
@@ -180,27 +181,23 @@ def test_a_share_bound_beyond_all_that_can_be_drawn_is_one() -> None:
     assert noise.skellam_share_bound(25.0, 1, 2.0**-140) >= least + len(table) - 1 - 12
 
 
-@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
-def test_a_variance_that_is_none_is_refused(bad: float) -> None:
-    for call in (
-        lambda: noise.skellam_share(bad, 3, 1),
-        lambda: noise.skellam_share_bound(bad, 3, 0.5),
-        lambda: noise.skellam_rate(bad, 3),
-    ):
-        with pytest.raises(InvalidParametersError, match="variance"):
-            call()
-
-
-@pytest.mark.parametrize("bad", [0, -1, 1.5, math.nan])
-def test_a_number_of_shares_that_is_none_is_refused(bad: int) -> None:
-    with pytest.raises(InvalidParametersError, match="shares"):
-        noise.skellam_share(1.0, bad, 1)
-
-
-@pytest.mark.parametrize("bad", [0.0, 1.0, -0.5, math.nan])
-def test_a_probability_that_is_none_is_refused(bad: float) -> None:
-    with pytest.raises(InvalidParametersError, match="probability"):
-        noise.skellam_share_bound(1.0, 3, bad)
+test_bad_numbers_are_refused = refused(
+    InvalidParametersError,
+    *[
+        ("variance", *attempt)
+        for bad in (0.0, -1.0, math.nan, math.inf)
+        for attempt in (
+            (noise.skellam_share, bad, 3, 1),
+            (noise.skellam_share_bound, bad, 3, 0.5),
+            (noise.skellam_rate, bad, 3),
+        )
+    ],
+    *[("shares", noise.skellam_share, 1.0, bad, 1) for bad in (0, -1, 1.5, math.nan)],
+    *[
+        ("probability", noise.skellam_share_bound, 1.0, 3, bad)
+        for bad in (0.0, 1.0, -0.5, math.nan)
+    ],
+)
 
 
 @pytest.mark.parametrize("size", [0, 5, (2, 3), (0, 4)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.ballot_distances import check_distances
+from support.refusals import refused
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.voting.teacher_ballots import NONE, Agreement, Ballot, OneHot, Weighted
@@ -31,28 +32,16 @@ def test_a_vote_for_one_class() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("make", "named"),
-    [
-        (lambda: OneHot(1), "classes=1"),
-        (lambda: Weighted(OneHot(2), -1), "weight=-1"),
-        (lambda: Weighted(OneHot(2), 0.5), "weight=0.5"),  # type: ignore[arg-type]
-    ],
+test_ballots_that_nobody_can_cast_are_refused = refused(
+    InvalidParametersError,
+    ("classes=1", OneHot, 1),
+    ("weight=-1", Weighted, OneHot(2), -1),
+    ("weight=0.5", Weighted, OneHot(2), 0.5),
 )
-def test_ballots_that_nobody_can_cast(make: object, named: str) -> None:
-    with pytest.raises(InvalidParametersError, match=named):
-        make()  # type: ignore[operator]
-
-
-@pytest.mark.parametrize(
-    ("ballot", "answers", "named"),
-    [
-        (OneHot(3), np.array([3]), "classes are 0 to 2"),
-        (OneHot(3), np.array([-2]), "-1 abstains"),
-        (OneHot(3), np.array([1.0]), "float64"),
-        (Agreement(), np.array([2]), "zeros and ones"),
-    ],
+test_what_is_not_an_answer_is_refused = refused(
+    InvalidInputError,
+    ("classes are 0 to 2", OneHot(3).cast, np.array([3])),
+    ("-1 abstains", OneHot(3).cast, np.array([-2])),
+    ("float64", OneHot(3).cast, np.array([1.0])),
+    ("zeros and ones", Agreement().cast, np.array([2])),
 )
-def test_answers_that_are_none(ballot: Ballot, answers: np.ndarray, named: str) -> None:
-    with pytest.raises(InvalidInputError, match=named):
-        ballot.cast(answers)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from support.refusals import refused
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.divergences import renyi
@@ -70,17 +71,11 @@ def test_a_teacher_that_vanishes_costs_nothing() -> None:
     assert not renyi(event, np.array([2.0, 64.0])).any()
 
 
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"queries": 0}, "queries=0"),
-        ({"deviation": 0.0}, "deviation=0"),
-        ({"deviation": math.nan}, "deviation=nan"),
-        ({"delta": 0.0}, "delta=0"),
-        ({"honest_survivors": 0}, "honest_survivors=0"),
-    ],
+test_sums_that_protect_nobody_are_refused = refused(
+    InvalidParametersError,
+    ("queries=0", VoteSum, OneHot(3), 0, 4.0, 1e-6, 10),
+    ("deviation=0", VoteSum, OneHot(3), 5, 0.0, 1e-6, 10),
+    ("deviation=nan", VoteSum, OneHot(3), 5, math.nan, 1e-6, 10),
+    ("delta=0", VoteSum, OneHot(3), 5, 4.0, 0.0, 10),
+    ("honest_survivors=0", VoteSum, OneHot(3), 5, 4.0, 1e-6, 0),
 )
-def test_sums_that_protect_nobody(changes: dict[str, float], named: str) -> None:
-    values = {"queries": 5, "deviation": 4.0, "delta": 1e-6, "honest_survivors": 10} | changes
-    with pytest.raises(InvalidParametersError, match=named):
-        VoteSum(OneHot(3), **values)  # type: ignore[arg-type]
