@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.phone_server import HangUp, PhoneServer, Reply, problem, serving
+from support.refusals import refused
 
 from earshot_client.transport.http import (
     ERRORS,
@@ -133,12 +134,54 @@ def test_what_may_pass_is_tried_again_and_the_same_is_sent(bad: Reply | type[Han
             assert 0.5 * 2**times <= pause <= 1.0 * 2**times
 
 
-def test_after_so_many_tries_it_gives_up_by_name() -> None:
+UNFIT: list[tuple[type[RemoteError], str, Reply]] = [
+    (ServerProblemError, "401", problem(401, "stale-signature", now=1e300)),  # no time to sign with
+    # Not tasks: a page, not MessagePack, cut off, an answer, nothing, too large.
+    (MalformedMessageError, "", Reply(b"<html>Log in to this network</html>", 200, "text/html")),
+    (MalformedMessageError, "", Reply(b"\xc1", 200)),
+    (MalformedMessageError, "", Reply(encode(WAIT)[:-1], 200)),
+    (MalformedMessageError, "", Reply(encode(ANSWERED), 200)),
+    (MalformedMessageError, "", Reply(b"", 200)),
+    (MalformedMessageError, "", Reply(b"\x00" * (LARGEST_TASK_BYTES + 1), 200)),
+    # Answers of another kind.
+    (ServerProblemError, "302", Reply(b"", 302, "text/plain", {"Location": "http://127.0.0.1:1/"})),
+    (ServerProblemError, "400", Reply(b"{", 400, PROBLEM)),
+    (ServerProblemError, "204", Reply(b"", 204)),
+    (ServerProblemError, "500", Reply(b"\x00" * 10**6, 500, PROBLEM)),
+]
+
+
+@pytest.mark.parametrize(("error", "words", "reply"), UNFIT)
+def test_a_reply_of_no_use_is_a_named_refusal_and_the_next_one_counts(
+    error: type[RemoteError], words: str, reply: Reply
+) -> None:
     with line() as made:
-        made.next(*[problem(503, "database", "nothing was changed")] * TRIES)
-        with pytest.raises(UnavailableError, match="nothing was changed"):
+        made.next(reply)
+        with pytest.raises(error, match=words or None):
             made.transport.task()
-        assert len(made.server.requests) == TRIES
+        assert made.transport.task() == WAIT
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "reply", "tries"),
+    [
+        (
+            UnavailableError,
+            "nothing was ch",
+            problem(503, "database", "nothing was changed"),
+            TRIES,
+        ),
+        (StaleSignatureError, "now", problem(401, "stale-signature", "now", now=1e9), 2),
+    ],
+)
+def test_after_so_many_tries_it_gives_up_by_name(
+    error: type[RemoteError], words: str, reply: Reply, tries: int
+) -> None:
+    with line() as made:
+        made.next(*[reply] * tries)
+        with pytest.raises(error, match=words):
+            made.transport.task()
+        assert len(made.server.requests) == tries
         assert made.transport.task() == WAIT
 
 
@@ -212,22 +255,6 @@ def test_a_clock_that_is_wrong_is_set_right_once() -> None:
             assert len(made.server.requests) == 3
 
 
-def test_a_server_that_is_never_content_with_the_clock_is_asked_twice() -> None:
-    with line() as made:
-        made.next(*[problem(401, "stale-signature", now=1e9)] * 2)
-        with pytest.raises(StaleSignatureError):
-            made.transport.task()
-        assert len(made.server.requests) == 2
-
-
-def test_a_time_that_no_signature_can_name_is_none() -> None:
-    with line() as made:
-        made.next(problem(401, "stale-signature", now=1e300))
-        with pytest.raises(ServerProblemError, match="401"):
-            made.transport.task()
-        assert made.transport.task() == WAIT
-
-
 # --------------------------------------------------------------------------------------- refusals
 
 
@@ -260,42 +287,6 @@ def test_the_kinds_are_those_of_the_server() -> None:
     servers = {kind.name for kind in (*problems.KINDS.values(), *problems.HTTP_KINDS.values())}
     assert set(ERRORS) <= servers
     assert problem(400, "malformed").body.count(PROBLEM_PREFIX.encode()) == 1
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(b"<html>Log in to this network</html>", 200, "text/html"),
-        Reply(b"\xc1", 200),
-        Reply(encode(WAIT)[:-1], 200),
-        Reply(encode(ANSWERED), 200),
-        Reply(b"", 200),
-        Reply(b"\x00" * (LARGEST_TASK_BYTES + 1), 200),
-    ],
-)
-def test_what_is_no_task_is_malformed(reply: Reply) -> None:
-    with line() as made:
-        made.next(reply)
-        with pytest.raises(MalformedMessageError):
-            made.transport.task()
-        assert made.transport.task() == WAIT
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(b"elsewhere", 302, "text/plain", {"Location": "http://127.0.0.1:1/"}),
-        Reply(b"{", 400, PROBLEM),
-        Reply(b"", 204),
-        Reply(b"\x00" * 10**6, 500, PROBLEM),
-    ],
-)
-def test_an_answer_of_another_kind_is_a_named_refusal(reply: Reply) -> None:
-    with line() as made:
-        made.next(reply)
-        with pytest.raises(ServerProblemError, match=str(reply.status)):
-            made.transport.task()
-        assert made.transport.task() == WAIT
 
 
 def test_a_servers_text_cannot_steer_a_terminal() -> None:
@@ -362,27 +353,27 @@ def test_a_network_that_stands_still_is_left() -> None:
 # ------------------------------------------------------------------------------------ the address
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "earshot.example",
-        "ftp://earshot.example",
-        "https://",
-        "https://earshot.example:port",
-        "https://earshot.example:70000",
-        "https://[::1",
-        "https://earshot.example/base",
-        "https://earshot.example?a=b",
-        "https://user@earshot.example",
-        "http://earshot.example",
-        "http://192.0.2.1:8000",
-        "http://localhost.example",
+test_what_is_not_a_safe_address_is_refused_by_name = refused(
+    InvalidInputError,
+    *[
+        ("https", HttpTransport, url, Ed25519PrivateKey.generate())
+        for url in (
+            "",
+            "earshot.example",
+            "ftp://earshot.example",
+            "https://",
+            "https://earshot.example:port",
+            "https://earshot.example:70000",
+            "https://[::1",
+            "https://earshot.example/base",
+            "https://earshot.example?a=b",
+            "https://user@earshot.example",
+            "http://earshot.example",
+            "http://192.0.2.1:8000",
+            "http://localhost.example",
+        )
     ],
 )
-def test_what_is_no_safe_address_is_refused_by_name(url: str) -> None:
-    with pytest.raises(InvalidInputError, match="https"):
-        HttpTransport(url, Ed25519PrivateKey.generate())
 
 
 def test_a_name_that_cannot_be_looked_up_is_unavailable() -> None:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from support.refusals import refused
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.coins import bernoulli_exp, geometric, grid_exp, uniform_below
@@ -61,8 +60,7 @@ def test_geometric(mean: int) -> None:
     assert geometric(1, random) == 1
 
 
-test_what_is_not_a_probability_is_refused = refused(
-    InvalidParametersError,
-    *[("rate", grid_exp, rate, 1) for rate in (0.0, math.nan, math.inf)],
-    ("steps", grid_exp, 1.0, -1),
-)
+@pytest.mark.parametrize(("rate", "steps"), [(0.0, 1), (math.nan, 1), (math.inf, 1), (1.0, -1)])
+def test_what_is_no_probability_is_refused(rate: float, steps: int) -> None:
+    with pytest.raises(InvalidParametersError, match="rate" if steps > 0 else "steps"):
+        grid_exp(rate, steps)

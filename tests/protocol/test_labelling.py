@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-
 import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.parameters import labelling_parameters
-from support.refusals import refused
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases.acceptance import default_refusals
@@ -52,14 +49,12 @@ def test_noise_is_the_least_with_which_a_phase_costs_no_more(
     assert spent[1] / sum(spent) == pytest.approx(share)
 
 
-test_a_budget_for_nothing_is_refused = refused(
-    InvalidParametersError,
-    *[("samples", functools.partial(noises, 2.0, 1e-6, samples=wrong)) for wrong in (0, 5000)],
-    *[
-        ("check_share", functools.partial(noises, 2.0, 1e-6, samples=10, check_share=wrong))
-        for wrong in (0.0, 1.0)
-    ],
+@pytest.mark.parametrize(
+    "wrong", [{"samples": 0}, {"samples": 5000}, {"check_share": 0.0}, {"check_share": 1.0}]
 )
+def test_a_budget_for_nothing_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(InvalidParametersError, match=next(iter(wrong))):
+        noises(2.0, 1e-6, **({"samples": 10} | wrong))  # type: ignore[arg-type]
 
 
 @settings(max_examples=12, deadline=None)

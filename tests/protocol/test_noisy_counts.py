@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy import stats
 from support.goodness import ALPHA_LIMIT, source, words
-from support.refusals import refused
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy import noisy_counts
@@ -168,11 +167,8 @@ def test_no_draws_take_no_bytes_and_many_are_independent() -> None:
     assert len(np.unique(many)) == many.size
 
 
-test_noise_out_of_range_is_refused = refused(
-    InvalidParametersError,
-    *[
-        (None, sampler, np.zeros(2), wrong)
-        for sampler in (with_normal, with_laplace)
-        for wrong in (0.0, -1.0, math.nan, math.inf, 2.0**60)
-    ],
-)
+@pytest.mark.parametrize("wrong", [0.0, -1.0, math.nan, math.inf, 2.0**60])
+def test_noise_out_of_range_is_refused(wrong: float) -> None:
+    for sampler in (with_normal, with_laplace):
+        with pytest.raises(InvalidParametersError):
+            sampler(np.zeros(2), wrong)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
@@ -17,7 +16,6 @@ from support.parameters import (
     learning_parameters,
     statistics_parameters,
 )
-from support.refusals import refused
 
 from earshot_protocol.errors import (
     InvalidParametersError,
@@ -39,129 +37,106 @@ from earshot_protocol.wire import Matrix
 DAY = date(2026, 2, 3)
 NOISE = (0.0, -1.0, math.inf, math.nan)
 DELTA = (0.0, 1.0, math.nan)
+WIDE = Matrix(1, 1025, np.ones(1025, "<f4").tobytes())
+MANY_LABELS = tuple(map(str, range(257)))
 
-NOBODY_LEFT = {"dropout": 0.5, "corrupted": 0.5}
-KINDS = [discovery_parameters, labelling_parameters, learning_parameters, statistics_parameters]
+WRONG: list[tuple[Callable[..., Parameters], str, tuple[Any, ...], str]] = [
+    (discovery_parameters, "sums", (-1, 4), "sums"),
+    (discovery_parameters, "cells_noise", NOISE, "cells_noise"),
+    (discovery_parameters, "labels_noise", NOISE, "labels_noise"),
+    (discovery_parameters, "delta", DELTA, "delta"),
+    (discovery_parameters, "most_cells", (2, 10**6), "most_cells"),
+    (labelling_parameters, "labels", (("bus",), MANY_LABELS), "number of labels"),
+    (labelling_parameters, "samples", (WIDE,), "dimensions=1025"),
+    (labelling_parameters, "votes_noise", NOISE, "votes_noise"),
+    (labelling_parameters, "check_noise", NOISE, "check_noise"),
+    (labelling_parameters, "delta", DELTA, "delta"),
+    (labelling_parameters, "largest_weight", (0, 17), "largest_weight"),
+    (labelling_parameters, "threshold", (0.0, -1.0, 101.0, math.nan), "threshold"),
+    (learning_parameters, "clustering_runs", (0, 17), "clustering_runs"),
+    (statistics_parameters, "contacts", (0, LARGEST_CONTACTS + 1), "contacts"),
+    (statistics_parameters, "epsilon", (0.0, -1.0, math.inf, math.nan), "epsilon"),
+]
 
 
-def check(make: Callable[..., Parameters], changes: dict[str, Any]) -> None:
-    make(**changes).check()
+@pytest.mark.parametrize(("make", "name", "values", "said"), WRONG)
+def test_a_value_out_of_bounds_is_named(
+    make: Callable[..., Parameters], name: str, values: tuple[Any, ...], said: str
+) -> None:
+    make().check()
+    for value in values:
+        with pytest.raises(InvalidParametersError, match=said):
+            make(**{name: value}).check()
 
 
-def check_feasible(make: Callable[..., Parameters], changes: dict[str, Any]) -> None:
-    make(**changes).check_feasible()
-
-
-@pytest.mark.parametrize("make", KINDS)
-def test_a_usual_phase_is_feasible(make: Callable[..., Parameters]) -> None:
-    check(make, {})
-    check_feasible(make, {})
-
-
-test_a_value_out_of_bounds_is_named = refused(
-    InvalidParametersError,
-    *[
-        (name, check, make, {name: value})
-        for make, name, values in (
-            (discovery_parameters, "sums", (-1, 4)),
-            (discovery_parameters, "cells_noise", NOISE),
-            (discovery_parameters, "labels_noise", NOISE),
-            (discovery_parameters, "delta", DELTA),
-            (discovery_parameters, "most_cells", (2, 10**6)),
-            (labelling_parameters, "votes_noise", NOISE),
-            (labelling_parameters, "check_noise", NOISE),
-            (labelling_parameters, "delta", DELTA),
-            (labelling_parameters, "largest_weight", (0, 17)),
-            (labelling_parameters, "threshold", (0.0, -1.0, 101.0, math.nan)),
-            (learning_parameters, "clustering_runs", (0, 17)),
-            (statistics_parameters, "contacts", (0, LARGEST_CONTACTS + 1)),
-            (statistics_parameters, "epsilon", NOISE),
-        )
-        for value in values
-    ],
-    ("number of labels", check, labelling_parameters, {"labels": ("bus",)}),
-    ("number of labels", check, labelling_parameters, {"labels": tuple(map(str, range(257)))}),
-    ("dimensions=1025", check, labelling_parameters, {"samples": Matrix.of(np.ones((1, 1025)))}),
-    *[
-        (said, check, labelling_parameters, {"samples": Matrix(rows, columns, bytes(size))})
-        for rows, columns, size, said in (
-            (0, 2, 0, "number of samples"),
-            (4097, 2, 65_552, "number of samples"),
-            (1, 0, 0, "dimensions"),
-        )
-    ],
-    *[
-        ("window", check, statistics_parameters, {"since": since, "until": until})
-        for since, until in (
-            (DAY, None),
-            (None, DAY),
-            (datetime(2026, 2, 3), DAY + timedelta(1)),  # a time of the day: to Python, a date
-            (DAY, DAY),
-            (DAY, DAY - timedelta(1)),
-            (DAY, DAY + LARGEST_WINDOW + timedelta(1)),
-        )
-    ],
-    *[
-        (
-            "together they must stay below 1",
-            check_feasible,
-            make,
-            {"dropout": 0.5, "corrupted": 0.5},
-        )
-        for make in KINDS
-    ],
-    # Noise that cannot be shared ends a phase before any work.
-    (
-        r"too large for phones.*cannot be shared",
-        check_feasible,
-        statistics_parameters,
-        {"epsilon": 1e-6},
-    ),
-    ("step_seconds", check_feasible, statistics_parameters, {"step_seconds": -1.0}),
+@pytest.mark.parametrize(
+    ("rows", "columns", "said"),
+    [(0, 2, "number of samples"), (4097, 2, "number of samples"), (1, 0, "dimensions")],
 )
+def test_samples_are_as_many_and_as_long_as_a_phase_takes(
+    rows: int, columns: int, said: str
+) -> None:
+    samples = Matrix(rows, columns, bytes(8 * rows * columns))
+    with pytest.raises(InvalidParametersError, match=said):
+        labelling_parameters(samples=samples).check()
 
 
-def test_the_longest_window_is_accepted() -> None:
-    check(statistics_parameters, {"since": DAY, "until": DAY + LARGEST_WINDOW})
-
-
-ASKED: dict[str, Any] = {"label_share": 0.5, "cells": 20, "dimensions": 8, "labels": 2}
-
-test_a_budget_that_buys_nothing_is_refused = refused(
-    InvalidParametersError,
-    *[
-        ("sums", functools.partial(noises, 2.0, 1e-6, sums=sums, **ASKED))
-        for sums in (-1, MOST_SUMS + 1, 1.5)
-    ],
-    *[(None, usual_cells, 10_000, epsilon, 1e-6) for epsilon in (0.0, math.nan, math.inf, 1e-12)],
-    (None, usual_cells, 10_000, 2.0, 1.0),
-    *[
-        ("cells", functools.partial(cell_counts, 10_000, 2.0, 1e-6, start=cells))
-        for cells in (0, -1, 10**6)
-    ],
-    *[
-        ("give each once", parse_budget, text, ("a", "b"))
-        for text in ("a", "a=", "c=1", "a=1,a=1", "=1")
-    ],
-    *[
-        ("budget a", parse_budget, f"a={value}", ("a", "b"))
-        for value in ("0", "-1", "inf", "nan", "x")
+@pytest.mark.parametrize(
+    ("since", "until"),
+    [
+        (DAY, None),
+        (None, DAY),
+        (datetime(2026, 2, 3), DAY + timedelta(1)),  # a time of the day, which is a date to Python
+        (DAY, DAY),
+        (DAY, DAY - timedelta(1)),
+        (DAY, DAY + LARGEST_WINDOW + timedelta(1)),
     ],
 )
+def test_what_is_no_window_is_refused(since: date | None, until: date | None) -> None:
+    statistics_parameters(since=DAY, until=DAY + LARGEST_WINDOW).check()
+    with pytest.raises(InvalidParametersError, match="window"):
+        statistics_parameters(since=since, until=until).check()
 
 
-def test_a_budget_names_each_step_once() -> None:
-    assert parse_budget("a=1, b=0.5", ("a", "b")) == {"a": 1.0, "b": 0.5}
+@pytest.mark.parametrize(
+    "make",
+    [discovery_parameters, labelling_parameters, learning_parameters, statistics_parameters],
+)
+def test_without_an_honest_survivor_there_is_no_phase(make: Callable[..., Parameters]) -> None:
+    make().check_feasible()
+    with pytest.raises(InvalidParametersError, match="together they must stay below 1"):
+        make(dropout=0.5, corrupted=0.5).check_feasible()
 
 
-def test_cells_are_as_many_as_a_phase_takes() -> None:
-    assert cell_counts(10_000, 2.0, 1e-6, start=1) == (1, MOST_CELLS)
-    assert cell_counts(10_000, 2.0, 1e-6, start=1, most=1) == (1, 1)
+def test_noise_that_cannot_be_shared_ends_a_phase_before_any_work() -> None:
+    with pytest.raises(InvalidParametersError, match=r"too large for phones.*cannot be shared"):
+        statistics_parameters(epsilon=1e-6).check_feasible()
+
+
+def test_parameters_that_are_wrong_are_not_feasible_either() -> None:
+    with pytest.raises(InvalidParametersError, match="step_seconds"):
+        statistics_parameters(step_seconds=-1.0).check_feasible()
+
+
+@pytest.mark.parametrize("sums", [-1, MOST_SUMS + 1, 1.5])
+def test_noise_is_for_as_many_sums_as_a_phase_has(sums: int) -> None:
+    asked = {"label_share": 0.5, "cells": 20, "dimensions": 8, "labels": 2}
+    with pytest.raises(InvalidParametersError, match="sums"):
+        noises(2.0, 1e-6, sums=sums, **asked)
 
 
 def test_parameters_of_no_kind_have_no_plan() -> None:
     with pytest.raises(WrongStateError, match="not a kind of phase"):
         Parameters(phones=100, labels=("bus",), dropout=0.1, corrupted=0.05).plan()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(0.0, 1e-6), (math.nan, 1e-6), (math.inf, 1e-6), (1e-12, 1e-6), (2.0, 1.0)],
+)
+def test_usual_cells_of_no_budget_are_refused(epsilon: float, delta: float) -> None:
+    with pytest.raises(InvalidParametersError):
+        usual_cells(10_000, epsilon, delta)
 
 
 def test_usual_cells_are_twenty_or_forty_by_crowd_and_budget() -> None:
@@ -178,6 +153,14 @@ def test_a_single_sum_of_cells_gets_its_noise() -> None:
     assert one.cells == pytest.approx(one.labels, rel=1e-9)
     none = noises(2.0, 1e-6, sums=0, **asked)
     assert none.cells == none.labels < one.labels
+
+
+@pytest.mark.parametrize("cells", [0, -1, 10**6])
+def test_cells_are_as_many_as_a_phase_takes(cells: int) -> None:
+    with pytest.raises(InvalidParametersError, match="cells"):
+        cell_counts(10_000, 2.0, 1e-6, start=cells)
+    assert cell_counts(10_000, 2.0, 1e-6, start=1) == (1, MOST_CELLS)
+    assert cell_counts(10_000, 2.0, 1e-6, start=1, most=1) == (1, 1)
 
 
 def test_the_fewest_centroids_are_one_of_each() -> None:
@@ -203,36 +186,39 @@ def test_a_budget_is_scaled_and_split_as_before(unit: Unit) -> None:
     assert msgspec.structs.replace(found, budget=asked.budget) == asked
 
 
-TASK = Cluster(phase=bytes(16), index=3, parameters=learning_parameters())
-RELEASE = LocalCentroids(phase=bytes(16), sender=3, centroids=Matrix.of(np.zeros((2, 2))))
+@pytest.mark.parametrize("text", ["a", "a=", "c=1", "a=1,a=1", "=1"])
+def test_a_budget_names_each_step_once(text: str) -> None:
+    assert parse_budget("a=1, b=0.5", ("a", "b")) == {"a": 1.0, "b": 0.5}
+    with pytest.raises(InvalidParametersError, match="give each once"):
+        parse_budget(text, ("a", "b"))
 
 
-def check_release(changes: dict[str, Any]) -> None:
-    TASK.check_answer(3, msgspec.structs.replace(RELEASE, **changes))
+@pytest.mark.parametrize("value", ["0", "-1", "inf", "nan", "x"])
+def test_a_budget_is_a_positive_number(value: str) -> None:
+    with pytest.raises(InvalidParametersError, match="budget a"):
+        parse_budget(f"a={value}", ("a", "b"))
 
 
-def test_a_release_that_fits_its_task_is_accepted() -> None:
-    check_release({})
-
-
-test_a_release_of_another_task_is_refused = refused(
-    UnexpectedMessageError,
-    ("another phase", check_release, {"phase": bytes(15) + b"x"}),
-    ("in the name of 4", check_release, {"sender": 4}),
-    ("another phase", TASK.check_answer, 3, TASK.parameters),
-    (
-        "where LocalCentroids is expected",
-        TASK.check_answer,
-        3,
-        ReleaseAnswer(phase=bytes(16), sender=3),
-    ),
-)
-test_a_release_of_another_shape_is_refused = refused(
-    MalformedMessageError,
-    ("3 × 2", check_release, {"centroids": Matrix.of(np.zeros((3, 2)))}),
-    ("2 × 3", check_release, {"centroids": Matrix.of(np.zeros((2, 3)))}),
-    *[
-        ("matrix|bytes|finite", check_release, {"centroids": Matrix(2, 2, data)})
-        for data in (bytes(15), np.full(4, np.nan, "<f4").tobytes())
-    ],
-)
+def test_a_release_that_does_not_fit_its_task_is_refused() -> None:
+    parameters = learning_parameters()
+    task = Cluster(phase=bytes(16), index=3, parameters=parameters)
+    right = LocalCentroids(phase=bytes(16), sender=3, centroids=Matrix.of(np.zeros((2, 2))))
+    task.check_answer(3, right)
+    for wrong, error, said in (
+        ({"phase": bytes(15) + b"x"}, UnexpectedMessageError, "another phase"),
+        ({"sender": 4}, UnexpectedMessageError, "in the name of 4"),
+        ({"centroids": Matrix.of(np.zeros((3, 2)))}, MalformedMessageError, "3 × 2"),
+        ({"centroids": Matrix.of(np.zeros((2, 3)))}, MalformedMessageError, "2 × 3"),
+        ({"centroids": Matrix(2, 2, bytes(15))}, MalformedMessageError, "matrix|bytes|finite"),
+        (
+            {"centroids": Matrix(2, 2, np.full(4, np.nan, "<f4").tobytes())},
+            MalformedMessageError,
+            "matrix|bytes|finite",
+        ),
+    ):
+        with pytest.raises(error, match=said):
+            task.check_answer(3, msgspec.structs.replace(right, **wrong))
+    with pytest.raises(UnexpectedMessageError, match="another phase"):
+        task.check_answer(3, parameters)  # type: ignore[arg-type]
+    with pytest.raises(UnexpectedMessageError, match="where LocalCentroids is expected"):
+        task.check_answer(3, ReleaseAnswer(phase=bytes(16), sender=3))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
+import pytest
 from support.parameters import statistics_parameters
-from support.refusals import refused
 
 from earshot_protocol.environments import LabelHierarchy
 from earshot_protocol.errors import InvalidParametersError
@@ -30,27 +30,24 @@ def zeros(rows: int, columns: int) -> Matrix:
     return Matrix(rows, columns, bytes(4 * rows * columns))
 
 
-def check(places: AgreedPlaces) -> None:
-    statistics_parameters(places=places).check()
-
-
-test_places_by_which_nothing_can_be_named_are_refused = refused(
-    InvalidParametersError,
-    *[
-        (said, *attempt)
-        for places, said in (
-            (agreed((0,)), "1 labels up to number 0; one of 2 labels is needed for each of 2"),
-            (agreed((0, 1, 0)), "3 labels up to number 1"),
-            (agreed((0, 2)), "2 labels up to number 2"),
-            (agreed((), zeros(0, 2)), "places: 0 of 2 dimensions; 1 to 4096 of at most 1024"),
-            (agreed((0,) * (MOST_PLACES + 1), zeros(MOST_PLACES + 1, 1)), "places: 4097 of 1 dim"),
-            (agreed((0,), zeros(1, LARGEST_DIMENSIONS + 1)), "places: 1 of 1025 dimensions"),
-            (agreed(centroids=Matrix(2, 2, b"1234")), "places: "),
-            (agreed(centroids=Matrix(2, 2, b"\xff\xff\xff\x7f" * 4)), "places: "),
-        )
-        for attempt in ((places.check, 2), (check, places))
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        (agreed((0,)), "1 labels up to number 0; one of 2 labels is needed for each of 2 places"),
+        (agreed((0, 1, 0)), "3 labels up to number 1"),
+        (agreed((0, 2)), "2 labels up to number 2"),
+        (agreed((), zeros(0, 2)), "places: 0 of 2 dimensions; 1 to 4096 of at most 1024"),
+        (agreed((0,) * (MOST_PLACES + 1), zeros(MOST_PLACES + 1, 1)), "places: 4097 of 1 dim"),
+        (agreed((0,), zeros(1, LARGEST_DIMENSIONS + 1)), "places: 1 of 1025 dimensions"),
+        (agreed(centroids=Matrix(2, 2, b"1234")), "places: "),
+        (agreed(centroids=Matrix(2, 2, b"\xff\xff\xff\x7f" * 4)), "places: "),
     ],
 )
+def test_places_by_which_nothing_can_be_named_are_refused(places: AgreedPlaces, said: str) -> None:
+    with pytest.raises(InvalidParametersError, match=said):
+        places.check(2)
+    with pytest.raises(InvalidParametersError, match=said):
+        statistics_parameters(places=places).check()
 
 
 def test_the_largest_places_and_unnamed_ones_are_accepted() -> None:
