@@ -11,8 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
-from support.parameters import discovery_parameters, learning_parameters, statistics_parameters
-from support.phase_tasks import OTHER_PHASE, PHASE, SUM, first_task, rounds
+from support.parameters import (
+    discovery_parameters,
+    labelling_parameters,
+    learning_parameters,
+    statistics_parameters,
+)
+from support.phase_tasks import OTHER_PHASE, first_task, rounds
 
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
@@ -28,7 +33,6 @@ from earshot_protocol.privacy.events import Approximate
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_protocol.rules import Rule
-from earshot_protocol.wire import Task
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import HeardPoints
 
@@ -37,6 +41,7 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 POINTS = np.random.default_rng(4).normal(size=(6, 2)).astype(np.float32)
 STATISTICS = statistics_parameters()
 DISCOVERY = discovery_parameters()
+BY_SUMS = [STATISTICS, DISCOVERY, labelling_parameters()]
 
 
 def phone(
@@ -61,18 +66,6 @@ def heard() -> MemoryStore:
     return store
 
 
-def beginning(
-    parameters: Parameters, phase: bytes = PHASE, index: int = 0, sum_id: bytes = SUM
-) -> Task:
-    """The first task of a phase, even of one that is refused before anybody looks at its sum."""
-    try:
-        return first_task(parameters, phase, index, sum_id)
-    except InvalidParametersError:
-        known = DISCOVERY if isinstance(parameters, DiscoveryParameters) else STATISTICS
-        task = first_task(known, phase, index, sum_id)
-        return msgspec.structs.replace(task, parameters=parameters)  # type: ignore[call-arg]
-
-
 def spend(store: MemoryStore, epsilon: float, delta: float, unit: Unit, phase: bytes) -> None:
     """What the phone has released before, a hundred days ago."""
     expenses = [
@@ -88,103 +81,6 @@ def changed(parameters: Any, **changes: Any) -> Any:
     return msgspec.structs.replace(parameters, **changes)
 
 
-REFUSED: dict[str, tuple[Rule, Any, Policy | None]] = {
-    "a crowd below the policy's": (
-        Rule.LEAST_PHONES,
-        changed(STATISTICS, phones=99),
-        None,
-    ),
-    "a crowd above the policy's": (
-        Rule.LARGEST_PHONES,
-        changed(DISCOVERY, phones=10**7 + 1),
-        None,
-    ),
-    "noise shared among more than the policy counts on": (
-        Rule.LARGEST_NOISE_CROWD,
-        changed(STATISTICS, phones=20_000, noise_crowd=15_000),
-        None,
-    ),
-    "more dropouts than noise is drawn for": (
-        Rule.LARGEST_DROPOUT,
-        changed(STATISTICS, dropout=0.31),
-        None,
-    ),
-    "fewer corrupted phones than noise is drawn for": (
-        Rule.LEAST_CORRUPTED,
-        changed(DISCOVERY, corrupted=0.01),
-        None,
-    ),
-    "too little noise for a recording": (
-        Rule.LARGEST_EPSILON,
-        changed(STATISTICS, epsilon=3.1, contacts=1),
-        None,
-    ),
-    "too little noise for a phone": (
-        Rule.LARGEST_PHONE_EPSILON,
-        changed(STATISTICS, epsilon=0.5, contacts=9),
-        None,
-    ),
-    "too little noise in sums over cells": (
-        Rule.LARGEST_EPSILON,
-        changed(DISCOVERY, cells_noise=0.5),
-        None,
-    ),
-    "no noise at all in sums over cells": (
-        Rule.PARAMETERS,
-        changed(DISCOVERY, cells_noise=1e-148),
-        None,
-    ),
-    "next to no noise in sums over cells": (
-        Rule.LARGEST_EPSILON,
-        changed(DISCOVERY, labels_noise=1e-9),
-        None,
-    ),
-    "what a phone makes private itself": (
-        Rule.LARGEST_PHONE_EPSILON,
-        learning_parameters(),
-        None,
-    ),
-    "a server that names one recording": (
-        Rule.LARGEST_PHONE_EPSILON,
-        learning_parameters(recordings=1, budget=Budget(0.4, 0.1, 0.3, 0.3)),
-        None,
-    ),
-    "a larger δ than the policy's": (
-        Rule.LARGEST_DELTA,
-        learning_parameters(geometry=Geometry.SPHERICAL, delta=2e-5),
-        Policy.per_recording(),
-    ),
-    "a δ of one phone": (
-        Rule.DELTA,
-        learning_parameters(geometry=Geometry.SPHERICAL, delta=1e-2),
-        Policy.per_recording(largest_delta=0.9),
-    ),
-    "a δ that its secure sums use up": (
-        Rule.LARGEST_EPSILON,
-        discovery_parameters(delta=1e-300),
-        Policy.per_recording(),
-    ),
-    "not a number": (
-        Rule.PARAMETERS,
-        changed(STATISTICS, epsilon=float("nan")),
-        None,
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_a_phase_is_refused_by_name_and_nothing_is_changed(what: str) -> None:
-    rule, parameters, policy = REFUSED[what]
-    store = heard()
-    spend(store, 0.1, 0.0, Unit.PHONE, OTHER)
-    before = store.to_bytes()
-    with pytest.raises(RefusedError) as caught:
-        phone(store, policy).answer(beginning(parameters))
-    assert caught.value.rule is rule, str(caught.value)
-    assert store.to_bytes() == before
-    assert phone(store, policy).answer(beginning(STATISTICS)) is not None
-
-
 @pytest.mark.parametrize("unit", LEDGER_UNITS)
 @pytest.mark.parametrize(("span", "limit"), [("yearly_", 5.0), ("lifetime_", 9.0)])
 def test_an_exhausted_budget_is_refused_by_name_in_either_unit(
@@ -196,7 +92,7 @@ def test_an_exhausted_budget_is_refused_by_name_in_either_unit(
     store = heard()
     spend(store, limit, 0.0, unit, OTHER)
     before = store.to_bytes()
-    for task in (beginning(STATISTICS), beginning(DISCOVERY)):
+    for task in (first_task(STATISTICS), first_task(DISCOVERY)):
         with pytest.raises(RefusedError, match=f"^{rule}: .*already spent") as caught:
             phone(store, policy).answer(task)
         assert caught.value.rule is rule
@@ -205,22 +101,22 @@ def test_an_exhausted_budget_is_refused_by_name_in_either_unit(
     later = NOON.replace(year=2027)
     free = phone(store, policy, later)
     if span == "yearly_":
-        assert free.answer(beginning(STATISTICS)) is not None
+        assert free.answer(first_task(STATISTICS)) is not None
     else:
         with pytest.raises(RefusedError, match=f"^{rule}"):
-            free.answer(beginning(STATISTICS))
+            free.answer(first_task(STATISTICS))
 
 
-@pytest.mark.parametrize("parameters", [STATISTICS, DISCOVERY], ids=lambda each: each.kind)
+@pytest.mark.parametrize("parameters", BY_SUMS, ids=lambda each: each.kind)
 def test_what_was_agreed_to_does_not_change_within_a_phase(parameters: Any) -> None:
     store = heard()
-    assert phone(store).answer(beginning(parameters)) is not None
+    assert phone(store).answer(first_task(parameters)) is not None
     other = DISCOVERY if parameters is STATISTICS else STATISTICS
     for begins, said in (
-        (beginning(changed(parameters, phones=150), sum_id=OTHER), "phones of the phase"),
-        (beginning(changed(parameters, corrupted=0.06), sum_id=OTHER), "corrupted of the phase"),
-        (beginning(other, sum_id=OTHER), "kind of the phase"),
-        (beginning(parameters, index=5, sum_id=OTHER), "this phone's number was 0 and is 5"),
+        (first_task(changed(parameters, phones=150), sum_id=OTHER), "phones of the phase"),
+        (first_task(changed(parameters, corrupted=0.06), sum_id=OTHER), "corrupted of the phase"),
+        (first_task(other, sum_id=OTHER), "kind of the phase"),
+        (first_task(parameters, index=5, sum_id=OTHER), "this phone's number was 0 and is 5"),
     ):
         before = store.to_bytes()
         with pytest.raises(RefusedError, match=f"^changed: .*{said}") as caught:
@@ -228,13 +124,13 @@ def test_what_was_agreed_to_does_not_change_within_a_phase(parameters: Any) -> N
         assert caught.value.rule is Rule.CHANGED
         assert store.to_bytes() == before
     # A server that lost its sum may open another one, of the same phase.
-    assert phone(store).answer(beginning(parameters, sum_id=OTHER)) is not None
+    assert phone(store).answer(first_task(parameters, sum_id=OTHER)) is not None
 
 
-@pytest.mark.parametrize("parameters", [STATISTICS, DISCOVERY], ids=lambda each: each.kind)
+@pytest.mark.parametrize("parameters", BY_SUMS, ids=lambda each: each.kind)
 def test_a_phase_that_has_released_is_not_begun_again(parameters: Any) -> None:
     store = heard()
-    for task in (beginning(parameters), *rounds()[:2]):
+    for task in (first_task(parameters), *rounds()[:2]):
         assert phone(store).answer(task) is not None
     ledger = store.ledger()
     assert len(ledger) == 2
@@ -242,9 +138,9 @@ def test_a_phase_that_has_released_is_not_begun_again(parameters: Any) -> None:
         if forget:
             phone(store).leave_phase()
         for begins in (
-            beginning(parameters, sum_id=OTHER),
-            beginning(changed(parameters, phones=200), sum_id=OTHER),
-            beginning(learning_parameters()),  # nor as another kind, under the same name
+            first_task(parameters, sum_id=OTHER),
+            first_task(changed(parameters, phones=200), sum_id=OTHER),
+            first_task(learning_parameters()),  # nor as another kind, under the same name
         ):
             with pytest.raises(
                 RefusedError, match="released already; a step is released once"
@@ -262,7 +158,7 @@ def test_a_phase_that_has_released_is_not_begun_again(parameters: Any) -> None:
 def test_a_release_is_weighed_again_when_it_leaves(stricter: Policy) -> None:
     """Whoever tightens the limits in the midst of a phase is obeyed."""
     store = heard()
-    phone(store).answer(beginning(STATISTICS))
+    phone(store).answer(first_task(STATISTICS))
     share, mask, _ = rounds()
     phone(store, stricter).answer(share)
     before = store.to_bytes()
@@ -275,13 +171,13 @@ def test_a_release_is_weighed_again_when_it_leaves(stricter: Policy) -> None:
 
 def test_a_clock_that_is_put_forward_gives_no_year_back() -> None:
     store = heard()
-    for task in (beginning(STATISTICS), *rounds()[:2]):
+    for task in (first_task(STATISTICS), *rounds()[:2]):
         assert phone(store).answer(task) is not None
     spent = epsilon_at(
         Policy.largest_yearly_phone_delta, Ledger(store.ledger()).expenses_of(Unit.PHONE)
     )
     policy, later = Policy(largest_yearly_phone_epsilon=1.1 * spent), NOON + timedelta(days=800)
-    again, twin = beginning(STATISTICS, OTHER, sum_id=OTHER), store.to_bytes()
+    again, twin = first_task(STATISTICS, OTHER, sum_id=OTHER), store.to_bytes()
     with pytest.raises(RefusedError, match="largest_yearly_phone_epsilon"):
         phone(store, policy, later, runs_until=NOON).answer(again)
     # Another that has run all the while.
@@ -317,7 +213,7 @@ def test_no_series_of_phases_spends_more_than_the_budgets(
             else changed(DISCOVERY, cells_noise=4 / size)
         )
         try:
-            for task in (beginning(parameters, phase, sum_id=phase), *rounds(phase))[
+            for task in (first_task(parameters, phase, sum_id=phase), *rounds(phase))[
                 : 1 + 2 * goes_on
             ]:
                 phone(store, policy, when).answer(task)

@@ -346,27 +346,6 @@ def test_a_check_of_something_else_is_refused(proposed: tuple[int, ...]) -> None
     assert life.agreement(1).tolist() == [1, 1, 1], "and it goes on with what fits"
 
 
-@pytest.mark.parametrize(
-    ("changes", "rule"),
-    [
-        ({"encoder": "another"}, Rule.ENCODER),
-        ({"samples": Matrix.of(np.eye(3))}, Rule.DIMENSIONS),
-        ({"samples": Matrix(2, 2, bytes(15))}, Rule.PARAMETERS),
-        ({"samples": Matrix.of(np.zeros((2, 2)))}, Rule.PARAMETERS),
-        ({"votes_noise": 1e9}, Rule.PARAMETERS),
-        ({"threshold": 1e9}, Rule.PARAMETERS),
-    ],
-)
-def test_a_phase_that_does_not_suit_the_phone_is_refused(
-    changes: dict[str, Any], rule: Rule
-) -> None:
-    agreed = msgspec.structs.replace(PARAMETERS, **changes)
-    task = msgspec.structs.replace(first(), parameters=agreed)
-    with pytest.raises(RefusedError) as refused:
-        Life(FULL).phone.answer(task)
-    assert refused.value.rule is rule
-
-
 def test_a_check_of_a_phase_that_it_is_not_in_is_refused() -> None:
     with pytest.raises(EarshotError, match="a phase that this phone is not in"):
         Life(FULL).phone.answer(second())
@@ -436,19 +415,3 @@ def test_samples_alone_name_scenes_too_and_those_that_do_not_compare_do_not() ->
     life.phone.answer(plane)
     life.phone.answer(labelled())
     assert names(life) == ["bus", None, None], "distances of two kinds do not compare"
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"labels": (1,)},
-        {"labels": (1, 2)},
-        {"name_p_values": (0.1,)},
-        {"centroids": Matrix.of(np.eye(3))},
-    ],
-)
-def test_answers_that_make_no_sense_are_not_kept(changes: dict[str, Any]) -> None:
-    life = Life(FULL)
-    with pytest.raises(EarshotError):
-        life.phone.answer(labelled(**changes))
-    assert life.phone.labelled is None

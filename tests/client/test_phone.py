@@ -11,6 +11,7 @@ import pytest
 from support.parameters import learning_parameters
 from support.phase_tasks import OTHER_PHASE, OTHER_SUM, PHASE, SUM, rounds, sent_input, sum_of
 from support.recordings import CHOICES, POINTS
+from support.refusing_phone import CountedBytes, everything_in, refuses
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
@@ -69,18 +70,6 @@ PARAMETERS = learning_parameters(
     budget=Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.75),
 )
 EPSILON = 1.0 + 2 * 0.25 + 0.5 + 0.75
-
-
-class CountedBytes:
-    """A seeded source of bytes that tells how many were drawn."""
-
-    def __init__(self, seed: int = 1) -> None:
-        self._bytes = np.random.default_rng(seed).bytes
-        self.drawn = 0
-
-    def __call__(self, size: int) -> bytes:
-        self.drawn += size
-        return self._bytes(size)
 
 
 def make_phone(
@@ -154,23 +143,6 @@ WHOLE_PHASE: tuple[Task, ...] = (
     *rounds(OTHER_SUM),
     RESULT,
 )
-
-
-def everything_in(phone: Phone) -> tuple[object, ...]:
-    store = phone._store
-    names = ("membership", "sum", "answered", "result", "begun sums")
-    return (*(store.get(name) for name in names), store.ledger())
-
-
-def refuses(phone: Phone, task: Task, error: type[RemoteError], message: str) -> None:
-    """By name, and without any change or any noise drawn."""
-    assert isinstance(phone._memory.random, CountedBytes)
-    before, drawn = everything_in(phone), phone._memory.random.drawn
-    with pytest.raises(error, match=message) as raised:
-        phone.answer(task)
-    assert raised.type is error
-    assert everything_in(phone) == before
-    assert phone._memory.random.drawn == drawn
 
 
 # ------------------------------------------------------------------------ answers and their price
@@ -340,49 +312,6 @@ def test_it_casts_no_more_votes_than_there_are_centroids() -> None:
 # ------------------------------------------------------------------------------------- refusals
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"encoder": "log-mel-1"}, "log-mel-1.*points"),
-        ({"dimensions": 3}, "dimensions=3"),
-        ({"phones": 99}, "least_phones"),
-        ({"dropout": 0.31}, "largest_dropout"),
-        ({"budget": Budget(2.0, 0.25, 0.5, 0.75)}, "largest_epsilon"),
-        ({"geometry": Geometry.SPHERICAL, "delta": 1e-3}, "largest_delta"),
-        # What is no phase at all is refused like the rest: the server is wrong, not the caller.
-        ({"recordings": 0}, "recordings=0"),
-        ({"budget": Budget(-1.0, 0.25, 0.5, 0.75)}, "clustering=-1"),
-        ({"budget": Budget(1.0, 0.25, float("nan"), 0.75)}, "centroid-vote=nan"),
-        ({"dropout": 0.3, "corrupted": 0.8}, "honest"),
-        ({"top_local_centroids": 4}, "top_local_centroids=4"),
-        ({"budget": Budget(1e-17, 0.25, 0.5, 0.75)}, "clustering=1e-17: must be at least"),
-        ({"budget": Budget(5e-324, 0.25, 0.5, 0.75)}, "clustering=5e-324"),
-        ({"phones": 10**7 + 1}, "largest_phones: phones=10000001; at most 10000000"),
-        ({"phones": 10**8}, "largest_phones"),
-        ({"phones": 20_000, "noise_crowd": 10_001}, "largest_noise_crowd"),
-        ({"noise_crowd": 0}, "noise_crowd=0"),
-    ],
-)
-def test_a_phase_is_refused_by_name(phone: Phone, changes: dict[str, object], message: str) -> None:
-    parameters = replaced(PARAMETERS, **changes)
-    assert isinstance(parameters, PhaseParameters)
-    refuses(phone, cluster(parameters), RefusedError, message)
-    assert phone.answer(cluster()) is not None
-
-
-def test_a_phase_is_refused_whether_or_not_there_are_recordings() -> None:
-    """Or the refusal would tell."""
-    parameters = replaced(PARAMETERS, dimensions=3)
-    assert isinstance(parameters, PhaseParameters)
-    empty = make_phone(MemoryStore(np.empty((0, 2), dtype=np.float32)))
-    refuses(empty, cluster(parameters), RefusedError, "dimensions=3")
-
-
-def test_a_number_outside_the_phase_is_refused(phone: Phone) -> None:
-    task = Cluster(phase=PHASE, index=100, parameters=PARAMETERS)
-    refuses(phone, task, RefusedError, "phone 100")
-
-
 def test_a_second_clustering_in_one_phase_is_refused(phone: Phone) -> None:
     phone.answer(cluster())
     more = replaced(PARAMETERS, recordings=PARAMETERS.recordings + 1)
@@ -536,26 +465,6 @@ def test_a_result_reaches_a_phone_that_was_not_in_the_phase(phone: Phone) -> Non
     assert isinstance(newer, Result)
     phone.answer(newer)
     assert phone.result == newer
-
-
-@pytest.mark.parametrize(
-    ("changes", "error"),
-    [
-        ({"labels": (0, 1)}, UnexpectedMessageError),
-        ({"labels": (0, 1, 2)}, UnexpectedMessageError),
-        ({"centroids": Matrix(0, 2, b""), "labels": ()}, UnexpectedMessageError),
-        ({"centroids": Matrix(3, 3, bytes(36))}, UnexpectedMessageError),
-        ({"centroids": Matrix(3, 2, bytes(20))}, MalformedMessageError),
-    ],
-)
-def test_a_result_that_names_no_scene_is_refused(
-    phone: Phone, changes: dict[str, object], error: type[RemoteError]
-) -> None:
-    phone.answer(cluster())
-    bad = replaced(RESULT, **changes)
-    assert isinstance(bad, Result)
-    refuses(phone, bad, error, "result|matrix")
-    assert phone.result is None
 
 
 def test_a_closed_phone_answers_nothing(phone: Phone) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import msgspec
 import numpy as np
 import pytest
 from support.line import Line
@@ -43,25 +42,6 @@ def visit(member: Phone, line: Transport) -> Visit:
 
 def refuses(member: Phone, line: Line) -> None:
     assert visit(member, line).event is Event.REFUSED
-
-
-@pytest.mark.parametrize(
-    ("task", "rule"),
-    [
-        (cluster(phones=99), Rule.LEAST_PHONES),
-        (cluster(dropout=0.4), Rule.LARGEST_DROPOUT),
-        (cluster(corrupted=0.01), Rule.LEAST_CORRUPTED),
-        (cluster(encoder="mine-1"), Rule.ENCODER),
-        (cluster(dimensions=3), Rule.DIMENSIONS),
-        (cluster(delta=2.0), Rule.PARAMETERS),
-        (msgspec.structs.replace(cluster(), index=100), Rule.PROTOCOL),
-    ],
-)
-def test_the_rule_is_told_and_nothing_else(task: Cluster, rule: Rule) -> None:
-    line = Line(task)
-    refuses(phone(), line)
-    assert line.refused == [Refuse(phase=PHASE, rule=rule)]
-    assert line.sent == []
 
 
 def test_a_phase_is_refused_aloud_once() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from earshot_client.phone import Phone
+from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases.discovery import DiscoveryParameters, SumCells, cells
 from earshot_protocol.phases.labelling import VOTES, LabellingParameters, LabelSamples
 from earshot_protocol.phases.learning import Cluster, PhaseParameters
@@ -22,6 +24,7 @@ from earshot_protocol.secure_sum.messages import (
 )
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.wire import Task
+from support.parameters import discovery_parameters, labelling_parameters, statistics_parameters
 
 PHASE, OTHER_PHASE = b"the first phase!", b"the second phase"
 SUM, OTHER_SUM = b"the first sum!!!", b"the second sum!!"
@@ -49,7 +52,24 @@ def opening(
 def first_task(
     parameters: Parameters, phase: bytes = PHASE, index: int = 0, sum_id: bytes = SUM
 ) -> Task:
-    """Return the first task of a phase of any kind."""
+    """Return the first task of a phase of any kind.
+
+    Parameters that lead to no secure sum are sent with the usual one: a phone looks at them first.
+    """
+    try:
+        return _first_task(parameters, phase, index, sum_id)
+    except InvalidParametersError:
+        usual = _first_task(_USUAL[type(parameters)], phase, index, sum_id)
+        return msgspec.structs.replace(usual, parameters=parameters)  # type: ignore[call-arg]
+
+
+_USUAL: dict[type[Parameters], Parameters] = {
+    type(usual): usual
+    for usual in (discovery_parameters(), labelling_parameters(), statistics_parameters())
+}
+
+
+def _first_task(parameters: Parameters, phase: bytes, index: int, sum_id: bytes) -> Task:
     match parameters:
         case PhaseParameters():
             return Cluster(phase=phase, index=index, parameters=parameters)
