@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import textbook_cells as textbook
+from support.endings import discovered
 from support.parameters import discovery_parameters
 from support.phase_tasks import OTHER_PHASE, PHASE, opening, sent_input
 from support.refusing_phone import CountedBytes, refuses
@@ -21,9 +22,8 @@ from earshot_client.phases.memory import Memory
 from earshot_client.phone import Phone
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import RefusedError, RemoteError, UnexpectedMessageError
-from earshot_protocol.geometry import Geometry, unit_rows
+from earshot_protocol.geometry import unit_rows
 from earshot_protocol.phases.discovery import (
-    Discovered,
     DiscoveryParameters,
     LabelCells,
     SumCells,
@@ -285,24 +285,6 @@ def test_a_first_task_that_is_not_the_first_part_begins_nothing_that_is_not_paid
     assert released(asked) == ["labels"]
     again = label_cells(advertise=renamed(advertise(PARAMETERS, "labels")))
     assert refuses(asked, again, RefusedError).rule is Rule.REPEATED
-
-
-def discovered(**changes: Any) -> Discovered:
-    return msgspec.structs.replace(
-        Discovered(
-            phase=PHASE,
-            geometry=Geometry.SPHERICAL,
-            centroids=MOVED,
-            moved=(True,) * 3,
-            labels=(0, 1, 0),
-            label_names=CLASSES,
-            label_votes=((1.0, 0.0),) * 3,
-            name_p_values=(0.001, 0.001, 1.0),
-            encoder="points",
-            privacy=(),
-        ),
-        **changes,
-    )
 
 
 def test_a_result_is_kept_and_named_by() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from support.endings import discovered, labelled, result
 from support.line import Line
 from support.parameters import discovery_parameters as discovery
 from support.parameters import labelling_parameters as labelling
@@ -30,9 +31,7 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
 )
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phases.discovery import Discovered
-from earshot_protocol.phases.labelling import Labelled
-from earshot_protocol.phases.learning import Budget, Result
+from earshot_protocol.phases.learning import Budget
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.accounting import expenses
 from earshot_protocol.privacy.ledger import Ledger
@@ -186,22 +185,7 @@ def test_a_number_outside_the_phase_is_refused(make: Make) -> None:
     is_refused(phone(accepting(make)), task, Rule.PROTOCOL, "phone 100")
 
 
-FOUND: Changes = {
-    "phase": OTHER_PHASE,
-    "geometry": Geometry.SPHERICAL,
-    "centroids": Matrix.of(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])),
-    "labels": (0, 1, 0),
-    "label_names": ("bus", "park"),
-    "label_votes": ((9, 0), (0, 8), (0, 0)),
-    "name_p_values": (0.001, 0.001, 1.0),
-    "encoder": "points",
-    "privacy": (),
-}
-ENDINGS = [
-    Result(**FOUND, centroid_votes=(9, 8, 7)),
-    Discovered(**FOUND, moved=(True,) * 3),
-    Labelled(**FOUND, agreement=(9, 9, 2), threshold=5.0),
-]
+ENDINGS = [result(), discovered(), labelled()]
 
 
 @pytest.mark.parametrize("ending", ENDINGS, ids=lambda each: type(each).__name__)

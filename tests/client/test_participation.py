@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
-import msgspec
-import numpy as np
 import pytest
+from support.endings import result
 from support.line import Line
 from support.parameters import learning_parameters
 from support.phase_tasks import numbered
@@ -35,7 +35,6 @@ from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.rules import Rule
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.signatures import SignatureError, StaleSignatureError
-from earshot_protocol.wire import Matrix
 
 NOON = datetime(2026, 3, 1, 12)
 
@@ -50,17 +49,8 @@ def cluster(number: int = 0, phones: int = 100) -> Cluster:
     )
 
 
-def result(number: int) -> Result:
-    return Result(
-        phase=numbered(number),
-        geometry=Geometry.SPHERICAL,
-        centroids=Matrix.of(np.eye(2)),
-        labels=(0, -1),
-        label_names=("bus", "park"),
-        centroid_votes=(3, 1),
-        label_votes=((2, 1), (0, 0)),
-        privacy=(),
-    )
+def found(number: int, **changes: Any) -> Result:
+    return result(phase=numbered(number), **changes)
 
 
 def failed(number: int) -> Failed:
@@ -160,7 +150,7 @@ def test_every_ending_is_told_once_and_the_server_hears_which_are_known() -> Non
     store = MemoryStore()
     endings = Endings(store)
     statistics = Statistics(phase=numbered(3), label_names=("bus",), contacts=(4,), privacy=())
-    script = Line(Wait(seconds=1.0), result(1), failed(2), statistics, result(4))
+    script = Line(Wait(seconds=1.0), found(1), failed(2), statistics, found(4))
     visit = participation(script, store)
     visit()
     assert endings.known() == ()
@@ -170,14 +160,14 @@ def test_every_ending_is_told_once_and_the_server_hears_which_are_known() -> Non
         told.append(endings.untold())
         endings.told()
         assert endings.untold() is None
-    assert told == [result(1), failed(2), statistics, result(4)]
+    assert told == [found(1), failed(2), statistics, found(4)]
     assert endings.known() == tuple(map(numbered, (4, 3, 2, 1)))
-    assert Phone(store, default_encoder()).result == result(4)
+    assert Phone(store, default_encoder()).result == found(4)
 
 
 def test_what_was_published_before_this_phone_came_is_kept_but_is_no_news() -> None:
     store = MemoryStore()
-    visit = participation(Line(result(1), failed(2)), store)
+    visit = participation(Line(found(1), failed(2)), store)
     assert visit() == Visit(Event.ENDED, "result", 0.0)
     assert Endings(store).untold() is None
     assert Endings(store).known() == (numbered(1),)
@@ -187,8 +177,8 @@ def test_what_was_published_before_this_phone_came_is_kept_but_is_no_news() -> N
 
 def test_centroids_of_another_encoder_name_nothing_here_but_their_phase_is_over() -> None:
     store = MemoryStore()
-    own = msgspec.structs.replace(result(1), encoder=default_encoder().name)
-    foreign = msgspec.structs.replace(result(2), encoder="another-1")
+    own = found(1, encoder=default_encoder().name)
+    foreign = found(2, encoder="another-1")
     visit = participation(Line(Wait(seconds=1.0), own, foreign), store)
     assert [visit().event for _ in range(3)] == [Event.WAITING, Event.ENDED, Event.ENDED]
     assert Endings(store).untold() == foreign
@@ -204,7 +194,7 @@ def test_a_server_that_repeats_itself_is_trouble() -> None:
 
 def test_a_result_that_does_not_fit_is_not_kept_and_not_asked_for_again() -> None:
     store = MemoryStore()
-    bad = msgspec.structs.replace(result(1), labels=(0,))
+    bad = found(1, labels=(0,))
     assert participation(Line(bad), store)().event is Event.TROUBLE
     assert Endings(store).known() == (bad.phase,)
     assert Phone(store, default_encoder()).result is None

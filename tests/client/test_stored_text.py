@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 import numpy as np
 import pytest
+from support.endings import result
 from support.line import Line
 from support.parameters import learning_parameters
 
@@ -19,23 +20,13 @@ from earshot_client.visits.participation import Event, Participation
 from earshot_protocol.errors import UnexpectedMessageError, WrongStateError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed, Wait
-from earshot_protocol.phases.learning import Cluster, Result
+from earshot_protocol.phases.learning import Cluster
 from earshot_protocol.secure_sum.messages import ShareKeys
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
-from earshot_protocol.wire import Matrix, Task, encode
+from earshot_protocol.wire import Task, encode
 
 PHASE = bytes(16)
 EVIL = ("bus\r\nX-Evil: 1", "\u202esub", "bus\n", "x" * 65)
-RESULT = Result(
-    phase=PHASE,
-    geometry=Geometry.SPHERICAL,
-    centroids=Matrix.of(np.eye(2)),
-    labels=(0, -1),
-    label_names=("bus", "park"),
-    centroid_votes=(3, 1),
-    label_votes=((2, 1), (0, 0)),
-    privacy=(),
-)
 
 
 def visited(store: MemoryStore, task: Task) -> Event:
@@ -47,13 +38,13 @@ def visited(store: MemoryStore, task: Task) -> Event:
 @pytest.mark.parametrize("value", ["result", "labelled"])
 def test_a_stored_result_names_nothing_and_the_next_one_replaces_it(value: str, evil: str) -> None:
     store = MemoryStore()
-    store.put(value, encode(msgspec.structs.replace(RESULT, label_names=(evil, "park"))))
+    store.put(value, encode(result(label_names=(evil, "park"))))
     phone = Phone(store, default_encoder())
     assert getattr(phone, value) is None
     with pytest.raises(WrongStateError, match="no published centroids"):
         phone.scene(np.random.default_rng(1).normal(0, 0.1, 16_000), 16_000)
-    assert visited(store, RESULT) is Event.ENDED
-    assert Phone(store, default_encoder()).result == RESULT
+    assert visited(store, result()) is Event.ENDED
+    assert Phone(store, default_encoder()).result == result()
 
 
 @pytest.mark.parametrize("evil", ["a\nb", "\x1b[2J", "x" * 1025])
