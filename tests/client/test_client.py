@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -15,7 +14,7 @@ import numpy as np
 import pytest
 from support.parameters import learning_parameters
 from support.phase_tasks import numbered
-from support.phone_server import PhoneServer, Reply, problem, serving
+from support.phone_server import PhoneServer, Reply, asking, problem, serving
 from support.policies import without_budget
 from support.recordings import NOISE, RATE
 
@@ -41,7 +40,7 @@ from earshot_protocol.errors import InvalidInputError, WrongStateError
 from earshot_protocol.messages import Failed, Wait
 from earshot_protocol.phases.learning import Cluster
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
-from earshot_protocol.wire import Task, encode
+from earshot_protocol.wire import Task
 
 KEY = bytes(range(32))
 PER_RECORDING = Policy.per_recording()
@@ -58,28 +57,12 @@ def failed(number: int) -> Failed:
     return Failed(phase=numbered(number), reason="only 2 phones joined")
 
 
-class Script:
-    """A server that hands out these tasks, and goes on with the last."""
-
-    def __init__(self, *tasks: Task) -> None:
-        self.tasks = list(tasks)
-        self.server = PhoneServer(self.reply)
-
-    def reply(self, path: str, phone: str, body: bytes) -> Reply:
-        if path == TASK:
-            return Reply(encode(self.tasks.pop(0) if len(self.tasks) > 1 else self.tasks[0]))
-        return Reply(status=204)
-
-    def asked(self, path: str) -> int:
-        return sum(each == path for each, _ in self.server.requests)
-
-
 @pytest.fixture
 def open_client(tmp_path: Path) -> Iterator[Callable[..., Client]]:
     opened: list[Client] = []
 
-    def make(script: Script | None = None, **options: object) -> Client:
-        url = "http://127.0.0.1:9" if script is None else script.server.url
+    def make(script: PhoneServer | None = None, **options: object) -> Client:
+        url = "http://127.0.0.1:9" if script is None else script.url
         given = {"invitation": "welcome", "key": KEY, "server": url, "policy": PER_RECORDING}
         given |= options
         opened.append(Client.open(tmp_path / "phone.db", **given))  # type: ignore[arg-type]
@@ -121,14 +104,14 @@ def test_importing_the_client_loads_nothing_before_it_is_used() -> None:
 def test_a_visit_enrols_once_and_does_whatever_the_server_needs(
     open_client: Callable[..., Client],
 ) -> None:
-    script = Script(cluster(1), failed(1), WAIT)
-    with serving(script.server):
+    script = asking(cluster(1), failed(1), WAIT)
+    with serving(script):
         client = open_client(script)
         assert not client.enrolled
         client.phone.hear(NOISE, RATE)
         visit = client.visit()
         assert (visit.event, visit.seconds) == (Event.WAITING, 500.0)
-        assert [path for path, _ in script.server.requests] == [ENROL, TASK, ANSWER, TASK, TASK]
+        assert [path for path, _ in script.requests] == [ENROL, TASK, ANSWER, TASK, TASK]
         assert len(client.phone.ledger.export()) > 0
         assert client.enrolled
         client.close()
@@ -141,8 +124,8 @@ def test_a_visit_enrols_once_and_does_whatever_the_server_needs(
 def test_an_ending_is_told_once_however_often_the_app_is_started(
     open_client: Callable[..., Client],
 ) -> None:
-    script = Script(WAIT, failed(7), WAIT)
-    with serving(script.server):
+    script = asking(WAIT, failed(7), WAIT)
+    with serving(script):
         for _ in range(2):
             with open_client(script) as client:
                 client.visit()
@@ -160,8 +143,8 @@ def test_an_ending_is_told_once_however_often_the_app_is_started(
 def test_a_refusal_is_known_until_the_phone_takes_part_again(
     open_client: Callable[..., Client],
 ) -> None:
-    script = Script(cluster(1, phones=99), WAIT, cluster(2), WAIT)
-    with serving(script.server):
+    script = asking(cluster(1, phones=99), WAIT, cluster(2), WAIT)
+    with serving(script):
         with open_client(script) as client:
             assert client.refusal is None
             visit = client.visit()
@@ -177,8 +160,8 @@ def test_a_refusal_is_known_until_the_phone_takes_part_again(
 
 
 def test_the_policy_is_the_apps(open_client: Callable[..., Client]) -> None:
-    script = Script(cluster(1), WAIT)
-    with serving(script.server):
+    script = asking(cluster(1), WAIT)
+    with serving(script):
         client = open_client(script, policy=Policy.per_recording(least_phones=1000))
         assert "at least 1000" in client.visit().detail
 
@@ -187,16 +170,10 @@ def test_the_policy_is_the_apps(open_client: Callable[..., Client]) -> None:
 def test_a_server_that_never_stops_asking_is_left_for_a_while(
     open_client: Callable[..., Client], first: int
 ) -> None:
-    numbers = count(1)
-    script = Script(WAIT)
-    script.reply = lambda path, phone, body: (  # type: ignore[method-assign]
-        Reply(encode((failed if first else cluster)(next(numbers))))
-        if path == TASK
-        else Reply(status=204)
-    )
-    script.server.reply = script.reply
+    tasks = map(failed if first else cluster, range(1, MOST_STEPS + 2))
+    script = asking(*tasks)
     policy = without_budget()
-    with serving(script.server):
+    with serving(script):
         visit = open_client(script, policy=policy).visit()
     assert (visit.event, visit.seconds) == (Event.TROUBLE, 60.0)
     assert script.asked(TASK) == MOST_STEPS
@@ -205,8 +182,8 @@ def test_a_server_that_never_stops_asking_is_left_for_a_while(
 def test_a_server_that_has_nothing_to_do_cannot_keep_a_phone_busy(
     open_client: Callable[..., Client],
 ) -> None:
-    script = Script(Wait(seconds=0.0))
-    with serving(script.server):
+    script = asking(Wait(seconds=0.0))
+    with serving(script):
         client = open_client(script)
         visit = client.visit()
         assert (visit.event, visit.seconds) == (Event.WAITING, 1.0)
@@ -222,11 +199,11 @@ def test_a_new_phone_without_an_invitation_says_so(open_client: Callable[..., Cl
 
 
 def test_the_condition_is_asked_before_the_server_is(open_client: Callable[..., Client]) -> None:
-    script, charging = Script(WAIT), [False]
-    with serving(script.server):
+    script, charging = asking(WAIT), [False]
+    with serving(script):
         client = open_client(script, condition=When(lambda: charging[0], "not charging"))
         assert client.visit().detail == "not charging"
-        assert script.server.requests == []
+        assert script.requests == []
         charging[0] = True
         assert client.visit().event is Event.WAITING
         charging[0] = False
@@ -236,8 +213,8 @@ def test_the_condition_is_asked_before_the_server_is(open_client: Callable[..., 
 def test_an_invitation_that_is_refused_is_told_and_another_one_serves(
     open_client: Callable[..., Client],
 ) -> None:
-    script = Script(WAIT)
-    with serving(script.server):
+    script = asking(WAIT)
+    with serving(script):
         with open_client(script, invitation="stale") as client:
             with pytest.raises(InvitationRefusedError, match="not an invitation code"):
                 client.visit()
@@ -248,15 +225,15 @@ def test_an_invitation_that_is_refused_is_told_and_another_one_serves(
 def test_a_server_in_trouble_while_a_phone_enrols_is_visited_again(
     open_client: Callable[..., Client],
 ) -> None:
-    script = Script(WAIT)
+    script = asking(WAIT)
     replies = iter(
         [
             Reply(b"", 503, fields={"Retry-After": "900"}),
             problem(500, "internal", "see the log"),
         ]
     )
-    script.server.trap = lambda path, body: next(replies, None)
-    with serving(script.server):
+    script.trap = lambda path, body: next(replies, None)
+    with serving(script):
         client = open_client(script)
         visits = [client.visit() for _ in range(3)]
     assert [visit.event for visit in visits] == [Event.TROUBLE, Event.TROUBLE, Event.WAITING]
@@ -285,13 +262,12 @@ def test_what_is_wrong_with_the_file_is_named_and_nothing_stays_open(
 # ------------------------------------------------------------------------------------- threads
 
 
-class Slow(Script):
+class Slow(PhoneServer):
     """A server that keeps a phone waiting for its task."""
 
     def __init__(self, *tasks: Task) -> None:
-        super().__init__(*tasks)
+        super().__init__(asking(*tasks).reply, self.keep_waiting)
         self.asked_for, self.go_on = threading.Event(), threading.Event()
-        self.server.trap = self.keep_waiting
 
     def keep_waiting(self, path: str, body: bytes) -> Reply | None:
         if path == TASK:
@@ -305,7 +281,7 @@ def test_while_one_thread_visits_others_hear_label_and_come_back_at_once(
 ) -> None:
     script = Slow(cluster(1), WAIT)
     seen: list[Event] = []
-    with serving(script.server):
+    with serving(script):
         client = open_client(script)
         worker = threading.Thread(target=lambda: seen.append(client.visit().event))
         worker.start()
@@ -325,7 +301,7 @@ def test_while_one_thread_visits_others_hear_label_and_come_back_at_once(
 
 def test_closing_waits_for_the_step_that_is_under_way(open_client: Callable[..., Client]) -> None:
     script = Slow(cluster(1), cluster(2), WAIT)
-    with serving(script.server):
+    with serving(script):
         client = open_client(script)
         seen: list[Event] = []
         worker = threading.Thread(target=lambda: seen.append(client.visit().event))
@@ -365,16 +341,16 @@ def test_threads_that_share_an_encoder_get_their_own_embeddings() -> None:
 
 
 def test_a_client_is_made_of_any_phone_and_line(tmp_path: Path) -> None:
-    script = Script(WAIT)
+    script = asking(WAIT)
     store = MemoryStore()
-    with serving(script.server):
+    with serving(script):
         from earshot_client.transport.enrolment import signing_key
         from earshot_client.transport.http import HttpTransport
 
         with Client(
             Phone(store, default_encoder()),
             store,
-            lambda kept: HttpTransport(script.server.url, signing_key(kept)),
+            lambda kept: HttpTransport(script.url, signing_key(kept)),
             invitation="welcome",
             longest_pause=20.0,
         ) as client:

@@ -18,7 +18,7 @@ import pytest
 import soundfile
 from support.command import earshot
 from support.parameters import learning_parameters
-from support.phone_server import HangUp, PhoneServer, Reply, problem, serving
+from support.phone_server import HangUp, PhoneServer, Reply, asking, problem, serving
 from support.policies import without_budget
 from support.recordings import RATE
 from support.steps import STEPS, Step
@@ -279,8 +279,7 @@ def test_killed_at_every_request_the_outcome_is_that_of_an_undisturbed_life(
 
 
 def test_sigterm_ends_it_cleanly_wherever_it_waits(tmp_path: Path) -> None:
-    server = PhoneServer(lambda path, phone, body: Reply(encode(Wait(seconds=1e5))))
-    with serving(server):
+    with serving(asking(Wait(seconds=1e5))) as server:
         words = ("--data", tmp_path, "--server", server.url, "--invitation", "welcome")
         with running(*words) as process:
             assert process.stdout is not None
@@ -344,9 +343,7 @@ def hours_not_now() -> str:
 
 
 def test_until_result_ends_with_a_failure_too_and_says_so(tmp_path: Path) -> None:
-    failed = encode(Failed(phase=bytes(16), reason="only 2 phones joined"))
-    server = PhoneServer(lambda path, phone, body: Reply(failed))
-    with serving(server):
+    with serving(asking(Failed(phase=bytes(16), reason="only 2 phones joined"))) as server:
         seen = run(
             "--data", tmp_path, "--server", server.url, "--invitation", "welcome", "--until-result"
         )
@@ -355,8 +352,7 @@ def test_until_result_ends_with_a_failure_too_and_says_so(tmp_path: Path) -> Non
 
 
 def test_it_asks_on_the_terminal(tmp_path: Path, sound: Path) -> None:
-    server = PhoneServer(lambda path, phone, body: Reply(encode(Wait(seconds=9.0))))
-    with serving(server):
+    with serving(asking(Wait(seconds=9.0))) as server:
         words = ("--server", server.url, "--invitation", "welcome", "--hear", sound, "--once")
         seen = run(
             "--data",
@@ -401,8 +397,7 @@ def test_a_mistake_is_one_line_and_exit_status_two(
 
 
 def test_a_folder_in_use_without_key_or_in_the_way_is_refused(tmp_path: Path) -> None:
-    server = PhoneServer(lambda path, phone, body: Reply(encode(Wait(seconds=1e5))))
-    with serving(server):
+    with serving(asking(Wait(seconds=1e5))) as server:
         words = ("--data", tmp_path, "--server", server.url, "--invitation", "welcome")
         with running(*words) as process:
             assert process.stdout is not None
@@ -419,8 +414,7 @@ def test_a_folder_in_use_without_key_or_in_the_way_is_refused(tmp_path: Path) ->
 
 
 def test_a_forged_invitation_and_a_server_that_is_away(tmp_path: Path) -> None:
-    server = PhoneServer(lambda path, phone, body: Reply(encode(Wait(seconds=1e5))))
-    with serving(server):
+    with serving(asking(Wait(seconds=1e5))) as server:
         seen = run("--data", tmp_path, "--server", server.url, "--invitation", "forged")
         assert seen.returncode == 2
         assert "not an invitation code" in seen.stderr

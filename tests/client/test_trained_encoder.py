@@ -14,15 +14,14 @@ import numpy as np
 import pytest
 import soundfile
 from support.parameters import learning_parameters
-from support.phone_server import PhoneServer, Reply, serving
+from support.phone_server import PhoneServer, asking, serving
 
 from earshot_client.encoder import encoder_path, open_encoder, rate_of
 from earshot_protocol import encoder_file
-from earshot_protocol.api import ANSWER, TASK
+from earshot_protocol.api import ANSWER
 from earshot_protocol.messages import Wait
 from earshot_protocol.phases.learning import Cluster
 from earshot_protocol.spectrum import SPECTRA
-from earshot_protocol.wire import encode
 
 NAME = "streets-of-luebeck-1"
 RATE = rate_of(open_encoder())
@@ -59,19 +58,9 @@ def sound(tmp_path: Path) -> Path:
 
 
 def asking_for(encoder: str) -> PhoneServer:
-    """A server whose phase clusters embeddings of this encoder, until somebody answers."""
+    """A server whose phase clusters embeddings of this encoder."""
     parameters = learning_parameters(phones=100, encoder=encoder, corrupted=0.05)
-    task = Cluster(phase=bytes(16), index=0, parameters=parameters)
-    answered: list[bytes] = []
-
-    def reply(path: str, phone: str, body: bytes) -> Reply:
-        if path == TASK:
-            return Reply(encode(Wait(seconds=9.0) if answered else task))
-        if path == ANSWER:
-            answered.append(body)
-        return Reply(status=204)
-
-    return PhoneServer(reply)
+    return asking(Cluster(phase=bytes(16), index=0, parameters=parameters), Wait(seconds=9.0))
 
 
 def with_card(data: bytes, **changes: object) -> bytes:

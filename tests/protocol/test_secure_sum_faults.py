@@ -343,10 +343,13 @@ def test_a_ciphertext_opens_for_its_own_sum_sender_and_recipient_only() -> None:
 # ----------------------------------------------------------------------------- wrong shares
 
 
-def spoilt(answer: Unmasked, change: Callable[[bytes], bytes]) -> Unmasked:
+def shares_in(answer: Unmasked) -> list[bytes]:
     size = REVEALED_SHARE_BYTES
-    shares = [answer.shares[at : at + size] for at in range(0, len(answer.shares), size)]
-    return replace(answer, shares=b"".join(map(change, shares)))
+    return [answer.shares[at : at + size] for at in range(0, len(answer.shares), size)]
+
+
+def spoilt(answer: Unmasked, change: Callable[[bytes], bytes]) -> Unmasked:
+    return replace(answer, shares=b"".join(map(change, shares_in(answer))))
 
 
 CHANGES: dict[str, Callable[[bytes], bytes]] = {
@@ -455,7 +458,7 @@ def test_a_seed_that_breaks_its_commitment_opens_nothing() -> None:
 
 
 @pytest.fixture
-def masked() -> tuple[object, Unmask]:
+def masked() -> tuple[Sum, Unmask]:
     current = make_sum(PARAMETERS)
     current.until(Round.MASKED_INPUT)
     current.go_on(phone for phone in EVERYONE if phone not in (6, 11))
@@ -465,11 +468,9 @@ def masked() -> tuple[object, Unmask]:
     return current, task
 
 
-def test_a_phone_refuses_lists_that_contradict_what_it_knows(
-    masked: tuple[object, Unmask],
-) -> None:
+def test_a_phone_refuses_lists_that_contradict_what_it_knows(masked: tuple[Sum, Unmask]) -> None:
     current, task = masked
-    participant = current.participants[0]  # type: ignore[attr-defined]
+    participant = current.participants[0]
     before = participant.save()
     survivors, dropped = task.survivors, task.dropped
     few = survivors[: PARAMETERS.threshold - 1]
@@ -496,16 +497,14 @@ def test_a_phone_refuses_lists_that_contradict_what_it_knows(
 
 
 def test_a_second_list_is_refused_and_no_neighbour_is_opened_twice(
-    masked: tuple[object, Unmask],
+    masked: tuple[Sum, Unmask],
 ) -> None:
     current, task = masked
-    participant = current.participants[0]  # type: ignore[attr-defined]
+    participant = current.participants[0]
     held = msgspec.msgpack.decode(participant.save(), strict=False)["held"]
     answer = participant.answer(task)
-    size = REVEALED_SHARE_BYTES
-    shares = [answer.shares[at : at + size] for at in range(0, len(answer.shares), size)]
     listed = task.survivors + task.dropped
-    for them, share in zip(listed, shares, strict=True):
+    for them, share in zip(listed, shares_in(answer), strict=True):
         seed_share, key_share = held[them][1:33], held[them][33:]
         assert share[0] == held[them][0]
         assert share[1:] == (seed_share if them in task.survivors else key_share)

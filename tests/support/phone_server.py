@@ -15,6 +15,7 @@ from earshot_protocol.api import (
     ENROL,
     MESSAGEPACK,
     PROBLEM,
+    TASK,
     Enrol,
     Enrolled,
     Problem,
@@ -23,6 +24,7 @@ from earshot_protocol.api import (
 )
 from earshot_protocol.errors import RemoteError
 from earshot_protocol.signatures import SignatureError, StaleSignatureError, key_id_of
+from earshot_protocol.wire import Task, encode
 from support.signed import verify
 
 
@@ -81,6 +83,10 @@ class PhoneServer:
             kind = type(error).__name__.removesuffix("MessageError").lower()
             return problem(409, kind, str(error))
 
+    def asked(self, path: str) -> int:
+        """Count the requests of this path."""
+        return sum(each == path for each, _ in self.requests)
+
     def _enrol(self, media: str, fields: dict[str, str], body: bytes) -> Reply:
         enrol = decode_body(body, media, Enrol)
         assert key_id_of(fields) == "new"
@@ -91,6 +97,18 @@ class PhoneServer:
         name = known[0] if known else str(len(self.keys) + 1)
         self.keys[name] = enrol.public_key
         return Reply(encode_body(Enrolled(phone=name), MESSAGEPACK))
+
+
+def asking(*tasks: Task) -> PhoneServer:
+    """Hand out these tasks, and go on with the last; take every answer."""
+    left = list(tasks)
+
+    def reply(path: str, phone: str, body: bytes) -> Reply:
+        if path == TASK:
+            return Reply(encode(left.pop(0) if len(left) > 1 else left[0]))
+        return Reply(status=204)
+
+    return PhoneServer(reply)
 
 
 @contextmanager
