@@ -185,6 +185,7 @@ def test_a_number_outside_the_phase_is_refused(make: Make) -> None:
     is_refused(phone(accepting(make)), task, Rule.PROTOCOL, "phone 100")
 
 
+NONE = Matrix(0, 2, b"")
 ENDINGS = [result(), discovered(), labelled()]
 
 
@@ -196,8 +197,8 @@ ENDINGS = [result(), discovered(), labelled()]
         ({"labels": (0, 1, 2)}, UnexpectedMessageError),
         ({"name_p_values": (0.1,)}, UnexpectedMessageError),
         ({"centroids": Matrix.of(np.eye(3))}, UnexpectedMessageError),
-        ({"centroids": Matrix(0, 2, b"")}, UnexpectedMessageError),
-        ({"centroids": Matrix(0, 2, b""), "labels": ()}, UnexpectedMessageError),
+        ({"centroids": NONE}, UnexpectedMessageError),
+        ({"centroids": NONE, "labels": (), "name_p_values": ()}, UnexpectedMessageError),
         ({"centroids": Matrix(3, 2, bytes(20))}, MalformedMessageError),
     ],
     ids=said,
