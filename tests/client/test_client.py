@@ -42,6 +42,7 @@ from earshot_protocol.phases.learning import Cluster
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.wire import Task
 
+Opening = Callable[..., Client]
 KEY = bytes(range(32))
 PER_RECORDING = Policy.per_recording()
 WAIT = Wait(seconds=500.0)
@@ -58,7 +59,7 @@ def failed(number: int) -> Failed:
 
 
 @pytest.fixture
-def open_client(tmp_path: Path) -> Iterator[Callable[..., Client]]:
+def open_client(tmp_path: Path) -> Iterator[Opening]:
     opened: list[Client] = []
 
     def make(script: PhoneServer | None = None, **options: object) -> Client:
@@ -101,9 +102,7 @@ def test_importing_the_client_loads_nothing_before_it_is_used() -> None:
 # ------------------------------------------------------------------------------------- one visit
 
 
-def test_a_visit_enrols_once_and_does_whatever_the_server_needs(
-    open_client: Callable[..., Client],
-) -> None:
+def test_a_visit_enrols_once_and_does_whatever_the_server_needs(open_client: Opening) -> None:
     script = asking(cluster(1), failed(1), WAIT)
     with serving(script):
         client = open_client(script)
@@ -121,9 +120,7 @@ def test_a_visit_enrols_once_and_does_whatever_the_server_needs(
         assert script.asked(ENROL) == 1
 
 
-def test_an_ending_is_told_once_however_often_the_app_is_started(
-    open_client: Callable[..., Client],
-) -> None:
+def test_an_ending_is_told_once_however_often_the_app_is_started(open_client: Opening) -> None:
     script = asking(WAIT, failed(7), WAIT)
     with serving(script):
         for _ in range(2):
@@ -140,9 +137,7 @@ def test_an_ending_is_told_once_however_often_the_app_is_started(
             assert client.ending is None
 
 
-def test_a_refusal_is_known_until_the_phone_takes_part_again(
-    open_client: Callable[..., Client],
-) -> None:
+def test_a_refusal_is_known_until_the_phone_takes_part_again(open_client: Opening) -> None:
     script = asking(cluster(1, phones=99), WAIT, cluster(2), WAIT)
     with serving(script):
         with open_client(script) as client:
@@ -159,7 +154,7 @@ def test_a_refusal_is_known_until_the_phone_takes_part_again(
         assert script.asked(ANSWER) == 1
 
 
-def test_the_policy_is_the_apps(open_client: Callable[..., Client]) -> None:
+def test_the_policy_is_the_apps(open_client: Opening) -> None:
     script = asking(cluster(1), WAIT)
     with serving(script):
         client = open_client(script, policy=Policy.per_recording(least_phones=1000))
@@ -168,7 +163,7 @@ def test_the_policy_is_the_apps(open_client: Callable[..., Client]) -> None:
 
 @pytest.mark.parametrize("first", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_server_that_never_stops_asking_is_left_for_a_while(
-    open_client: Callable[..., Client], first: int
+    open_client: Opening, first: int
 ) -> None:
     tasks = map(failed if first else cluster, range(1, MOST_STEPS + 2))
     script = asking(*tasks)
@@ -179,9 +174,7 @@ def test_a_server_that_never_stops_asking_is_left_for_a_while(
     assert script.asked(TASK) == MOST_STEPS
 
 
-def test_a_server_that_has_nothing_to_do_cannot_keep_a_phone_busy(
-    open_client: Callable[..., Client],
-) -> None:
+def test_a_server_that_has_nothing_to_do_cannot_keep_a_phone_busy(open_client: Opening) -> None:
     script = asking(Wait(seconds=0.0))
     with serving(script):
         client = open_client(script)
@@ -193,12 +186,12 @@ def test_a_server_that_has_nothing_to_do_cannot_keep_a_phone_busy(
 # ------------------------------------------------------------------------------- what is in the way
 
 
-def test_a_new_phone_without_an_invitation_says_so(open_client: Callable[..., Client]) -> None:
+def test_a_new_phone_without_an_invitation_says_so(open_client: Opening) -> None:
     with pytest.raises(NotEnrolledError, match="invitation"):
         open_client(invitation=None, condition=When(lambda: False, "busy")).visit()
 
 
-def test_the_condition_is_asked_before_the_server_is(open_client: Callable[..., Client]) -> None:
+def test_the_condition_is_asked_before_the_server_is(open_client: Opening) -> None:
     script, charging = asking(WAIT), [False]
     with serving(script):
         client = open_client(script, condition=When(lambda: charging[0], "not charging"))
@@ -210,9 +203,7 @@ def test_the_condition_is_asked_before_the_server_is(open_client: Callable[..., 
         assert client.visit().event is Event.POSTPONED
 
 
-def test_an_invitation_that_is_refused_is_told_and_another_one_serves(
-    open_client: Callable[..., Client],
-) -> None:
+def test_an_invitation_that_is_refused_is_told_and_another_one_serves(open_client: Opening) -> None:
     script = asking(WAIT)
     with serving(script):
         with open_client(script, invitation="stale") as client:
@@ -222,9 +213,7 @@ def test_an_invitation_that_is_refused_is_told_and_another_one_serves(
         assert open_client(script).visit().event is Event.WAITING
 
 
-def test_a_server_in_trouble_while_a_phone_enrols_is_visited_again(
-    open_client: Callable[..., Client],
-) -> None:
+def test_a_server_in_trouble_while_a_phone_enrols_is_visited_again(open_client: Opening) -> None:
     script = asking(WAIT)
     replies = iter(
         [
@@ -242,7 +231,7 @@ def test_a_server_in_trouble_while_a_phone_enrols_is_visited_again(
 
 
 def test_what_is_wrong_with_the_file_is_named_and_nothing_stays_open(
-    open_client: Callable[..., Client], tmp_path: Path
+    open_client: Opening, tmp_path: Path
 ) -> None:
     client = open_client()
     with pytest.raises(StoreUnavailableError, match="open elsewhere"):
@@ -277,7 +266,7 @@ class Slow(PhoneServer):
 
 
 def test_while_one_thread_visits_others_hear_label_and_come_back_at_once(
-    open_client: Callable[..., Client],
+    open_client: Opening,
 ) -> None:
     script = Slow(cluster(1), WAIT)
     seen: list[Event] = []
@@ -299,7 +288,7 @@ def test_while_one_thread_visits_others_hear_label_and_come_back_at_once(
     assert script.asked(ANSWER) == 1
 
 
-def test_closing_waits_for_the_step_that_is_under_way(open_client: Callable[..., Client]) -> None:
+def test_closing_waits_for_the_step_that_is_under_way(open_client: Opening) -> None:
     script = Slow(cluster(1), cluster(2), WAIT)
     with serving(script):
         client = open_client(script)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.driven_sum import unchecked
 from support.refusals import refused
 
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError
@@ -16,14 +17,10 @@ from earshot_protocol.secure_sum.parameters import SumParameters
 
 def parameters(bits: int, shape: tuple[int, ...] = (7,), precision: int = 0) -> SumParameters:
     """A sum of one phone-equivalent whose modulus has just so many bits."""
-    made = SumParameters(
+    made = unchecked(
         phones=1,
         length=math.prod(shape),
         bound=2 ** (bits - 1) - 1,
-        dropout=0.0,
-        corrupted=0.0,
-        neighbours=2,
-        threshold=1,
         shape=shape,
         precision=precision,
     )

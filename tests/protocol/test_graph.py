@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from support.driven_sum import LOW_ORDER_KEYS
+from support.driven_sum import LOW_ORDER_KEYS, unchecked
 
 from earshot_protocol.errors import InvalidInputError, RefusedError
 from earshot_protocol.secure_sum.graph import Graph, check_neighbourhood
@@ -24,16 +24,7 @@ from earshot_protocol.secure_sum.points import LOW_ORDER, points
 
 def parameters(phones: int, neighbours: int, threshold: int = 1) -> SumParameters:
     """Unchecked on purpose: the graph's law does not depend on whether it is safe."""
-    return SumParameters(
-        phones=phones,
-        length=1,
-        bound=1,
-        dropout=0.0,
-        corrupted=0.0,
-        neighbours=neighbours,
-        threshold=threshold,
-        shape=(1,),
-    )
+    return unchecked(phones=phones, neighbours=neighbours, threshold=threshold)
 
 
 @st.composite

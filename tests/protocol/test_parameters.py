@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.driven_sum import unchecked
 from support.refusals import refused
 
 from earshot_protocol.errors import InvalidParametersError
@@ -136,15 +137,12 @@ def test_check_agrees_with_exact_arithmetic(
     phones: int, dropout: int, corrupted: int, degree: int, threshold: int, sigma: int
 ) -> None:
     degree = min(degree, phones - 1)
-    candidate = SumParameters(
+    candidate = unchecked(
         phones=phones,
-        length=1,
-        bound=1,
         dropout=dropout / 100,
         corrupted=corrupted / 100,
         neighbours=degree,
         threshold=threshold,
-        shape=(1,),
         statistical_security=sigma,
         correctness=10,
     )
