@@ -32,8 +32,10 @@ from earshot_protocol.privacy.local_mechanisms import (
     Selection,
     SelectionMethod,
 )
-from earshot_protocol.privacy.mechanisms import BallotSum, Cost, Mechanism, Unit
+from earshot_protocol.privacy.mechanisms import BallotSum, Cost, Mechanism, Unit, VectorSum
 from earshot_protocol.privacy.noise import LARGEST_SHARED_SCALE
+from earshot_protocol.voting.teacher_ballots import OneHot
+from earshot_protocol.voting.vote_sums import VoteSum
 
 EPSILONS = [0.05, 0.5, 1.0, 2.0, 4.0, 8.0, 30.0]
 
@@ -199,22 +201,34 @@ ALL: list[Mechanism] = [
     Selection(1.0, 2, 3, SelectionMethod.PERMUTE_AND_FLIP),
     BestLaplaceLloyd(1.0, 2, 3),
     BestGaussianLloyd(1.0, 1e-6, 2, 3),
+    VectorSum(4.0, 9, 1e-6, 50),
+    VoteSum(OneHot(3), 5, 4.0, 1e-6, 10),
 ]
 
 
+POSITIVE = [0.0, -1.0, math.nan, math.inf]
 BAD = {
-    "epsilon": [0.0, -1.0, math.nan, math.inf],
-    "delta": [0.0, 1.0, math.nan],
+    "epsilon": POSITIVE,
+    "noise_multiplier": POSITIVE,
+    "deviation": POSITIVE,
+    "delta": [0.0, 1.0, math.nan, -1e-9],
     "method": ["loudest"],
+    "length": [0, -1, 1.5, 2**24 + 1],
+    "ballot": [],
+    "signed": [],
 }
 
 test_bad_settings_are_named = refused(
     InvalidParametersError,
     *[
-        (field.name, functools.partial(dataclasses.replace, **{field.name: value}), mechanism)
+        (
+            f"{field.name}=.*{value}",
+            functools.partial(dataclasses.replace, **{field.name: value}),
+            mechanism,
+        )
         for mechanism in ALL
         for field in dataclasses.fields(mechanism)
-        for value in BAD.get(field.name, [0, -1, 1.5, math.nan])
+        for value in BAD.get(field.name, [0, -1, -3, 1.5, 2.5, math.nan])
     ],
     ("runs", BestLaplaceLloyd, 1.0, 2, 1),
     ("runs", BestGaussianLloyd, 1, 1e-6, 2, 1),

@@ -223,6 +223,7 @@ SAMPLERS: list[Callable[..., np.ndarray]] = [
     noise.discrete_laplace,
     lambda scale, *rest: noise.polya_share(scale, 10, *rest),
     noise.discrete_gaussian,
+    lambda variance, *rest: noise.skellam_share(variance, 10, *rest),
 ]
 
 
@@ -244,7 +245,7 @@ def test_the_source_decides_everything(sampler: Callable[..., np.ndarray]) -> No
 test_bad_numbers_are_refused = refused(
     InvalidParametersError,
     *[
-        (r"(scale|sigma)=", sampler, bad, 3)
+        (r"(scale|sigma|variance)=", sampler, bad, 3)
         for sampler in SAMPLERS
         for bad in (0.0, -1.0, math.nan, math.inf, -math.inf, 1e300)
     ],

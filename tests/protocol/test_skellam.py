@@ -200,16 +200,6 @@ test_bad_numbers_are_refused = refused(
 )
 
 
-@pytest.mark.parametrize("size", [0, 5, (2, 3), (0, 4)])
-def test_the_size_is_the_shape_and_the_source_decides_everything(
-    size: int | tuple[int, ...],
-) -> None:
-    shape = size if isinstance(size, tuple) else (size,)
-    drawn = noise.skellam_share(9.0, 2, size, source(3))
-    assert drawn.shape == shape
-    assert np.array_equal(drawn, noise.skellam_share(9.0, 2, size, source(3)))
-
-
 # ------------------------------------------------------------------------- as who reads a sum sees
 
 
