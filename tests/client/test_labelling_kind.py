@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.endings import labelled, result
 from support.parameters import labelling_parameters
 from support.phase_tasks import numbered, opening, sent_input
 
@@ -31,7 +32,6 @@ from earshot_protocol.phases.labelling import (
     LabellingParameters,
     LabelSamples,
 )
-from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.plan import SecureSum, SumPartTask
 from earshot_protocol.privacy.accounting import epsilon_at
 from earshot_protocol.privacy.mechanisms import Unit
@@ -354,37 +354,24 @@ def test_a_check_of_a_phase_that_it_is_not_in_is_refused() -> None:
 # ------------------------------------------------------------------------------ what it keeps
 
 
-def labelled(**changes: Any) -> Labelled:
-    return msgspec.structs.replace(
-        Labelled(
-            phase=numbered(8),
-            geometry=Geometry.SPHERICAL,
-            centroids=Matrix.of(np.array([[0.0, 1.0], [-1.0, 0.0]])),
-            labels=(1, -1),
-            label_names=CLASSES,
-            label_votes=((0, 90), (4, 3)),
-            agreement=(88, 2),
-            threshold=50.0,
-            name_p_values=(1e-9, 1.0),
-            encoder="points",
-            privacy=(),
-        ),
-        **changes,
-    )
+def answered(**changes: Any) -> Labelled:
+    own = {
+        "phase": numbered(8),
+        "centroids": Matrix.of(np.array([[0.0, 1.0], [-1.0, 0.0]])),
+        "labels": (1, -1),
+        "label_votes": ((0, 90), (4, 3)),
+        "agreement": (88, 2),
+        "threshold": 50.0,
+        "name_p_values": (1e-9, 1.0),
+    }
+    return labelled(**own | changes)
 
 
-FOUND = Result(
-    phase=numbered(7),
-    geometry=Geometry.SPHERICAL,
-    centroids=Matrix.of(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])),
-    labels=(0, -1, -1),
-    label_names=CLASSES,
-    centroid_votes=(9, 9, 9),
-    label_votes=((9, 0), (1, 1), (1, 1)),
-    name_p_values=(1e-9, 1.0, 1.0),
-    encoder="points",
-    privacy=(),
+FOUND = result(
+    phase=numbered(7), labels=(0, -1, -1), name_p_values=(1e-9, 1.0, 1.0), encoder="points"
 )
+
+
 EVERYWHERE = np.array([[1.0, 0.1], [0.1, 1.0], [-1.0, 0.1]], np.float32)
 
 
@@ -398,20 +385,20 @@ def test_what_was_found_unnamed_has_the_name_that_was_given_since() -> None:
     life = Life(FULL)
     life.phone.answer(FOUND)
     assert names(life) == ["bus", None, None]
-    life.phone.answer(labelled())
+    life.phone.answer(answered())
     assert names(life) == ["bus", "park", None]
-    assert (life.phone.result, life.phone.labelled) == (FOUND, labelled())
+    assert (life.phone.result, life.phone.labelled) == (FOUND, answered())
     life.phone.answer(msgspec.structs.replace(FOUND, phase=numbered(9)))
     assert names(life) == ["bus", None, None], "a newer result stands alone"
 
 
 def test_samples_alone_name_scenes_too_and_those_that_do_not_compare_do_not() -> None:
     life = Life(FULL)
-    life.phone.answer(labelled())
+    life.phone.answer(answered())
     assert names(life) == ["park", "park", None]
-    life.phone.answer(labelled(encoder="another", label_names=("x", "y")))
+    life.phone.answer(answered(encoder="another", label_names=("x", "y")))
     assert names(life) == ["park", "park", None], "of another encoder it names nothing here"
     plane = msgspec.structs.replace(FOUND, geometry=Geometry.EUCLIDEAN)
     life.phone.answer(plane)
-    life.phone.answer(labelled())
+    life.phone.answer(answered())
     assert names(life) == ["bus", None, None], "distances of two kinds do not compare"

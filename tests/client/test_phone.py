@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from support.endings import result
 from support.parameters import learning_parameters
 from support.phase_tasks import OTHER_PHASE, OTHER_SUM, PHASE, SUM, rounds, sent_input, sum_of
 from support.recordings import CHOICES, POINTS
@@ -125,14 +126,11 @@ def second_vote(sum_id: bytes = SUM) -> TopCentroids:
     )
 
 
-RESULT = Result(
+RESULT = result(
     phase=PHASE,
     geometry=Geometry.EUCLIDEAN,
     centroids=Matrix.of(CENTROIDS),
     labels=(0, 1, -1),
-    label_names=CLASSES,
-    centroid_votes=(9, 8, 7),
-    label_votes=((9, 0), (0, 8), (0, 0)),
     privacy=PARAMETERS.plan().releases(),
 )
 WHOLE_PHASE: tuple[Task, ...] = (
