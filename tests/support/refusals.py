@@ -29,11 +29,12 @@ def refused(error: type[Exception], *rows: Row) -> Callable[..., None]:
 
 
 def _said(call: Callable[..., object], arguments: list[object]) -> str:
-    """Write a call down in one line; where it is in memory does not matter."""
+    """Write a call down in one line."""
     written = [*map(_word, arguments)]
     if isinstance(call, functools.partial):
         named = [f"{name}={_word(value)}" for name, value in call.keywords.items()]
-        return _said(call.func, [*call.args, *arguments])[:-1] + ", ".join(named) + ")"
+        written = [*map(_word, call.args), *written, *named]
+        call = call.func
     return f"{_word(call)}({', '.join(written)})"
 
 
