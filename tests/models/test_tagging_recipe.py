@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
-from support.refusals import refusals
+from support.refusals import refused
 
 from earshot_models.tagging import losses, mixup
 from earshot_models.tagging.balanced_batches import Balanced, Cycle
@@ -147,19 +147,22 @@ ALONE = np.array([0, 1, 3, 3, 3, 1])
 BARE, BROKEN = TARGETS.copy(), POWER.copy()
 BARE[3], BROKEN[2, 0, 0], BROKEN[4, 1, 1] = 0, np.nan, np.inf
 NO_NUMBERS = np.where(TARGETS, np.nan, 0)
-test_what_no_study_can_be_made_of_is_named = refusals(
+test_what_no_study_can_be_made_of_is_named = refused(
     InvalidInputError,
-    (lambda: checked_examples(POWER, BARE, LABELS, SOURCES), "clips without a label: 3"),
-    (lambda: checked_examples(POWER, UNHEARD, MORE, SOURCES), "labels without a clip: cat"),
-    (lambda: checked_examples(POWER, TARGETS, LABELS, ALONE), "only one recording: rain"),
-    (lambda: checked_examples(BROKEN, TARGETS, LABELS, SOURCES), "infinite in clips 2, 4"),
-    (lambda: checked_examples(POWER, TARGETS, ("dog", "dog"), SOURCES), "different names"),
-    (lambda: checked_examples(POWER, TARGETS, LABELS, SOURCES[:-1]), "whole number for each clip"),
-    (lambda: checked_examples(POWER[0], TARGETS, LABELS), r"\(clips, frames, bands\)"),
-    (lambda: checked_examples(POWER, NO_NUMBERS, LABELS), "from 0 to 1"),
+    ("clips without a label: 3", checked_examples, POWER, BARE, LABELS, SOURCES),
+    ("labels without a clip: cat", checked_examples, POWER, UNHEARD, MORE, SOURCES),
+    ("only one recording: rain", checked_examples, POWER, TARGETS, LABELS, ALONE),
+    ("infinite in clips 2, 4", checked_examples, BROKEN, TARGETS, LABELS, SOURCES),
+    ("different names", checked_examples, POWER, TARGETS, ("dog", "dog"), SOURCES),
+    ("whole number for each clip", checked_examples, POWER, TARGETS, LABELS, SOURCES[:-1]),
+    (r"\(clips, frames, bands\)", checked_examples, POWER[0], TARGETS, LABELS),
+    ("from 0 to 1", checked_examples, POWER, NO_NUMBERS, LABELS),
     (
-        lambda: checked_examples(np.ones((40, 4, 5)), np.zeros((40, 1)), ("dog",)),
         "0, 1, 2, 3, 4 and 35 more",
+        checked_examples,
+        np.ones((40, 4, 5)),
+        np.zeros((40, 1)),
+        ("dog",),
     ),
 )
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import soundfile
 from support.echoes import HEARS_NOBODY, Makers, quiet
-from support.refusals import refusals
+from support.refusals import refused
 from support.reproduced import rows_of
 
 from earshot_models.datasets.dataset import DatasetError
@@ -184,13 +184,13 @@ def test_little_privacy_teaches_and_much_leaves_chance(
     assert floor["public"] < floor["central"], "the public speaker has another pitch"
 
 
-test_bad_sizes_are_refused_before_any_training = refusals(
+test_bad_sizes_are_refused_before_any_training = refused(
     InvalidParametersError,
-    (lambda: Size(teachers=181).check(180), "teachers=181: there are 180 private clips"),
-    (lambda: Size(teachers=20, delta=0.01).check(180), "may be published"),
-    (lambda: Size(queries=0), "queries=0"),
-    (lambda: Size(epsilons=(1.0, 1.0)), "all different"),
-    (lambda: Size(epsilons=(-1.0,)), "epsilon"),
+    ("teachers=181: there are 180 private clips", Size(teachers=181).check, 180),
+    ("may be published", Size(teachers=20, delta=0.01).check, 180),
+    ("queries=0", lambda: Size(queries=0)),
+    ("all different", lambda: Size(epsilons=(1.0, 1.0))),
+    ("epsilon", lambda: Size(epsilons=(-1.0,))),
 )
 
 

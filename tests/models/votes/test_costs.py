@@ -7,7 +7,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from support.refusals import refusals
+from support.refusals import refused
 
 from earshot_models.votes.costs import costs, laplace
 from earshot_models.votes.costs.costs import (
@@ -201,19 +201,19 @@ def test_lnmax_of_two_classes_costs_no_more_than_its_bound(gap: int) -> None:
         assert alone <= 2 * gamma
 
 
-test_what_is_out_of_range_is_named = refusals(
+test_what_is_out_of_range_is_named = refused(
     InvalidParametersError,
-    (lambda: query_divergences(GNMax(1.0), -VOTES, ORDERS), "must not be negative"),
-    (lambda: query_divergences(GNMax(1.0), VOTES, ORDERS, weight=0.0), "weight"),
-    (lambda: query_divergences(GNMax(1.0), VOTES, [1.0], Method.DEPENDENT), "orders"),
-    (lambda: query_divergences(GNMax(1.0), VOTES, ORDERS, scores=VOTES), "scores"),
-    (lambda: query_divergences(InteractiveGNMax(1.0, 1.0, 1.0, 0.5), VOTES, ORDERS), "scores"),
-    (lambda: query_divergences(LNMax(1.0), VOTES, ORDERS, Method.EXACT), "method=exact"),
-    (lambda: query_divergences(GNMax(1.0), VOTES, ORDERS, voted=np.ones(4)), "voted"),
-    (lambda: epsilon(np.ones(4), ORDERS, 0.0), "delta"),
-    (lambda: laplace.dependent_divergence(0.1, 1.0, [2.0]), "log_q"),
-    (lambda: laplace.dependent_divergence(-1.0, 1.0, [1.0]), "orders"),
-    (lambda: laplace.log_other_winner(VOTES, 0.0), "gamma"),
+    ("must not be negative", query_divergences, GNMax(1.0), -VOTES, ORDERS),
+    ("weight", lambda: query_divergences(GNMax(1.0), VOTES, ORDERS, weight=0.0)),
+    ("orders", query_divergences, GNMax(1.0), VOTES, [1.0], Method.DEPENDENT),
+    ("scores", lambda: query_divergences(GNMax(1.0), VOTES, ORDERS, scores=VOTES)),
+    ("scores", query_divergences, InteractiveGNMax(1.0, 1.0, 1.0, 0.5), VOTES, ORDERS),
+    ("method=exact", query_divergences, LNMax(1.0), VOTES, ORDERS, Method.EXACT),
+    ("voted", lambda: query_divergences(GNMax(1.0), VOTES, ORDERS, voted=np.ones(4))),
+    ("delta", epsilon, np.ones(4), ORDERS, 0.0),
+    ("log_q", laplace.dependent_divergence, 0.1, 1.0, [2.0]),
+    ("orders", laplace.dependent_divergence, -1.0, 1.0, [1.0]),
+    ("gamma", laplace.log_other_winner, VOTES, 0.0),
 )
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.precision import digits
-from support.refusals import refusals
+from support.refusals import refused
 
 from earshot_models.votes.costs.dependent import (
     dependent_divergence,
@@ -119,16 +119,16 @@ def test_a_check_is_a_vote_of_two_that_one_vote_moves_half_as_far(most: float) -
     assert usual == pytest.approx(6 / (2 * 150**2))
 
 
-test_what_is_out_of_range_is_named = refusals(
+test_what_is_out_of_range_is_named = refused(
     InvalidParametersError,
-    (lambda: log_other_winner(np.ones(4), 1.0), "queries × classes"),
-    (lambda: log_other_winner(np.ones((4, 1)), 1.0), "two classes"),
-    (lambda: log_other_winner(np.array([[1.0, np.nan]]), 1.0), "finite"),
-    (lambda: log_other_winner(np.ones((1, 2)), 0.0), "deviation"),
-    (lambda: log_other_answer(np.array([np.inf]), 1.0, 1.0), "finite"),
-    (lambda: log_other_answer(np.array([3.0]), 1.0, -1.0), "deviation"),
-    (lambda: dependent_divergence(0.1, 1.0, [2.0]), "log_q"),
-    (lambda: dependent_divergence(math.nan, 1.0, [2.0]), "log_q"),
-    (lambda: dependent_divergence(-1.0, 1.0, [1.0]), "orders"),
-    (lambda: dependent_divergence(-1.0, math.inf, [2.0]), "ratio"),
+    ("queries × classes", log_other_winner, np.ones(4), 1.0),
+    ("two classes", log_other_winner, np.ones((4, 1)), 1.0),
+    ("finite", log_other_winner, np.array([[1.0, np.nan]]), 1.0),
+    ("deviation", log_other_winner, np.ones((1, 2)), 0.0),
+    ("finite", log_other_answer, np.array([np.inf]), 1.0, 1.0),
+    ("deviation", log_other_answer, np.array([3.0]), 1.0, -1.0),
+    ("log_q", dependent_divergence, 0.1, 1.0, [2.0]),
+    ("log_q", dependent_divergence, math.nan, 1.0, [2.0]),
+    ("orders", dependent_divergence, -1.0, 1.0, [1.0]),
+    ("ratio", dependent_divergence, -1.0, math.inf, [2.0]),
 )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 from support.goodness import ALPHA_LIMIT, frequent, source
-from support.refusals import refusals
+from support.refusals import refused
 
 from earshot_models.votes.confident_check import Check
 from earshot_models.votes.rules.binary import BinaryVoting
@@ -187,32 +187,32 @@ def sets(counts: int, *starts: int) -> object:
     return SubsetVotes(ZEROS[0], np.ones(counts, dtype=np.int64), np.array(starts))
 
 
-test_parameters_out_of_range_are_named = refusals(
+test_parameters_out_of_range_are_named = refused(
     InvalidParametersError,
-    (lambda: BinaryVoting(0, 1.0), "teachers"),
-    (lambda: BinaryVoting(2, math.nan), "deviation"),
-    (lambda: ClippedVoting(2, 2.0, 2, 1.0).ballot(4), "BinaryVoting"),
-    (lambda: ClippedVoting(2, 4.0, 1, 1.0).votes(ZEROS), "below 4"),
-    (lambda: ClippedVoting(2, 0.0, 2, 1.0), "tau"),
-    (lambda: ClippedVoting(2, math.nan, 2, 1.0), "tau"),
-    (lambda: ClippedVoting(2, 1.0, 3, 1.0), "1 or 2"),
-    (lambda: PowersetVoting(0, 1.0), "labels"),
-    (lambda: PowersetVoting(513, 1.0), "512"),
-    (lambda: Check(math.inf, 1.0), "threshold"),
-    (lambda: Check(1.0, 0.0), "deviation"),
+    ("teachers", BinaryVoting, 0, 1.0),
+    ("deviation", BinaryVoting, 2, math.nan),
+    ("BinaryVoting", ClippedVoting(2, 2.0, 2, 1.0).ballot, 4),
+    ("below 4", ClippedVoting(2, 4.0, 1, 1.0).votes, ZEROS),
+    ("tau", ClippedVoting, 2, 0.0, 2, 1.0),
+    ("tau", ClippedVoting, 2, math.nan, 2, 1.0),
+    ("1 or 2", ClippedVoting, 2, 1.0, 3, 1.0),
+    ("labels", PowersetVoting, 0, 1.0),
+    ("512", PowersetVoting, 513, 1.0),
+    ("threshold", Check, math.inf, 1.0),
+    ("deviation", Check, 1.0, 0.0),
 )
 
-test_bad_input_is_named = refusals(
+test_bad_input_is_named = refused(
     InvalidInputError,
-    (lambda: BinaryVoting(3, 1.0).votes(ZEROS), "of all 3"),
-    (lambda: BinaryVoting(2, 1.0).votes(ZEROS + 2), "zeros and ones"),
-    (lambda: BinaryVoting(2, 1.0).votes(ZEROS[0]), "teachers × queries"),
-    (lambda: two(3), "from 0 to 2"),
-    (lambda: two(-1), "from 0 to 2"),
-    (lambda: two(math.nan), "from 0 to 2"),
-    (lambda: BinaryVoting(2, 1.0).winners(np.zeros(3)), "queries × labels"),
-    (lambda: BinaryVoting(2, 1.0).winners(np.array([["a"]])), "numbers"),  # type: ignore[arg-type]
-    (lambda: PowersetVoting(3, 1.0).votes(ZEROS), "on 4 labels"),
-    (lambda: sets(2, 0), "one per set"),
-    (lambda: sets(3, 0, 3), "rise"),
+    ("of all 3", BinaryVoting(3, 1.0).votes, ZEROS),
+    ("zeros and ones", BinaryVoting(2, 1.0).votes, ZEROS + 2),
+    ("teachers × queries", BinaryVoting(2, 1.0).votes, ZEROS[0]),
+    ("from 0 to 2", two, 3),
+    ("from 0 to 2", two, -1),
+    ("from 0 to 2", two, math.nan),
+    ("queries × labels", BinaryVoting(2, 1.0).winners, np.zeros(3)),
+    ("numbers", BinaryVoting(2, 1.0).winners, np.array([["a"]])),  # type: ignore[arg-type]
+    ("on 4 labels", PowersetVoting(3, 1.0).votes, ZEROS),
+    ("one per set", sets, 2, 0),
+    ("rise", sets, 3, 0, 3),
 )

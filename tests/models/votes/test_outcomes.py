@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
-from support.refusals import refusals
+from support.refusals import refused
 
 from earshot_models.votes.costs.dependent import independent_divergence
 from earshot_models.votes.costs.outcomes import (
@@ -178,14 +178,14 @@ def test_an_answer_of_two_costs_two_thirds_of_the_number_at_most() -> None:
     assert abs(most[found.argmax()] - 200) < 5
 
 
-test_what_is_out_of_range_is_named = refusals(
+test_what_is_out_of_range_is_named = refused(
     InvalidParametersError,
-    (lambda: outcome_divergence(np.ones(3), 1.0, [2.0]), "queries × classes"),
-    (lambda: outcome_divergence(np.array([[1.0, -1.0]]), 1.0, [2.0]), "must not be negative"),
-    (lambda: outcome_divergence(np.ones((1, 2)), 0.0, [2.0]), "deviation"),
-    (lambda: outcome_divergence(np.ones((1, 2)), 1.0, [1.0]), "orders"),
-    (lambda: outcome_divergence(np.ones((1, 2)), 1.0, [2.0], 0.0), "weight"),
-    (lambda: check_divergence(np.array([np.nan]), 1.0, 1.0, [2.0]), "finite"),
-    (lambda: check_divergence(np.ones(1), 1.0, math.nan, [2.0]), "deviation"),
-    (lambda: log_winning(np.ones(1), 1.0), "two classes"),
+    ("queries × classes", outcome_divergence, np.ones(3), 1.0, [2.0]),
+    ("must not be negative", outcome_divergence, np.array([[1.0, -1.0]]), 1.0, [2.0]),
+    ("deviation", outcome_divergence, np.ones((1, 2)), 0.0, [2.0]),
+    ("orders", outcome_divergence, np.ones((1, 2)), 1.0, [1.0]),
+    ("weight", outcome_divergence, np.ones((1, 2)), 1.0, [2.0], 0.0),
+    ("finite", check_divergence, np.array([np.nan]), 1.0, 1.0, [2.0]),
+    ("deviation", check_divergence, np.ones(1), 1.0, math.nan, [2.0]),
+    ("two classes", log_winning, np.ones(1), 1.0),
 )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
-from support.refusals import refusals
+from support.refusals import refused
 
 from earshot_models.votes.costs.costs import Method, query_divergences
 from earshot_models.votes.costs.dependent import dependent_divergence, log_other_winner
@@ -183,20 +183,20 @@ def test_a_payment_that_an_owner_cannot_make_is_refused_and_not_counted() -> Non
     assert not account.spent.any()
 
 
-test_what_is_out_of_range_is_named = refusals(
+test_what_is_out_of_range_is_named = refused(
     InvalidParametersError,
-    (lambda: Group(0.0, 10), "epsilon"),
-    (lambda: Group(1.0, 1), "at least 2"),
-    (lambda: weights([]), "at least one"),
-    (lambda: OwnersAccount(np.array([1.0, 0.0]), 1e-5), "without a budget"),
-    (lambda: OwnersAccount(np.array([math.nan]), 1e-5), "positive and finite"),
-    (lambda: OwnersAccount(np.array([]), 1e-5), "every owner"),
-    (lambda: OwnersAccount(np.ones(2), 0.01, records=100), "below one in 100 records"),
-    (lambda: OwnersAccount(np.ones(2), 1.0), "delta"),
-    (lambda: OwnersAccount(np.ones(2), 1e-5).willing(GNMax(1.0), np.ones(3)), "weights"),
-    (lambda: OwnersAccount(np.ones(1), 1e-5).willing(GNMax(1.0), -np.ones(1)), "weights"),
-    (lambda: scaled(GNMax(1.0), 0.0), "factor"),
-    (lambda: expected_labels(10, [Group(1.0, 5)], np.ones(2), 1e-5), "sensitivities"),
-    (lambda: expected_labels(10, [Group(1.0, 5)], np.zeros(1), 1e-5), "sensitivities"),
-    (lambda: LNMax(math.inf), "gamma"),
+    ("epsilon", Group, 0.0, 10),
+    ("at least 2", Group, 1.0, 1),
+    ("at least one", weights, []),
+    ("without a budget", OwnersAccount, np.array([1.0, 0.0]), 1e-5),
+    ("positive and finite", OwnersAccount, np.array([math.nan]), 1e-5),
+    ("every owner", OwnersAccount, np.array([]), 1e-5),
+    ("below one in 100 records", lambda: OwnersAccount(np.ones(2), 0.01, records=100)),
+    ("delta", OwnersAccount, np.ones(2), 1.0),
+    ("weights", OwnersAccount(np.ones(2), 1e-5).willing, GNMax(1.0), np.ones(3)),
+    ("weights", OwnersAccount(np.ones(1), 1e-5).willing, GNMax(1.0), -np.ones(1)),
+    ("factor", scaled, GNMax(1.0), 0.0),
+    ("sensitivities", expected_labels, 10, [Group(1.0, 5)], np.ones(2), 1e-5),
+    ("sensitivities", expected_labels, 10, [Group(1.0, 5)], np.zeros(1), 1e-5),
+    ("gamma", LNMax, math.inf),
 )

@@ -11,7 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 from support.goodness import source
-from support.refusals import refusals
+from support.refusals import refused
 
 from earshot_models.votes.costs.costs import Method, query_divergences
 from earshot_models.votes.costs.dependent import log_other_winner
@@ -213,16 +213,16 @@ def test_the_best_release_is_no_worse_than_others_and_what_is_published_is_unbia
     assert drawn.std() == pytest.approx(best.noise, rel=0.06)
 
 
-test_what_is_out_of_range_is_named = refusals(
+test_what_is_out_of_range_is_named = refused(
     InvalidParametersError,
-    (lambda: release_divergence(14, 0.04, 5.0), r"beta=0.04: must be below 0\.037"),
-    (lambda: release_divergence(1.0, 0.04, 5.0), "order"),
-    (lambda: release_divergence(3.0, 0.01, 0.0), "deviation"),
-    (lambda: smooth_sensitivity(np.ones(3), 0.0), "beta"),
-    (lambda: local_sensitivities(GNMax(0.8), np.array([[30, 10]]), ALL, 4.0, 40), "too small"),
-    (lambda: exact_sensitivities(GNMAX, np.array([[30, 5, 5]]), ALL, 4.0, 40), "3 classes"),
-    (lambda: exact_sensitivities(GNMAX, np.array([[30, 5]]), ALL, 4.0, 40), "add up to 40"),
-    (lambda: local_sensitivities(GNMAX, np.array([[30, 10]]), ALL, 4.0, 0), "teachers"),
+    (r"beta=0.04: must be below 0\.037", release_divergence, 14, 0.04, 5.0),
+    ("order", release_divergence, 1.0, 0.04, 5.0),
+    ("deviation", release_divergence, 3.0, 0.01, 0.0),
+    ("beta", smooth_sensitivity, np.ones(3), 0.0),
+    ("too small", local_sensitivities, GNMax(0.8), np.array([[30, 10]]), ALL, 4.0, 40),
+    ("3 classes", exact_sensitivities, GNMAX, np.array([[30, 5, 5]]), ALL, 4.0, 40),
+    ("add up to 40", exact_sensitivities, GNMAX, np.array([[30, 5]]), ALL, 4.0, 40),
+    ("teachers", local_sensitivities, GNMAX, np.array([[30, 10]]), ALL, 4.0, 0),
 )
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from support.examples import examples
 from support.goodness import ALPHA_LIMIT, frequent, source
-from support.refusals import refusals
+from support.refusals import refused
 
 from earshot_models.votes.confident_check import Check
 from earshot_models.votes.rules.against_thresholds import largest_outputs
@@ -109,25 +109,25 @@ BAD = SCORES.copy()
 BAD[1, 1, 1] = math.nan
 
 
-test_parameters_out_of_range_are_named = refusals(
+test_parameters_out_of_range_are_named = refused(
     InvalidParametersError,
-    (lambda: GNThreshold(math.nan, 1.0, 2), "threshold"),
-    (lambda: GNThreshold(math.inf, 1.0, 2), "threshold"),
-    (lambda: GNThreshold(1.0, 0.0, 2), "deviation"),
-    (lambda: GNThreshold(1.0, 1.0, 2, most=0), "most"),
-    (lambda: FIVE.votes(SCORES), "the number of labels"),
-    (lambda: AdaptiveThreshold(1.0, 0), "teachers"),
-    (lambda: GridThreshold((), 1.0, 1.0, 2), "grid"),
-    (lambda: GridThreshold((0.0, 1.0), 1.0, 1.0, 2), "grid"),
-    (lambda: GridThreshold((math.nan,), 1.0, 1.0, 2), "grid"),
-    (lambda: GridThreshold((1.0,), 0.0, 1.0, 2), "scale"),
+    ("threshold", GNThreshold, math.nan, 1.0, 2),
+    ("threshold", GNThreshold, math.inf, 1.0, 2),
+    ("deviation", GNThreshold, 1.0, 0.0, 2),
+    ("most", lambda: GNThreshold(1.0, 1.0, 2, most=0)),
+    ("the number of labels", FIVE.votes, SCORES),
+    ("teachers", AdaptiveThreshold, 1.0, 0),
+    ("grid", GridThreshold, (), 1.0, 1.0, 2),
+    ("grid", GridThreshold, (0.0, 1.0), 1.0, 1.0, 2),
+    ("grid", GridThreshold, (math.nan,), 1.0, 1.0, 2),
+    ("scale", GridThreshold, (1.0,), 0.0, 1.0, 2),
 )
 
-test_bad_input_is_named = refusals(
+test_bad_input_is_named = refused(
     InvalidInputError,
-    (lambda: FIXED.votes(BAD), "from 0 to 1"),
-    (lambda: FIXED.votes(SCORES * 3), "from 0 to 1"),
-    (lambda: GNThreshold(1.0, 1.0, 3).votes(SCORES), "with 3 teachers"),
-    (lambda: FIXED.winners(np.full((1, 2), 2.5)), "0 to 2"),
-    (lambda: ADAPTIVE.winners(np.ones((1, 1))), "at least two"),
+    ("from 0 to 1", FIXED.votes, BAD),
+    ("from 0 to 1", FIXED.votes, SCORES * 3),
+    ("with 3 teachers", GNThreshold(1.0, 1.0, 3).votes, SCORES),
+    ("0 to 2", FIXED.winners, np.full((1, 2), 2.5)),
+    ("at least two", ADAPTIVE.winners, np.ones((1, 1))),
 )

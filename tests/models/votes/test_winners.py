@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from support.goodness import ALPHA_LIMIT, source
-from support.refusals import refusals
+from support.refusals import refused
 
 from earshot_models.votes.counts import checked_counts, checked_scores, checked_votes
 from earshot_models.votes.rules.confident import ConfidentGNMax
@@ -191,33 +191,33 @@ def test_counts_of_an_ensemble_are_whole_and_add_up() -> None:
         checked_counts(np.array([[1, 0]]), 0)
 
 
-test_bad_input_is_named = refusals(
+test_bad_input_is_named = refused(
     InvalidInputError,
-    (lambda: checked_votes(np.ones(3)), "queries × classes"),
-    (lambda: checked_votes(np.ones((3, 1))), "two classes"),
-    (lambda: checked_votes(np.array([[1.0, math.nan]])), "votes: must be finite"),
-    (lambda: checked_votes(np.array([[1.0, -1.0]])), "none below 0"),
-    (lambda: checked_votes(np.array([["a", "b"]])), "must be numbers"),
-    (lambda: GNMax(1.0).winners(np.array([[1.0, math.inf]])), "finite"),
-    (lambda: checked_scores(np.ones((1, 3)), (1, 2)), "one for every query and class"),
-    (lambda: checked_scores(np.array([[0.5, math.nan]]), (1, 2)), "scores: must be finite"),
-    (lambda: checked_scores(np.array([[1.5, -0.5]]), (1, 2)), "none below 0"),
-    (lambda: checked_scores(np.array([[0.5, 0.4]]), (1, 2)), "add up to 1"),
+    ("queries × classes", checked_votes, np.ones(3)),
+    ("two classes", checked_votes, np.ones((3, 1))),
+    ("votes: must be finite", checked_votes, np.array([[1.0, math.nan]])),
+    ("none below 0", checked_votes, np.array([[1.0, -1.0]])),
+    ("must be numbers", checked_votes, np.array([["a", "b"]])),
+    ("finite", GNMax(1.0).winners, np.array([[1.0, math.inf]])),
+    ("one for every query and class", checked_scores, np.ones((1, 3)), (1, 2)),
+    ("scores: must be finite", checked_scores, np.array([[0.5, math.nan]]), (1, 2)),
+    ("none below 0", checked_scores, np.array([[1.5, -0.5]]), (1, 2)),
+    ("add up to 1", checked_scores, np.array([[0.5, 0.4]]), (1, 2)),
     (
-        lambda: InteractiveGNMax(1.0, 1.0, 1.0, 0.5).winners(
-            np.ones((1, 2)), np.array([[math.nan, 1.0]])
-        ),
         "scores: must be finite",
+        InteractiveGNMax(1.0, 1.0, 1.0, 0.5).winners,
+        np.ones((1, 2)),
+        np.array([[math.nan, 1.0]]),
     ),
 )
 
 
-test_parameters_out_of_range_are_named = refusals(
+test_parameters_out_of_range_are_named = refused(
     InvalidParametersError,
-    (lambda: LNMax(0.0), "gamma"),
-    (lambda: GNMax(-1.0), "deviation"),
-    (lambda: ConfidentGNMax(math.nan, 1.0, 1.0), "threshold"),
-    (lambda: ConfidentGNMax(1.0, math.inf, 1.0), "check_deviation"),
-    (lambda: ConfidentGNMax(1.0, 1.0, 0.0), "deviation"),
-    (lambda: InteractiveGNMax(1.0, 1.0, 1.0, 1.5), "confidence"),
+    ("gamma", LNMax, 0.0),
+    ("deviation", GNMax, -1.0),
+    ("threshold", ConfidentGNMax, math.nan, 1.0, 1.0),
+    ("check_deviation", ConfidentGNMax, 1.0, math.inf, 1.0),
+    ("deviation", ConfidentGNMax, 1.0, 1.0, 0.0),
+    ("confidence", InteractiveGNMax, 1.0, 1.0, 1.0, 1.5),
 )
