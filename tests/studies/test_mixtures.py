@@ -86,7 +86,7 @@ def test_what_is_said_to_be_in_a_mixture_is(sources: Sources) -> None:
 
 def test_numbers_of_labels_follow_the_recipe() -> None:
     recipe = Recipe(counts=(0.5, 0.3, 0.2))
-    drawn = drawn_labels(8, np.ones(8, bool), 6000, recipe, np.random.default_rng(2))
+    drawn = drawn_labels(np.ones(8, bool), 6000, recipe, np.random.default_rng(2))
     sizes = np.bincount(drawn.sum(axis=1), minlength=4)
     assert sizes[0] == 0
     assert stats.chisquare(sizes[1:], 6000 * np.array(recipe.counts)).pvalue > 1e-3
@@ -96,7 +96,7 @@ def test_numbers_of_labels_follow_the_recipe() -> None:
 def test_a_long_tail_is_a_power_of_the_rank() -> None:
     there = np.array([True, True, False, True, True])
     recipe = Recipe(counts=(1.0,), tail=0.8)
-    drawn = drawn_labels(5, there, 20_000, recipe, np.random.default_rng(3)).sum(axis=0)
+    drawn = drawn_labels(there, 20_000, recipe, np.random.default_rng(3)).sum(axis=0)
     assert drawn[2] == 0
     expected = np.array([1, 2, 4, 5]) ** -0.8
     observed = drawn[there]

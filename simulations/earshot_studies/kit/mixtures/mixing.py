@@ -74,15 +74,10 @@ def mix(
         Mixtures float32 (count, rate), and their labels, 0 or 1, int8 (count, labels).
 
     Raises:
-        InvalidParametersError: if there are fewer labels than a mixture may have, or no mixtures.
+        InvalidParametersError: as `drawn_labels`.
     """
-    checks.whole("count", count)
     there = np.array([len(rows) > 0 for rows in holdings])
-    if there.sum() < len(recipe.counts):
-        raise InvalidParametersError(
-            f"holdings: sound of {there.sum()} labels; a mixture has up to {len(recipe.counts)}"
-        )
-    truth = drawn_labels(len(holdings), there, count, recipe, generator)
+    truth = drawn_labels(there, count, recipe, generator)
     mixed = np.zeros((count, sources.rate), dtype=np.float32)
     for label, rows in enumerate(holdings):
         having = np.flatnonzero(truth[:, label])
@@ -101,21 +96,25 @@ def mix(
 
 
 def drawn_labels(
-    labels: int,
-    there: NDArray[np.bool_],
-    count: int,
-    recipe: Recipe,
-    generator: np.random.Generator,
+    there: NDArray[np.bool_], count: int, recipe: Recipe, generator: np.random.Generator
 ) -> NDArray[np.int8]:
     """Draw distinct labels for each mixture, by their chance: 0 or 1, int8 (count, labels).
 
     Args:
-        labels: Number of labels.
         there: Labels that may be drawn, bool (labels,).
-        count: Number of mixtures.
+        count: Number of mixtures, at least 1.
         recipe: Probabilities of numbers of labels, and of labels.
         generator: Only source of randomness.
+
+    Raises:
+        InvalidParametersError: if fewer labels are there than a mixture may have, or no mixtures.
     """
+    checks.whole("count", count)
+    labels = len(there)
+    if there.sum() < len(recipe.counts):
+        raise InvalidParametersError(
+            f"{there.sum()} labels: a mixture has up to {len(recipe.counts)} of them"
+        )
     chance = np.arange(1, labels + 1, dtype=np.float64) ** -recipe.tail * there
     sizes = 1 + generator.choice(len(recipe.counts), count, p=recipe.counts)
     with np.errstate(divide="ignore"):

@@ -1,7 +1,9 @@
 """Mixtures of mel powers: the random draws of each, from which its power is computed on demand.
 
 Unrelated sounds add up in power, so a mixture is a few numbers: its seconds, and the level of each.
-Tens of thousands of them fit in memory where their spectra would not.
+Tens of thousands of them fit in memory where their spectra would not. `kit.mixtures.mixing.mix`
+adds up waveforms instead, for encoders that take nothing else: there the level of a background
+depends on how the sounds before it interfere, and no list of gains is known before they are added.
 """
 
 from __future__ import annotations
@@ -11,8 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_protocol import checks
-from earshot_protocol.errors import InvalidParametersError
 from earshot_studies.kit.mixtures.mixing import Recipe, drawn_labels
 from earshot_studies.kit.mixtures.sources import BACKGROUND, Side
 from earshot_studies.muschiol.taggers.powers import Powers
@@ -76,16 +76,10 @@ def draw(
 
     Raises:
         InvalidInputError: if a label has no sound on this side.
-        InvalidParametersError: if there are fewer labels than a mixture may have, or no mixtures.
+        InvalidParametersError: as `drawn_labels`.
     """
-    checks.whole("count", count)
-    of, labels = powers.at(side), len(powers.labels)
-    if labels < len(recipe.counts):
-        raise InvalidParametersError(
-            f"{labels} labels: a mixture has up to {len(recipe.counts)} of them"
-        )
-    everywhere = np.ones(labels, dtype=bool)
-    truth = drawn_labels(labels, everywhere, count, recipe, generator)
+    of = powers.at(side)
+    truth = drawn_labels(np.ones(len(of), dtype=bool), count, recipe, generator)
     parts = len(recipe.counts)
     seconds = np.full((count, parts + 1), _NOBODY, dtype=np.int32)
     levels = generator.uniform(-recipe.spread, recipe.spread, (count, parts))
