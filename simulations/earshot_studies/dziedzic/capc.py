@@ -7,7 +7,7 @@ queries, models and votes; here the secure sum hides ballots alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from earshot_studies.dziedzic.scores import MEASURES, scores
 from earshot_studies.kit.mixtures.embedding import Mixtures, Part
 from earshot_studies.kit.mixtures.ensembles import Aim, Heads, trained
 from earshot_studies.kit.outcome import Outcome, Row
+from earshot_studies.kit.printed import printed_figures
 
 NAME = "capc"
 
@@ -56,8 +57,7 @@ OUTCOMES, COUNTS, EVERY = (
     "all queries, as much noise",
 )
 STATES = (BEFORE, TEN, TWENTY, OUTCOMES, COUNTS, EVERY, NO_NOISE)
-_PRINTED = {BEFORE: ".93/.59/.88/.54", TEN: ".94/.62/.88/.54", TWENTY: ".94/.64/.89/.55"}
-"""Table 4, Pascal VOC."""
+_PRINTED: Mapping[str, str] = printed_figures(__package__)["parties"]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from earshot_studies.dziedzic.scores import scores
 from earshot_studies.dziedzic.sets import limited_votes
 from earshot_studies.kit.mixtures.ensembles import Aim
 from earshot_studies.kit.outcome import Outcome, Row, means
+from earshot_studies.kit.printed import printed_figures
 
 SURE, TORN, FEW = "high consensus", "low consensus", "ten teachers"
 ENSEMBLES = {
@@ -49,20 +50,14 @@ ENSEMBLES = {
 LABELS = (1, 2, 3, 5, 8, 11, 14, 16, 20)
 SIGMAS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28)
 
-_VOC = dict(zip(LABELS, (5464, 5442, 3437, 2398, 1543, 1190, 888, 461, 427), strict=True))
-_VOC_SETS = dict(zip(LABELS, (5464, 5464, 3416, 2040, 1192, 702, 417, 94, 78), strict=True))
-_XRAY = {1: 988, 2: 898, 3: 399, 5: 320, 8: 145, 11: 201}
-_XRAY_SETS = {1: 988, 2: 872, 3: 674, 5: 582, 8: 200, 11: 152}
-PRINTED: dict[tuple[str, str], dict[int, int]] = {
-    (SURE, BINARY): _VOC,
-    (SURE, POWERSET): _VOC_SETS,
-    (TORN, BINARY): _XRAY,
-    (TORN, POWERSET): _XRAY_SETS,
+_PRINTED = printed_figures(__package__)
+PRINTED: Mapping[tuple[str, str], Mapping[int, int]] = {
+    (ensemble, rule): dict(_PRINTED["queries"][data][rule])
+    for ensemble, data in ((SURE, "voc"), (TORN, "chexpert"))
+    for rule in (BINARY, POWERSET)
 }
 """Queries of Tables 11 and 12, by labels."""
-_TABLE_3 = {1: 0, 2: 6, 3: 13, 5: 31, 8: 81, 10: 113, 15: 239, 20: 403}
-_TABLE_14 = {1e-5: 170, 1e-6: 158, 1e-7: 151, 1e-8: 139}
-_TABLE_15 = {1: 111, 2: 99, 3: 81, 4: 78, 5: 78, 20: 78}
+_TABLE_15: Mapping[int, int] = dict(_PRINTED["powerset"]["table_15"])
 
 _CHUNK = 50
 """Queries whose costs are worked out at first; then twice as many, and so on."""
@@ -158,11 +153,11 @@ def _by_budget(ensemble: Ensemble, seed: int) -> Iterator[Row]:
     most = ensemble.most_noise(labels, seed)[BINARY]
     budget = Budget(EPSILON, ensemble.delta)
     sigma = _chosen(ensemble, BINARY, labels, most, budget)
-    for epsilon, printed in _TABLE_3.items():
+    for epsilon, printed in _PRINTED["binary"]["table_3"]:
         own = Budget(float(epsilon), ensemble.delta)
         row = _row("epsilon", BINARY, labels, sigma, own, printed)
         yield row | _counts(contest, sigma, most, own)
-    for delta, printed in _TABLE_14.items():
+    for delta, printed in _PRINTED["binary"]["table_14"]:
         own = Budget(16.0, delta)
         row = _row("delta", BINARY, labels, sigma, own, printed)
         yield row | _counts(contest, sigma, most, own)
@@ -278,14 +273,10 @@ def figure_1() -> Sequence[Row]:
 def data_independent() -> Sequence[Row]:
     """F.9: what τ voting answers whatever the votes, at the paper's own parameters."""
     rows = []
-    for name, tau, sigma, delta, printed in (
-        ("F.9, Pascal VOC", 1.8, 9.0, VOC_DELTA, 123),
-        ("F.9, MIMIC", 3.0, 10.0, XRAY_DELTA, 48),
-    ):
+    for data, labels, tau, sigma, delta, printed in _PRINTED["tau"]["section_f9"]:
         budget = Budget(EPSILON, delta)
-        labels = 20 if delta == VOC_DELTA else 11
         contest = clipped(np.zeros((50, 1, labels), np.int8), tau)
-        row = _row(name, "L2-DI", labels, sigma, budget, printed)
+        row = _row(f"F.9, {data}", "L2-DI", labels, sigma, budget, printed)
         claimed = answered(contest.independently_claimed(sigma), EPSILON, delta)
         seen = answered(contest.counted(sigma), EPSILON, delta)
         rows.append(row | _figures(claimed, "", "", seen, sigma))

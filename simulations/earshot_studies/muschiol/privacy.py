@@ -59,17 +59,19 @@ class Printed(NamedTuple):
 Setting = tuple[str, str]
 """th_e and th_c as the table has them; no check is an empty th_c."""
 
-_ROWS = printed_figures(__package__)["table_5_4"]
+_PRINTED = printed_figures(__package__)
 TABLE_5_4: Mapping[int, Mapping[Setting, Printed]] = {
     samples: {
         (threshold, check): Printed(dependent, independent, q)
-        for own, threshold, check, dependent, independent, q, *_ in _ROWS
+        for own, threshold, check, dependent, independent, q, *_ in _PRINTED["table_5_4"]
         if own == samples
     }
     for samples in ANSWERED
 }
 
-PASSED = {"0.4": 0.60, "0.6": 0.44}
+PASSED: Mapping[str, float] = {
+    check: share for teachers, check, share in _PRINTED["passed_5_3"] if teachers == 50
+}
 """Share of all samples that is answered by 50 teachers, by th_c (Table 5.3, without noise)."""
 
 

@@ -30,6 +30,7 @@ from earshot_simulations.probing.seconds import Progress, no_progress
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, estimate
 from earshot_studies.kit.outcome import Outcome, Row
+from earshot_studies.kit.printed import printed_figures
 
 NAME = "papernot-table-1"
 TEACHERS = 250
@@ -64,9 +65,14 @@ class Case:
 
 
 CASES = {
-    "MNIST": Case("mnist.npy", ConfidentGNMax(200.0, 150.0, 40.0), 1e-5, 286, 1.97),
-    "SVHN": Case("svhn.npy", ConfidentGNMax(300.0, 200.0, 40.0), 1e-6, 3098, 4.96),
-    "Adult": Case("adult.npy", ConfidentGNMax(300.0, 200.0, 40.0), 1e-5, 524, None),
+    name: Case(
+        f"{name.lower()}.npy",
+        ConfidentGNMax(row["threshold"], row["check_sigma"], row["sigma"]),
+        row["delta"],
+        row["answers"],
+        row.get("epsilon"),
+    )
+    for name, row in printed_figures(__package__)["table_1"].items()
 }
 
 
