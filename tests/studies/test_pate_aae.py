@@ -18,13 +18,14 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.conversions import zcdp_epsilon
 from earshot_simulations.generation.public_embedding import EmbeddingSettings, fit
 from earshot_simulations.sweeps.estimate import Estimate
+from earshot_studies.kit.claims import CONFIRMED, REFUTED, UNDECIDED, Claim
 from earshot_studies.kit.outcome import write
 from earshot_studies.pate_aae import table_1
 from earshot_studies.pate_aae.answers import Noise, answered, ensemble, scale
 from earshot_studies.pate_aae.split import Clips, Split, open_sounds, open_split
 from earshot_studies.pate_aae.study import Cell, Size, Study
 from earshot_studies.pate_aae.systems import Budget, System, shares
-from earshot_studies.pate_aae.table_1 import ACCURACIES, averaged, difference, ratio, verdict
+from earshot_studies.pate_aae.table_1 import ACCURACIES, averaged, claims, difference, ratio
 
 FRAMES, BANDS, CLASSES = 12, 10, 3
 SMALL = Size(teachers=20, queries=40, samples=60, epsilons=(0.05, 100.0), delta=1e-4)
@@ -211,7 +212,8 @@ def test_the_reproduction_writes_a_table_a_picture_and_a_note(
     assert "**it is not private**" in text
     assert "students that keep the budget are" in text
     assert "GAN, public" in text
-    assert text.count("| DP-GAN, from a public start; DP-GAN |") == len(SMALL.epsilons)
+    pair = "| *DP-GAN, from a public start* is ahead of *DP-GAN* |"
+    assert text.count(pair) == 2 * len(SMALL.epsilons), "in distance and in accuracy"
     assert picture.stat().st_size > 10_000
 
 
@@ -244,6 +246,10 @@ def cell(system: System, seed: int, fid: float) -> Cell:
     }  # fmt: skip
 
 
+def verdict(found: Estimate) -> str:
+    return Claim("", "", None, found).verdict
+
+
 def test_differences_are_in_pairs_of_a_seed() -> None:
     cells = [cell(System.PRINTED, seed, 10.0 * seed) for seed in (1, 2, 3)]
     cells += [cell(System.DP_GAN, seed, 10.0 * seed + 1.0 + 0.1 * seed) for seed in (3, 1, 2)]
@@ -251,17 +257,20 @@ def test_differences_are_in_pairs_of_a_seed() -> None:
     assert apart.mean == pytest.approx(1.2)
     # Student's t of three values: 4.303 · 0.1 / √3.
     assert apart.wide == pytest.approx(4.302653 * 0.1 / np.sqrt(3), rel=1e-4)
-    assert verdict(apart) == "as theirs"
-    assert verdict(Estimate(-apart.mean, apart.wide, 3)) == "the other way round"
-    assert verdict(Estimate(0.1, 0.2, 3)) == "not told apart"
-    assert verdict(Estimate(0.1, None, 1)) == "one seed says nothing"
-    assert [verdict(Estimate(mean, 0.1, 3), "better", "worse") for mean in (1.0, -1.0, 0.05)] == [
-        "better", "worse", "not told apart",
-    ]  # fmt: skip
+    assert verdict(apart) == CONFIRMED
+    assert verdict(Estimate(-apart.mean, apart.wide, 3)) == REFUTED
+    assert verdict(Estimate(0.1, 0.2, 3)) == UNDECIDED
+    assert verdict(Estimate(0.1, None, 1)) == "one seed"
     assert ratio(cells, System.PRINTED, System.DP_GAN, 1.0) == pytest.approx(20 / 21.2)
     (own, _) = averaged(cells)
     assert own["theirs_fid"] == table_1.FID[System.PRINTED][1]
     assert own["fid"] == pytest.approx(20.0)
+    nearer, better = claims(cells, (1.0,), [(System.PRINTED, System.DP_GAN)])
+    assert (nearer.ours, nearer.verdict) == (apart, CONFIRMED)
+    assert nearer.theirs == pytest.approx(28.8 - 26.3)
+    assert (better.ours.mean, better.theirs, better.verdict) == (0, None, UNDECIDED)
+    lost, _ = claims(cells, (1.0,), [(System.DP_GAN, System.PRINTED)])
+    assert (lost.ours.mean, lost.verdict) == (-apart.mean, REFUTED)
 
 
 def written(folder: Path, speakers: dict[str, range], rate: int = 8000) -> Path:

@@ -36,7 +36,7 @@ from earshot_studies.dziedzic.multi_winner import (
 from earshot_studies.dziedzic.scores import MEASURES, scores
 from earshot_studies.kit.mixtures.embedding import Mixtures, Part
 from earshot_studies.kit.mixtures.ensembles import Aim, Heads, trained
-from earshot_studies.kit.outcome import Outcome, Row
+from earshot_studies.kit.outcome import Outcome, Row, with_interval
 from earshot_studies.kit.printed import printed_figures
 
 NAME = "capc"
@@ -262,14 +262,6 @@ def _by_seed(rows: Sequence[Row], state: str, name: str, seeds: Sequence[int]) -
     ]
 
 
-def _said(row: Row, name: str, digits: int = 3) -> str:
-    if row[name] == "":
-        return "–"
-    wide = row[f"{name}_interval_95"]
-    said = f"{float(row[name]):.{digits}f}"
-    return said if wide == "" else f"{said} ± {float(wide):.{digits}f}"
-
-
 def _note(table: Sequence[Row], rows: Sequence[Row], study: Study) -> str:
     shown = [
         {
@@ -277,12 +269,12 @@ def _note(table: Sequence[Row], rows: Sequence[Row], study: Study) -> str:
             "theirs: ACC/BAC/AUC/MAP": row["theirs"],
             "queries": f"{float(row['queries']):.0f}",
             "noise on votes": f"{float(row['noise_on_votes']):.3g}",
-            "answers' BAC": _said(row, "answers_BAC"),
-            **{name: _said(row, name) for name in MEASURES},
-            "BAC gained": _said(row, "gained_BAC"),
-            "ε, outcomes": _said(row, "outcomes_epsilon", 1),
-            "ε, noisy counts": _said(row, "counts_epsilon", 1),
-            "ε of three askers": _said(row, "three_epsilon", 1),
+            "answers' BAC": with_interval(row, "answers_BAC"),
+            **{name: with_interval(row, name) for name in MEASURES},
+            "BAC gained": with_interval(row, "gained_BAC"),
+            "ε, outcomes": with_interval(row, "outcomes_epsilon", 1),
+            "ε, noisy counts": with_interval(row, "counts_epsilon", 1),
+            "ε of three askers": with_interval(row, "three_epsilon", 1),
         }
         for row in table
     ]

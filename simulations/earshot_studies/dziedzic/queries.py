@@ -36,7 +36,7 @@ from earshot_studies.dziedzic.multi_winner import (
 from earshot_studies.dziedzic.scores import scores
 from earshot_studies.dziedzic.sets import limited_votes
 from earshot_studies.kit.mixtures.ensembles import Aim
-from earshot_studies.kit.outcome import Outcome, Row, means
+from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
 from earshot_studies.kit.printed import printed_figures
 
 SURE, TORN, FEW = "high consensus", "low consensus", "ten teachers"
@@ -316,14 +316,6 @@ def averaged(rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-def _said(row: Row, name: str) -> str:
-    """Queries, with their interval."""
-    if row[name] == "":
-        return "–"
-    wide = row[f"{name}_interval_95"]
-    return f"{float(row[name]):.0f}" + ("" if wide in ("", 0.0) else f" ± {float(wide):.0f}")
-
-
 def _plain(name: str) -> Callable[[Row], str]:
     """A column as it is: numbers in as few digits as they have."""
     return lambda row: f"{row[name]:g}" if isinstance(row[name], float) else str(row[name])
@@ -337,11 +329,11 @@ def _shown(rows: Sequence[Row], *extra: str) -> str:
         **{name: _plain(name) for name in extra},
         "σ": lambda row: f"{float(row['sigma']):.3g}",
         "theirs": lambda row: row["theirs"],
-        "ours, their accounting": lambda row: _said(row, "claimed"),
-        "exact outcomes, same σ": lambda row: _said(row, "exactly"),
+        "ours, their accounting": lambda row: with_interval(row, "claimed", 0),
+        "exact outcomes, same σ": lambda row: with_interval(row, "exactly", 0),
         "largest σ": lambda row: f"{float(row['counted_sigma']):.3g}",
-        "exact outcomes, better σ": lambda row: _said(row, "exactly_best"),
-        "noisy counts, largest σ": lambda row: _said(row, "counted"),
+        "exact outcomes, better σ": lambda row: with_interval(row, "exactly_best", 0),
+        "noisy counts, largest σ": lambda row: with_interval(row, "counted", 0),
         "BAC": lambda row: row["BAC"] if row["BAC"] == "" else f"{float(row['BAC']):.2f}",
         "gap": lambda row: row["gap"] if row["gap"] == "" else f"{float(row['gap']):.1f}",
     }
@@ -373,7 +365,7 @@ def _ratio(rows: Sequence[Row], ensemble: str, column: str) -> str:
 def _beside(rows: Sequence[Row], ensemble: str, column: str) -> str:
     """Of all labels: τ beside Binary."""
     found = {
-        row["rule"]: _said(row, column)
+        row["rule"]: with_interval(row, column, 0)
         for row in _of(rows, "labels", ensemble)
         if row["labels"] == 20
     }

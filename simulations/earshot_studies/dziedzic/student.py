@@ -28,7 +28,7 @@ from earshot_studies.dziedzic.scores import MEASURES, scores
 from earshot_studies.dziedzic.students import Training, private_heads, student
 from earshot_studies.kit.mixtures.embedding import Mixtures, Part
 from earshot_studies.kit.mixtures.ensembles import Aim, Heads, trained
-from earshot_studies.kit.outcome import Outcome, Row, means
+from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
 from earshot_studies.kit.printed import printed_figures
 
 NAME = "multi-winner-student"
@@ -182,20 +182,13 @@ def _averaged(rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-def _said(row: Row, name: str) -> str:
-    if row[name] == "":
-        return "–"
-    wide = row[f"{name}_interval_95"]
-    return f"{float(row[name]):.3f}" + ("" if wide == "" else f" ± {float(wide):.3f}")
-
-
 def _note(table: Sequence[Row], study: Study) -> str:
     columns: dict[str, Callable[[Row], str]] = {
         "method": lambda row: str(row["method"]),
         "theirs: ACC/BAC/AUC/MAP": lambda row: str(row["theirs"]),
         "queries": lambda row: "–" if row["queries"] == "" else f"{float(row['queries']):.0f}",
         "ε": lambda row: "–" if row["epsilon"] == "" else f"{float(row['epsilon']):.1f}",
-        **{name: (lambda row, name=name: _said(row, name)) for name in MEASURES},  # type: ignore[misc]
+        **{name: (lambda row, name=name: with_interval(row, name)) for name in MEASURES},  # type: ignore[misc]
     }
     sections = "\n\n".join(
         f"## {each.name}: {each.labels} labels, ε {each.epsilon:g}, δ {each.delta:g}\n\n"

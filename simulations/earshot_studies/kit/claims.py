@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -61,11 +62,24 @@ def claims_table(claims: Sequence[Claim], who: str) -> str:
         {
             who: each.said,
             "difference": each.what,
-            "theirs": "–" if each.theirs is None else f"{each.theirs:+.3f}",
-            "ours": f"{each.ours.mean:+.3f}"
+            "theirs": "–" if each.theirs is None else _signed(each.theirs),
+            "ours": _signed(each.ours.mean)
             + ("" if each.ours.wide is None else f" ± {each.ours.wide:.3f}"),
             "verdict": each.verdict,
         }
         for each in claims
     ]
     return markdown_table(rows, (who, "difference", "theirs", "ours", "verdict"))
+
+
+def _signed(value: float) -> str:
+    """Return a difference with its sign: of scores in thousandths, of hundreds in whole numbers."""
+    return f"{value:+.3f}" if abs(value) < 100 else f"{value:+,.0f}"
+
+
+def verdicts(claims: Sequence[Claim]) -> str:
+    """Return a sentence with the number of claims of each verdict, and those that are refuted."""
+    numbers = Counter(each.verdict for each in claims)
+    listed = ", ".join(f"{number} {verdict}" for verdict, number in sorted(numbers.items()))
+    refuted = [f"{each.said} ({each.what})" for each in claims if each.verdict == REFUTED]
+    return f"{len(claims)} claims: {listed}. Refuted: {'; '.join(refuted) or 'none'}."

@@ -76,3 +76,12 @@ def means(rows: Sequence[Row], columns: Sequence[str]) -> Row:
         found[name] = "" if each is None else each.mean
         found[f"{name}_interval_95"] = "" if each is None or each.wide is None else each.wide
     return found
+
+
+def with_interval(row: Row, name: str, digits: int = 3) -> str:
+    """Return a mean of `means` with half of its interval, if it has one; a dash for no mean."""
+    if row[name] == "":
+        return "–"
+    wide = row.get(f"{name}_interval_95", "")
+    mean = f"{float(row[name]):.{digits}f}"
+    return mean if wide in ("", 0.0) else f"{mean} ± {float(wide):.{digits}f}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +16,8 @@ from earshot_models.tagging.metrics import TaggingScores, scores
 from earshot_models.votes.costs.muschiol import raw_thresholds
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
-from earshot_studies.kit.claims import CONFIRMED, REFUTED, UNDECIDED, Claim, claims_table
-from earshot_studies.kit.outcome import Outcome, Row, means
+from earshot_studies.kit.claims import Claim, claims_table, verdicts
+from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
 from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, Scored, prepared
 from earshot_studies.muschiol.taggers.school import Kind
@@ -583,7 +582,7 @@ seeds; orderings by differences of one seed, so that what its mixtures share can
 
 ## What holds
 
-{_counted([*found, *gains])}
+{verdicts([*found, *gains])}
 
 {claims_table(found, "Muschiol")}
 
@@ -684,10 +683,9 @@ def said(row: Row, column: str) -> str:
     value = row[column]
     if column == "teachers":
         return "baseline" if value == BASELINE else str(value)
-    if value == "" or isinstance(value, str):
-        return value or "–"
-    wide = row.get(f"{column}_interval_95", "")
-    return f"{float(value):.3f}" + ("" if wide == "" else f" ± {float(wide):.3f}")
+    if value and isinstance(value, str):
+        return value
+    return with_interval(row, column)
 
 
 def _table(rows: Sequence[Row], columns: dict[str, str]) -> str:
@@ -695,16 +693,6 @@ def _table(rows: Sequence[Row], columns: dict[str, str]) -> str:
         {title: said(row, column) for title, column in columns.items()} for row in rows
     ]
     return markdown_table(shown, list(columns))
-
-
-def _counted(found: Sequence[Claim]) -> str:
-    numbers = Counter(each.verdict for each in found)
-    listed = ", ".join(
-        f"{numbers[verdict]} {verdict}" for verdict in (CONFIRMED, REFUTED, UNDECIDED)
-    )
-    refuted = [f"{each.said} ({each.what})" for each in found if each.verdict == REFUTED]
-    against = "; ".join(refuted) or "none"
-    return f"Of {len(found)} orderings {listed}. Refuted: {against}."
 
 
 def _recipes(recipes: Sequence[Row], gains: Sequence[Claim]) -> str:

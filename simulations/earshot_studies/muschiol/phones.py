@@ -33,7 +33,7 @@ from earshot_simulations.sweeps.estimate import paired
 from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.mixtures.embedding import Part
 from earshot_studies.kit.mixtures.ensembles import Aim, thresholds
-from earshot_studies.kit.outcome import Outcome, Row, means
+from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
 from earshot_studies.muschiol.taggers.phones import Crowd, answers, ballots, crowd
 from earshot_studies.muschiol.taggers.study import Size, Study
 
@@ -271,13 +271,6 @@ def _right(truth: NDArray[np.int8], likely: NDArray[Any], named: NDArray[Any]) -
     }
 
 
-def _said(row: Row, name: str) -> str:
-    if row[name] == "":
-        return "–"
-    wide = row[f"{name}_interval_95"]
-    return f"{float(row[name]):.3f}" + ("" if wide == "" else f" ± {float(wide):.3f}")
-
-
 def _note(plan: Plan, rows: Sequence[Row], averaged: Sequence[Row]) -> str:
     labels = 20
     sigma = plan.deviation(labels)
@@ -291,7 +284,7 @@ def _note(plan: Plan, rows: Sequence[Row], averaged: Sequence[Row]) -> str:
     }
     table = [
         {"tally": row["tally"], "seeds": row["seeds"]}
-        | {title: _said(row, name) for name, title in titles.items()}
+        | {title: with_interval(row, name) for name, title in titles.items()}
         for row in averaged
     ]
     apart = {

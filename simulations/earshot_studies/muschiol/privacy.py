@@ -31,7 +31,7 @@ from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, estimate
 from earshot_studies.kit.claims import Claim
 from earshot_studies.kit.kept import Kept
-from earshot_studies.kit.outcome import Outcome, Row, means
+from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
 from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muschiol.taggers.ensembles import prepared
 from earshot_studies.muschiol.taggers.powers import contents
@@ -856,15 +856,6 @@ def averages(rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-def _with(row: Row, name: str, digits: int = 0) -> str:
-    """A mean with its interval."""
-    if row[name] == "":
-        return "–"
-    wide = row[f"{name}_interval_95"]
-    said = f"{float(row[name]):.{digits}f}"
-    return said if wide in ("", 0.0) else f"{said} ± {float(wide):.{digits}f}"
-
-
 def _printed(value: str | float | int) -> str:
     return "–" if value == "" else f"{float(value):.1f}"
 
@@ -875,16 +866,16 @@ def _table(rows: Sequence[Row]) -> str:
             "th_e": row["th_e"],
             "th_c": row["th_c"] or "–",
             "ε, theirs": _printed(row["theirs"]),
-            "ours": _with(row, "claimed"),
+            "ours": with_interval(row, "claimed", 0),
             "by noise, theirs": _printed(row["theirs_independent"]),
-            "ours ": _with(row, "claimed_independent", 1),
+            "ours ": with_interval(row, "claimed_independent", 1),
             "q, theirs": row["theirs_q"] or "–",
-            "ours  ": _with(row, "q", 3),
-            "answered": _with(row, "answered_share", 2),
-            "**holds**, noise alone": _with(row, "left_out_independent"),
-            "**holds**, by votes": _with(row, SOUND),
-            "F1 of their rule": _with(row, "macro_f1_printed", 2),
-            "F1 of what holds": _with(row, "macro_f1_sound", 2),
+            "ours  ": with_interval(row, "q", 3),
+            "answered": with_interval(row, "answered_share", 2),
+            "**holds**, noise alone": with_interval(row, "left_out_independent", 0),
+            "**holds**, by votes": with_interval(row, SOUND, 0),
+            "F1 of their rule": with_interval(row, "macro_f1_printed", 2),
+            "F1 of what holds": with_interval(row, "macro_f1_sound", 2),
         }
         for row in rows
         if row["table"] == "5.4"
@@ -898,7 +889,7 @@ def _units(rows: Sequence[Row]) -> str:
             "th_e": row["th_e"],
             "th_c": row["th_c"] or "–",
             **{
-                f"{words}, {how}": _with(row, f"{whom}_{name}")
+                f"{words}, {how}": with_interval(row, f"{whom}_{name}", 0)
                 for whom, words in (
                     ("left_out", "left out, v = 3"),
                     ("replaced", "replaced, v = 3"),

@@ -23,7 +23,8 @@ from earshot_simulations.generation import public_embedding
 from earshot_simulations.generation.public_embedding import NOTE, PublicEmbedding
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
-from earshot_studies.kit.outcome import Outcome, Row, means
+from earshot_studies.kit.claims import Claim, claims_table, verdicts
+from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
 from earshot_studies.kit.printed import printed_figures
 from earshot_studies.pate_aae.answers import Noise
 from earshot_studies.pate_aae.right_labels import (
@@ -39,16 +40,15 @@ from earshot_studies.pate_aae.systems import Makers, System
 _PRINTED = printed_figures(__package__)
 FID, AHEAD = (
     {
-        System[name.upper()]: {float(epsilon): each for epsilon, each in own.items()}
+        System[name.upper()]: {float(epsilon): unit * each for epsilon, each in own.items()}
         for name, own in _PRINTED[table].items()
     }
-    for table in ("fid", "ahead")
+    for table, unit in (("fid", 1), ("ahead", 0.01))
 )
-"""By system and ε: Fréchet distances of Table 1, and points by which AAE is ahead (4.2)."""
+"""By system and ε: Fréchet distances of Table 1, and accuracy by which AAE is ahead (4.2)."""
 ACCURACY: Mapping[System, float] = {
     System[name.upper()]: own for name, own in _PRINTED["accuracy"].items()
 }
-
 
 ACCURACIES = {noise: f"{noise.name.lower()}_accuracy" for noise in Noise}
 """Columns, by the noise on the answers."""
@@ -103,24 +103,6 @@ def ratio(cells: Sequence[Cell], one: System, other: System, epsilon: float) -> 
     return sum(first.values()) / sum(second[seed] for seed in first)
 
 
-def verdict(found: Estimate, above: str = "as theirs", below: str = "the other way round") -> str:
-    """Whether a difference is above zero, in words."""
-    if found.wide is None:
-        return "one seed says nothing"
-    if not found.clear:
-        return "not told apart"
-    return above if found.mean > 0 else below
-
-
-def said(row: Row, name: str, digits: int = 3) -> str:
-    """A mean and half of its interval."""
-    if row[name] == "":
-        return "–"
-    wide = row.get(f"{name}_interval_95", "")
-    mean = f"{float(row[name]):.{digits}f}"
-    return mean if wide == "" else f"{mean} ± {float(wide):.{digits}f}"
-
-
 def _by_seed(
     cells: Sequence[Cell], column: str, system: System, epsilon: float
 ) -> dict[int, float]:
@@ -141,7 +123,7 @@ _PAIRS = (
     (System.PRIVATE, System.DP_GAN),
     (System.PATE_GAN, System.DP_GAN),
 )
-"""The first of which is said to be ahead."""
+"""Pairs of which the first is said to be ahead."""
 _BY_START = (
     (System.STARTED_PRIVATE, System.PRIVATE),
     (System.STARTED_PATE_GAN, System.PATE_GAN),
@@ -153,109 +135,120 @@ _BY_START = (
     (System.STARTED_PRIVATE, System.STARTED_DP_GAN),
     (System.STARTED_PATE_GAN, System.STARTED_DP_GAN),
 )
-"""What a start gives, what private clips add to it, and who is ahead with it."""
+"""Pairs by which a start helps, private clips help a start, and one is ahead of others with it."""
+
+
+def claims(
+    cells: Sequence[Cell], epsilons: Sequence[float], pairs: Sequence[tuple[System, System]]
+) -> list[Claim]:
+    """Return the claims that the first of each pair is ahead under each budget, in both measures.
+
+    Args:
+        cells: Cells of all seeds.
+        epsilons: Budgets.
+        pairs: Pairs of systems.
+    """
+    found = []
+    accuracy = ACCURACIES[Noise.GAUSSIAN]
+    for one, other in pairs:
+        said = f"*{one}* is ahead of *{other}*"
+        first, second = FID.get(one, {}), FID.get(other, {})
+        nearer = {epsilon: second[epsilon] - first[epsilon] for epsilon in first.keys() & second}
+        points = AHEAD.get(other, {}) if one is System.PRINTED else {}
+        for epsilon in sorted(epsilons):
+            for what, theirs, ours in (
+                ("distance: second − first", nearer.get(epsilon), ("fid", other, one)),
+                ("accuracy: first − second", points.get(epsilon), (accuracy, one, other)),
+            ):
+                found.append(
+                    Claim(said, f"ε {epsilon:g}, {what}", theirs, difference(cells, *ours, epsilon))
+                )
+    return found
 
 
 def _note(found: Found, study: Study) -> str:
-    """The whole Markdown."""
+    """Return the note in Markdown."""
     size, split = study.size, study.split
+    ahead, started = (claims(found.cells, size.epsilons, pairs) for pairs in (_PAIRS, _BY_START))
     return f"""# Private students of spoken digits
 
-After Table 1 and Figure 5 of PATE-AAE (Yang et al., Interspeech 2021). Their data are not here:
-orderings and ratios can be compared, figures cannot.
+After Table 1 and Figure 5 of PATE-AAE (Yang et al., Interspeech 2021), on other data: orderings and
+ratios can be compared, figures cannot.
 
-{len(split.private):,} clips of all speakers but {split.speaker} are private, {len(split.public):,}
-of {split.speaker} are public; {len(split.test):,} clips of the private speakers, takes that nobody
-learns from, test. {size.teachers} teachers learn from {len(split.private) // size.teachers} private
-clips each, of raw log-mel pictures, and vote on K = {size.queries} generated clips; students learn
-from these and from the answers. {_seeds(found)} All that was chosen was chosen on
-{split.speaker}'s clips. δ = {size.delta:g} in all. Generators:
+All {len(split.private):,} clips of all speakers but {split.speaker} are private, the
+{len(split.public):,} of {split.speaker}, on which everything was chosen, are public, and
+{len(split.test):,} other takes of the private speakers test. {size.teachers} teachers of
+{len(split.private) // size.teachers} clips each vote on K = {size.queries} generated clips, from
+which students learn. {_seeds(found)} A budget (δ = {size.delta:g} in all) is for one private clip
+that is there or not. Where generators spend, they and labels get half of it each. *From a public
+start*, which the paper does not have, continues from networks of {split.speaker}'s clips.
 
 {_recipes(study)}
 
-A budget is for one private clip that is there or not: it changes one teacher, whose vote may move
-to another class. A generator that learns from private clips (AAE by DP-SGD, PATE-GAN, DP-GAN) gets
-half of ε and half of δ, its labels the other halves, which add up. What is public costs nothing:
-its labels get all. *From a public start* is what the paper does not have: the same three, each
-started with networks that learned {split.speaker}'s clips, which go on being heard beside the
-private ones, the more the more noise these need. What public sound alone gives stands beside it.
+The AAE *as printed* has fitted every private clip: whatever its labels cost, **it is not private**.
+It stands beside their figures and must not be published.
 
-The AAE *as printed* has fitted every private clip: whatever its labels cost, **it is not private**,
-and it is here to stand beside their figures alone.
+## Who is ahead
 
-## Without generated clips
+{verdicts(ahead)}
 
-{_references(found)}
+{claims_table(ahead, "Yang et al.")}
+
+*Accuracy* is of students by GNMax, within the whole budget; differences are paired by seed, with
+95 % intervals over seeds, and theirs are of other sound in another embedding.
+
+## Does a public start help?
+
+{verdicts(started)}
+
+{claims_table(started, "statement")}
 
 ## Table 1: Fréchet distance to private clips
 
 {_distances(found)}
 
-Theirs is in another embedding of other sound, and of ours only *AAE, as printed* is trained as
-theirs: its generator never meets ε, so its distance cannot vary with it; in their table it does,
-from 30.2 to 24.0. Ours is a {study.embedding.dimensions}-dimensional embedding that was fitted on
-public sound and the public speaker. Real clips from real clips (halves): {_real(found)}.
+Distances are in a {study.embedding.dimensions}-dimensional embedding that was fitted on public
+sound. Real clips from real clips (halves): {_real(found)}. Only *AAE, as printed* is trained as
+theirs. It never meets ε, so its distance cannot vary with it; theirs falls from 30.2 to 24.0.
 
-{_ratios(found, study.size.epsilons)}
+{_ratios(found, size.epsilons)}
 
 ## Figure 5: accuracy of students
 
-By GNMax, labels and generator together within (ε, δ); what LNMax gives within the same; and *as
-printed*, Laplace noise of scale K/2ε for the whole ε, generators as before. *No noise* is what the
-same generated clips give with the votes' own answers.
+{_references(found)}
 
 {_accuracies(found)}
 
+*As printed* is Laplace noise of scale K/2ε for the whole ε. *No noise* is the votes' own answers.
+Theirs at ε = 100: {", ".join(f"{name} {each:.2f} %" for name, each in ACCURACY.items())}.
+
 {_chance(found, len(split.classes))}
-
-Their accuracy is {", ".join(f"{name} {each:.2f} %" for name, each in ACCURACY.items())} at
-ε = 100, and {_theirs_ahead()}.
-
-## Who is ahead
-
-The difference of the first and the second, in pairs of a seed (of distances the second less the
-first, so that above zero is as theirs everywhere), 95 % intervals.
-
-{_comparisons(found, study.size.epsilons, _PAIRS, ("as theirs", "the other way round"))}
-
-## What a public start gives
-
-The same differences: first of a start against none, then of private clips, heard from a start,
-against public clips alone, then of the three with a start. Above zero the first is better.
-
-{_comparisons(found, study.size.epsilons, _BY_START, ("better", "worse"))}
 
 ## What a scale of K/2ε gives
 
-A query costs 2/b at a scale b, so K of them 4ε by addition; at δ = {size.delta:g} divergences
-compose to less where K is large. *At least* is measured, exactly: one query of two classes K times
-over, the worst of some leads. For K = {size.queries}, and for {_MANY:,}:
-
 {_scales(study)}
 
-## Their Figure 5 cannot be of this noise
+A query costs 2/b at a scale b, so K of them cost 4ε by addition, and less at δ = {size.delta:g}
+where K is large. *At least* is measured: one query of two classes, K times, with the worst of some
+leads.
 
-Were all {TEACHERS} teachers right and of one mind about {WORDS} words, so many of K labels would be
-right at that scale. A student whose clips fall cleanly into words, and that names each word by its
-own clips' labels, is right with the probability in the last column at most:
+Were all {TEACHERS} teachers right about {WORDS} words, this many labels would be right at that
+scale, and a student would be right at most as often as the last column says:
 
 {_figure_5()}
 
-Whatever K from {WORDS} on, it is {_best(0.01):.2f} at ε = 0.01 and {_best(0.1):.2f} at ε = 0.1.
-From ε = 1 on it depends on K, which the paper does not give; equation 8 has as many as teachers.
+Whatever K from {WORDS} on, that is {_best(0.01):.2f} at ε = 0.01 and {_best(0.1):.2f} at ε = 0.1:
+their Figure 5 cannot be of this noise.
 
 ## Why they differ
 
-- Their generator has fitted the private clips and their teachers learn from its encoder, so that
-  one clip moves all votes: no ε holds of the whole. With a generator that is public or private,
-  samples are of another speaker or of noise, and that is what privacy costs here.
-- 1,800 clips are few: noise of DP-SGD on {len(split.private):,} clips at ε 0.5 is many times a
-  batch's gradient, where 105,829 would bear it.
-- Intervals are Student's at 95 % over seeds (parts, generators, noise); the test's
-  {len(split.test)} clips are the same for all. One standard error of these is
-  {100 * (0.25 / len(split.test)) ** 0.5:.1f} points at 50 %, and it is in none of the intervals.
-- Distances are measured with the private clips, by an experimenter: they are no private release
-  ({NOTE}).
+- Their teachers learn from an encoder that has fitted the private clips, so one clip moves all
+  votes, and no ε holds for the whole.
+- {len(split.private):,} clips are few: noise of DP-SGD at ε 0.5 is many times a batch's gradient,
+  where their 105,829 would bear it.
+- All seeds share one test set. Its standard error, {100 * (0.25 / len(split.test)) ** 0.5:.1f}
+  points at 50 %, is in none of the intervals.
+- Distances are measured with the private clips, by an experimenter ({NOTE}).
 """
 
 
@@ -281,7 +274,7 @@ def _references(found: Found) -> str:
     row = means(found.references, list(names))
     return markdown_table(
         [
-            {"who learns from": words, "accuracy on private speakers": said(row, name)}
+            {"who learns from": words, "accuracy on private speakers": with_interval(row, name)}
             for name, words in names.items()
         ],
         ("who learns from", "accuracy on private speakers"),
@@ -299,15 +292,15 @@ def _distances(found: Found) -> str:
         row: Row = {"system": str(system)}
         for each in _rows(found, system):
             printed = each["theirs_fid"]
-            row[f"ε {each['epsilon']:g}"] = ("" if printed == "" else f"{printed:g} / ") + said(
-                each, "fid", 1
-            )
+            row[f"ε {each['epsilon']:g}"] = (
+                "" if printed == "" else f"{printed:g} / "
+            ) + with_interval(each, "fid", 1)
         rows.append(row)
     return "Theirs / ours:\n\n" + markdown_table(rows, list(rows[0]))
 
 
 def _real(found: Found) -> str:
-    return said(means(found.table, ("fid_real",)), "fid_real", 2)
+    return with_interval(means(found.table, ("fid_real",)), "fid_real", 2)
 
 
 def _ratios(found: Found, epsilons: Sequence[float]) -> str:
@@ -327,9 +320,9 @@ def _accuracies(found: Found) -> str:
         {
             "system": str(system),
             "ε": f"{row['epsilon']:g}",
-            **{str(noise): said(row, ACCURACIES[noise]) for noise in _order()},
+            **{str(noise): with_interval(row, ACCURACIES[noise]) for noise in _order()},
             "GNMax: σ": f"{float(row[SCALES[Noise.GAUSSIAN]]):.3g}",
-            "answers unchanged": said(row, KEPT[Noise.GAUSSIAN], 2),
+            "answers unchanged": with_interval(row, KEPT[Noise.GAUSSIAN], 2),
         }
         for system in System
         for row in _rows(found, system)
@@ -360,41 +353,8 @@ def _chance(found: Found, classes: int) -> str:
         f"Chance is {chance:.2f}. **At ε of 0.1 and less, students that keep the budget are "
         f"{'guessing' if guessing else 'better than chance'}**: {held} of {len(rows)} intervals "
         f"hold chance; the best is {best['system']} at ε {best['epsilon']:g} with "
-        f"{said(best, name)}."
+        f"{with_interval(best, name)}."
     )
-
-
-def _theirs_ahead() -> str:
-    return "; ".join(
-        f"AAE is ahead of {system} by "
-        + ", ".join(f"{points:g} points at ε {epsilon:g}" for epsilon, points in own.items())
-        for system, own in AHEAD.items()
-    )
-
-
-def _comparisons(
-    found: Found,
-    epsilons: Sequence[float],
-    pairs: Sequence[tuple[System, System]],
-    words: tuple[str, str],
-) -> str:
-    rows: list[Row] = []
-    accuracy = ACCURACIES[Noise.GAUSSIAN]
-    for one, other in pairs:
-        for epsilon in sorted(epsilons):
-            apart = difference(found.cells, "fid", other, one, epsilon)
-            ahead = difference(found.cells, accuracy, one, other, epsilon)
-            rows.append(
-                {
-                    "first, second": f"{one}; {other}",
-                    "ε": f"{epsilon:g}",
-                    "distance": str(apart),
-                    "in distance": verdict(apart, *words),
-                    "accuracy": str(ahead),
-                    "in accuracy": verdict(ahead, *words),
-                }
-            )
-    return markdown_table(rows, list(rows[0]))
 
 
 def _scales(study: Study) -> str:
