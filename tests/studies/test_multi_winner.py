@@ -310,6 +310,33 @@ def test_parties_gain_by_answers_of_others(
         assert by[asker, capc.COUNTS]["counts_epsilon"] <= 20
     gains = [by[each, capc.NO_NOISE]["BAC"] - by[each, capc.BEFORE]["BAC"] for each in range(3)]
     assert np.mean(gains) > 0
+    claims = capc.claims(capc._averaged(rows))
+    assert claims[-1].ours.mean == pytest.approx(np.mean(gains))
+    assert [each.theirs for each in claims[:3]] == [pytest.approx(0.03), pytest.approx(0.05), None]
+    assert len(claims) == len(capc.STATES) - 1
+
+
+def test_claims_on_queries_are_differences_of_rules_seed_by_seed() -> None:
+    answers = {"Binary": (400, 420, 440), "Powerset": (100, 90, 80), "τ": (500, 500, 500)}
+    rows: list[Row] = [
+        {
+            "seed": seed, "table": "labels", "ensemble": ensemble, "rule": rule, "labels": labels,
+            "claimed": number, "counted": number / 2, "exactly_best": number, "gap": 3.0,
+        }
+        for rule, numbers in answers.items()
+        for seed, number in enumerate(numbers)
+        for ensemble in queries.ENSEMBLES
+        for labels in queries.LABELS
+    ]  # fmt: skip
+    found = {(each.said.split()[0], each.what): each for each in queries.claims(rows)}
+    ahead = found["Binary", "20 labels, queries by their accounting: Binary − Powerset"]
+    assert (ahead.ours.mean, ahead.theirs, ahead.verdict) == (330, 427 - 78, "confirmed")
+    counted = found["Binary", "20 labels, queries by noisy counts: Binary − Powerset"]
+    assert (counted.ours.mean, counted.theirs) == (165, None)
+    few = found["τ", "20 labels, queries by their accounting: τ − Binary"]
+    assert (few.ours.mean, few.theirs) == (80, None)
+    gap = found["Winners", "20 labels, votes beyond the second: Binary − Powerset"]
+    assert (gap.ours.mean, gap.verdict) == (0, "undecided")
 
 
 def test_answers_have_the_noise_that_the_sum_has() -> None:
@@ -392,6 +419,10 @@ def test_all_tables_are_drawn_and_described(
     binary_row = by["high consensus", "Binary", 20]
     assert float(binary_row["counted"]) <= float(binary_row["claimed"])
     assert "### Low consensus" in outcome.note
+    assert (
+        "| Binary answers more than Powerset where consensus is high | 20 labels, " in outcome.note
+    )
+    assert " | +349 | " in outcome.note, "427 and 78 of Tables 11 and 12"
     assert "| nan" not in outcome.note
     outcome.draw(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 20_000
