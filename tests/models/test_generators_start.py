@@ -31,6 +31,7 @@ from earshot_models.generators.private_training import NoisyGradients, PrivateTr
 from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Network, Settings
 from earshot_models.generators.start import NotPublicStartError, Start, begun
+from earshot_models.generators.steps import Loop
 from earshot_models.votes.rules.gnmax import GNMax
 from earshot_protocol.errors import InvalidParametersError
 
@@ -105,13 +106,13 @@ def test_a_training_begins_with_the_weights_of_its_start(
     system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first: list[Any] = []
-    real = system.module.taken
+    real = Loop.run
 
-    def taken(state: Any, *rest: Any, **named: Any) -> Any:
+    def run(loop: Loop, state: Any, *rest: Any, **named: Any) -> Any:
         first.append(state)
-        return real(state, *rest, **named)
+        return real(loop, state, *rest, **named)
 
-    monkeypatch.setattr(system.module, "taken", taken)
+    monkeypatch.setattr(Loop, "run", run)
     start = system.start()
     assert not same_bits(system.train(start).decoder, system.train(None).decoder)
     begun, fresh = (state.public if system.module is pate_gan else state for state in first)

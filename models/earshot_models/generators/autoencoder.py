@@ -21,8 +21,7 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
-from earshot_models.generators import clips as checked
-from earshot_models.generators.checkpoint import Checkpoint
+from earshot_models.generators.clips import checked_clips
 from earshot_models.generators.generator import Generator
 from earshot_models.generators.networks import (
     Decoder,
@@ -32,10 +31,9 @@ from earshot_models.generators.networks import (
     initialized,
 )
 from earshot_models.generators.origin import Origin, refuse_private
-from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Settings, plain
 from earshot_models.generators.start import Start, begun
-from earshot_models.generators.steps import averaged, taken
+from earshot_models.generators.steps import Loop, averaged
 from earshot_protocol.progress import Progress
 
 
@@ -107,15 +105,10 @@ def start_autoencoder(
     Arguments and errors are those of `train_autoencoder`.
     """
     refuse_private(origin)
-    given = checked.checked_clips(clips)
-    about = {
-        "system": "autoencoder", "clips": checked.digest(given), "seed": seed,
-        "origin": origin.kind.value, **plain(settings),
-    }  # fmt: skip
-    kept = Checkpoint(checkpoint, about, seed)
-    randomness = Randomness(kept.secret)
-    shape = (given.shape[1], given.shape[2])
-    constant = settings.of_a_step()
+    given = checked_clips(clips)
+    about = {"origin": origin.kind.value, **plain(settings)}
+    loop = Loop("autoencoder", given, about, seed, checkpoint)
+    randomness, shape, constant = loop.randomness, loop.shape, settings.of_a_step()
 
     def step(state: State, number: int) -> State:
         generator = randomness.generator("step", number)
@@ -124,8 +117,7 @@ def start_autoencoder(
         return after
 
     first = started(shape, settings, randomness.generator("weights"))
-    state = taken(first, step, settings.steps, kept, progress)
-    kept.erase()
+    state = loop.run(first, step, settings.steps, progress)
     networks = state.networks._replace(decoder=state.average)
     return Start(networks, shape, settings, origin, given)
 

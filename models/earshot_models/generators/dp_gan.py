@@ -14,21 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models.generators import adversaries
-from earshot_models.generators import clips as checked
 from earshot_models.generators.adversaries import Draws, State
 from earshot_models.generators.beside import Beside
-from earshot_models.generators.checkpoint import Checkpoint
+from earshot_models.generators.clips import checked_clips
 from earshot_models.generators.generator import Generator
 from earshot_models.generators.origin import Origin
 from earshot_models.generators.private_training import (
     NoisyGradients,
     PrivateTraining,
-    refuse_unproven,
+    about_cost,
 )
-from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Settings, plain
 from earshot_models.generators.start import Start, about_start
-from earshot_models.generators.steps import taken
+from earshot_models.generators.steps import Loop
 from earshot_protocol.progress import Progress
 
 
@@ -48,18 +46,13 @@ def train_dp_gan(
     Arguments, result and errors are those of `private_autoencoder.train_private_autoencoder`. Of
     the settings, `batch` is the generator's, which moves after every `critic_steps` of the critic.
     """
-    refuse_unproven(origin)
-    given = checked.checked_clips(clips)
-    about = {
-        "system": "dp-gan", "clips": checked.digest(given), "seed": seed,
-        "epsilon": origin.epsilon, "delta": origin.delta, "unit": origin.unit,
+    cost, given, constant = about_cost(origin), checked_clips(clips), settings.of_a_step()
+    about = cost | {
         **plain(settings), **{f"training {name}": each for name, each in asdict(training).items()},
         **about_start(start),
     }  # fmt: skip
-    kept = Checkpoint(checkpoint, about, seed)
-    randomness = Randomness(kept.secret)
-    shape = (given.shape[1], given.shape[2])
-    constant = settings.of_a_step()
+    loop = Loop("dp-gan", given, about, seed, checkpoint)
+    randomness, shape = loop.randomness, loop.shape
 
     def draws(generator: np.random.Generator, count: int, number: int) -> Draws:
         left = 1 - number / training.steps
@@ -81,6 +74,5 @@ def train_dp_gan(
         return after
 
     first = adversaries.started(shape, settings, randomness.generator("weights"), start)
-    state = taken(first, step, training.steps, kept, progress)
-    kept.erase()
+    state = loop.run(first, step, training.steps, progress)
     return Generator(state.average, shape, settings, origin)

@@ -12,14 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models.generators import adversaries
-from earshot_models.generators import clips as checked
 from earshot_models.generators.adversaries import Draws, Networks, State
-from earshot_models.generators.checkpoint import Checkpoint
+from earshot_models.generators.clips import checked_clips
 from earshot_models.generators.origin import Origin, refuse_private
-from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Settings, plain
 from earshot_models.generators.start import Start
-from earshot_models.generators.steps import taken
+from earshot_models.generators.steps import Loop
 from earshot_protocol.progress import Progress
 
 
@@ -38,15 +36,10 @@ def start_gan(
     `autoencoder.train_autoencoder`.
     """
     refuse_private(origin)
-    given = checked.checked_clips(clips)
-    about = {
-        "system": "gan", "clips": checked.digest(given), "seed": seed,
-        "origin": origin.kind.value, **plain(settings),
-    }  # fmt: skip
-    kept = Checkpoint(checkpoint, about, seed)
-    randomness = Randomness(kept.secret)
-    shape = (given.shape[1], given.shape[2])
-    constant = settings.of_a_step()
+    given = checked_clips(clips)
+    about = {"origin": origin.kind.value, **plain(settings)}
+    loop = Loop("gan", given, about, seed, checkpoint)
+    randomness, shape, constant = loop.randomness, loop.shape, settings.of_a_step()
 
     def step(state: State, number: int) -> State:
         generator = randomness.generator("step", number)
@@ -60,8 +53,7 @@ def start_gan(
         return after
 
     first = adversaries.started(shape, settings, randomness.generator("weights"))
-    state = taken(first, step, settings.steps, kept, progress)
-    kept.erase()
+    state = loop.run(first, step, settings.steps, progress)
     return Start(Networks(state.average, state.critic), shape, settings, origin, given)
 
 

@@ -27,18 +27,16 @@ import optax
 from numpy.typing import NDArray
 
 from earshot_models.generators import adversaries
-from earshot_models.generators import clips as checked
 from earshot_models.generators.beside import Beside
-from earshot_models.generators.checkpoint import Checkpoint
-from earshot_models.generators.clips import Clips
+from earshot_models.generators.clips import Clips, checked_clips
 from earshot_models.generators.generator import Generator
 from earshot_models.generators.networks import SampleCritic, Shape, initialized
 from earshot_models.generators.origin import Origin
-from earshot_models.generators.private_training import refuse_unproven
+from earshot_models.generators.private_training import about_cost
 from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Settings, plain
 from earshot_models.generators.start import Start, about_start
-from earshot_models.generators.steps import taken
+from earshot_models.generators.steps import Loop
 from earshot_models.teachers.partitions import partitions
 from earshot_models.votes.rules.gnmax import GNMax
 from earshot_models.votes.rules.lnmax import LNMax
@@ -141,23 +139,20 @@ def train_pate_gan(
             another kind, the origin is not private, or the start has other networks or clips of
             another shape.
     """
-    refuse_unproven(origin)
+    cost = about_cost(origin)
     if aggregator.check is not None:
         raise InvalidParametersError(f"aggregator={aggregator!r}: must answer every query")
-    given = checked.checked_clips(clips)
+    given = checked_clips(clips)
     stems = np.arange(len(given)) if sources is None else np.asarray(sources)
     if stems.shape != given.shape[:1]:
         raise InvalidInputError(f"sources: must be a whole number for each of {len(given)} clips")
-    about = {
-        "system": "pate-gan", "clips": checked.digest(given), "seed": seed,
-        "epsilon": origin.epsilon, "delta": origin.delta, "unit": origin.unit,
+    about = cost | {
         "aggregator": repr(aggregator), "sources": stems.tolist() if sources is not None else None,
         **plain(settings), **{f"ensemble {name}": each for name, each in asdict(ensemble).items()},
         **about_start(start),
     }  # fmt: skip
-    kept = Checkpoint(checkpoint, about, seed)
-    randomness = Randomness(kept.secret)
-    shape = (given.shape[1], given.shape[2])
+    loop = Loop("pate-gan", given, about, seed, checkpoint)
+    randomness, shape = loop.randomness, loop.shape
     # Sizes of parts are public, as the number of sources is; who is where is random.
     parts = partitions(stems, ensemble.teachers, randomness.generator("parts"))
     teachers = Teachers(given, parts, settings, ensemble, randomness)
@@ -190,8 +185,7 @@ def train_pate_gan(
     public = adversaries.started(shape, settings, randomness.generator("weights"), start)
     first = State(public, teachers.started())
     # A teacher that diverges votes badly, but does not end the training.
-    state = taken(first, step, settings.steps, kept, progress, seen=lambda state: state.public)
-    kept.erase()
+    state = loop.run(first, step, settings.steps, progress, seen=lambda state: state.public)
     return Generator(state.public.average, shape, settings, origin)
 
 

@@ -175,8 +175,8 @@ def _clipped_sum(loss: Loss, settings: Settings, norm: float) -> tuple[Any, floa
     return program, float(clipped.sensitivity())
 
 
-def refuse_unproven(origin: Origin) -> None:
-    """Refuse training on sensitive clips whose origin does not state its cost.
+def about_cost(origin: Origin) -> dict[str, Any]:
+    """Return a checkpoint's description of what a training on sensitive clips costs.
 
     Raises:
         InvalidParametersError: if the origin is not private.
@@ -185,3 +185,4 @@ def refuse_unproven(origin: Origin) -> None:
         raise InvalidParametersError(
             "origin: must be private, with the epsilon, delta and unit that this training costs"
         )
+    return {"epsilon": origin.epsilon, "delta": origin.delta, "unit": origin.unit}

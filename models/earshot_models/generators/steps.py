@@ -6,12 +6,16 @@ may end it: weights that came of noisy sums or votes, never those that met sensi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import jax
 
 from earshot_models.generators.checkpoint import EVERY, Checkpoint, finite
+from earshot_models.generators.clips import Clips, digest
+from earshot_models.generators.networks import Shape
+from earshot_models.generators.randomness import Randomness
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.progress import Progress
 
@@ -27,40 +31,72 @@ def all_of(state: Any) -> Any:
     return state
 
 
-def taken(
-    start: State,
-    step: Callable[[State, int], State],
-    steps: int,
-    checkpoint: Checkpoint,
-    progress: Progress | None,
-    seen: Callable[[State], Any] = all_of,
-) -> State:
-    """Return the state after all steps, including those of a training that was killed before.
+class Loop:
+    """The loop over the steps of one training, from its checkpoint if there is one.
 
     Args:
-        start: State before the first step, arrays in any nesting.
-        step: Function from a state and a step's number to the state after it, always the same.
-        steps: Number of steps, whatever comes of them.
-        checkpoint: Checkpoint to continue from and to keep states in; the caller erases it.
-        progress: Callback for the number of steps done.
-        seen: Function that returns the part of a state that may end the training.
+        system: Name of the system that is trained.
+        clips: Clips that are heard, (clips, frames, bands), checked.
+        about: All else that a training must have in common with its checkpoint, plain and by name.
+        seed: Seed for all randomness; None for the operating system's.
+        checkpoint: File from which a killed training continues; it is removed afterwards.
+
+    Attributes:
+        shape: Frames and bands of a clip.
+        randomness: Source of all randomness.
 
     Raises:
-        DivergedError: if numbers of `seen` are not finite.
         OtherTrainingError, DamagedFileError: see `Checkpoint`.
     """
-    state, done = checkpoint.restored(start)
-    if done == 0:
-        checkpoint.save(state, 0)  # the secret must be on the disk before noise is drawn from it
-    while done < steps:
-        state = step(state, done)
-        done += 1
-        if done % EVERY == 0 or done == steps:
-            _refuse_infinite(seen(state), done)
-            checkpoint.save(state, done)
-            if progress is not None:
-                progress("training", done, steps)
-    return state
+
+    def __init__(
+        self,
+        system: str,
+        clips: Clips,
+        about: Mapping[str, Any],
+        seed: int | None,
+        checkpoint: Path | None,
+    ) -> None:
+        self.shape: Shape = (clips.shape[1], clips.shape[2])
+        own = {"system": system, "clips": digest(clips), "seed": seed, **about}
+        self._kept = Checkpoint(checkpoint, own, seed)
+        self.randomness = Randomness(self._kept.secret)
+
+    def run(
+        self,
+        start: State,
+        step: Callable[[State, int], State],
+        steps: int,
+        progress: Progress | None,
+        seen: Callable[[State], Any] = all_of,
+    ) -> State:
+        """Return the state after all steps, including those of a training that was killed before.
+
+        Args:
+            start: State before the first step, arrays in any nesting.
+            step: Function from a state and a step's number to the state after it, always the same.
+            steps: Number of steps, whatever comes of them.
+            progress: Callback for the number of steps done.
+            seen: Function that returns the part of a state that may end the training.
+
+        Raises:
+            DivergedError: if numbers of `seen` are not finite.
+            DamagedFileError: see `Checkpoint`.
+        """
+        state, done = self._kept.restored(start)
+        if done == 0:
+            # The secret must be on the disk before noise is drawn from it.
+            self._kept.save(state, 0)
+        while done < steps:
+            state = step(state, done)
+            done += 1
+            if done % EVERY == 0 or done == steps:
+                _refuse_infinite(seen(state), done)
+                self._kept.save(state, done)
+                if progress is not None:
+                    progress("training", done, steps)
+        self._kept.erase()
+        return state
 
 
 def averaged(average: Any, now: Any, share: float) -> Any:
