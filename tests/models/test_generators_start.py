@@ -112,8 +112,8 @@ def test_a_training_begins_with_the_weights_of_its_start(
         first.append(state)
         return real(loop, state, *rest, **named)
 
-    monkeypatch.setattr(Loop, "run", run)
     start = system.start()
+    monkeypatch.setattr(Loop, "run", run)
     assert not same_bits(system.train(start).decoder, system.train(None).decoder)
     begun, fresh = (state.public if system.module is pate_gan else state for state in first)
     if system.module is private_autoencoder:
