@@ -43,7 +43,29 @@ _CELLS = 20_000
 """Cells of ln q; each costs as much as the dearest q up to its end, so cost never falls with q."""
 
 
-class ThresholdVoting(Protocol):
+class AnswerCosts(Protocol):
+    """Costs of the answers of a curator's vote against thresholds."""
+
+    def answer_divergences(
+        self, votes: Numbers, orders: Numbers, method: Method, changed: int
+    ) -> Numbers:
+        """Return what answers cost where a teacher changes this many labels, (queries, orders)."""
+
+    def usual_divergence(self, order: float, changed: int) -> float:
+        """Return what an answer costs by the noise on votes alone, at an order."""
+
+    def log_other_answer(self, votes: Numbers, moved: float) -> Numbers:
+        """Bound the log-probability that noise changes an answer, labels this much nearer to it."""
+
+    def choice_divergence(self, order: float) -> float:
+        """Return what the choice of a threshold costs for each answer, at an order.
+
+        It is nothing where the threshold is public, or made of noisy votes.
+        """
+        return 0.0
+
+
+class ThresholdVoting(AnswerCosts, Protocol):
     """Curator's vote against thresholds, as far as its cost needs to know it."""
 
     @property
@@ -61,20 +83,6 @@ class ThresholdVoting(Protocol):
     @property
     def check(self) -> Check | None:
         """Check of the query, on the largest s; None for none."""
-
-    def answer_divergences(
-        self, votes: Numbers, orders: Numbers, method: Method, changed: int
-    ) -> Numbers:
-        """Return what answers cost where a teacher changes this many labels, (queries, orders)."""
-
-    def usual_divergence(self, order: float, changed: int) -> float:
-        """Return what an answer costs by the noise on votes alone, at an order."""
-
-    def log_other_answer(self, votes: Numbers, moved: float) -> Numbers:
-        """Bound the log-probability that noise changes an answer, labels this much nearer to it."""
-
-    def choice_divergence(self, order: float) -> float:
-        """Return what the choice of a threshold costs for each answer, at an order."""
 
 
 def threshold_divergences(

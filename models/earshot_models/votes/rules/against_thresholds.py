@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -39,28 +40,54 @@ from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.teacher_ballots import NONE, Agreement, Whole
 
 
-class ThresholdVoting(thresholds.ThresholdVoting, Protocol):
-    """A curator's vote against thresholds."""
+class ThresholdAnswering(thresholds.AnswerCosts, Protocol):
+    """Answers of a curator's vote against thresholds."""
+
+    exact: ClassVar[bool]
+    """Whether the accounting knows the law of what is published."""
 
     def votes(self, scores: npt.NDArray[np.number]) -> Votes:
-        """Return the votes of each label, or parts of votes, (queries, labels)."""
+        """Return the votes of each label, or parts of votes.
 
-    def winners(self, votes: npt.NDArray[np.number], random: RandomBytes) -> Outcomes:
-        """Return which labels win, (queries, labels)."""
+        Args:
+            scores: Outputs of the teachers, from 0 to 1, (teachers, queries, labels).
 
-    @property
-    def exact(self) -> bool:
-        """Whether the accounting knows the law of what is published."""
+        Returns:
+            s, float64 (queries, labels).
+
+        Raises:
+            InvalidInputError: Outputs are not numbers, out of range, or not of all teachers.
+            InvalidParametersError: A teacher may name more labels than there are.
+        """
+
+    def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Outcomes:
+        """Return which labels win.
+
+        Args:
+            votes: s, (queries, labels), each from 0 to the number of teachers.
+            random: Source of bytes; a seeded one belongs in simulations only.
+
+        Returns:
+            int64 (queries, labels): 1 or 0, or `NONE` for a query that did not pass the check.
+
+        Raises:
+            InvalidInputError: Votes are out of range or not numbers, or not a table.
+        """
 
     @property
     def choice_rho(self) -> float:
         """Concentration ρ that the choice of a threshold is usually said to cost."""
+        return 0.0
 
     def law(self, votes: Numbers) -> Numbers:
         """Return the probability of each of `answers`, for votes (labels,), without the check."""
 
     def answers(self, labels: int) -> list[tuple[int, ...]]:
         """Return the answers on this many labels, in the order of `law`."""
+
+
+class ThresholdVoting(ThresholdAnswering, thresholds.ThresholdVoting, Protocol):
+    """A curator's vote against thresholds."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_models.votes.confident_check import Check
-from earshot_models.votes.costs import costs
-from earshot_models.votes.costs.outcomes import log_winning
 from earshot_models.votes.counts import checked_votes
 from earshot_models.votes.rules.gnmax import GNMax
-from earshot_models.votes.rules.one_winner import PublishingRule, Winners, check_numbers
+from earshot_models.votes.rules.one_winner import (
+    GaussianAnswering,
+    PublishingRule,
+    Winners,
+    Winning,
+    check_numbers,
+)
 from earshot_models.votes.rules.rule import Numbers, Passing
 from earshot_protocol.overriding import override
 from earshot_protocol.randomness import RandomBytes
@@ -22,7 +26,7 @@ from earshot_protocol.voting.teacher_ballots import NONE
 
 
 @dataclass(frozen=True)
-class ConfidentGNMax:
+class ConfidentGNMax(GaussianAnswering, Winning):
     """The winner where teachers agree, by a noisy check (Papernot et al. 2018, Algorithm 1).
 
     Where max_j n_j + N(0, σ₁²) ≥ T, argmax_j n_j + N(0, σ₂²); else no answer.
@@ -57,19 +61,6 @@ class ConfidentGNMax:
             factor * self.threshold, factor * self.check_deviation, factor * self.deviation
         )
 
-    exact: ClassVar[bool] = True
-    """Whether the accounting knows the law of what is published."""
-
-    def law(self, votes: Numbers) -> Numbers:
-        """Return the probability that each class wins where there is an answer, (classes,)."""
-        return np.asarray(np.exp(log_winning(votes, self.deviation)))
-
-    def answer_divergences(
-        self, votes: Numbers, orders: Numbers, method: costs.Method, weight: float
-    ) -> Numbers:
-        """Return what answers cost, see `costs.gaussian_answer`."""
-        return costs.gaussian_answer(self.deviation, votes, orders, method, weight)
-
     def agreement(
         self, votes: npt.NDArray[np.number], scores: npt.NDArray[np.number] | None = None
     ) -> Numbers:
@@ -81,19 +72,8 @@ class ConfidentGNMax:
         """Return which queries pass the check, bool (queries,)."""
         return self.check.passing(self.agreement(votes), random)
 
+    @override
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Winners:
-        """Return one class for every query, or `NONE` where teachers do not agree.
-
-        Args:
-            votes: Votes of each class, (queries, classes); weighted votes need not be whole.
-            random: Source of bytes; a seeded one belongs in simulations only.
-
-        Returns:
-            int64 (queries,).
-
-        Raises:
-            InvalidInputError: The votes are invalid, see `counts.checked_votes`.
-        """
         table = checked_votes(votes)
         found = np.full(len(table), NONE, dtype=np.int64)
         passing = self.passing(table, random)

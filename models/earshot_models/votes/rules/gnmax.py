@@ -10,11 +10,15 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.costs import costs
-from earshot_models.votes.costs.outcomes import log_winning
 from earshot_models.votes.counts import checked_votes
-from earshot_models.votes.rules.one_winner import PublishingRule, Unchecked, Winners, largest
-from earshot_models.votes.rules.rule import Numbers
+from earshot_models.votes.rules.one_winner import (
+    GaussianAnswering,
+    PublishingRule,
+    Unchecked,
+    Winners,
+    Winning,
+    largest,
+)
 from earshot_protocol import checks
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy import noisy_counts
@@ -24,7 +28,7 @@ from earshot_protocol.voting.teacher_ballots import OneHot
 
 
 @dataclass(frozen=True)
-class GNMax(Unchecked):
+class GNMax(Unchecked, GaussianAnswering, Winning):
     """The class with the largest noisy count, Gaussian noise (Papernot et al., ICLR 2018, 4.1).
 
     argmax_j n_j + N(0, σ²).
@@ -41,27 +45,14 @@ class GNMax(Unchecked):
     def __post_init__(self) -> None:
         checks.positive("deviation", self.deviation)
 
+    @override
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Winners:
-        """Return one class for every query, as `lnmax.LNMax.winners` does."""
         table = checked_votes(votes)
         return largest(noisy_counts.with_normal(table, self.deviation, random))
 
     def times(self, factor: float) -> GNMax:
         """Return the same for a multiple of the votes."""
         return GNMax(factor * self.deviation)
-
-    exact: ClassVar[bool] = True
-    """Whether the accounting knows the law of what is published."""
-
-    def law(self, votes: Numbers) -> Numbers:
-        """Return the probability that each class wins where there is an answer, (classes,)."""
-        return np.asarray(np.exp(log_winning(votes, self.deviation)))
-
-    def answer_divergences(
-        self, votes: Numbers, orders: Numbers, method: costs.Method, weight: float
-    ) -> Numbers:
-        """Return what answers cost, see `costs.gaussian_answer`."""
-        return costs.gaussian_answer(self.deviation, votes, orders, method, weight)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from earshot_models.votes.costs.thresholds import fixed_divergences, log_other_l
 from earshot_models.votes.counts import checked_label_votes
 from earshot_models.votes.electorate import Poll
 from earshot_models.votes.rules.against_thresholds import (
+    ThresholdAnswering,
     ThresholdRule,
     added,
     check_numbers,
@@ -32,7 +33,7 @@ from earshot_protocol.randomness import RandomBytes
 
 
 @dataclass(frozen=True)
-class GNThreshold:
+class GNThreshold(ThresholdAnswering):
     """A public threshold above which labels win: s + N(0, σ²) > th (Muschiol 2021, Definition 10).
 
     Attributes:
@@ -59,68 +60,40 @@ class GNThreshold:
                 f"threshold={self.threshold}: must be a finite number of votes"
             )
 
+    @override
     def votes(self, scores: npt.NDArray[np.number]) -> Votes:
-        """Return the votes of each label, or parts of votes.
-
-        Args:
-            scores: Outputs of the teachers, from 0 to 1, (teachers, queries, labels).
-
-        Returns:
-            s, float64 (queries, labels).
-
-        Raises:
-            InvalidInputError: Outputs are not numbers, out of range, or not of all teachers.
-            InvalidParametersError: A teacher may name more labels than there are.
-        """
         return added(scores, self.teachers, self.most)
 
+    @override
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Outcomes:
-        """Return which labels win.
-
-        Args:
-            votes: s, (queries, labels), each from 0 to the number of teachers.
-            random: Source of bytes; a seeded one belongs in simulations only.
-
-        Returns:
-            int64 (queries, labels): 1 or 0, or `NONE` for a query that did not pass the check.
-
-        Raises:
-            InvalidInputError: Votes are out of range or not numbers, or not a table.
-        """
         table = checked_label_votes(votes, self.teachers)
         counts = noisy(table, self.deviation, random)
         return passed(self.check, table, counts > self.threshold, random)
 
     exact: ClassVar[bool] = True
-    """Whether the accounting knows the law of what is published."""
-    choice_rho: ClassVar[float] = 0.0
-    """Concentration ρ that the choice of a threshold is usually said to cost."""
 
+    @override
     def law(self, votes: Numbers) -> Numbers:
-        """Return the probability of each of `answers`, for votes (labels,), without the check."""
         return threshold_law(votes, self.threshold, self.deviation)
 
+    @override
     def answers(self, labels: int) -> list[tuple[int, ...]]:
-        """Return the answers on this many labels, in the order of `law`."""
         return answers_of(labels)
 
+    @override
     def answer_divergences(
         self, votes: Numbers, orders: Numbers, method: Method, changed: int
     ) -> Numbers:
-        """Return what answers cost, see `costs.thresholds.ThresholdVoting`."""
         return fixed_divergences(votes, self.threshold, self.deviation, orders, method, changed)
 
+    @override
     def usual_divergence(self, order: float, changed: int) -> float:
         """Return what an answer costs by the noise on votes alone: that of its bits."""
         return changed * float(bit_divergence(self.deviation, [order])[0])
 
+    @override
     def log_other_answer(self, votes: Numbers, moved: float) -> Numbers:
-        """Bound the log-probability of another answer, labels `moved` votes nearer to it."""
         return log_nearer(votes, self.threshold, moved, self.deviation)
-
-    def choice_divergence(self, order: float) -> float:
-        """Return what the choice of a threshold costs: nothing, as it is public."""
-        return 0.0
 
 
 def log_nearer(votes: Numbers, threshold: float, moved: float, deviation: float) -> Numbers:

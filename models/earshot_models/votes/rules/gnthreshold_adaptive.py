@@ -20,6 +20,7 @@ from earshot_models.votes.costs.thresholds import (
 from earshot_models.votes.counts import checked_label_votes, middle_of_widest_gap
 from earshot_models.votes.electorate import Poll
 from earshot_models.votes.rules.against_thresholds import (
+    ThresholdAnswering,
     ThresholdRule,
     added,
     check_numbers,
@@ -36,7 +37,7 @@ from earshot_protocol.randomness import RandomBytes
 
 
 @dataclass(frozen=True)
-class AdaptiveThreshold:
+class AdaptiveThreshold(ThresholdAnswering):
     """A threshold in the middle of the widest gap between sorted noisy votes.
 
     Noise comes first, so anything done with noisy votes is free. At least one label wins and at
@@ -60,10 +61,11 @@ class AdaptiveThreshold:
     def __post_init__(self) -> None:
         check_numbers(self.deviation, self.teachers, self.most)
 
+    @override
     def votes(self, scores: npt.NDArray[np.number]) -> Votes:
-        """Return the votes of each label, as `gnthreshold.GNThreshold.votes` does."""
         return added(scores, self.teachers, self.most)
 
+    @override
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Outcomes:
         """Return which of at least two labels win, as
         `gnthreshold.GNThreshold.winners` does.
@@ -78,38 +80,34 @@ class AdaptiveThreshold:
         return passed(self.check, table, above_widest_gap(counts), random)
 
     exact: ClassVar[bool] = False
-    """Whether the accounting knows the law of what is published."""
-    choice_rho: ClassVar[float] = 0.0
-    """Concentration ρ that the choice of a threshold is usually said to cost."""
 
+    @override
     def law(self, votes: Numbers) -> Numbers:
         """Return the probability of each of `answers`, for votes on three labels, unchecked."""
         return widest_gap_law(votes, self.deviation)
 
+    @override
     def answers(self, labels: int) -> list[tuple[int, ...]]:
         """Return the answers on three labels, in the order of `law`."""
         return list(SIDES)
 
+    @override
     def answer_divergences(
         self, votes: Numbers, orders: Numbers, method: Method, changed: int
     ) -> Numbers:
-        """Return what answers cost, see `costs.thresholds.ThresholdVoting`."""
         return gap_divergences(votes, self.deviation, orders, method, changed)
 
+    @override
     def usual_divergence(self, order: float, changed: int) -> float:
         """Return what an answer costs by the noise on votes alone: that of noisy votes."""
         return order / threshold_ratio(self.deviation, changed) ** 2
 
+    @override
     def log_other_answer(self, votes: Numbers, moved: float) -> Numbers:
-        """Bound the log-probability of another answer, labels `moved` votes nearer to it."""
         first, second = widest_gaps(votes)
         # Two gaps lie between two sums each, so a teacher moves them by four votes in all.
         clear = np.maximum(first - second - 4 * moved, 0.0)
         return log_chance(clear, self.deviation, votes.shape[1])
-
-    def choice_divergence(self, order: float) -> float:
-        """Return what the choice of a threshold costs: nothing, as it is made of noisy votes."""
-        return 0.0
 
 
 def above_widest_gap(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:

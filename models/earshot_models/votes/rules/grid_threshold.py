@@ -18,6 +18,7 @@ from earshot_models.votes.costs.thresholds import fixed_divergences, grid_diverg
 from earshot_models.votes.counts import checked_label_votes
 from earshot_models.votes.electorate import Poll
 from earshot_models.votes.rules.against_thresholds import (
+    ThresholdAnswering,
     ThresholdRule,
     added,
     check_numbers,
@@ -37,7 +38,7 @@ from earshot_protocol.randomness import RandomBytes
 
 
 @dataclass(frozen=True)
-class GridThreshold:
+class GridThreshold(ThresholdAnswering):
     """A public threshold that is far from all votes, chosen by Gumbel noise.
 
     argmax_t u(t) + Gumbel(g), u(t) = min_i |s_i − t|, over a public grid; votes of 0 and M are
@@ -74,8 +75,8 @@ class GridThreshold:
                 "teachers"
             )
 
+    @override
     def votes(self, scores: npt.NDArray[np.number]) -> Votes:
-        """Return the votes of each label, as `gnthreshold.GNThreshold.votes` does."""
         return added(scores, self.teachers, self.most)
 
     def room(self, votes: Votes) -> Votes:
@@ -90,30 +91,31 @@ class GridThreshold:
         chosen: Votes = np.array(self.grid)[noisy_counts.likeliest(room, self.scale, random)]
         return chosen
 
+    @override
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Outcomes:
-        """Return which labels win, as `gnthreshold.GNThreshold.winners` does."""
         table = checked_label_votes(votes, self.teachers)
         limits = self.thresholds(table, random)[:, None]
         counts = noisy(table, self.deviation, random)
         return passed(self.check, table, counts > limits, random)
 
     exact: ClassVar[bool] = True
-    """Whether the accounting knows the law of what is published."""
 
     @property
+    @override
     def choice_rho(self) -> float:
-        """Concentration ρ that the choice of a threshold is usually said to cost."""
         return 1 / (2 * self.scale**2)
 
+    @override
     def law(self, votes: Numbers) -> Numbers:
         """Return the probability of each threshold with each of `answers`, without the check."""
         apart = self.room(np.asarray(votes, dtype=np.float64)[None])[0]
         return grid_law(votes, self.grid, apart, self.scale, self.deviation)
 
+    @override
     def answers(self, labels: int) -> list[tuple[int, ...]]:
-        """Return the answers on this many labels, in the order of `law`."""
         return answers_of(labels)
 
+    @override
     def answer_divergences(
         self, votes: Numbers, orders: Numbers, method: Method, changed: int
     ) -> Numbers:
@@ -124,17 +126,18 @@ class GridThreshold:
         ]
         return np.asarray(np.max(each, axis=0) + grid_divergence(self.scale, orders))
 
+    @override
     def usual_divergence(self, order: float, changed: int) -> float:
         """Return what an answer costs by the noise on votes alone: that of its bits."""
         return changed * float(bit_divergence(self.deviation, [order])[0])
 
+    @override
     def log_other_answer(self, votes: Numbers, moved: float) -> Numbers:
-        """Bound the log-probability of another answer, labels `moved` votes nearer to it."""
         each = [log_nearer(votes, limit, moved, self.deviation) for limit in self.grid]
         return np.asarray(np.max(each, axis=0))
 
+    @override
     def choice_divergence(self, order: float) -> float:
-        """Return what the choice of a threshold costs for each answer."""
         return float(grid_divergence(self.scale, [order])[0])
 
 

@@ -10,12 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_models.votes.confident_check import Check
-from earshot_models.votes.costs import costs
-from earshot_models.votes.costs.outcomes import log_winning
 from earshot_models.votes.counts import checked_scores, checked_votes
 from earshot_models.votes.electorate import Electorate
 from earshot_models.votes.rules.gnmax import GNMax
-from earshot_models.votes.rules.one_winner import OneWinnerRule, Winners, check_numbers
+from earshot_models.votes.rules.one_winner import (
+    GaussianAnswering,
+    OneWinnerRule,
+    Winners,
+    check_numbers,
+)
 from earshot_models.votes.rules.rule import Numbers, Passing
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
@@ -38,7 +41,7 @@ class Answers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class InteractiveGNMax:
+class InteractiveGNMax(GaussianAnswering):
     """The winner where teachers correct the student (Papernot et al. 2018, Algorithm 2).
 
     Where max_j (n_j − n·p_j) + N(0, σ₁²) ≥ T, argmax_j n_j + N(0, σ₂²); else the class of which the
@@ -72,19 +75,6 @@ class InteractiveGNMax:
     def check(self) -> Check:
         """Check before an answer."""
         return Check(self.threshold, self.check_deviation)
-
-    exact: ClassVar[bool] = True
-    """Whether the accounting knows the law of what is published."""
-
-    def law(self, votes: Numbers) -> Numbers:
-        """Return the probability that each class wins where there is an answer, (classes,)."""
-        return np.asarray(np.exp(log_winning(votes, self.deviation)))
-
-    def answer_divergences(
-        self, votes: Numbers, orders: Numbers, method: costs.Method, weight: float
-    ) -> Numbers:
-        """Return what answers cost, see `costs.gaussian_answer`."""
-        return costs.gaussian_answer(self.deviation, votes, orders, method, weight)
 
     def agreement(
         self, votes: npt.NDArray[np.number], scores: npt.NDArray[np.number] | None = None

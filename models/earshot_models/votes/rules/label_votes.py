@@ -10,6 +10,7 @@ in `votes.costs.multi_winner`.
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -27,13 +28,59 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy import noisy_counts
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.voting.teacher_ballots import NONE, Whole
+from earshot_protocol.voting.teacher_ballots import NONE, Ballot, Whole
 
 Votes = npt.NDArray[np.float64]
 Outcomes = npt.NDArray[np.int64]
 
 
-class ByLabel(Protocol):
+class Majorities(Protocol):
+    """Answers of a curator's vote in which each label is decided by itself."""
+
+    def ballot(self, labels: int) -> Ballot:
+        """Return the ballot that one teacher casts on one query.
+
+        Raises:
+            InvalidParametersError: There is no such ballot on this many labels.
+        """
+
+    def votes(self, predictions: npt.NDArray[np.integer]) -> Votes:
+        """Return the votes that each label gets.
+
+        Args:
+            predictions: Zeros and ones, (teachers, queries, labels).
+
+        Returns:
+            float64 (queries, labels).
+
+        Raises:
+            InvalidInputError: There are other numbers, another shape, or not all teachers.
+        """
+
+    def winners(
+        self: ByLabel, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom
+    ) -> Outcomes:
+        """Return which labels win.
+
+        Args:
+            votes: Votes of the labels, (queries, labels), each from 0 to the number of teachers.
+            random: Source of bytes; a seeded one belongs in simulations only.
+
+        Returns:
+            int64 (queries, labels): 1 or 0, or `NONE` for a label that did not pass the check.
+
+        Raises:
+            InvalidInputError: Votes are out of range or not numbers, or not a table.
+        """
+        table = checked_label_votes(votes, self.teachers)
+        noisy = noisy_counts.with_normal(table, self.deviation, random)
+        found = (noisy > self.teachers / 2).astype(np.int64)
+        if self.check is not None:
+            found[~self.check.passing(label_agreement(table, self.teachers), random)] = NONE
+        return found
+
+
+class ByLabel(Majorities, Protocol):
     """A curator's vote in which each label is decided by itself."""
 
     @property
@@ -47,12 +94,6 @@ class ByLabel(Protocol):
     @property
     def check(self) -> Check | None:
         """Check of every label by itself; None for none."""
-
-    def votes(self, predictions: npt.NDArray[np.integer]) -> Votes:
-        """Return the votes that each label gets, (queries, labels)."""
-
-    def winners(self, votes: npt.NDArray[np.number], random: RandomBytes) -> Outcomes:
-        """Return which labels win, (queries, labels)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,16 +132,6 @@ class LabelRule(CheckedRule):
 def label_agreement(votes: Votes, teachers: int) -> Votes:
     """Return max{V, n − V}, for a check of labels: one vote changes it by one at most."""
     return np.maximum(votes, teachers - votes)
-
-
-def majorities(voting: ByLabel, votes: npt.NDArray[np.number], random: RandomBytes) -> Outcomes:
-    """Return the labels that more than half of the teachers give, noise included."""
-    table = checked_label_votes(votes, voting.teachers)
-    noisy = noisy_counts.with_normal(table, voting.deviation, random)
-    found = (noisy > voting.teachers / 2).astype(np.int64)
-    if voting.check is not None:
-        found[~voting.check.passing(label_agreement(table, voting.teachers), random)] = NONE
-    return found
 
 
 def of_all(predictions: npt.NDArray[np.integer], teachers: int) -> npt.NDArray[np.int8]:

@@ -14,7 +14,7 @@ from earshot_models.votes.costs import costs
 from earshot_models.votes.counts import checked_votes
 from earshot_models.votes.electorate import Poll
 from earshot_models.votes.rules.laws import laplace_law
-from earshot_models.votes.rules.one_winner import UnaidedRule, Unchecked, Winners, largest
+from earshot_models.votes.rules.one_winner import UnaidedRule, Unchecked, Winners, Winning, largest
 from earshot_models.votes.rules.rule import Kind, Numbers, Times
 from earshot_protocol import checks
 from earshot_protocol.overriding import override
@@ -26,7 +26,7 @@ from earshot_protocol.voting.teacher_ballots import OneHot
 
 
 @dataclass(frozen=True)
-class LNMax(Unchecked):
+class LNMax(Unchecked, Winning):
     """The class with the largest noisy count, Laplace noise (Papernot et al., ICLR 2017).
 
     argmax_j n_j + Lap(1/γ).
@@ -43,33 +43,21 @@ class LNMax(Unchecked):
     def __post_init__(self) -> None:
         checks.positive("gamma", self.gamma)
 
+    @override
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Winners:
-        """Return one class for every query.
-
-        Args:
-            votes: Votes of each class, (queries, classes); weighted votes need not be whole.
-            random: Source of bytes; a seeded one belongs in simulations only.
-
-        Returns:
-            int64 (queries,).
-
-        Raises:
-            InvalidInputError: The votes are invalid, see `counts.checked_votes`.
-        """
         table = checked_votes(votes)
         return largest(noisy_counts.with_laplace(table, 1 / self.gamma, random))
 
     exact: ClassVar[bool] = False
-    """Whether the accounting knows the law of what is published."""
 
+    @override
     def law(self, votes: Numbers) -> Numbers:
-        """Return the probability that each class wins, (classes,)."""
         return laplace_law(votes, self.gamma)
 
+    @override
     def answer_divergences(
         self, votes: Numbers, orders: Numbers, method: costs.Method, weight: float
     ) -> Numbers:
-        """Return what answers cost, see `costs.laplace_answer`."""
         return costs.laplace_answer(self.gamma, votes, orders, method, weight)
 
 

@@ -8,6 +8,7 @@ query, for every class, and for a check and the answer behind it.
 from __future__ import annotations
 
 import math
+import os
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from earshot_models.votes.confident_check import Check
 from earshot_models.votes.costs import costs, smooth
+from earshot_models.votes.costs.outcomes import log_winning
 from earshot_models.votes.costs.releases import Costs, VotesCost
 from earshot_models.votes.electorate import Electorate, Poll
 from earshot_models.votes.rules.rule import Numbers, Passing, Rule
@@ -51,11 +53,61 @@ class Unchecked:
         raise InvalidParametersError("agreement: must not be asked of a vote without a check")
 
 
-class Winning(Protocol):
+class Answering(Protocol):
+    """A curator's vote for one winner."""
+
+    exact: ClassVar[bool]
+    """Whether the accounting knows the law of what is published."""
+
+    def law(self, votes: Numbers) -> Numbers:
+        """Return the probability that each class wins where there is an answer, (classes,)."""
+
+    def answer_divergences(
+        self, votes: Numbers, orders: Numbers, method: costs.Method, weight: float
+    ) -> Numbers:
+        """Return what answers cost the owner of a vote of this weight, (queries, orders)."""
+
+
+class Winning(Answering, Protocol):
     """A curator's vote that needs nothing but votes."""
 
-    def winners(self, votes: npt.NDArray[np.number], random: RandomBytes) -> Winners:
-        """Return one class for every query, or `NONE`."""
+    def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Winners:
+        """Return one class for every query, or `NONE` where teachers do not agree.
+
+        Args:
+            votes: Votes of each class, (queries, classes); weighted votes need not be whole.
+            random: Source of bytes; a seeded one belongs in simulations only.
+
+        Returns:
+            int64 (queries,).
+
+        Raises:
+            InvalidInputError: The votes are invalid, see `counts.checked_votes`.
+        """
+
+
+class Deviating(Protocol):
+    """A vote with Gaussian noise on its counts."""
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the answer's noise, in votes."""
+
+
+class GaussianAnswering(Answering):
+    """A curator's vote whose answer is the class with the largest count, by Gaussian noise."""
+
+    exact: ClassVar[bool] = True
+
+    @override
+    def law(self: Deviating, votes: Numbers) -> Numbers:
+        return np.asarray(np.exp(log_winning(votes, self.deviation)))
+
+    @override
+    def answer_divergences(
+        self: Deviating, votes: Numbers, orders: Numbers, method: costs.Method, weight: float
+    ) -> Numbers:
+        return costs.gaussian_answer(self.deviation, votes, orders, method, weight)
 
 
 @dataclass(frozen=True, kw_only=True)

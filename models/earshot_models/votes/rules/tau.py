@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,21 +12,14 @@ import numpy.typing as npt
 from earshot_models.votes.confident_check import Check
 from earshot_models.votes.electorate import Poll
 from earshot_models.votes.label_ballots import Clipped
-from earshot_models.votes.rules.label_votes import (
-    LabelRule,
-    Outcomes,
-    Votes,
-    majorities,
-    of_all,
-)
+from earshot_models.votes.rules.label_votes import LabelRule, Majorities, Votes, of_all
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.overriding import override
-from earshot_protocol.randomness import RandomBytes
 
 
 @dataclass(frozen=True)
-class ClippedVoting:
+class ClippedVoting(Majorities):
     """Voting with ballots clipped to length τ before they count, else as `BinaryVoting` (τ voting).
 
     v = b · min(1, τ/‖b‖), in L2 (Dziedzic et al., PoPETs 2023, Definition 7) or, for comparison, in
@@ -60,6 +52,7 @@ class ClippedVoting:
         if self.norm not in (1, 2):
             raise InvalidParametersError(f"norm={self.norm}: must be 1 or 2")
 
+    @override
     def ballot(self, labels: int) -> Clipped:
         """Return the ballot that one teacher casts on one query.
 
@@ -75,17 +68,13 @@ class ClippedVoting:
             )
         return Clipped(labels, self.tau, self.norm)
 
+    @override
     def votes(self, predictions: npt.NDArray[np.integer]) -> Votes:
-        """Return the clipped votes that each label gets, as `BinaryVoting.votes` does."""
         table = of_all(predictions, self.teachers)
         ballot = self.ballot(table.shape[2])
         # Teacher by teacher, so that ballots of 64 bits are never held all at once.
         total = sum(ballot.cast(each) for each in table)
         return np.asarray(total / ballot.vote)
-
-    def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Outcomes:
-        """Return which labels win, as `BinaryVoting.winners` does; `votes` are those of `votes`."""
-        return majorities(self, votes, random)
 
 
 @dataclass(frozen=True, kw_only=True)
