@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,7 @@ from earshot_studies.kit.claims import Claim, claims_table
 from earshot_studies.kit.mixtures.embedding import Mixtures, Part
 from earshot_studies.kit.mixtures.ensembles import Aim, Heads, trained
 from earshot_studies.kit.outcome import Outcome, Row, with_interval
+from earshot_studies.kit.pictures import curve, multiples
 from earshot_studies.kit.printed import printed_figures
 
 NAME = "capc"
@@ -347,31 +349,32 @@ the server; ballots and models stay hidden. Do not ask about a mixture that tell
 
 
 def _draw(table: Sequence[Row], rows: Sequence[Row], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(13, 8), layout="constrained")
-    above, below = figure.subplots(2, 1)
     labels = [name for name in rows[0] if str(name).startswith("BAC ")]
+    charts = [lambda axis: _draw_labels(axis, table, labels), lambda axis: _draw_all(axis, table)]
+    multiples(path, (13, 8), 1, charts)
+
+
+def _draw_labels(axis: Any, table: Sequence[Row], labels: Sequence[str]) -> None:
     places = np.arange(len(labels))
     by_state = {row["state"]: row for row in table}
     drawn = (BEFORE, TWENTY, OUTCOMES, COUNTS)
     colours = ("#7f7f7f", "#1f77b4", "#2ca02c", "#d62728")
     for offset, (state, colour) in enumerate(zip(drawn, colours, strict=True)):
         heights = [float(by_state[state][label]) for label in labels]
-        above.bar(places + 0.2 * (offset - 1.5), heights, 0.2, label=state, color=colour)
-        above.axhline(float(by_state[state]["BAC"]), color=colour, linestyle="--", linewidth=1)
-    above.set_xticks(places, [label.removeprefix("BAC ") for label in labels], rotation=45)
-    above.set_ylim(0.45, 1)
-    above.set_ylabel("balanced accuracy of askers (dashed: mean)")
-    above.legend(fontsize=8, ncols=4, loc="upper left")
+        axis.bar(places + 0.2 * (offset - 1.5), heights, 0.2, label=state, color=colour)
+        axis.axhline(float(by_state[state]["BAC"]), color=colour, linestyle="--", linewidth=1)
+    axis.set_xticks(places, [label.removeprefix("BAC ") for label in labels], rotation=45)
+    axis.set_ylim(0.45, 1)
+    axis.set_ylabel("balanced accuracy of askers (dashed: mean)")
+    axis.legend(fontsize=8, ncols=4, loc="upper left")
+
+
+def _draw_all(axis: Any, table: Sequence[Row]) -> None:
     for measure, marker in zip(MEASURES, "osd^", strict=True):
-        means = [float(row[measure]) for row in table]
-        wide = [float(row[f"{measure}_interval_95"] or 0.0) for row in table]
-        below.errorbar(range(len(table)), means, yerr=wide, marker=marker, capsize=3, label=measure)
-    below.set_xticks(
+        curve(axis, range(len(table)), table, measure, marker=marker, capsize=3, label=measure)
+    axis.set_xticks(
         range(len(table)),
         [f"{row['state']}\n{float(row['queries']):.0f} queries" for row in table],
         fontsize=8,
     )
-    below.legend(fontsize=8)
-    figure.savefig(path, dpi=110)
+    axis.legend(fontsize=8)

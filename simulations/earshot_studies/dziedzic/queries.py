@@ -40,6 +40,7 @@ from earshot_studies.dziedzic.sets import limited_votes
 from earshot_studies.kit.claims import Claim, claims_table
 from earshot_studies.kit.mixtures.ensembles import Aim
 from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
+from earshot_studies.kit.pictures import curve, multiples
 from earshot_studies.kit.printed import printed_figures
 
 SURE, TORN, FEW = "high consensus", "low consensus", "ten teachers"
@@ -475,36 +476,51 @@ labels.
 
 
 def _draw(rows: Sequence[Row], path: Path) -> None:
-    from matplotlib.figure import Figure
+    charts = [
+        lambda axis: _draw_claimed(axis, rows, SURE, "VOC"),
+        lambda axis: _draw_claimed(axis, rows, TORN, "CheXpert"),
+        lambda axis: _draw_sound(axis, rows),
+        lambda axis: _draw_by_noise(axis, rows, SURE),
+        lambda axis: _draw_by_noise(axis, rows, FEW),
+        lambda axis: _draw_answers(axis, rows),
+    ]
+    multiples(path, (15, 9), 3, charts)
 
-    figure = Figure(figsize=(15, 9), layout="constrained")
-    panels = figure.subplots(2, 3)
-    for axis, ensemble, beside in ((panels[0][0], SURE, "VOC"), (panels[0][1], TORN, "CheXpert")):
-        _draw_by_labels(axis, rows, ensemble, "claimed", "their accounting")
-        for rule in (BINARY, POWERSET):
-            printed = PRINTED[ensemble, rule]
-            colour, marker = _LOOKS[rule]
-            style = {"color": colour, "marker": marker, "markerfacecolor": "none"}
-            label = f"{rule}, theirs ({beside})"
-            axis.plot(list(printed), list(printed.values()), ":", label=label, **style)
-        axis.set_title(f"{ensemble}: as they count, beside {beside}")
-    _draw_by_labels(panels[0][2], rows, SURE, "exactly_best", "exact outcomes", (BINARY, CLIPPED))
-    _draw_by_labels(panels[0][2], rows, SURE, "counted", "noisy counts", RULES, "--")
-    panels[0][2].set_title(f"{SURE}: soundly counted")
-    for axis, ensemble in ((panels[1][0], SURE), (panels[1][1], FEW)):
-        for rule, name, line in (
-            (BINARY, "Binary, their accounting", "-"),
-            (CLIPPED, "τ, their accounting", "-"),
-        ):
-            _curve(axis, _of(rows, "noise", ensemble, rule), "sigma", "claimed", rule, name, line)
-        chosen = _of(rows, "noise", ensemble, "L2-DI")
-        _curve(axis, chosen, "sigma", "claimed", CLIPPED, "τ, whatever the votes (L2-DI)", ":")
-        exact = _of(rows, "noise", ensemble, BINARY)
-        _curve(axis, exact, "sigma", "exactly", BINARY, "Binary, exact outcomes", "--")
-        _curve(axis, exact, "sigma", "counted", BINARY, "Binary, noisy counts", ":")
-        axis.set_title(f"{ensemble}, 20 labels")
-        axis.set_xlabel("σ")
-    axis = panels[1][2]
+
+def _draw_claimed(axis: Any, rows: Sequence[Row], ensemble: str, beside: str) -> None:
+    _draw_by_labels(axis, rows, ensemble, "claimed", "their accounting")
+    for rule in (BINARY, POWERSET):
+        printed = PRINTED[ensemble, rule]
+        colour, marker = _LOOKS[rule]
+        style = {"color": colour, "marker": marker, "markerfacecolor": "none"}
+        label = f"{rule}, theirs ({beside})"
+        axis.plot(list(printed), list(printed.values()), ":", label=label, **style)
+    axis.set_title(f"{ensemble}: as they count, beside {beside}")
+    _count_queries(axis)
+
+
+def _draw_sound(axis: Any, rows: Sequence[Row]) -> None:
+    _draw_by_labels(axis, rows, SURE, "exactly_best", "exact outcomes", (BINARY, CLIPPED))
+    _draw_by_labels(axis, rows, SURE, "counted", "noisy counts", RULES, "--")
+    axis.set_title(f"{SURE}: soundly counted")
+    _count_queries(axis)
+
+
+def _draw_by_noise(axis: Any, rows: Sequence[Row], ensemble: str) -> None:
+    for rule, own, column, name, line in (
+        (BINARY, BINARY, "claimed", "Binary, their accounting", "-"),
+        (CLIPPED, CLIPPED, "claimed", "τ, their accounting", "-"),
+        (CLIPPED, "L2-DI", "claimed", "τ, whatever the votes (L2-DI)", ":"),
+        (BINARY, BINARY, "exactly", "Binary, exact outcomes", "--"),
+        (BINARY, BINARY, "counted", "Binary, noisy counts", ":"),
+    ):
+        _curve(axis, _of(rows, "noise", ensemble, own), "sigma", column, rule, name, line)
+    axis.set_title(f"{ensemble}, 20 labels")
+    axis.set_xlabel("σ")
+    _count_queries(axis)
+
+
+def _draw_answers(axis: Any, rows: Sequence[Row]) -> None:
     for rule, name in (
         (BINARY, "Binary, 20 labels"),
         (CLIPPED, "τ, 20"),
@@ -515,12 +531,13 @@ def _draw(rows: Sequence[Row], path: Path) -> None:
     axis.set_ylabel("balanced accuracy")
     axis.set_xlabel("σ")
     axis.legend(fontsize=8)
-    for axis in (*panels[0], *panels[1][:2]):
-        axis.set_yscale("symlog", linthresh=1)
-        axis.set_ylim(0, 60_000)
-        axis.set_ylabel("queries answered at ε 20")
-        axis.legend(fontsize=7, ncols=2)
-    figure.savefig(path, dpi=110)
+
+
+def _count_queries(axis: Any) -> None:
+    axis.set_yscale("symlog", linthresh=1)
+    axis.set_ylim(0, 60_000)
+    axis.set_ylabel("queries answered at ε 20")
+    axis.legend(fontsize=7, ncols=2)
 
 
 def _draw_by_labels(
@@ -541,17 +558,5 @@ def _draw_by_labels(
 def _curve(axis: Any, rows: Sequence[Row], x: str, y: str, rule: str, name: str, line: str) -> None:
     shown = [row for row in rows if row[y] != ""]
     colour, marker = _LOOKS[rule]
-    places = [float(row[x]) for row in shown]
-    means = [float(row[y]) for row in shown]
-    wide = [float(row[f"{y}_interval_95"] or 0.0) for row in shown]
-    axis.errorbar(
-        places,
-        means,
-        yerr=wide,
-        fmt=line,
-        color=colour,
-        marker=marker,
-        markersize=4,
-        capsize=2,
-        label=name,
-    )
+    look = {"fmt": line, "color": colour, "marker": marker, "markersize": 4, "capsize": 2}
+    curve(axis, [float(row[x]) for row in shown], shown, y, label=name, **look)

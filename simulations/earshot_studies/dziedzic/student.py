@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +31,7 @@ from earshot_studies.dziedzic.students import Training, private_heads, student
 from earshot_studies.kit.mixtures.embedding import Mixtures, Part
 from earshot_studies.kit.mixtures.ensembles import Aim, Heads, trained
 from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
+from earshot_studies.kit.pictures import bars, multiples
 from earshot_studies.kit.printed import printed_figures
 
 NAME = "multi-winner-student"
@@ -240,19 +243,14 @@ Student's at 95 % over seeds.
 
 
 def _draw(table: Sequence[Row], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(13, 5.5), layout="constrained")
-    (panels,) = figure.subplots(1, len(TABLES), squeeze=False)
-    for axis, each in zip(panels, TABLES, strict=True):
-        rows = [row for row in table if row["table"] == each.name]
+    def chart(own: Table, axis: Any) -> None:
+        rows = [row for row in table if row["table"] == own.name]
         places = np.arange(len(rows))
         for offset, name in enumerate(MEASURES):
-            heights = [float(row[name]) for row in rows]
-            wide = [float(row[f"{name}_interval_95"] or 0.0) for row in rows]
-            axis.bar(places + 0.2 * (offset - 1.5), heights, 0.2, yerr=wide, capsize=2, label=name)
+            bars(axis, places + 0.2 * (offset - 1.5), rows, name, 0.2, capsize=2, label=name)
         axis.set_xticks(places, [str(row["method"]).replace(" ", "\n") for row in rows], fontsize=7)
-        axis.set_title(f"{each.name}: {each.labels} labels, ε {each.epsilon:g}")
+        axis.set_title(f"{own.name}: {own.labels} labels, ε {own.epsilon:g}")
         axis.set_ylim(0, 1.02)
         axis.legend(fontsize=8, ncols=4, loc="lower center")
-    figure.savefig(path, dpi=110)
+
+    multiples(path, (13, 5.5), len(TABLES), [partial(chart, each) for each in TABLES])

@@ -18,6 +18,7 @@ from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
 from earshot_studies.kit.claims import Claim, claims_table, verdicts
 from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
+from earshot_studies.kit.pictures import bars, curve, multiples
 from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, Scored, prepared
 from earshot_studies.muschiol.taggers.school import Kind
@@ -725,35 +726,23 @@ def _draw(table: Sequence[Row], gains: Sequence[Claim], path: Path) -> None:
         gains: of parts of the recipe; none for linear taggers.
         path: of the picture.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(16, 9.5), layout="constrained")
-    panels = figure.subplots(2, 3).ravel()
-    _draw_ranking(panels[0], table)
-    for axis, place, column, title in (
-        (panels[1], 0, "P", "macro precision, by th_e (5.2)"),
-        (panels[2], 1, "R", "macro recall (5.2)"),
-        (panels[3], 2, "F1", "macro F1 (5.2)"),
-    ):
-        _draw_by_threshold(axis, table, place, column, title)
-    _draw_checked(panels[4], table)
-    _draw_gains(panels[5], gains)
-    figure.savefig(path, dpi=110)
+    charts = [
+        lambda axis: _draw_ranking(axis, table),
+        lambda axis: _draw_by_threshold(axis, table, "P", "macro precision, by th_e (5.2)"),
+        lambda axis: _draw_by_threshold(axis, table, "R", "macro recall (5.2)"),
+        lambda axis: _draw_by_threshold(axis, table, "F1", "macro F1 (5.2)"),
+        lambda axis: _draw_checked(axis, table),
+        lambda axis: _draw_gains(axis, gains),
+    ]
+    multiples(path, (16, 9.5), 3, charts)
 
 
 def _draw_ranking(axis: Any, table: Sequence[Row]) -> None:
     places = np.arange(len(_SIZES))
     for column, colour in (("mAP", "#1f77b4"), ("AUC", "#ff7f0e")):
         rows = [_cell_of(table, "5.1", size) for size in _SIZES]
-        axis.errorbar(
-            places,
-            [float(row[column]) for row in rows],
-            [_wide(row, column) for row in rows],
-            fmt="o-",
-            color=colour,
-            capsize=3,
-            label=column,
-        )
+        look = {"fmt": "o-", "color": colour, "capsize": 3}
+        curve(axis, places, rows, column, label=column, **look)
         printed = [TABLE_5_1[size].ranking[column] for size in _SIZES]
         axis.plot(places, printed, "x:", color=colour, label=f"{column}, Muschiol's")
     axis.set_xticks(places, _NAMES)
@@ -761,22 +750,13 @@ def _draw_ranking(axis: Any, table: Sequence[Row]) -> None:
     axis.legend(fontsize=8)
 
 
-def _draw_by_threshold(
-    axis: Any, table: Sequence[Row], place: int, column: str, title: str
-) -> None:
+def _draw_by_threshold(axis: Any, table: Sequence[Row], column: str, title: str) -> None:
     places = np.arange(len(_SIZES))
     for threshold, colour in _COLOURS.items():
         rows = [_cell_of(table, "5.2", size, threshold) for size in _SIZES]
-        axis.errorbar(
-            places,
-            [float(row[column]) for row in rows],
-            [_wide(row, column) for row in rows],
-            fmt="o-",
-            color=colour,
-            capsize=3,
-            label=threshold,
-        )
-        printed = [TABLE_5_2[size, threshold][place] for size in _SIZES]
+        look = {"fmt": "o-", "color": colour, "capsize": 3}
+        curve(axis, places, rows, column, label=threshold, **look)
+        printed = [TABLE_5_2[size, threshold][_PLACES[column]] for size in _SIZES]
         axis.plot(places, printed, "x:", color=colour, alpha=0.6)
         if column == "P":
             ones = [float(row["P_if_one"]) for row in rows]
@@ -798,14 +778,7 @@ def _draw_checked(axis: Any, table: Sequence[Row]) -> None:
         (0.25, "asked_F1", "ensemble, on everything"),
     ):
         rows = [_cell_of(table, "5.3", size, "0.2", check) for size, check in cells]
-        axis.bar(
-            places + offset,
-            [float(row[column] or 0.0) for row in rows],
-            0.25,
-            yerr=[_wide(row, column) for row in rows],
-            capsize=2,
-            label=label,
-        )
+        bars(axis, places + offset, rows, column, 0.25, capsize=2, label=label)
     printed = [TABLE_5_3[size, "0.2", check][2] for size, check in cells]
     axis.plot(places - 0.25, printed, "kx", label="Muschiol's ensemble")
     axis.set_xticks(places, [f"{size}\nth_c {check}" for size, check in cells], fontsize=8)
@@ -835,10 +808,6 @@ def _cell_of(
         ):
             return row
     raise KeyError((name, teachers, threshold, check))
-
-
-def _wide(row: Row, column: str) -> float:
-    return float(row[f"{column}_interval_95"] or 0.0)
 
 
 NAME = "audioset-ensemble"

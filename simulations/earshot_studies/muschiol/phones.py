@@ -34,6 +34,7 @@ from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.mixtures.embedding import Part
 from earshot_studies.kit.mixtures.ensembles import Aim, thresholds
 from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
+from earshot_studies.kit.pictures import bars, multiples
 from earshot_studies.muschiol.taggers.phones import Crowd, answers, ballots, crowd
 from earshot_studies.muschiol.taggers.study import Size, Study
 
@@ -326,21 +327,18 @@ The secure sum less the curator, crowd by crowd: mAP of answers {apart["answers_
 
 
 def _draw(rows: Sequence[Row], path: Path) -> None:
-    from matplotlib.figure import Figure
+    multiples(path, (8, 4), 1, [lambda axis: _draw_tallies(axis, rows)], dpi=120)
 
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    axis = figure.subplots()
-    places = np.arange(len(rows))
+
+def _draw_tallies(axis: Any, rows: Sequence[Row]) -> None:
     for offset, name, label, colour in (
         (-0.2, "answers_map", "answers", "#1f77b4"),
         (0.2, "student_map", "a student of them, on other mixtures", "#ff7f0e"),
     ):
         there = [place for place, row in enumerate(rows) if row[name] != ""]
-        heights = [float(rows[place][name]) for place in there]
-        wide = [float(rows[place][f"{name}_interval_95"] or 0.0) for place in there]
-        axis.bar(np.array(there) + offset, heights, 0.38, yerr=wide, label=label, color=colour,
-                 capsize=3)  # fmt: skip
-    axis.set_xticks(places, [str(row["tally"]).replace(", ", ",\n") for row in rows])
+        own = [rows[place] for place in there]
+        look = {"label": label, "color": colour, "capsize": 3}
+        bars(axis, np.array(there) + offset, own, name, 0.38, **look)
+    axis.set_xticks(np.arange(len(rows)), [str(row["tally"]).replace(", ", ",\n") for row in rows])
     axis.set_ylabel("mAP")
     axis.legend()
-    figure.savefig(path, dpi=120)

@@ -32,6 +32,7 @@ from earshot_simulations.sweeps.estimate import Estimate, estimate
 from earshot_studies.kit.claims import Claim
 from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
+from earshot_studies.kit.pictures import curve, multiples
 from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muschiol.taggers.ensembles import prepared
 from earshot_studies.muschiol.taggers.powers import contents
@@ -662,29 +663,29 @@ def _draw(rows: Rows, path: Path) -> None:
         rows: means over seeds with their intervals.
         path: of the picture.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(16, 9.5), layout="constrained")
-    panels = figure.subplots(2, 3)
-    _draw_right(panels[0][0], rows)
-    _costs(panels[0][1], rows, "claimed", "ε of 1,000 answers, as claimed (5.13b, 5.14b, 5.15b)")
-    _costs(panels[0][2], rows, SOUND, "the same, soundly: exact outcomes, left out, v = 3")
-    _traded(panels[1][0], rows)
-    for axis, threshold in ((panels[1][1], "0.4"), (panels[1][2], ADAPTIVE)):
-        _distribution(axis, rows, threshold)
-    figure.savefig(path, dpi=110)
+    claimed = "ε of 1,000 answers, as claimed (5.13b, 5.14b, 5.15b)"
+    soundly = "the same, soundly: exact outcomes, left out, v = 3"
+    charts = [
+        lambda axis: _draw_right(axis, rows),
+        lambda axis: _costs(axis, rows, "claimed", claimed),
+        lambda axis: _costs(axis, rows, SOUND, soundly),
+        lambda axis: _traded(axis, rows),
+        lambda axis: _distribution(axis, rows, "0.4"),
+        lambda axis: _distribution(axis, rows, ADAPTIVE),
+    ]
+    multiples(path, (16, 9.5), 3, charts)
 
 
 def _draw_right(axis: Any, rows: Rows) -> None:
     for threshold, colour in _COLOURS.items():
-        curve = _curve(rows, "5.13", threshold, "")
+        own = _curve(rows, "5.13", threshold, "")
         for name, line in (("printed", "-"), ("sound", "--")):
             label = threshold if name == "printed" else f"{threshold}, soundly (v = 3)"
-            _line(axis, curve, f"macro_f1_{name}", colour, line, label)
+            _line(axis, own, f"macro_f1_{name}", colour, line, label)
     for table in _WITH_CHECK:
-        curve = _curve(rows, table, None, CHECK_NOISES[-1])
+        own = _curve(rows, table, None, CHECK_NOISES[-1])
         colour = _SHADES[table][-1]
-        _line(axis, curve, "macro_f1_printed", colour, ":", f"{_WITH_CHECK[table]}, σ_c .6")
+        _line(axis, own, "macro_f1_printed", colour, ":", f"{_WITH_CHECK[table]}, σ_c .6")
     axis.set(title="macro F1 of answers (5.13a to 5.15a)", xlabel="σ_e", ylabel="macro F1")
     axis.set_ylim(0, 1.4 * axis.get_ylim()[1])
     axis.legend(fontsize=7, ncols=2, loc="upper center")
@@ -706,10 +707,10 @@ def _costs(axis: Any, rows: Rows, column: str, title: str) -> None:
 
 def _traded(axis: Any, rows: Rows) -> None:
     for threshold, colour in _COLOURS.items():
-        curve = _curve(rows, "5.13", threshold, "")
+        own = _curve(rows, "5.13", threshold, "")
         for costs, name, line in (("claimed", "printed", "-"), (SOUND, "sound", "--")):
             label = f"{threshold}, {'as claimed' if costs == 'claimed' else 'soundly'}"
-            points = [(float(row[costs]), float(row[f"macro_f1_{name}"])) for row in curve]
+            points = [(float(row[costs]), float(row[f"macro_f1_{name}"])) for row in own]
             axis.plot(*zip(*points, strict=True), line, color=colour, marker=".", label=label)
     axis.set(title="F1 against ε of 1,000 answers (5.13c)", xlabel="ε", ylabel="macro F1")
     plain_logarithmic(axis, (25, 50, 100, 200, 400, 800))
@@ -754,11 +755,9 @@ def _curve(rows: Rows, table: str, threshold: str | None, check_noise: float | s
     return sorted(found, key=lambda row: float(row["sigma_e"]))
 
 
-def _line(axis: Any, curve: list[Row], column: str, colour: str, line: str, label: str) -> None:
-    wide = [float(row[f"{column}_interval_95"] or 0.0) for row in curve]
-    places = [float(row["sigma_e"]) for row in curve]
-    heights = [float(row[column]) for row in curve]
-    axis.errorbar(places, heights, yerr=wide, fmt=line, color=colour, label=label, capsize=2)
+def _line(axis: Any, rows: list[Row], column: str, colour: str, line: str, label: str) -> None:
+    places = [float(row["sigma_e"]) for row in rows]
+    curve(axis, places, rows, column, fmt=line, color=colour, label=label, capsize=2)
 
 
 NAME = "audioset-privacy"

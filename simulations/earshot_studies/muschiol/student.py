@@ -25,6 +25,7 @@ from earshot_simulations.sweeps.estimate import Estimate, paired
 from earshot_studies.kit.claims import Claim, claims_table
 from earshot_studies.kit.mixtures.mixing import LEVEL
 from earshot_studies.kit.outcome import Outcome, Row, means
+from earshot_studies.kit.pictures import bars, multiples
 from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muschiol.ensemble import (
     BASELINE,
@@ -452,34 +453,29 @@ themselves.
 
 def _draw(table: Sequence[Row], path: Path) -> None:
     """MAP by setting, ours beside Muschiol's; and mAP against ε, as claimed and as it holds."""
-    from matplotlib.figure import Figure
+    charts = [
+        lambda axis: _draw_settings(axis, table, SAMPLES[0], "2,000"),
+        lambda axis: _draw_settings(axis, table, SAMPLES[1], "5,000"),
+        lambda axis: _draw_costs(axis, table),
+    ]
+    multiples(path, (16, 5.5), 3, charts)
 
-    figure = Figure(figsize=(16, 5.5), layout="constrained")
-    panels = figure.subplots(1, 3)
-    for axis, samples, name in (
-        (panels[0], SAMPLES[0], "2,000"),
-        (panels[1], SAMPLES[1], "5,000"),
-    ):
-        rows = [row for row in table if (row["rule"], row["samples"]) == (PRINTED, samples)]
-        places = range(len(rows))
-        axis.bar(
-            places,
-            [float(row["mAP"]) for row in rows],
-            yerr=[_wide(row) for row in rows],
-            capsize=3,
-            label=f"ours, {samples:,} answers",
-        )
-        axis.plot(places, [float(row["theirs_mAP"]) for row in rows], "kx", label=f"theirs, {name}")
-        for row in table:
-            if row["rule"] in ("ensemble", TRUE) and row["samples"] in (0, samples):
-                style = "--" if row["rule"] == TRUE else ":"
-                axis.axhline(float(row["mAP"]), linestyle=style, color="grey", label=row["rule"])
-        axis.set_xticks(
-            places, [_named((str(r["th_e"]), str(r["th_c"]))) for r in rows], rotation=45
-        )
-        axis.set(title="mAP of students (5.4)", ylim=(0, 0.65))
-        axis.legend(fontsize=8)
-    axis = panels[2]
+
+def _draw_settings(axis: Any, table: Sequence[Row], samples: int, theirs: str) -> None:
+    rows = [row for row in table if (row["rule"], row["samples"]) == (PRINTED, samples)]
+    places = range(len(rows))
+    bars(axis, places, rows, "mAP", 0.8, capsize=3, label=f"ours, {samples:,} answers")
+    axis.plot(places, [float(row["theirs_mAP"]) for row in rows], "kx", label=f"theirs, {theirs}")
+    for row in table:
+        if row["rule"] in ("ensemble", TRUE) and row["samples"] in (0, samples):
+            style = "--" if row["rule"] == TRUE else ":"
+            axis.axhline(float(row["mAP"]), linestyle=style, color="grey", label=row["rule"])
+    axis.set_xticks(places, [_named((str(r["th_e"]), str(r["th_c"]))) for r in rows], rotation=45)
+    axis.set(title="mAP of students (5.4)", ylim=(0, 0.65))
+    axis.legend(fontsize=8)
+
+
+def _draw_costs(axis: Any, table: Sequence[Row]) -> None:
     for kind, column, marker, label in (
         (PRINTED, "claimed", "o", "as printed, claimed by the votes"),
         (PRINTED, "claimed_independent", "s", "as printed, claimed by the noise"),
@@ -495,7 +491,6 @@ def _draw(table: Sequence[Row], path: Path) -> None:
                 axis.annotate(setting, (cost, float(row["mAP"])), fontsize=6)
     axis.set(title=f"mAP against ε of {SAMPLES[1]:,} answers", xlabel="ε, δ = 10⁻⁸", xscale="log")
     axis.legend(fontsize=8)
-    figure.savefig(path, dpi=110)
 
 
 def _named(setting: Setting) -> str:
@@ -504,10 +499,6 @@ def _named(setting: Setting) -> str:
 
 def _where(row: Row) -> str:
     return f"{_named((str(row['th_e']), str(row['th_c'])))}, {int(row['samples']):,} answers"
-
-
-def _wide(row: Row) -> float:
-    return float(row["mAP_interval_95"] or 0.0)
 
 
 def _shown(row: Row, column: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from earshot_simulations.probing.seconds import Progress, no_progress
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, estimate
 from earshot_studies.kit.outcome import Outcome, Row
+from earshot_studies.kit.pictures import multiples
 from earshot_studies.kit.printed import printed_figures
 
 NAME = "papernot-table-1"
@@ -320,12 +322,9 @@ def _draw(
     path: Path,
 ) -> None:
     """ε by answers, for the first seed."""
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.2 * len(cases), 4.0), layout="constrained")
-    axes: Any = figure.subplots(1, len(cases), squeeze=False)[0]
-    for axis, (name, case) in zip(axes, cases.items(), strict=True):
-        first = drawn[name][0]
+    def chart(name: str, axis: Any) -> None:
+        case, first = cases[name], drawn[name][0]
         for method in Method:
             each = query_divergences(
                 case.aggregator, votes[name][: first.asked], COARSE, method, voted=first.voted
@@ -336,5 +335,8 @@ def _draw(
             axis.plot([case.answers], [case.printed], "kx", label="printed")
         axis.set(title=name, xlabel="answers", ylabel=f"ε at δ = {case.delta:g}")
         axis.grid(alpha=0.3)
-    axes[0].legend(frameon=False)
-    figure.savefig(path, dpi=120)
+        if name == next(iter(cases)):
+            axis.legend(frameon=False)
+
+    charts = [partial(chart, name) for name in cases]
+    multiples(path, (4.2 * len(cases), 4.0), len(cases), charts, dpi=120)

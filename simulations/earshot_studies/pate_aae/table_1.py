@@ -25,6 +25,7 @@ from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
 from earshot_studies.kit.claims import Claim, claims_table, verdicts
 from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
+from earshot_studies.kit.pictures import curve
 from earshot_studies.kit.printed import printed_figures
 from earshot_studies.pate_aae.answers import Noise
 from earshot_studies.pate_aae.right_labels import (
@@ -472,11 +473,9 @@ def _curves(axis: Any, table: Sequence[Row], name: str) -> None:
         rows.sort(key=lambda row: float(row["epsilon"]))
         # A little beside each other, so that intervals can be told apart.
         at = [float(row["epsilon"]) * 1.06 ** (place - 4) for row in rows]
-        axis.errorbar(
-            at, [float(row[name]) for row in rows],
-            yerr=[float(row[f"{name}_interval_95"] or 0.0) for row in rows],
-            marker="o", markersize=4, capsize=3, color=_COLOURS[system], label=str(system),
-            linestyle="--" if system in _DASHED else "-",
+        curve(
+            axis, at, rows, name, marker="o", markersize=4, capsize=3, color=_COLOURS[system],
+            label=str(system), linestyle="--" if system in _DASHED else "-",
         )  # fmt: skip
     axis.set_xscale("log")
     axis.set_xlabel("ε, both generator and labels")
