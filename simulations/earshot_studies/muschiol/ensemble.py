@@ -601,11 +601,10 @@ mixtures; Muschiol chose it where it scored. A single teacher names what it find
 
 {_table([row for row in table if row["table"] == "5.2"], _THRESHOLDS)}
 
-**Precision of labels that nobody names.** 0/0 counts as 0 here, so precision falls where ensembles
-fall silent. Muschiol does not say what it counts. Reported is a precision of .880 at a recall of
-.053 with 50 teachers, and that rare labels are not named at all (Figure A.6); both cannot be unless
-such labels count as 1, or are left out. *If one* counts them as 1, *of named* leaves them out, and
-with either a precision that "rises with more teachers" may be silence that is counted as right.
+The precision of labels that nobody names counts as 0 here. *If one* counts it as 1, *of named*
+leaves it out. Muschiol does not say, but reports a precision of .880 at a recall of .053 and that
+rare labels are never named (Figure A.6), which needs one of the two; with either, a precision that
+"rises with more teachers" may be silence that is counted as right.
 
 ## Table 5.3: with a check
 
@@ -620,15 +619,13 @@ all answer equally many; the baseline its own half.
 {_recipes(recipes, gains)}
 ## Why ours differ
 
-- 153 labels of AudioSet with errors of their own, 274,383 clips and 10 s of sound there; 20 labels
-  that are right, {work.study.size.mixtures:,} mixtures and 1 s here.
-- Networks start from ImageNet there, at random here; ResNets of 11 million weights there, a network
-  of thirty thousand here. Stopping and thresholds are chosen on validation mixtures of other
-  recordings here, on the test set there.
-- Teachers of one seed draw on the same recordings (some labels have three), so that more mixtures
-  of them are less new than more clips of AudioSet.
-- The most frequent label is about ten times as frequent as the rarest here, thousands of times
-  there: balanced batches have less to mend, and tell taggers wrong frequencies all the same.
+- There: 153 labels of AudioSet with errors, 274,383 clips of 10 s, ResNets of 11 million weights
+  that start from ImageNet, stopping and thresholds chosen on the test set. Here: 20 labels that are
+  right, {work.study.size.mixtures:,} mixtures of 1 s, a network of thirty thousand weights that
+  starts at random, stopping and thresholds chosen on other recordings.
+- Teachers of one seed draw on the same recordings, so more mixtures are less new than more clips.
+- The most frequent label is ten times as frequent as the rarest here, thousands of times there:
+  balanced batches have less to mend.
 - The text of chapter 6 (mAP .44, .27 and .25) does not fit its tables (.268, .186, at most .104).
 """
 

@@ -29,7 +29,7 @@ from earshot_simulations.auditing.printed_votes import adaptive_threshold
 from earshot_simulations.reporting.panels import plain_logarithmic
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, estimate
-from earshot_studies.kit.claims import Claim
+from earshot_studies.kit.claims import Claim, verdicts
 from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
 from earshot_studies.kit.pictures import curve, multiples
@@ -962,13 +962,14 @@ where its orders end; the best order gives 321.4 and 691.9.
 
 ## What it says, and what came of it
 
+- By their accounting: {verdicts([each.claimed for each in found])}
+- Soundly: {verdicts([each.sound for each in found if each.sound is not None])}
+
 {markdown_table([each.row() for each in found], list(found[0].row()))}
 
-*Confirmed* and *refuted*: the whole interval is on that side. *Soundly*: the same ratio by exact
-outcomes of the rules that hold.
-
-The check improves no answer: on the samples that pass it, the same rule without a check is as
-right. F1 rises because the others are left out of it.
+*Soundly* is the same ratio by exact outcomes of the rules that hold. The check improves no answer:
+on the samples that pass it, the same rule without a check is as right, and F1 rises because the
+others are left out of it.
 
 ## Which setting is cheapest
 
@@ -984,23 +985,19 @@ right. F1 rises because the others are left out of it.
 
 - **An adaptive threshold of raw votes has no such bound.** One query, one vote of fifty changed,
   (50, 25, 0, 0, 0) to (50, 26, 0, 0, 0): claimed {one.claimed:.1f}, measured
-  {one.measured.low:.1f}.
-  Noise first holds, and costs all of its noise, as the widest gap of noisy votes is no bit.
-- **n = 3 is no sensitivity**: a teacher that is trained anew may change every label. It is one
-  where a teacher's three largest outputs count, and it is left out; replaced, six labels change.
+  {one.measured.low:.1f}. With noise first it holds, and costs all of its noise.
+- **n = 3 is no sensitivity**, as a teacher that is trained anew may change every label. It is one
+  if its three largest outputs count and it is left out; replaced, six labels change.
 - **λ = 2 is not the best order**, and **bits tell less than noisy votes**: .64 of it where λ ≪ σ.
-  Together they make up for what the claims leave out.
-- **Theorem 6** needs all labels to be clear at once (q), exact outcomes add up what each label
-  tells, and most are clear: that is where the sound cost falls below the claimed one.
-- **A check** is paid by every query that is asked, answered or not; 4.2.4 says that answered
-  samples pay nothing. Its table does charge them, as this shows:
+  Together these make up for what the claims leave out.
+- **Theorem 6** needs all labels to be clear at once (q); exact outcomes add up what each tells, and
+  most are clear. So the sound cost falls below the claimed one there.
+- **A check** is paid by every query that is asked; 4.2.4 says that answered samples pay nothing.
+  The share of samples that must have been answered for Table 5.4's data-independent column, by
+  three formulas, shows that its table does charge them: only one noise for every sample *asked*
+  gives the same share for 2,000 and 5,000 answers, near Table 5.3 (60 % and 44 %, without noise).
 
 {_fits()}
-
-Share of samples that must have been answered for Table 5.4's data-independent column, by three
-formulas for the check. One noise on the largest sum for every sample *asked* gives the same share
-for 2,000 and 5,000 answers and for all thresholds, near Table 5.3 (60 % and 44 %, without noise);
-three noises for every unanswered one are off at .6, and three for every one asked are impossible.
 
 ## Who is meant, and how it was worked out
 
