@@ -14,7 +14,7 @@ SUFFIXES = (".au", ".flac", ".mp3", ".ogg", ".wav")
 """Suffixes of the audio files that are read, in lower case; case is ignored."""
 
 
-class UnreadableFileError(InvalidInputError):
+class UnreadableAudioError(InvalidInputError):
     """An audio file that cannot be decoded or does not hold sound."""
 
 
@@ -32,11 +32,11 @@ def read(path: Path) -> tuple[NDArray[np.float32], int]:
     try:
         samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
     except (soundfile.SoundFileError, OSError, TypeError) as error:
-        raise UnreadableFileError(f"{path} does not decode: {error}") from error
+        raise UnreadableAudioError(f"{path} does not decode: {error}") from error
     if not samples.size:
-        raise UnreadableFileError(f"{path} holds no samples")
+        raise UnreadableAudioError(f"{path} holds no samples")
     if not RATES[0] <= rate <= RATES[1]:
-        raise UnreadableFileError(
+        raise UnreadableAudioError(
             f"{path} has {rate} samples per second; {RATES[0]} to {RATES[1]} are accepted"
         )
     return samples, int(rate)
@@ -53,7 +53,7 @@ def recorded_rate(path: Path) -> int:
     try:
         return int(soundfile.info(path).samplerate)
     except (soundfile.SoundFileError, OSError, TypeError) as error:
-        raise UnreadableFileError(f"{path} does not decode: {error}") from error
+        raise UnreadableAudioError(f"{path} does not decode: {error}") from error
 
 
 def read_mono(path: Path, rate: int = SAMPLE_RATE) -> NDArray[np.float32]:
@@ -64,7 +64,7 @@ def read_mono(path: Path, rate: int = SAMPLE_RATE) -> NDArray[np.float32]:
     """
     samples, own = read(path)
     if not np.isfinite(samples).all():
-        raise UnreadableFileError(f"{path} holds NaN or infinite samples")
+        raise UnreadableAudioError(f"{path} holds NaN or infinite samples")
     return resample(samples.mean(axis=1, dtype=np.float32), own, rate)
 
 

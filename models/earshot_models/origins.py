@@ -37,7 +37,7 @@ few principal components."""
 
 
 @dataclass(frozen=True)
-class Source:
+class SoundSource:
     """A source of sound to learn from.
 
     Attributes:
@@ -66,7 +66,7 @@ class Seconds:
 
 
 def read(
-    sources: Sequence[Source],
+    sources: Sequence[SoundSource],
     synthesized: float,
     seed: int,
     *,

@@ -18,8 +18,8 @@ from earshot_models import origins
 from earshot_models.augmentations import Augmentations
 from earshot_models.components import Components, public_components, within_class_normalization
 from earshot_models.distillation.lessons import Lessons, TaughtBatches, Variation
-from earshot_models.distillation.teacher import Teacher
-from earshot_models.origins import Progress, Seconds, Source
+from earshot_models.distillation.teacher import TeacherEncoder
+from earshot_models.origins import Progress, Seconds, SoundSource
 from earshot_models.pairs import Pairs
 from earshot_models.pools import Pool
 from earshot_models.training_schedule import Schedule
@@ -164,12 +164,12 @@ class Trained:
 
 
 def train_encoder(
-    sources: Sequence[Source],
+    sources: Sequence[SoundSource],
     folder: Path,
     recipe: Recipe,
     name: str,
     *,
-    teacher: Teacher | None = None,
+    teacher: TeacherEncoder | None = None,
     cache: Path | None = None,
     credits_: str = "",
     progress: Progress = lambda done, total, line: None,
@@ -283,7 +283,7 @@ def train_encoder(
 def _batches(
     pools: Sequence[Pool],
     recipe: Recipe,
-    teacher: Teacher | None,
+    teacher: TeacherEncoder | None,
     cache: Path | None,
     progress: Progress,
 ) -> Batches:

@@ -33,7 +33,7 @@ from earshot_protocol.privacy.accounting import (
     epsilon_at,
     expenses,
 )
-from earshot_protocol.privacy.budgets import BUDGETS, Budget, Span
+from earshot_protocol.privacy.budgets import BUDGETS, LedgerBudget, Span
 from earshot_protocol.privacy.conversions import zcdp_rho
 from earshot_protocol.privacy.events import Approximate, Pure, ZeroConcentrated
 from earshot_protocol.privacy.ledger import Ledger
@@ -119,7 +119,7 @@ def test_a_phase_is_accepted_at_the_limit_and_refused_beyond(rule: str) -> None:
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.epsilon.value)
-def test_a_budget_is_spent_up_to_its_limit_and_no_further(budget: Budget) -> None:
+def test_a_budget_is_spent_up_to_its_limit_and_no_further(budget: LedgerBudget) -> None:
     """Per phase, per year and for life, in either unit: and the other unit is not touched."""
     policy = Policy(**{budget.epsilon: 1.5, budget.delta: 5e-6})  # type: ignore[arg-type]
     before = None if budget.span is Span.PHASE else spent(0.5, 4e-6, unit=budget.unit)
@@ -425,7 +425,7 @@ def test_limits_are_numbers(rule: str) -> None:
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
-def test_a_limit_of_epsilon_needs_a_delta_below_1(budget: Budget) -> None:
+def test_a_limit_of_epsilon_needs_a_delta_below_1(budget: LedgerBudget) -> None:
     for delta in (1.0, 2.0, math.inf):
         with pytest.raises(InvalidParametersError, match=f"{budget.delta}.* below 1"):
             Policy(**{budget.delta: delta})

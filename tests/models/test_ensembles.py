@@ -16,7 +16,7 @@ from earshot_models.teachers.partitions import partitions
 from earshot_models.teachers.students import NONE, pseudo_labelled, supervised
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.progress import silent
-from earshot_studies.muehl.cnn import Settings, Workshop
+from earshot_studies.muehl.cnn import CnnSettings, NetworkWorkshop
 
 CLASSES = ("low", "middle", "high")
 
@@ -93,7 +93,7 @@ def test_a_teacher_that_went_astray_casts_no_vote_and_ends_nothing():
     said = teacher.Teacher(CLASSES, Astray()).predict(np.zeros((4, 2)))
     assert said.tolist() == [-1, -1, 1, -1]
     assert ensemble.vote_counts(said[None], 3).tolist() == [[0] * 3, [0] * 3, [0, 1, 0], [0] * 3]
-    wild = Workshop((8, 8, 1), CLASSES, Settings(epochs=2, rate=1e30))
+    wild = NetworkWorkshop((8, 8, 1), CLASSES, CnnSettings(epochs=2, rate=1e30))
     images = np.random.default_rng(0).uniform(size=(8, 8, 8, 1))
     assert (wild.fit(images, np.arange(8) % 3).predict(images) == -1).all()
 

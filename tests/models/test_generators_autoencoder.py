@@ -18,10 +18,10 @@ from earshot_models.generators.autoencoder import draws, loss, started, train_au
 from earshot_models.generators.checkpoint import OtherTrainingError
 from earshot_models.generators.generator import Generator
 from earshot_models.generators.origin import NOT_PRIVATE, PUBLIC, private
-from earshot_models.generators.settings import Network, Settings
+from earshot_models.generators.settings import GeneratorSettings, Network
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
-TINY = Settings(Network.DENSE, width=16, latent=3, steps=12, batch=8, critic_width=8)
+TINY = GeneratorSettings(Network.DENSE, width=16, latent=3, steps=12, batch=8, critic_width=8)
 
 
 @pytest.mark.slow
@@ -94,7 +94,9 @@ def killed_after(steps: int, monkeypatch: pytest.MonkeyPatch, path: Path, **kind
     monkeypatch.setattr(autoencoder, "_step", real)
 
 
-def train(path: Path | None, settings: Settings = TINY, seed: int = 3, count: int = 9) -> Generator:
+def train(
+    path: Path | None, settings: GeneratorSettings = TINY, seed: int = 3, count: int = 9
+) -> Generator:
     return train_autoencoder(moving_bands(count), settings, PUBLIC, seed, checkpoint=path)
 
 

@@ -19,10 +19,10 @@ from earshot_models.generators.generator import Generator
 from earshot_models.generators.leaves_file import DamagedFileError, OtherShapeError
 from earshot_models.generators.networks import Decoder
 from earshot_models.generators.origin import NOT_PRIVATE, PUBLIC, Origin, OriginKind, private
-from earshot_models.generators.settings import Network, Settings
+from earshot_models.generators.settings import GeneratorSettings, Network
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
-SETTINGS = Settings(width=8, latent=2, steps=1, batch=2)
+SETTINGS = GeneratorSettings(width=8, latent=2, steps=1, batch=2)
 
 
 def made(origin: Origin = PUBLIC, network: Network = Network.DENSE) -> Generator:

@@ -17,10 +17,10 @@ from earshot_models.generators import adversaries, gan
 from earshot_models.generators.checkpoint import OtherTrainingError
 from earshot_models.generators.gan import start_gan
 from earshot_models.generators.origin import NOT_PRIVATE, PUBLIC, private
-from earshot_models.generators.settings import Settings
+from earshot_models.generators.settings import GeneratorSettings
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
-TINY = Settings(width=16, latent=2, steps=6, batch=8, critic_width=8)
+TINY = GeneratorSettings(width=16, latent=2, steps=6, batch=8, critic_width=8)
 
 
 @pytest.mark.slow

@@ -19,14 +19,14 @@ from earshot_models.generators.generator import Generator
 from earshot_models.generators.networks import SampleCritic
 from earshot_models.generators.origin import NOT_PRIVATE, PUBLIC, private
 from earshot_models.generators.pate_gan import (
+    CriticTeachers,
     Ensemble,
-    Teachers,
     counts,
     queries,
     train_pate_gan,
 )
 from earshot_models.generators.randomness import Randomness
-from earshot_models.generators.settings import Network, Settings
+from earshot_models.generators.settings import GeneratorSettings, Network
 from earshot_models.generators.steps import DivergedError
 from earshot_models.votes.rules.confident import ConfidentGNMax
 from earshot_models.votes.rules.gnmax import GNMax
@@ -35,7 +35,9 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 FAKE, REAL = 0, 1
 """Places among the two classes of a ballot."""
-TINY = Settings(Network.DENSE, width=8, latent=2, batch=6, critic_width=8, critic_steps=2, steps=4)
+TINY = GeneratorSettings(
+    Network.DENSE, width=8, latent=2, batch=6, critic_width=8, critic_steps=2, steps=4
+)
 TEAM = Ensemble(teachers=3, width=4, batch=2)
 ORIGIN = private(3.0, 1e-5, "clip")
 
@@ -77,7 +79,7 @@ def taught(clips: Any, steps: int = 3) -> Any:
     """Teachers of ten clips, after some steps beside a generator that stands still."""
     randomness = Randomness(b"k" * 32)
     parts = [np.array([0, 1, 2, 3]), np.array([4, 5, 6]), np.array([7, 8, 9])]
-    teachers = Teachers(clips, parts, TINY, TEAM, randomness)
+    teachers = CriticTeachers(clips, parts, TINY, TEAM, randomness)
     public = adversaries.started((4, 6), TINY, randomness.generator("weights"))
     team = teachers.started()
     for step in range(steps):
@@ -152,14 +154,14 @@ def test_the_generator_hears_of_clips_through_winners_alone(
 def test_a_teacher_that_went_astray_ends_nothing(
     halves: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, seen = Teachers.taught, recorded(monkeypatch)
+    real, seen = CriticTeachers.taught, recorded(monkeypatch)
 
     def astray(self: Any, *given: Any) -> Any:
         team = real(self, *given)
         wild = jax.tree.map(lambda leaf: leaf.at[1].set(np.nan), team.critics)
         return team._replace(critics=wild)
 
-    monkeypatch.setattr(Teachers, "taught", astray)
+    monkeypatch.setattr(CriticTeachers, "taught", astray)
     generator = train(ensemble=replace(TEAM, halves=halves))
     assert np.isfinite(generator.samples(2, 0)).all()
     assert all((votes.sum(axis=1) == 3).all() for votes, _ in seen)
@@ -178,13 +180,13 @@ def test_winners_follow_votes_where_there_is_no_noise(monkeypatch: pytest.Monkey
 
 def test_what_one_source_gave_is_with_one_teacher(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Any] = []
-    real = Teachers.__init__
+    real = CriticTeachers.__init__
 
     def watched(self: Any, clips: Any, parts: Any, *rest: Any) -> None:
         kept.append(parts)
         real(self, clips, parts, *rest)
 
-    monkeypatch.setattr(Teachers, "__init__", watched)
+    monkeypatch.setattr(CriticTeachers, "__init__", watched)
     sources = np.array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4])
     train(sources=sources, settings=replace(TINY, steps=1))
     owners = [set(sources[part].tolist()) for part in kept[0]]

@@ -30,15 +30,17 @@ from earshot_models.generators.private_training import (
     noised,
 )
 from earshot_models.generators.randomness import Randomness
-from earshot_models.generators.settings import Network, Settings
+from earshot_models.generators.settings import GeneratorSettings, Network
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
-TINY = Settings(Network.DENSE, width=8, latent=2, batch=4, critic_width=8, critic_steps=2)
+TINY = GeneratorSettings(Network.DENSE, width=8, latent=2, batch=4, critic_width=8, critic_steps=2)
 TRAINING = PrivateTraining(noise=0.7, rate=0.4, norm=0.05, steps=6)
 ORIGIN = private(3.0, 1e-5, "clip")
 
 
-def linear_loss(moving: Any, clip: Any, own: Any, still: Any, settings: Settings) -> jax.Array:
+def linear_loss(
+    moving: Any, clip: Any, own: Any, still: Any, settings: GeneratorSettings
+) -> jax.Array:
     """Its gradient is the clip, and a bias: easy to know."""
     del own, settings
     return jnp.sum(moving["weight"] * clip) * still + moving["bias"]

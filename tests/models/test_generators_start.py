@@ -29,13 +29,13 @@ from earshot_models.generators.origin import NOT_PRIVATE, PUBLIC, private
 from earshot_models.generators.pate_gan import Ensemble
 from earshot_models.generators.private_training import NoisyGradients, PrivateTraining
 from earshot_models.generators.randomness import Randomness
-from earshot_models.generators.settings import Network, Settings
+from earshot_models.generators.settings import GeneratorSettings, Network
 from earshot_models.generators.start import NotPublicStartError, Start, begun
 from earshot_models.generators.steps import Loop
 from earshot_models.votes.rules.gnmax import GNMax
 from earshot_protocol.errors import InvalidParametersError
 
-TINY = Settings(Network.DENSE, width=8, latent=2, batch=6, critic_width=8, steps=4)
+TINY = GeneratorSettings(Network.DENSE, width=8, latent=2, batch=6, critic_width=8, steps=4)
 ORIGIN = private(3.0, 1e-5, "clip")
 STEPS = 4
 
@@ -59,7 +59,9 @@ class System:
         made: Generator = learn(given, TINY, training, ORIGIN, **arguments)
         return made
 
-    def start(self, seed: int = 5, settings: Settings = TINY, clips: Any = None) -> Start[Any]:
+    def start(
+        self, seed: int = 5, settings: GeneratorSettings = TINY, clips: Any = None
+    ) -> Start[Any]:
         given = moving_bands(8, seed=3) if clips is None else clips
         return self.begins(given, settings, PUBLIC, seed)
 
@@ -215,7 +217,7 @@ def test_a_killed_training_goes_on_from_its_own_start_alone(
     assert not list(tmp_path.iterdir())
 
 
-def distance(moving: Any, clip: Any, own: Any, still: Any, settings: Settings) -> Any:
+def distance(moving: Any, clip: Any, own: Any, still: Any, settings: GeneratorSettings) -> Any:
     """Its gradient is the place's distance from the clip, and as much as was drawn."""
     del settings
     return still * ((moving - clip) ** 2).sum() / 2 + (own * moving).sum()

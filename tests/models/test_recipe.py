@@ -16,10 +16,10 @@ from support.command import earshot
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_models import origins
 from earshot_models import recipe as recipes
-from earshot_models.audio import UnreadableFileError
+from earshot_models.audio import UnreadableAudioError
 from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.opening import open_dataset
-from earshot_models.origins import Source
+from earshot_models.origins import SoundSource
 from earshot_models.recipe import Recipe, train_encoder
 from earshot_models.training import CheckpointError
 from earshot_models.training_schedule import Schedule
@@ -59,14 +59,16 @@ def test_no_label_is_read_and_an_interrupted_run_ends_the_same(
     folder: Path, tmp_path: Path
 ) -> None:
     dataset = open_dataset(folder)
-    whole = train_encoder([Source(dataset)], tmp_path / "whole", TINY, "tiny", credits_="by us")
+    whole = train_encoder(
+        [SoundSource(dataset)], tmp_path / "whole", TINY, "tiny", credits_="by us"
+    )
     assert [figures["step"] for figures in whole.history] == [2, 4]
 
     def interrupt(done: int, total: int, line: str) -> None:
         if line.startswith("loss") and done == 3:
             raise KeyboardInterrupt
 
-    blind = [Source(without_labels(dataset))]
+    blind = [SoundSource(without_labels(dataset))]
     with pytest.raises(KeyboardInterrupt):
         train_encoder(blind, tmp_path / "torn", TINY, "tiny", progress=interrupt)
     assert not list((tmp_path / "torn").glob("*.tflite"))
@@ -88,7 +90,7 @@ def test_no_label_is_read_and_an_interrupted_run_ends_the_same(
     assert LiteRtEncoder.open(whole.int8).embed(np.ones((1, 8000))).shape == (1, 128)
     before = whole.int8.read_bytes()
     with pytest.raises(CheckpointError, match="recipe"):
-        train_encoder([Source(dataset)], tmp_path / "whole", replace(TINY, seed=4), "tiny")
+        train_encoder([SoundSource(dataset)], tmp_path / "whole", replace(TINY, seed=4), "tiny")
     assert whole.int8.read_bytes() == before
 
 
@@ -96,7 +98,7 @@ def test_no_label_is_read_and_an_interrupted_run_ends_the_same(
 def test_sound_of_any_length_or_none_at_all(digits: Path, tmp_path: Path) -> None:
     spoken = open_dataset(digits)
     alone = replace(TINY, synthesized=0.0)
-    trained = train_encoder([Source(spoken)], tmp_path / "digits", alone, "digits")
+    trained = train_encoder([SoundSource(spoken)], tmp_path / "digits", alone, "digits")
     assert encoder_file.read(trained.int8.read_bytes()).card.trained["sound"] == (
         "Free Spoken Digits (240 clips)"
     )
@@ -153,7 +155,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(
     with pytest.raises(InvalidInputError, match="sound to learn from"):
         train_encoder([], out, TINY, "x")
     with pytest.raises(InvalidParametersError, match="no share"):
-        train_encoder([Source(open_dataset(folder))], out, replace(TINY, synthesized=1.0), "x")
+        train_encoder([SoundSource(open_dataset(folder))], out, replace(TINY, synthesized=1.0), "x")
     with pytest.raises(InvalidParametersError, match="objective"):
         replace(TINY, objective="supervised")
     monkeypatch.setattr(origins, "_SYNTHESIZED", 15)
@@ -161,8 +163,8 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(
         train_encoder([], out, replace(TINY, synthesized=1.0), "x")
     (tmp_path / "broken" / "rain").mkdir(parents=True)
     (tmp_path / "broken" / "rain" / "1.wav").write_bytes(b"no sound")
-    with pytest.raises(UnreadableFileError, match=r"1\.wav"):
-        train_encoder([Source(open_dataset(tmp_path / "broken"))], out, TINY, "x")
+    with pytest.raises(UnreadableAudioError, match=r"1\.wav"):
+        train_encoder([SoundSource(open_dataset(tmp_path / "broken"))], out, TINY, "x")
     assert not out.exists()
 
 
@@ -174,9 +176,9 @@ def test_the_command_trains_what_it_is_told(
     folder: Path, digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "CREDITS.txt").write_text("Recorded by nobody.")
-    told: list[tuple[list[Source], Recipe, str]] = []
+    told: list[tuple[list[SoundSource], Recipe, str]] = []
 
-    def instead(sources: list[Source], out: Path, recipe: Recipe, name: str, **more: object):
+    def instead(sources: list[SoundSource], out: Path, recipe: Recipe, name: str, **more: object):
         told.append((sources, recipe, str(more["credits_"])))
         small = replace(TINY, seed=recipe.seed)
         return train_encoder(sources, out, small, name, credits_=str(more["credits_"]))

@@ -13,7 +13,7 @@ from support.teachers import Loudness, keras_file
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_models import recipe as recipes
 from earshot_models.datasets.opening import open_dataset
-from earshot_models.origins import Source
+from earshot_models.origins import SoundSource
 from earshot_models.recipe import TAUGHT, Recipe, train_encoder
 from earshot_models.soundscapes import SCENES
 from earshot_models.training import CheckpointError
@@ -39,7 +39,7 @@ TINY = replace(
 def test_a_teacher_is_asked_once_and_an_interrupted_run_ends_the_same(
     folder: Path, tmp_path: Path
 ) -> None:
-    sources, cache, teacher = [Source(open_dataset(folder))], tmp_path / "cache", Loudness()
+    sources, cache, teacher = [SoundSource(open_dataset(folder))], tmp_path / "cache", Loudness()
     whole = train_encoder(sources, tmp_path / "whole", TINY, "taught", teacher=teacher, cache=cache)
     assert teacher.asked == TINY.lessons
 
@@ -81,7 +81,7 @@ def test_what_changes_within_a_recording_is_evened_out_by_share(
 
     monkeypatch.setattr(recipes, "within_class_normalization", listening)
     sound = np.random.default_rng(0).normal(0, 0.1, (9, 16_000))
-    sources, embedded = [Source(open_dataset(folder))], {}
+    sources, embedded = [SoundSource(open_dataset(folder))], {}
     for share in (0.0, 0.5):
         recipe = replace(TINY, within_class=share)
         out = tmp_path / str(share)
@@ -94,7 +94,7 @@ def test_what_changes_within_a_recording_is_evened_out_by_share(
 
 
 def test_a_teacher_and_its_objective_come_together(folder: Path, tmp_path: Path) -> None:
-    sources, out = [Source(open_dataset(folder))], tmp_path / "out"
+    sources, out = [SoundSource(open_dataset(folder))], tmp_path / "out"
     with pytest.raises(InvalidParametersError, match="a teacher is needed"):
         train_encoder(sources, out, TINY, "x")
     narrow = Loudness()

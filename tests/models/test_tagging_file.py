@@ -11,10 +11,15 @@ import numpy as np
 import pytest
 
 from earshot_models.tagging import tagger_file
-from earshot_models.tagging.evidence import Evidence, best_thresholds, gathered
+from earshot_models.tagging.evidence import LabelEvidence, best_thresholds, gathered
 from earshot_models.tagging.examples import Examples
 from earshot_models.tagging.mel_power import MelSettings, log_mel
-from earshot_models.tagging.tagger_file import Card, Cost, DamagedTaggerError, OtherTaggerError
+from earshot_models.tagging.tagger_file import (
+    DamagedTaggerError,
+    OtherTaggerError,
+    TaggerCard,
+    TaggerCost,
+)
 from earshot_models.tagging.training import FAST, Training, Workshop
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
@@ -35,13 +40,15 @@ def card(**other):
         "thresholds": (0.5, 0.25),
         "stated_by": "the tests",
         "trained": "On 40 answers of 200 teachers.",
-        "cost": Cost(epsilon=8.0, delta=1e-8, unit=Unit.REPLACED_PHONE, mechanism="GNThreshold"),
+        "cost": TaggerCost(
+            epsilon=8.0, delta=1e-8, unit=Unit.REPLACED_PHONE, mechanism="GNThreshold"
+        ),
         "evidence": (
-            Evidence(clips=50, present=10, named=12, right=9),
-            Evidence(clips=50, present=5, named=0, right=0),
+            LabelEvidence(clips=50, present=10, named=12, right=9),
+            LabelEvidence(clips=50, present=5, named=0, right=0),
         ),
     }
-    return Card(**{**given, **other})
+    return TaggerCard(**{**given, **other})
 
 
 @pytest.fixture(scope="module")
@@ -104,10 +111,10 @@ def test_another_tagger_than_asked_for_is_refused(published):
         ({"thresholds": (0.5, np.nan)}, "threshold of squeak"),
         ({"stated_by": " "}, "who states"),
         ({"level": 0}, "level"),
-        ({"evidence": (Evidence(clips=5, present=1, named=1, right=1),)}, "evidence of 1"),
-        ({"evidence": (Evidence(clips=5, present=1, named=2, right=2),) * 2}, "such clips"),
-        ({"cost": Cost(epsilon=-1, delta=0.1, unit=Unit.PHONE, mechanism="")}, "epsilon"),
-        ({"cost": Cost(epsilon=1, delta=0, unit=Unit.PHONE, mechanism="")}, "delta"),
+        ({"evidence": (LabelEvidence(clips=5, present=1, named=1, right=1),)}, "evidence of 1"),
+        ({"evidence": (LabelEvidence(clips=5, present=1, named=2, right=2),) * 2}, "such clips"),
+        ({"cost": TaggerCost(epsilon=-1, delta=0.1, unit=Unit.PHONE, mechanism="")}, "epsilon"),
+        ({"cost": TaggerCost(epsilon=1, delta=0, unit=Unit.PHONE, mechanism="")}, "delta"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
@@ -202,7 +209,7 @@ def test_evidence_counts_names_above_thresholds():
     for at, found in enumerate(gathered(truth, likely, limits)):
         said = [value > limits[at] for value in likely[:, at]]
         right = sum(1 for here, name in zip(truth[:, at], said, strict=True) if here and name)
-        assert found == Evidence(
+        assert found == LabelEvidence(
             clips=30, present=int(truth[:, at].sum()), named=sum(said), right=right
         )
         found.check()
@@ -215,7 +222,7 @@ def test_evidence_counts_names_above_thresholds():
 
 
 def test_false_alarms_follow_laplace_and_names_a_binomial():
-    found = Evidence(clips=50, present=10, named=12, right=9)
+    found = LabelEvidence(clips=50, present=10, named=12, right=9)
     assert found.false_alarms == 4 / 42
     chance = sum(
         (4 / 42) ** k * (38 / 42) ** (7 - k) * ways for k, ways in ((2, 21), (3, 35), (4, 35))

@@ -28,7 +28,7 @@ def test_mixup_doubles_a_list_with_the_neighbours_in_it():
 
 def test_a_mixed_example_has_the_labels_of_both():
     targets = np.array([[1.0, 0, 0], [0, 0.2, 0], [0, 0, 0]])
-    pairs = mixup.Pairs(np.array([0, 0, 1]), np.array([0, 1, 2]))
+    pairs = mixup.ClipPairs(np.array([0, 0, 1]), np.array([0, 1, 2]))
     np.testing.assert_array_equal(pairs.present(targets), [[1, 0, 0], [1, 1, 0], [0, 1, 0]])
 
 

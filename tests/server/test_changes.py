@@ -9,13 +9,13 @@ from support import dashboard_records as made
 
 from earshot_protocol.privacy.laws import DiscreteLaplaceNoise
 from earshot_server.dashboard import changes, histograms
-from earshot_server.dashboard.histograms import Histogram, Interval
+from earshot_server.dashboard.histograms import CountInterval, Histogram
 
 NOISE = DiscreteLaplaceNoise(4.0, 1.2)
 
 
 def histogram(inputs: int = 100, asked: int = 20, at: float = 0.0, **counts: int) -> Histogram:
-    noisy = {label: Interval.around(count, NOISE.radius()) for label, count in counts.items()}
+    noisy = {label: CountInterval.around(count, NOISE.radius()) for label, count in counts.items()}
     return Histogram(b"", at, noisy, NOISE, inputs, (asked,), {})
 
 

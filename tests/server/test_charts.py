@@ -13,7 +13,7 @@ from support.examples import examples
 
 from earshot_server.dashboard import charts
 from earshot_server.dashboard.charts import Place
-from earshot_server.dashboard.histograms import Interval
+from earshot_server.dashboard.histograms import CountInterval
 
 HOSTILE = "</text><script>alert(1)</script>\"'&"
 
@@ -61,8 +61,8 @@ def test_participation_of_nobody_is_drawn() -> None:
     [
         charts.track(1, 4),
         charts.participation(1, 2, 3, 2),
-        charts.interval_bar(Interval(3, 1, 5), 5),
-        charts.over_time([Interval(3, 1, 5)], [7.0], 5),
+        charts.interval_bar(CountInterval(3, 1, 5), 5),
+        charts.over_time([CountInterval(3, 1, 5)], [7.0], 5),
     ],
 )
 def test_charts_beside_their_text_are_hidden_from_screen_readers(drawn: Markup) -> None:
@@ -71,20 +71,20 @@ def test_charts_beside_their_text_are_hidden_from_screen_readers(drawn: Markup) 
 
 
 def test_interval_bar_reaches_the_count_and_its_whisker_the_interval() -> None:
-    drawn = charts.interval_bar(Interval(40, 30, 50, 0.01), 80)
+    drawn = charts.interval_bar(CountInterval(40, 30, 50, 0.01), 80)
     assert share(of_class(drawn, "full")[0], "width") == pytest.approx(50)
     whisker = of_class(drawn, "whisker")[0]
     assert (share(whisker, "x1"), share(whisker, "x2")) == pytest.approx((37.5, 62.5))
 
 
 def test_interval_bar_of_a_negative_count_is_empty() -> None:
-    drawn = charts.interval_bar(Interval(-8, 0, 2, 0.9), 80)
+    drawn = charts.interval_bar(CountInterval(-8, 0, 2, 0.9), 80)
     assert share(of_class(drawn, "missing")[0], "width") == 0
 
 
 @pytest.mark.parametrize(("p_value", "hollow"), [(0.05, 0), (0.051, 1), (None, 1)])
 def test_what_may_be_noise_is_hollow(p_value: float | None, hollow: int) -> None:
-    count = Interval(40, 30, 50, p_value)
+    count = CountInterval(40, 30, 50, p_value)
     bar = charts.interval_bar(count, 80)
     assert (len(of_class(bar, "missing")), len(of_class(bar, "full"))) == (hollow, 1 - hollow)
     assert share(of_class(bar, "missing" if hollow else "full")[0], "width") == pytest.approx(50)
@@ -93,7 +93,11 @@ def test_what_may_be_noise_is_hollow(p_value: float | None, hollow: int) -> None
 
 
 def test_course_joins_neighbours_and_leaves_gaps() -> None:
-    first, second, last = Interval(0, 0, 4), Interval(50, 40, 60), Interval(100, 90, 100)
+    first, second, last = (
+        CountInterval(0, 0, 4),
+        CountInterval(50, 40, 60),
+        CountInterval(100, 90, 100),
+    )
     drawn = charts.over_time([first, second, None, last], [0.0, 60.0, 90.0, 240.0], 100)
     marks, lines = of_class(drawn, "mark"), of_class(drawn, "course")
     # As far apart as the times are, with room for a mark at both ends.
@@ -110,13 +114,13 @@ def test_course_joins_neighbours_and_leaves_gaps() -> None:
 @given(
     st.lists(
         st.none()
-        | st.builds(Interval, st.integers(-50, 150), st.integers(0, 120), st.integers(0, 150)),
+        | st.builds(CountInterval, st.integers(-50, 150), st.integers(0, 120), st.integers(0, 150)),
         min_size=1,
         max_size=20,
     ),
     st.floats(0, 1e8),
 )
-def test_course_stays_in_its_frame(counts: list[Interval | None], pause: float) -> None:
+def test_course_stays_in_its_frame(counts: list[CountInterval | None], pause: float) -> None:
     times = [1.79e9 + pause * number for number in range(len(counts))]
     drawn = parsed(charts.over_time(counts, times, 100))
     height = float(drawn.get("height", ""))

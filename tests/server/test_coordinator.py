@@ -28,7 +28,7 @@ from earshot_protocol.errors import (
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed, Wait
 from earshot_protocol.phases.learning import Cluster
-from earshot_server.discovery.interface import Discovered
+from earshot_server.discovery.interface import FoundCentroids
 from earshot_server.discovery.optics import NothingFoundError, Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.phases.kinds import decode_snapshot
@@ -233,7 +233,7 @@ def test_too_few_phones_fail_the_phase_and_open_nothing(step: Step) -> None:
 
 
 class FindsNothing:
-    def discover(self, points: np.ndarray, geometry: Geometry) -> Discovered:
+    def discover(self, points: np.ndarray, geometry: Geometry) -> FoundCentroids:
         raise NothingFoundError(f"no cluster among {len(points)} points" + "!" * 2000)
 
 

@@ -16,7 +16,7 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.parameters import Parameters
-from earshot_server.discovery.interface import Discovered
+from earshot_server.discovery.interface import FoundCentroids
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.processes.driver import Driver
@@ -212,7 +212,7 @@ class Slow(Optics):
         self.ended: list[float] = []
         self._database = database
 
-    def discover(self, points: np.ndarray, geometry: Geometry) -> Discovered:
+    def discover(self, points: np.ndarray, geometry: Geometry) -> FoundCentroids:
         time.sleep(0.5)
         found = super().discover(points, geometry)
         self.ended.append(self._database.now())

@@ -17,7 +17,7 @@ from support.steps import Step
 
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed
-from earshot_server.discovery.interface import Discovered, Discovery
+from earshot_server.discovery.interface import CentroidDiscovery, FoundCentroids
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.processes import lease
@@ -38,7 +38,7 @@ class Trapped:
         self.trap = trap
         self.calls = 0
 
-    def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> Discovered:
+    def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> FoundCentroids:
         self.calls += 1
         self.trap()
         return Optics().discover(points, geometry)
@@ -48,7 +48,7 @@ def division() -> None:
     raise ZeroDivisionError("a text that nobody else needs to read")
 
 
-def make_driver(database: Database, discovery: Discovery) -> Driver:
+def make_driver(database: Database, discovery: CentroidDiscovery) -> Driver:
     return Driver(database, discovery, 30 * DAY, lease_seconds=60.0)
 
 

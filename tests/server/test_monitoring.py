@@ -34,7 +34,7 @@ from earshot_server.store.progress import (
     TOO_FEW_ANSWERED,
     TOO_FEW_JOINED,
     WRONG_SHARES,
-    Progress,
+    PhaseProgress,
     cause,
 )
 from earshot_server.store.registry import Registry
@@ -200,7 +200,7 @@ def test_labels_do_not_grow_with_phases_or_phones(
 
 
 def test_progress_is_what_it_says(database: Database) -> None:
-    progress = Progress(database)
+    progress = PhaseProgress(database)
     assert (progress.steps(), progress.gatherings(), progress.overdue()) == ((), (), 0.0)
     assert progress.statuses() == dict.fromkeys(STATUSES, 0)
     driver = Driver(database, Optics(), 1e9)
@@ -231,7 +231,7 @@ def test_progress_is_what_it_says(database: Database) -> None:
 
 
 def test_failures_are_counted_by_cause(server: Server, database: Database) -> None:
-    progress = Progress(database)
+    progress = PhaseProgress(database)
     gather(database, 2, seconds=-1.0)
     short = gather(database, PHONES)
     driver = Driver(database, Optics(), 1e9)

@@ -18,7 +18,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_server.store.database import Database
 from earshot_server.store.interface import PresentStep
 from earshot_server.store.postgres import PostgresPhaseStore
-from earshot_server.store.registry import Gathering, InvitationUsedUpError, Registry, Standing
+from earshot_server.store.registry import Gathering, InvitationUsedUpError, PhoneStanding, Registry
 
 STATISTICS = statistics_parameters()
 A, B, C, D = (letter * 16 for letter in (b"A", b"B", b"C", b"D"))
@@ -236,7 +236,7 @@ def test_a_phase_that_has_begun_cannot_fail_to_begin(world: World) -> None:
 
 
 def test_nothing_concerns_a_phone_where_there_is_nothing(world: World) -> None:
-    nothing = Standing(None, None, None)
+    nothing = PhoneStanding(None, None, None)
     assert world.registry.standing(world.phone()) == nothing
     assert world.registry.standing(10**6, (A,)) == nothing
 
@@ -248,9 +248,9 @@ def test_a_phone_is_offered_the_oldest_gathering_with_room(world: World) -> None
     world.gather(C)
     world.gather(D)
     world.registry.end_gathering(A)
-    assert world.registry.standing(phone) == Standing(None, None, C)
+    assert world.registry.standing(phone) == PhoneStanding(None, None, C)
     world.registry.join(C, phone)
-    assert world.registry.standing(phone) == Standing((C, 0), None, None)
+    assert world.registry.standing(phone) == PhoneStanding((C, 0), None, None)
     world.registry.end_gathering(C)
     assert world.registry.standing(phone).member == (C, 0)
 
@@ -259,10 +259,10 @@ def test_a_member_is_told_the_ending_until_it_knows_it_then_is_free(world: World
     phone, other = world.phone(), world.phone()
     world.begin(A, other, phone)
     world.gather(B)
-    assert world.registry.standing(phone) == Standing((A, 1), None, None)
+    assert world.registry.standing(phone) == PhoneStanding((A, 1), None, None)
     world.finish(A)
-    assert world.registry.standing(phone) == Standing(None, A, B)
-    assert world.registry.standing(phone, (A,)) == Standing(None, None, B)
+    assert world.registry.standing(phone) == PhoneStanding(None, A, B)
+    assert world.registry.standing(phone, (A,)) == PhoneStanding(None, None, B)
     assert world.registry.standing(other).news == A
 
 
@@ -272,9 +272,9 @@ def test_a_member_is_told_that_its_phase_failed(world: World) -> None:
     world.finish(A, "failed")
     world.gather(B, gathered)
     world.registry.end_gathering(B, "too few phones")
-    assert world.registry.standing(begun) == Standing(None, A, None)
-    assert world.registry.standing(gathered) == Standing(None, B, None)
-    assert world.registry.standing(stranger) == Standing(None, None, None)
+    assert world.registry.standing(begun) == PhoneStanding(None, A, None)
+    assert world.registry.standing(gathered) == PhoneStanding(None, B, None)
+    assert world.registry.standing(stranger) == PhoneStanding(None, None, None)
     for phone, phase in ((begun, A), (gathered, B)):
         assert world.registry.standing(phone, (phase,)).news is None
 
@@ -286,7 +286,7 @@ def test_a_stranger_is_told_of_the_newest_result(world: World) -> None:
     world.run(C, parameters=STATISTICS)
     world.begin(D)
     world.finish(D, "failed")
-    assert world.registry.standing(phone) == Standing(None, B, None)
+    assert world.registry.standing(phone) == PhoneStanding(None, B, None)
     assert world.registry.standing(phone, (A,)).news == B
     assert world.registry.standing(phone, (B,)).news is None
     assert world.registry.standing(phone, (A, B)).news is None
@@ -304,7 +304,7 @@ def test_a_phase_that_ended_later_is_news_even_if_it_is_older(world: World) -> N
     phone = world.phone()
     world.begin(A, phone)
     world.run(B)
-    assert world.registry.standing(phone, (B,)) == Standing((A, 0), None, None)
+    assert world.registry.standing(phone, (B,)) == PhoneStanding((A, 0), None, None)
     world.finish(A)
     assert world.registry.standing(phone, (B,)).news == A
 
@@ -313,7 +313,7 @@ def test_the_ending_of_statistics_is_told_to_its_members(world: World) -> None:
     phone = world.phone()
     world.run(A, phone)
     world.run(B, phone, parameters=STATISTICS)
-    assert world.registry.standing(phone, (A,)) == Standing(None, B, None)
+    assert world.registry.standing(phone, (A,)) == PhoneStanding(None, B, None)
     assert world.registry.standing(phone, (A, B)).news is None
 
 
@@ -321,7 +321,7 @@ def test_an_ending_that_a_phone_missed_does_not_stop_it_from_joining_another(wor
     phone = world.phone()
     world.run(A, phone)
     world.gather(B, phone)
-    assert world.registry.standing(phone) == Standing((B, 0), A, None)
+    assert world.registry.standing(phone) == PhoneStanding((B, 0), A, None)
 
 
 # ---------------------------------------------------------------------- leases and the past

@@ -12,7 +12,7 @@ from earshot_protocol.phases.learning import LOCAL_CENTROIDS, Result
 from earshot_protocol.phases.statistics import HISTOGRAM
 from earshot_protocol.privacy.laws import DiscreteLaplaceNoise
 from earshot_server.dashboard import histograms as statistics
-from earshot_server.dashboard.histograms import Interval
+from earshot_server.dashboard.histograms import CountInterval
 
 DAY = made.DAY
 
@@ -23,7 +23,7 @@ def radius_of(scale: float, order: float) -> int:
 
 @given(st.integers(-(10**6), 10**6), st.integers(0, 10**4))
 def test_interval_holds_every_count_within_the_radius_that_can_be(value: int, radius: int) -> None:
-    interval = Interval.around(value, radius)
+    interval = CountInterval.around(value, radius)
     possible = [count for count in (value - radius, value, value + radius) if count >= 0]
     assert all(interval.least <= count <= interval.most for count in possible)
     assert 0 <= interval.least <= interval.most
@@ -116,7 +116,7 @@ def test_a_result_without_environments_is_a_histogram_of_zeros() -> None:
 
 def test_labels_are_ordered_by_their_sum_over_all_phases_then_by_name() -> None:
     def histogram(**counts: int) -> statistics.Histogram:
-        noisy = {label: Interval.around(count, 1) for label, count in counts.items()}
+        noisy = {label: CountInterval.around(count, 1) for label, count in counts.items()}
         return statistics.Histogram(b"", 0.0, noisy, DiscreteLaplaceNoise(0.5, 1.0), 9, (), {})
 
     histograms = [histogram(bus=5, park=1, car=3), histogram(park=6, home=-2, car=2)]

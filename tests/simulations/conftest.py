@@ -13,7 +13,7 @@ from support.steps import STEPS
 
 from earshot_protocol.privacy.accounting import Release, total
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.engine.course import StepRecord
+from earshot_simulations.engine.course import SimulatedStep
 from earshot_simulations.phases.environments import EnvironmentFindings
 from earshot_simulations.phases.local import CentroidFindings
 from earshot_simulations.phases.run import Run
@@ -42,7 +42,7 @@ def example_run(
     places = np.vstack([centres, centres.sum(axis=0)])
     clusters = np.array([0, 0, 1, 1, 2, 2, -1])
     steps = [
-        StepRecord(
+        SimulatedStep(
             step=step.value,
             asked=100 - number,
             answered=99 - number,
@@ -55,7 +55,7 @@ def example_run(
         )
         for number, step in enumerate(STEPS[:8])
     ]
-    steps.insert(1, StepRecord(step="discover", seconds=2.0, server_cpu_seconds=1.75))
+    steps.insert(1, SimulatedStep(step="discover", seconds=2.0, server_cpu_seconds=1.75))
     values: dict[str, object] = {
         "version": "1.2.3",
         "population": "blobs",

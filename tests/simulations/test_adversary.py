@@ -15,7 +15,7 @@ from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.phases.report import render
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import Run, result
-from earshot_simulations.phases.settings import Discovery, Summation
+from earshot_simulations.phases.settings import Discovery, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.populations import Blobs, Soundscapes
 
@@ -27,11 +27,11 @@ PEACE = Settings(
     labelled=0.5,
     dropout=0.1,
     jobs=1,
-    summation=Summation.IDEAL,
+    summation=SummationChoice.IDEAL,
 )
 
 
-def under(summation: Summation = Summation.IDEAL, **fractions: float) -> Run:
+def under(summation: SummationChoice = SummationChoice.IDEAL, **fractions: float) -> Run:
     adversary = Adversary(**fractions)
     return simulate(dataclasses.replace(PEACE, adversary=adversary, summation=summation))
 
@@ -135,7 +135,7 @@ def test_dropouts_leave_together_in_the_last_round() -> None:
 def test_wrong_shares_of_one_are_corrected_and_of_many_end_the_phase(peace: Run) -> None:
     # One is corrected in this seed's graphs, as in 996 of 1000 drawn ones: where nine of a phone's
     # neighbours vanish, nothing is left to correct with.
-    few, many = (under(Summation.REAL, wrong_shares=fraction) for fraction in (0.01, 0.4))
+    few, many = (under(SummationChoice.REAL, wrong_shares=fraction) for fraction in (0.01, 0.4))
     assert few.interrupted is None
     assert few.found.centroid_votes is not None
     assert peace.found.centroid_votes is not None

@@ -25,7 +25,7 @@ from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd, Selection, S
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit
 from earshot_simulations.auditing import catalogue, faults, samplers, writing
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
-from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Role
+from earshot_simulations.auditing.findings import EXACT, AuditRole, Check, Finding, Measuring
 from earshot_simulations.auditing.lloyd import Clustering, sampled_clustering
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.auditing.plans import PHASES, Effort, audit_mechanism
@@ -53,7 +53,7 @@ def declared_mechanisms() -> set[str]:
 
 
 def finding(**changes: Any) -> Finding:
-    measured, method = Bracket(0.9, 0.91), Method(EXACT, "")
+    measured, method = Bracket(0.9, 0.91), Measuring(EXACT, "")
     found = Finding("a vote", Unit.PHONE, 1e-6, 1.0, 1.0, measured, method, subject="ballot-sum")
     return replace(found, **changes)
 
@@ -118,17 +118,17 @@ def test_more_measured_than_proven_fails_and_more_than_claimed_alone_does_not() 
     assert not finding(measured=Bracket(1.01, 1.02)).passed
     assert finding(measured=Bracket(1.01, 1.02)).verdict == "BROKEN"
     assert not finding(library=0.8).passed
-    printed = finding(role=Role.PRINTED, proven=2.0, measured=Bracket(1.5, 1.6))
+    printed = finding(role=AuditRole.PRINTED, proven=2.0, measured=Bracket(1.5, 1.6))
     assert printed.passed
     assert printed.verdict == "claim is wrong"
-    assert finding(role=Role.PRINTED).verdict == "claim holds"
+    assert finding(role=AuditRole.PRINTED).verdict == "claim holds"
 
 
 def test_a_planted_fault_that_is_not_seen_fails() -> None:
-    assert not finding(role=Role.FAULT).passed
-    assert finding(role=Role.FAULT).verdict == "MISSED"
-    assert finding(role=Role.FAULT, measured=Bracket(1.01, 1.02)).verdict == "caught"
-    check = Check("seeds", "32 bytes", "32", True, "", "", Role.FAULT)
+    assert not finding(role=AuditRole.FAULT).passed
+    assert finding(role=AuditRole.FAULT).verdict == "MISSED"
+    assert finding(role=AuditRole.FAULT, measured=Bracket(1.01, 1.02)).verdict == "caught"
+    check = Check("seeds", "32 bytes", "32", True, "", "", AuditRole.FAULT)
     assert not check.passed
     assert replace(check, held=bool(np.False_)).passed
 
@@ -211,7 +211,7 @@ def test_printed_claims_are_refuted_by_as_much_as_is_known() -> None:
     assert threshold.measured.low == pytest.approx(91.8, abs=0.1)
     assert swapped.measured.low == pytest.approx(2.9, abs=0.01)
     for each in (vote, threshold, swapped):
-        assert replace(each, role=Role.PRINTED).verdict == "claim is wrong"
+        assert replace(each, role=AuditRole.PRINTED).verdict == "claim is wrong"
 
 
 @pytest.mark.parametrize("method", SelectionMethod)
@@ -279,7 +279,7 @@ def test_a_narrow_terminal_cuts_no_number_and_no_verdict(
     monkeypatch.setenv("COLUMNS", "80")
     shown = finding(claimed=12345.6, proven=12345.6, measured=Bracket(9876.5, 9876.5))
     check = Check("seeds", "32 bytes of everything", "4 bytes", False, "", "", subject="secure-sum")
-    writing.show([shown, finding(role=Role.PRINTED, unit="replaced teacher"), check])
+    writing.show([shown, finding(role=AuditRole.PRINTED, unit="replaced teacher"), check])
     printed = capsys.readouterr().out
     assert max(map(len, printed.splitlines())) <= 80
     for words in ("12,345.6", "9,876.5", "holds", "claim holds", "BROKEN", "32 bytes", "claimed ε"):
@@ -295,7 +295,7 @@ def test_the_command_names_what_there_is(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_the_summary_counts_what_was_found() -> None:
-    results = [finding(), finding(role=Role.FAULT, measured=Bracket(2.0, 2.0))]
+    results = [finding(), finding(role=AuditRole.FAULT, measured=Bracket(2.0, 2.0))]
     assert writing.summary(results) == (
         "Nothing of 1 audited claims costs more than is proven; 1 of 1 planted faults are caught."
     )

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from earshot_models.votes.confident_check import Check as Agreement
+from earshot_models.votes.confident_check import ConfidentCheck as Agreement
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.thresholds import threshold_divergences
 from earshot_models.votes.rules.binary import BinaryVoting
@@ -34,7 +34,7 @@ from earshot_simulations.auditing.ensembles import (
     limit_law,
     winner_law,
 )
-from earshot_simulations.auditing.findings import Check, Finding, Result, Role
+from earshot_simulations.auditing.findings import AuditRole, Check, Finding, Result
 from earshot_simulations.auditing.outcomes import (
     Pair,
     convolved,
@@ -224,7 +224,7 @@ def test_faults_are_caught_and_the_same_rules_without_them_are_not() -> None:
 
 def test_printed_claims_are_refuted_by_as_much_as_is_known() -> None:
     first, bits, sums, l1, sample, raw = (
-        replace(each, role=Role.PRINTED) for each in printed_votes.audit_printed_votes()
+        replace(each, role=AuditRole.PRINTED) for each in printed_votes.audit_printed_votes()
     )
     assert [each.verdict for each in (first, bits, sums, sample, raw)] == ["claim is wrong"] * 5
     # ε 20 of τ voting: 33 to whoever sees the winners, 46 to whoever sees the noisy sums.
@@ -248,4 +248,4 @@ def test_printed_costs_are_refuted_by_as_much_as_is_known() -> None:
     assert release.measured.low == pytest.approx(0.50, abs=0.005)
     for each in (one, release):
         assert each.passed
-        assert replace(each, role=Role.PRINTED).verdict == "claim is wrong"
+        assert replace(each, role=AuditRole.PRINTED).verdict == "claim is wrong"

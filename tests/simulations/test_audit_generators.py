@@ -11,17 +11,17 @@ from earshot_simulations.auditing import attacked_generators
 from earshot_simulations.auditing.findings import Finding
 from earshot_simulations.membership.game import learned_from
 from earshot_simulations.membership.planted import repeating
-from earshot_simulations.membership.suite import ATTACKS, Report, attacked
+from earshot_simulations.membership.suite import ATTACKS, AttackReport, attacked
 
 
 @pytest.fixture(scope="module")
-def report() -> Report:
+def report() -> AttackReport:
     few = {name: ATTACKS[name] for name in ("nearest sample", "samples within a radius")}
     game = attacked_generators.pictures(0, trials=20)
     return attacked(repeating, game, 1.0, 1e-5, confidence=0.99, attacks=few)
 
 
-def test_what_is_shown_of_a_generator_stands_beside_what_is_stated(report: Report) -> None:
+def test_what_is_shown_of_a_generator_stands_beside_what_is_stated(report: AttackReport) -> None:
     found = attacked_generators.attack_finding("it", report)
     assert report.chosen.shown > 1
     assert found.exceeds

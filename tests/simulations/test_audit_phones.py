@@ -195,9 +195,9 @@ def test_half_the_noise_on_a_cost_is_seen(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_divergences_of_normal_laws_are_those_of_their_densities() -> None:
-    release = releases.Release(4.0, 0.1, 2.0, 1.0, 0.0)
-    one = published_costs.Published(0.3, release)
-    other = published_costs.Published(1.1, release._replace(sensitivity=1.1))
+    release = releases.CostRelease(4.0, 0.1, 2.0, 1.0, 0.0)
+    one = published_costs.PublishedCost(0.3, release)
+    other = published_costs.PublishedCost(1.1, release._replace(sensitivity=1.1))
     at = np.linspace(-60, 60, 2_000_001)
     logs = [
         -((at - each.mean) ** 2) / (2 * each.release.noise**2) - np.log(each.release.noise)

@@ -39,12 +39,12 @@ def test_less_noise_than_is_claimed_does_not_fit(monkeypatch: pytest.MonkeyPatch
     laws = {}
     real = tallies._RealSums
     sums = tallies._tally(real.rule, real.classes, np.zeros((6, 1), np.int64), key)
-    for kind in tallies.Kind:
+    for kind in tallies.VoteKind:
         summed = sums.summed(tallies.Purchase(kind, 1), 1)
         laws[kind] = tallies.noise_law(summed, 5)
     monkeypatch.setattr(VoteSum, "noise_share", less)
     counts, agreeing = tallies._RealSums(0, QUERIES, key).noise(0)
-    for kind, noise in ((tallies.Kind.VOTES, counts), (tallies.Kind.CHECK, agreeing)):
+    for kind, noise in ((tallies.VoteKind.VOTES, counts), (tallies.VoteKind.CHECK, agreeing)):
         found = tallies._fits("less noise", laws[kind], noise.ravel())
         assert isinstance(found, Check)
         assert not found.held

@@ -156,7 +156,7 @@ def test_faults_in_batches_and_keys_are_caught_and_sound_ones_are_not() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("system", trainings.SYSTEMS, ids=lambda each: each.name)
 def test_generators_follow_from_noisy_gradients_alone_and_no_gradient_is_longer(
-    system: trainings.System,
+    system: trainings.PrivateSystem,
 ) -> None:
     longest = trainings.longest_gradient(system, 3)
     norm = trainings.TRAINING.norm

@@ -23,7 +23,7 @@ from earshot_simulations.benchmarks.phase_picture import draw
 from earshot_simulations.phases.provenance import OtherVersionError
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import PHASE_FAILED, Run
-from earshot_simulations.phases.settings import Discovery, Engine, Summation
+from earshot_simulations.phases.settings import Discovery, EngineChoice, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.sweeps.rows import Figures
 
@@ -121,7 +121,7 @@ def test_a_phone_s_figures_are_those_of_one_that_stays(make_run: Callable[..., R
     assert found["server_cpu_seconds"] == pytest.approx(8 * 0.25 + 1.75)
     assert (found["seconds"], found["peak_memory_mb"]) == (12.5, 64.0)
     assert (found["survivors"], found["centroids"]) == (92, 4)
-    ideal = phase.row(replace(BASE, phones=100, summation=Summation.IDEAL), make_run())
+    ideal = phase.row(replace(BASE, phones=100, summation=SummationChoice.IDEAL), make_run())
     assert ideal["neighbours"] is None
 
 
@@ -186,7 +186,7 @@ def test_what_is_done_is_kept_and_not_done_again(tmp_path: Path) -> None:
     assert rows == [known(settings) for settings in sizes]
     # Other series lie beside it, and are not mixed with it.
     others = [
-        replace(BASE, phones=1000, engine=Engine.RAY),
+        replace(BASE, phones=1000, engine=EngineChoice.RAY),
         replace(BASE, phones=1000, discovery=Discovery.SECURE_SUM),
     ]
     every = phase.series(phase.benchmark(others, kept, measure))
@@ -234,7 +234,7 @@ def test_the_picture_has_every_series_and_what_k_would_explain(tmp_path: Path) -
     sizes = (1000, 10_000, 100_000)
     rows = [known(replace(BASE, phones=phones)) for phones in sizes]
     rows += [
-        {**known(replace(BASE, phones=phones, summation=Summation.IDEAL)), "neighbours": None}
+        {**known(replace(BASE, phones=phones, summation=SummationChoice.IDEAL)), "neighbours": None}
         for phones in sizes
     ]
     draw(rows, tmp_path / "phases.svg")

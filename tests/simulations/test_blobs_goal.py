@@ -7,7 +7,7 @@ import pytest
 from earshot_protocol.privacy.accounting import total
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.settings import Discovery, Summation
+from earshot_simulations.phases.settings import Discovery, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 
 
@@ -16,7 +16,11 @@ from earshot_simulations.phases.simulation import simulate
 def test_ten_blobs(seed: int) -> None:
     """Seeds on which the candidates with the most votes made 0.86, 0.95 and 0.86."""
     settings = Settings(
-        discovery=Discovery.LOCAL, dropout=0.1, summation=Summation.IDEAL, seed=seed, jobs=1
+        discovery=Discovery.LOCAL,
+        dropout=0.1,
+        summation=SummationChoice.IDEAL,
+        seed=seed,
+        jobs=1,
     )
     assert (settings.phones, settings.recordings, settings.scenes) == (500, 200, 10)
     run = simulate(settings)

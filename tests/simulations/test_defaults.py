@@ -30,7 +30,7 @@ from earshot_simulations.commands import bench
 from earshot_simulations.phases import simulation
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.routes import settings_of as configured
-from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, Agreement
+from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, PolicyChoice
 
 ROOT = Path(__file__).resolve().parents[2]
 TODAY = date(2026, 3, 2)
@@ -87,8 +87,8 @@ def test_the_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     accept(asked[Discovery.SECURE_SUM].any_parameters())
     accept_local(asked[Discovery.LOCAL].any_parameters())
     assert {route: settings.agreement for route, settings in asked.items()} == {
-        Discovery.LOCAL: Agreement.RECORDING,
-        Discovery.SECURE_SUM: Agreement.DEFAULT,
+        Discovery.LOCAL: PolicyChoice.RECORDING,
+        Discovery.SECURE_SUM: PolicyChoice.DEFAULT,
     }
 
 

@@ -13,7 +13,7 @@ from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.phases.report import render
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import result
-from earshot_simulations.phases.settings import Agreement, Summation
+from earshot_simulations.phases.settings import PolicyChoice, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.populations import LiftedBlobs
 
@@ -24,7 +24,7 @@ CROWD = Settings(
     labelled=0.5,
     dropout=0.3,
     corrupted=0.0,
-    policy=Agreement.ANYTHING,
+    policy=PolicyChoice.ANYTHING,
     epsilon=12.0,
     cells=12,
     sums=2,
@@ -32,9 +32,9 @@ CROWD = Settings(
     seed=3,
 )
 QUIET = dataclasses.replace(
-    CROWD, phones=200, dropout=0.0, epsilon=1e6, labelled=1.0, summation=Summation.IDEAL
+    CROWD, phones=200, dropout=0.0, epsilon=1e6, labelled=1.0, summation=SummationChoice.IDEAL
 )
-SMALL = dataclasses.replace(CROWD, phones=24, dropout=0.0, summation=Summation.IDEAL)
+SMALL = dataclasses.replace(CROWD, phones=24, dropout=0.0, summation=SummationChoice.IDEAL)
 
 
 def population(settings: Settings) -> LiftedBlobs:
@@ -66,7 +66,7 @@ def test_the_ideal_sum_gives_what_the_real_one_gives_bit_for_bit(sums: int) -> N
     settings = dataclasses.replace(CROWD, sums=sums)
     real = simulate(settings)
     assert real.interrupted is None
-    ideal = simulate(dataclasses.replace(settings, summation=Summation.IDEAL))
+    ideal = simulate(dataclasses.replace(settings, summation=SummationChoice.IDEAL))
     assert essence(real) == essence(ideal)
     assert [step.step for step in real.steps] == steps(settings)
     assert len(real.steps) == 4 * (sums + 1)
@@ -81,7 +81,7 @@ def test_somebody_vanishes_in_every_step() -> None:
     lost = draw_dropouts(settings.parameters(population(settings)), 0)
     assert sum(map(len, lost.values())) == 27
     assert all(lost.values())
-    run = simulate(dataclasses.replace(settings, summation=Summation.IDEAL))
+    run = simulate(dataclasses.replace(settings, summation=SummationChoice.IDEAL))
     assert run.interrupted is None
     assert {step.step: step.dropped for step in run.steps} == lost
 

@@ -24,7 +24,7 @@ from earshot_protocol.secure_sum.interface import Summation
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.wire import Matrix, encode
 from earshot_simulations.engine.ideal import IDEAL
-from earshot_simulations.engine.interface import AGREES, HeardPoints, Outcome, Scenario
+from earshot_simulations.engine.interface import AGREES, HeardPoints, PhoneOutcome, Scenario
 from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.settings import Discovery
@@ -58,7 +58,7 @@ def cluster_tasks(budget: Budget = BUDGETS[Geometry.EUCLIDEAN]) -> dict[int, byt
 
 def outcomes(
     engine: LocalEngine, tasks: dict[int, bytes], step: Step = Step.LOCAL_CENTROIDS
-) -> dict[int, Outcome]:
+) -> dict[int, PhoneOutcome]:
     batches = list(engine.answer(STEPS.index(step), tasks.items()))
     flat = [outcome for batch in batches for outcome in batch]
     assert len({outcome.phone for outcome in flat}) == len(flat)
@@ -77,7 +77,7 @@ def states(engine: LocalEngine) -> dict[int, bytes]:
 
 
 def essence(
-    engine: LocalEngine, outcomes: dict[int, Outcome]
+    engine: LocalEngine, outcomes: dict[int, PhoneOutcome]
 ) -> dict[int, tuple[bytes, bytes, str]]:
     kept = states(engine)
     return {

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from earshot_protocol.secure_sum.bell import BELL
-from earshot_simulations.engine.answering import Answered
+from earshot_simulations.engine.answering import AnsweredJobs
 from earshot_simulations.engine.batches import Batch, BatchEngine
-from earshot_simulations.engine.interface import AGREES, Outcome, Scenario
+from earshot_simulations.engine.interface import AGREES, PhoneOutcome, Scenario
 from earshot_simulations.populations import Blobs
 
 PHONES = 5000
@@ -34,11 +34,11 @@ class Recorder(BatchEngine):
         self.waiting.append(batch)
         self.most = max(self.most, len(self.waiting))
 
-    def _receive(self) -> list[tuple[Batch, Answered]]:
+    def _receive(self) -> list[tuple[Batch, AnsweredJobs]]:
         batch = self.waiting.pop(int(self.random.integers(len(self.waiting))))
         phones = [phone for job in batch.jobs for phone, _ in job.tasks]
-        outcomes = tuple(Outcome(phone, b"", 0.0) for phone in phones)
-        return [(batch, Answered(outcomes, self.each * len(phones), os.getpid(), 1))]
+        outcomes = tuple(PhoneOutcome(phone, b"", 0.0) for phone in phones)
+        return [(batch, AnsweredJobs(outcomes, self.each * len(phones), os.getpid(), 1))]
 
 
 def tasks(engine: BatchEngine, made: list[int]) -> Iterator[tuple[int, bytes]]:

@@ -17,12 +17,12 @@ from support.deadly import Deadly
 
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidParametersError
-from earshot_simulations import Discovery, Settings, Summation, result, simulate
+from earshot_simulations import Discovery, Settings, SummationChoice, result, simulate
 from earshot_simulations.engine import cluster as clusters
 from earshot_simulations.engine.cluster import ClusterError, MissingRayError
 from earshot_simulations.phases.kept import MEASURED
 from earshot_simulations.phases.run import DIGEST, Run
-from earshot_simulations.phases.settings import Engine
+from earshot_simulations.phases.settings import EngineChoice
 
 SETTINGS = Settings(
     discovery=Discovery.LOCAL,
@@ -33,7 +33,7 @@ SETTINGS = Settings(
     jobs=2,
     seed=3,
 )
-ON_RAY = replace(SETTINGS, engine=Engine.RAY)
+ON_RAY = replace(SETTINGS, engine=EngineChoice.RAY)
 TESTS = Path(__file__).parents[1]
 OBJECT_BYTES = 80 * 2**20
 
@@ -67,13 +67,13 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("summation", Summation)
-def test_the_bits_are_the_same_wherever_phones_run(summation: Summation) -> None:
+@pytest.mark.parametrize("summation", SummationChoice)
+def test_the_bits_are_the_same_wherever_phones_run(summation: SummationChoice) -> None:
     before = left_behind()
     settings = replace(SETTINGS, summation=summation)
     alone = found(simulate(replace(settings, jobs=1)))
     assert found(simulate(settings)) == alone
-    assert found(simulate(replace(settings, engine=Engine.RAY))) == alone
+    assert found(simulate(replace(settings, engine=EngineChoice.RAY))) == alone
     assert left_behind() == before
 
 

@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 from support.deadly import Deadly
 
-from earshot_simulations import Discovery, Settings, Summation, result, simulate
+from earshot_simulations import Discovery, Settings, SummationChoice, result, simulate
 from earshot_simulations.engine.states import NEW, States
 from earshot_simulations.phases.kept import MEASURED
 from earshot_simulations.phases.run import DIGEST, Run
 
 SETTINGS = Settings(
     discovery=Discovery.LOCAL,
-    summation=Summation.IDEAL,
+    summation=SummationChoice.IDEAL,
     phones=120,
     recordings=10,
     scenes=3,
@@ -84,7 +84,7 @@ def test_an_interrupted_run_leaves_nothing_on_the_disk(folder: Path) -> None:
 def test_a_killed_process_costs_no_bit(
     answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = replace(SETTINGS, summation=Summation.REAL)
+    settings = replace(SETTINGS, summation=SummationChoice.REAL)
     whole = simulate(settings)
     deadly = Deadly(folder=tmp_path, phone=77, answer=answer, spared=os.getpid())
     monkeypatch.setattr(Settings, "attack", lambda *given: deadly)

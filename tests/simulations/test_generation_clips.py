@@ -9,14 +9,14 @@ import pytest
 import soundfile
 from numpy.typing import NDArray
 
-from earshot_models.audio import UnreadableFileError
+from earshot_models.audio import UnreadableAudioError
 from earshot_models.datasets.dataset import DatasetError
 from earshot_models.generators import spectrogram
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_simulations.generation import clips as sound
 from earshot_simulations.generation import kinds, run
 from earshot_simulations.generation.budgets import NoisyMax, UselessBudgetError
-from earshot_simulations.generation.kinds import Kind, Request, Size
+from earshot_simulations.generation.kinds import TrainingKind, TrainingRequest, TrainingSize
 
 RATE = 8000
 
@@ -72,12 +72,12 @@ def test_sound_that_cannot_be_learned_from_is_refused_by_name(tmp_path: Path) ->
     with pytest.raises(InvalidInputError, match=r"b\.wav is the same sound as a\.wav"):
         sound.opened(sound.listed(tmp_path))
     (tmp_path / "b.wav").write_bytes(b"RIFF")
-    with pytest.raises(UnreadableFileError, match=r"b\.wav does not decode"):
+    with pytest.raises(UnreadableAudioError, match=r"b\.wav does not decode"):
         sound.opened(sound.listed(tmp_path))
     samples = tone(400)
     samples[5] = np.nan
     soundfile.write(tmp_path / "b.wav", samples, RATE, subtype="FLOAT")
-    with pytest.raises(UnreadableFileError, match=r"b\.wav holds NaN"):
+    with pytest.raises(UnreadableAudioError, match=r"b\.wav holds NaN"):
         sound.opened(sound.listed(tmp_path))
 
 
@@ -100,7 +100,7 @@ def test_what_is_sensitive_cannot_be_public(tmp_path: Path) -> None:
 
 # ------------------------------------------------------------------ requests, and what they need
 
-SIZE = Size(20, 8)
+SIZE = TrainingSize(20, 8)
 BUDGET = {"epsilon": 8.0, "delta": 1e-3}
 TEACHERS = {"teachers": 50, "mechanism": NoisyMax.GNMAX}
 
@@ -108,63 +108,68 @@ TEACHERS = {"teachers": 50, "mechanism": NoisyMax.GNMAX}
 @pytest.mark.parametrize(
     ("kind", "given", "said"),
     [
-        (Kind.AAE, {"epsilon": 1.0}, "adds no noise"),
-        (Kind.AAE_PRIVATE, {}, "--epsilon and --delta"),
-        (Kind.DP_GAN, {"epsilon": 1.0}, "--epsilon and --delta"),
-        (Kind.PATE_GAN, BUDGET, "--teachers"),
-        (Kind.DP_GAN, {**BUDGET, **TEACHERS}, "are for pate-gan, not for dp-gan"),
-        (Kind.AAE, {"teachers": 9}, "are for pate-gan, not for aae"),
+        (TrainingKind.AAE, {"epsilon": 1.0}, "adds no noise"),
+        (TrainingKind.AAE_PRIVATE, {}, "--epsilon and --delta"),
+        (TrainingKind.DP_GAN, {"epsilon": 1.0}, "--epsilon and --delta"),
+        (TrainingKind.PATE_GAN, BUDGET, "--teachers"),
+        (TrainingKind.DP_GAN, {**BUDGET, **TEACHERS}, "are for pate-gan, not for dp-gan"),
+        (TrainingKind.AAE, {"teachers": 9}, "are for pate-gan, not for aae"),
     ],
 )
 def test_a_kind_has_what_it_needs_and_nothing_else(
-    kind: Kind, given: dict[str, float], said: str
+    kind: TrainingKind, given: dict[str, float], said: str
 ) -> None:
     with pytest.raises(InvalidParametersError, match=said):
-        Request(kind, SIZE, **given)  # type: ignore[arg-type]
+        TrainingRequest(kind, SIZE, **given)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("size", [Size(0, 8), Size(5, 0)], ids=str)
-def test_a_training_has_steps_and_batches(size: Size) -> None:
+@pytest.mark.parametrize("size", [TrainingSize(0, 8), TrainingSize(5, 0)], ids=str)
+def test_a_training_has_steps_and_batches(size: TrainingSize) -> None:
     with pytest.raises(InvalidParametersError):
-        Request(Kind.AAE, size)
+        TrainingRequest(TrainingKind.AAE, size)
 
 
 def test_a_training_without_a_budget_needs_no_noise() -> None:
-    assert kinds.noise(Request(Kind.AAE, SIZE), 100) is None
+    assert kinds.noise(TrainingRequest(TrainingKind.AAE, SIZE), 100) is None
 
 
 def test_more_teachers_or_larger_batches_than_clips_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="--teachers 50: there are 49 clips"):
-        kinds.noise(Request(Kind.PATE_GAN, SIZE, **BUDGET, **TEACHERS), 49)  # type: ignore[arg-type]
+        kinds.noise(TrainingRequest(TrainingKind.PATE_GAN, SIZE, **BUDGET, **TEACHERS), 49)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="--batch 8: must be at most 7"):
-        kinds.noise(Request(Kind.DP_GAN, SIZE, **BUDGET), 7)
+        kinds.noise(TrainingRequest(TrainingKind.DP_GAN, SIZE, **BUDGET), 7)
     with pytest.raises(InvalidParametersError, match="1/2000"):
-        kinds.noise(Request(Kind.DP_GAN, SIZE, **BUDGET), 2000)
+        kinds.noise(TrainingRequest(TrainingKind.DP_GAN, SIZE, **BUDGET), 2000)
 
 
 def test_a_budget_that_buys_nothing_is_refused_and_says_what_would_do() -> None:
-    request = Request(Kind.PATE_GAN, Size(500, 8), 0.5, 1e-5, **TEACHERS)  # type: ignore[arg-type]
+    request = TrainingRequest(TrainingKind.PATE_GAN, TrainingSize(500, 8), 0.5, 1e-5, **TEACHERS)  # type: ignore[arg-type]
     with pytest.raises(UselessBudgetError, match=r"room for (\d+) of 4000 queries") as error:
         kinds.noise(request, 100)
     most = int(str(error.value).partition("room for ")[2].split()[0])
-    smaller = Request(Kind.PATE_GAN, Size(most, 1), 0.5, 1e-5, **TEACHERS)  # type: ignore[arg-type]
+    smaller = TrainingRequest(TrainingKind.PATE_GAN, TrainingSize(most, 1), 0.5, 1e-5, **TEACHERS)  # type: ignore[arg-type]
     found = kinds.noise(smaller, 100)
     assert found is not None
     assert 0.95 * 50 < found.level <= 50
     with pytest.raises(UselessBudgetError, match="a batch of 8 clips can contribute 8"):
-        kinds.noise(Request(Kind.AAE_PRIVATE, SIZE, 0.001, 1e-5), 100)
+        kinds.noise(TrainingRequest(TrainingKind.AAE_PRIVATE, SIZE, 0.001, 1e-5), 100)
     with pytest.raises(UselessBudgetError, match="--teachers"):
-        kinds.noise(Request(Kind.PATE_GAN, Size(10, 8), 0.1, 1e-5, 50, NoisyMax.LNMAX), 100)
+        kinds.noise(
+            TrainingRequest(
+                TrainingKind.PATE_GAN, TrainingSize(10, 8), 0.1, 1e-5, 50, NoisyMax.LNMAX
+            ),
+            100,
+        )
 
 
 def test_folders_are_looked_at_before_anything_is_made(tmp_path: Path) -> None:
     write(tmp_path / "s", "a.wav", tone(300))
-    request = Request(Kind.AAE, SIZE)
+    request = TrainingRequest(TrainingKind.AAE, SIZE)
     for folders in ((None, None), (tmp_path / "s", tmp_path / "s")):
         with pytest.raises(InvalidParametersError, match="learns from one folder"):
             run.planned(request, *folders)
     with pytest.raises(InvalidParametersError, match="needs --clips"):
-        run.planned(Request(Kind.DP_GAN, SIZE, **BUDGET), None, tmp_path / "s")
+        run.planned(TrainingRequest(TrainingKind.DP_GAN, SIZE, **BUDGET), None, tmp_path / "s")
     with pytest.raises(DatasetError):
         run.planned(request, tmp_path / "none", None)
     plan = run.planned(request, tmp_path / "s", None)

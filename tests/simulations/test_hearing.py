@@ -19,7 +19,7 @@ from earshot_client.encoder import default_encoder, rate_of
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_models.soundscapes import synthesize
 from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.settings import Agreement, Discovery, Summation
+from earshot_simulations.phases.settings import Discovery, PolicyChoice, SummationChoice
 from earshot_simulations.phases.simulation import open_population
 from earshot_simulations.populations import (
     Blobs,
@@ -39,8 +39,8 @@ SMALL = Settings(
     scenes=2,
     data="soundscapes",
     corrupted=0.0,
-    policy=Agreement.ANYTHING,
-    summation=Summation.IDEAL,
+    policy=PolicyChoice.ANYTHING,
+    summation=SummationChoice.IDEAL,
     jobs=1,
 )
 

@@ -7,15 +7,15 @@ import pytest
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations.populations import Blobs, Heterogeneity
-from earshot_simulations.populations.population import Crowd
+from earshot_simulations.populations.population import PhoneCrowd
 
 
-def crowd(**how: float) -> Crowd:
-    return Crowd(2000, 20, 5, 0.3, seed=1, heterogeneity=Heterogeneity(**how))
+def crowd(**how: float) -> PhoneCrowd:
+    return PhoneCrowd(2000, 20, 5, 0.3, seed=1, heterogeneity=Heterogeneity(**how))
 
 
 def test_by_default_nothing_is_as_it_was_not() -> None:
-    plain = Crowd(50, 20, 5, 0.3, seed=1)
+    plain = PhoneCrowd(50, 20, 5, 0.3, seed=1)
     for phone in range(50):
         for one, other in zip(plain.heard(phone)[:2], crowd().heard(phone)[:2], strict=True):
             np.testing.assert_array_equal(one, other)

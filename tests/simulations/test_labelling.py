@@ -13,7 +13,7 @@ from support.command import earshot
 
 from earshot_simulations.phases.labelling import LabelFindings, LabellingSettings
 from earshot_simulations.phases.run import Run
-from earshot_simulations.phases.settings import Agreement, Summation
+from earshot_simulations.phases.settings import PolicyChoice, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 
 SMALL = LabellingSettings(
@@ -21,8 +21,8 @@ SMALL = LabellingSettings(
     samples=12,
     scenes=4,
     epsilon=40.0,
-    policy=Agreement.ANYTHING,
-    summation=Summation.IDEAL,
+    policy=PolicyChoice.ANYTHING,
+    summation=SummationChoice.IDEAL,
     jobs=1,
     seed=5,
 )
@@ -57,7 +57,7 @@ def test_scores_are_counted_over_the_samples_that_they_are_of(run: Run[LabelFind
 def test_noise_that_drowns_the_votes_answers_hardly_anything_and_says_so() -> None:
     drowned = simulate(
         LabellingSettings(
-            **{**vars(SMALL), "epsilon": 0.3, "samples": 40, "policy": Agreement.DEFAULT}
+            **{**vars(SMALL), "epsilon": 0.3, "samples": 40, "policy": PolicyChoice.DEFAULT}
         )
     )
     assert drowned.found.scores is not None

@@ -15,7 +15,7 @@ from earshot_client.encoder import default_encoder, encoder_path
 from earshot_protocol.encoder_file import DamagedEncoderError
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
-from earshot_simulations import Agreement, Settings, Summation, result, simulate
+from earshot_simulations import PolicyChoice, Settings, SummationChoice, result, simulate
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "simulating.md").read_text(encoding="utf-8")
@@ -25,8 +25,8 @@ SMALL = Settings(
     scenes=2,
     data="soundscapes",
     corrupted=0.0,
-    policy=Agreement.ANYTHING,
-    summation=Summation.IDEAL,
+    policy=PolicyChoice.ANYTHING,
+    summation=SummationChoice.IDEAL,
     jobs=1,
 )
 SHIPPED = encoder_path()

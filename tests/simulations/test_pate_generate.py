@@ -365,9 +365,9 @@ def test_a_generator_of_another_shape_is_refused(
     from earshot_models.generators import generator_file
     from earshot_models.generators.generator import Generator
     from earshot_models.generators.origin import PUBLIC
-    from earshot_models.generators.settings import Settings
+    from earshot_models.generators.settings import GeneratorSettings
 
-    settings = Settings(width=8, latent=4)
+    settings = GeneratorSettings(width=8, latent=4)
     decoder = Decoder((8, 10), settings, jax.random.key(0))
     generator_file.save(Generator(decoder, (8, 10), settings, PUBLIC), tmp_path / "g.npz")
     assert generate("--from", tmp_path / "g.npz", "--out", tmp_path / "out") == 2

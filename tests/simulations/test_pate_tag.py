@@ -20,7 +20,7 @@ from earshot_models.tagging.evidence import best_thresholds, gathered
 from earshot_models.tagging.examples import Examples
 from earshot_models.tagging.mel_power import MelSettings, mel_power
 from earshot_models.tagging.publishing import publish
-from earshot_models.tagging.tagger_file import Card, Cost
+from earshot_models.tagging.tagger_file import TaggerCard, TaggerCost
 from earshot_models.tagging.training import FAST, Tagger, Workshop
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
@@ -63,7 +63,9 @@ def tagger() -> Tagger:
 @pytest.fixture(scope="module")
 def student(tagger: Tagger, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("published") / "student.keras"
-    cost = Cost(epsilon=8.0, delta=1e-8, unit=Unit.REPLACED_PHONE, mechanism="GNThreshold(0.2)")
+    cost = TaggerCost(
+        epsilon=8.0, delta=1e-8, unit=Unit.REPLACED_PHONE, mechanism="GNThreshold(0.2)"
+    )
     (validation, _), (test, _) = clips(60, 2000), clips(60, 3000)
     words = ("Ada of the tests", "On the answers of 50 teachers.")
     publish(tagger, MEL, LEVEL, validation, test, cost, *words, path)
@@ -71,12 +73,12 @@ def student(tagger: Tagger, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def card(student: Path) -> Card:
+def card(student: Path) -> TaggerCard:
     return tagger_file.read_card(student)
 
 
 def test_thresholds_are_chosen_on_some_clips_and_checked_on_others(
-    tagger: Tagger, card: Card, tmp_path: Path
+    tagger: Tagger, card: TaggerCard, tmp_path: Path
 ) -> None:
     (validation, chosen), (test, checked) = clips(60, 2000), clips(60, 3000)
     thresholds = best_thresholds(chosen, tagger.probabilities(validation.power))
@@ -191,7 +193,7 @@ def test_the_page_plays_what_was_named_the_surest_first(
 
 
 def test_names_that_false_alarms_would_explain_are_said_to_be_noise(
-    tagger: Tagger, card: Card, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    tagger: Tagger, card: TaggerCard, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     path = tmp_path / "hasty.keras"
@@ -217,7 +219,7 @@ def test_names_that_false_alarms_would_explain_are_said_to_be_noise(
 
 
 def test_a_tagger_without_evidence_says_that_all_may_be_noise(
-    tagger: Tagger, card: Card, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    tagger: Tagger, card: TaggerCard, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     path = tmp_path / "bare.keras"

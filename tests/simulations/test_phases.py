@@ -23,7 +23,7 @@ from earshot_simulations.phases.provenance import digest
 from earshot_simulations.phases.report import headline, render, write
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import DIGEST, Run, plain, result
-from earshot_simulations.phases.settings import Agreement, PhaseSettings, Summation
+from earshot_simulations.phases.settings import PhaseSettings, PolicyChoice, SummationChoice
 from earshot_simulations.phases.simulation import open_population, simulate
 
 Phase = PhaseSettings[Any]
@@ -63,7 +63,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 def test_the_ideal_sum_gives_what_the_real_one_gives_bit_for_bit(kind: str) -> None:
     settings = of(kind, dropout=0.2)
     ideal = simulate(settings)
-    real = simulate(dataclasses.replace(settings, summation=Summation.REAL))  # type: ignore[type-var]
+    real = simulate(dataclasses.replace(settings, summation=SummationChoice.REAL))  # type: ignore[type-var]
     assert real.interrupted is None
     assert essence(real) == essence(ideal)
     assert asked(real) == steps(settings)
@@ -195,7 +195,7 @@ WRONG: list[tuple[dict[str, object], str]] = [
     ({"dropout": 1.0}, "dropout=1.0"),
     ({"dropout": 0.6, "corrupted": 0.5}, "dropout=0.6 and corrupted=0.5|honest_survivors=-2"),
     ({"phones": 500, "dropout": 0.4, "corrupted": 0.4}, "no safe graph"),
-    ({"policy": Agreement.DEFAULT}, "no phone would take part"),
+    ({"policy": PolicyChoice.DEFAULT}, "no phone would take part"),
 ]
 
 

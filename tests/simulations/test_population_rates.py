@@ -16,7 +16,7 @@ from earshot_models.soundscapes import synthesize
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_simulations.populations import SoundFolder, Soundscapes
-from earshot_simulations.populations.population import HELD_OUT_PER_SCENE, Crowd, Stream
+from earshot_simulations.populations.population import HELD_OUT_PER_SCENE, PhoneCrowd, Stream
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_phones_hear_synthesized_scenes_at_the_rate_of_their_encoder(wide: Path)
 
     heard = {encoder_path("contrast-1"): 8000, wide: 16_000, None: rate_of(default_encoder())}
     for encoder, rate in heard.items():
-        generator = Crowd(1, 1, 1, 0.5, 3).generator(Stream.HELD_OUT)
+        generator = PhoneCrowd(1, 1, 1, 0.5, 3).generator(Stream.HELD_OUT)
         sound = synthesize("rain", HELD_OUT_PER_SCENE, generator, rate)
         seconds = np.stack([one_second(second, rate, rate) for second in sound])
         hears = open_encoder(encoder)

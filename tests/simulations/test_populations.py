@@ -14,7 +14,7 @@ from earshot_models.datasets.dataset import DatasetError
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, WrongStateError
 from earshot_simulations.populations import Blobs, Population, Recordings, SoundFolder, Soundscapes
-from earshot_simulations.populations.population import Crowd
+from earshot_simulations.populations.population import PhoneCrowd
 
 RATE = rate_of(default_encoder())
 
@@ -115,7 +115,7 @@ def test_there_is_no_other_phone(make: Maker) -> None:
 
 
 def test_phones_differ_in_number_and_mix() -> None:
-    crowd = Crowd(phones=3000, recordings=20, scenes=5, labelled=0.2, seed=1)
+    crowd = PhoneCrowd(phones=3000, recordings=20, scenes=5, labelled=0.2, seed=1)
     heard = [crowd.heard(phone) for phone in range(3000)]
     counts = np.array([len(scenes) for scenes, _, _ in heard])
     assert [crowd.count(phone) for phone in range(50)] == list(counts[:50])
@@ -134,7 +134,7 @@ def test_phones_differ_in_number_and_mix() -> None:
 
 
 def test_one_recording_per_phone_is_possible() -> None:
-    crowd = Crowd(phones=300, recordings=1, scenes=1, labelled=1.0, seed=0)
+    crowd = PhoneCrowd(phones=300, recordings=1, scenes=1, labelled=1.0, seed=0)
     assert {crowd.count(phone) for phone in range(300)} == {0, 1}
 
 

@@ -13,7 +13,7 @@ import pytest
 from earshot_models.votes.costs.claims import printed_scale
 from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol.errors import InvalidParametersError
-from earshot_simulations.auditing.findings import Role
+from earshot_simulations.auditing.findings import AuditRole
 from earshot_simulations.auditing.printed_votes import (
     SCALE_DELTA,
     SCALE_TEACHERS,
@@ -110,7 +110,7 @@ def test_at_small_epsilon_no_number_of_queries_helps() -> None:
 
 
 def test_the_printed_scale_costs_more_or_less_than_is_claimed() -> None:
-    few, paper, many = (replace(each, role=Role.PRINTED) for each in audit_printed_scale())
+    few, paper, many = (replace(each, role=AuditRole.PRINTED) for each in audit_printed_scale())
     assert few.verdict == paper.verdict == "claim is wrong"
     assert many.verdict == "claim holds"
     for each in (few, paper, many):

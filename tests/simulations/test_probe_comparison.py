@@ -131,7 +131,9 @@ def test_the_held_out_side_alone_is_heard_worse(
         return np.zeros_like(sound)
 
     conditions = tuple(
-        degradations.Condition(each.name, each.title, silence if each.name == "pocket" else keep)
+        degradations.SoundCondition(
+            each.name, each.title, silence if each.name == "pocket" else keep
+        )
         for each in CONDITIONS
     )
     monkeypatch.setattr(robustness, "CONDITIONS", conditions)

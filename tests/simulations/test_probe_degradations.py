@@ -10,7 +10,7 @@ from earshot_models import audio
 from earshot_models.soundscapes import synthesize
 from earshot_protocol.spectrum import SAMPLE_RATE
 from earshot_simulations.probing import degradations
-from earshot_simulations.probing.degradations import CONDITIONS, Condition, degraded
+from earshot_simulations.probing.degradations import CONDITIONS, SoundCondition, degraded
 
 WINDOW = SAMPLE_RATE
 """Samples of a second."""
@@ -159,7 +159,7 @@ def lows() -> np.ndarray:
 
 
 @pytest.mark.parametrize("condition", CONDITIONS, ids=lambda condition: condition.name)
-def test_encoders_of_any_rate_hear_alike_what_all_of_them_hear(condition: Condition) -> None:
+def test_encoders_of_any_rate_hear_alike_what_all_of_them_hear(condition: SoundCondition) -> None:
     sound, clip = lows(), np.arange(6) // 2
     heard = degraded(condition, sound, clip)
     np.testing.assert_allclose(heard[[0, 2, 5], [1000, 4000, 6543]], AS_BEFORE[condition.name],
@@ -183,7 +183,7 @@ def test_noise_of_a_wider_spectrum_goes_up_to_its_end() -> None:
 
 @pytest.mark.parametrize("condition", CONDITIONS, ids=lambda condition: condition.name)
 def test_a_hearing_is_the_same_every_time_and_anothers_is_another(
-    condition: Condition, rain: np.ndarray
+    condition: SoundCondition, rain: np.ndarray
 ) -> None:
     clip = np.arange(6) // 2
     heard = degraded(condition, rain, clip)

@@ -16,7 +16,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.probing.figures import encoder_figures, refuse_nothing, sound_figures
 from earshot_simulations.probing.places import PlaceMeasures, measure_places, same_place
 from earshot_simulations.probing.probe import probe
-from earshot_simulations.probing.seconds import NO_HALF, Seconds, cut, refuse_without_kinds
+from earshot_simulations.probing.seconds import NO_HALF, ClipWindows, cut, refuse_without_kinds
 
 CLIPS, WINDOWS = 24, 9
 """Clips of five seconds; a window every half second."""
@@ -24,11 +24,11 @@ CLIPS, WINDOWS = 24, 9
 HALF = np.array([0, 0, 0, 0, NO_HALF, 1, 1, 1, 1])
 
 
-def visited(recordings: np.ndarray | None = None, groups: np.ndarray | None = None) -> Seconds:
+def visited(recordings: np.ndarray | None = None, groups: np.ndarray | None = None) -> ClipWindows:
     """One side of clips without sound, each a recording of its own unless said otherwise."""
     clip = np.repeat(np.arange(CLIPS), WINDOWS)
     own = np.arange(CLIPS)
-    return Seconds(
+    return ClipWindows(
         np.empty((len(clip), 0), dtype=np.float32),
         np.full(len(clip), -1),
         clip,
@@ -43,7 +43,7 @@ def visited(recordings: np.ndarray | None = None, groups: np.ndarray | None = No
     )
 
 
-def measured(seconds: Seconds, embeddings: np.ndarray) -> PlaceMeasures:
+def measured(seconds: ClipWindows, embeddings: np.ndarray) -> PlaceMeasures:
     found = measure_places(seconds, embeddings, 0)
     assert found is not None
     return found

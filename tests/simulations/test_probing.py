@@ -25,14 +25,14 @@ from earshot_simulations.probing.figures import encoder_figures
 from earshot_simulations.probing.measures import FoldMeasures, fit, interval, projected
 from earshot_simulations.probing.pictures import draw_embedding, projections
 from earshot_simulations.probing.probe import probe
-from earshot_simulations.probing.seconds import NO_HALF, Seconds, cut
+from earshot_simulations.probing.seconds import NO_HALF, ClipWindows, cut
 
 CLASSES, FOLDS, CLIPS, WINDOWS = 4, 3, 6, 3
 RATE = rate_of(default_encoder())
 HOP = RATE // 2
 
 
-def heard(silent_clip: bool = False) -> Seconds:
+def heard(silent_clip: bool = False) -> ClipWindows:
     """Windows without sound: each class has six clips in each of three folds."""
     clip_labels = np.tile(np.repeat(np.arange(CLASSES), CLIPS), FOLDS)
     sides = np.repeat(np.arange(FOLDS), CLASSES * CLIPS)
@@ -40,7 +40,7 @@ def heard(silent_clip: bool = False) -> Seconds:
     if silent_clip:
         clip = clip[clip != 0]
     place = np.arange(len(clip)) % WINDOWS
-    return Seconds(
+    return ClipWindows(
         np.empty((len(clip), 0), dtype=np.float32),
         clip_labels[clip],
         clip,
@@ -55,7 +55,7 @@ def heard(silent_clip: bool = False) -> Seconds:
     )
 
 
-def measure(seconds: Seconds, embeddings: np.ndarray, side: int) -> FoldMeasures:
+def measure(seconds: ClipWindows, embeddings: np.ndarray, side: int) -> FoldMeasures:
     return measures.measure(seconds, embeddings, fit(seconds, embeddings, side), side)
 
 
@@ -63,7 +63,7 @@ def unit(rows: np.ndarray) -> np.ndarray:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def clustered(seconds: Seconds, spread: float, seed: int = 0) -> np.ndarray:
+def clustered(seconds: ClipWindows, spread: float, seed: int = 0) -> np.ndarray:
     generator = np.random.default_rng(seed)
     centres = unit(generator.normal(size=(CLASSES, 16)))
     return unit(centres[seconds.label] + spread * generator.normal(size=(len(seconds.clip), 16)))

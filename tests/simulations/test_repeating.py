@@ -19,7 +19,14 @@ from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.phases.learning import Budget
 from earshot_protocol.phases.learning_budget import BUDGETS
-from earshot_simulations import Adversary, Agreement, Heterogeneity, Settings, Summation, simulate
+from earshot_simulations import (
+    Adversary,
+    Heterogeneity,
+    PolicyChoice,
+    Settings,
+    SummationChoice,
+    simulate,
+)
 from earshot_simulations.phases import provenance, simulation
 from earshot_simulations.phases.kept import (
     EditedResultError,
@@ -42,8 +49,8 @@ TINY = Settings(
     scenes=3,
     corrupted=0.0,
     dropout=0.2,
-    policy=Agreement.ANYTHING,
-    summation=Summation.IDEAL,
+    policy=PolicyChoice.ANYTHING,
+    summation=SummationChoice.IDEAL,
     jobs=1,
     seed=4,
 )

@@ -26,7 +26,7 @@ from earshot_simulations.phases.kept import results_differing
 from earshot_simulations.phases.routes import ROUTES, Routes, Settings
 from earshot_simulations.phases.routes_page import FILES_OF_BOTH, headline, render, write_both
 from earshot_simulations.phases.run import DIGEST, PHASE_FAILED, Run, result
-from earshot_simulations.phases.settings import Agreement, Discovery, Summation
+from earshot_simulations.phases.settings import Discovery, PolicyChoice, SummationChoice
 from earshot_simulations.phases.simulation import simulate, simulate_routes
 from earshot_simulations.reporting.words import percent
 
@@ -36,8 +36,8 @@ SMALL = Settings(
     scenes=3,
     corrupted=0.0,
     dropout=0.2,
-    policy=Agreement.ANYTHING,
-    summation=Summation.IDEAL,
+    policy=PolicyChoice.ANYTHING,
+    summation=SummationChoice.IDEAL,
     jobs=1,
     seed=4,
 )

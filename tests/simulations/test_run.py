@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.steps import Step
 
 from earshot_protocol.phases.learning import Budget
-from earshot_simulations.engine.course import StepRecord
+from earshot_simulations.engine.course import SimulatedStep
 from earshot_simulations.phases.report import write
 from earshot_simulations.phases.run import Run, plain, result
 
@@ -121,8 +121,8 @@ def test_result_of_a_run_that_ended_early(cut_short: Callable[[int], Run], stage
 
 def test_a_repeated_step_counts_as_one(make_run: MakeRun) -> None:
     twice = (
-        StepRecord(step="sum", asked=4, answered=4, seconds=1.0, bytes_up=40, bytes_down=8),
-        StepRecord(step="sum", asked=4, answered=2, seconds=2.0, bytes_up=40, bytes_down=8),
+        SimulatedStep(step="sum", asked=4, answered=4, seconds=1.0, bytes_up=40, bytes_down=8),
+        SimulatedStep(step="sum", asked=4, answered=2, seconds=2.0, bytes_up=40, bytes_down=8),
     )
     figures = through_json(make_run(steps=twice))
     assert figures["seconds"]["steps"] == {"sum": 3.0}

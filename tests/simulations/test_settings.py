@@ -27,7 +27,7 @@ from earshot_simulations.commands.simulate import try_it
 from earshot_simulations.phases.environments import notes
 from earshot_simulations.phases.local import whole_budget
 from earshot_simulations.phases.routes import Routes, Settings
-from earshot_simulations.phases.settings import NO_NOISE, Agreement, Discovery, geometry_of
+from earshot_simulations.phases.settings import NO_NOISE, Discovery, PolicyChoice, geometry_of
 from earshot_simulations.populations import Blobs
 
 LOCAL = Settings(discovery=Discovery.LOCAL)
@@ -68,22 +68,22 @@ def test_no_budget_is_no_noise_worth_the_name() -> None:
     settings = Settings(discovery=Discovery.LOCAL, budget=whole_budget(" none "))
     with pytest.raises(InvalidParametersError, match="largest_epsilon"):
         settings.check()
-    settings = dataclasses.replace(settings, policy=Agreement.ANYTHING)
+    settings = dataclasses.replace(settings, policy=PolicyChoice.ANYTHING)
     settings.check()
     spent = settings.parameters(Blobs(500, 200, 10, 0.3, 0)).plan().releases()
     assert min(release.epsilon for release in spent) >= 1e5
 
 
 def test_phones_of_the_local_route_agree_to_what_it_costs_them_and_the_report_says_so() -> None:
-    assert (Settings().agreement, Settings().refusals()) == (Agreement.DEFAULT, ())
+    assert (Settings().agreement, Settings().refusals()) == (PolicyChoice.DEFAULT, ())
     settings = LOCAL
-    assert settings.agreement is Agreement.RECORDING
+    assert settings.agreement is PolicyChoice.RECORDING
     (refused,) = settings.refusals()
     assert refused.startswith("largest_phone_epsilon: ε of the phase per phone=")
     note = notes(settings, settings.route, "blobs", None)[0]
     assert "This protects single recordings, but not phones" in note
     assert refused in note
-    settings = dataclasses.replace(settings, policy=Agreement.DEFAULT)
+    settings = dataclasses.replace(settings, policy=PolicyChoice.DEFAULT)
     with pytest.raises(InvalidParametersError, match="--policy default: largest_phone_epsilon"):
         settings.check()
 

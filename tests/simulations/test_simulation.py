@@ -21,7 +21,7 @@ from earshot_simulations.phases.environments import score
 from earshot_simulations.phases.report import headline
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import Run, result
-from earshot_simulations.phases.settings import Agreement, Discovery, Summation
+from earshot_simulations.phases.settings import Discovery, PolicyChoice, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.populations import Blobs, Recordings
 
@@ -36,12 +36,14 @@ CROWD = Settings(
     labelled=0.5,
     dropout=0.2,
     corrupted=0.0,
-    policy=Agreement.ANYTHING,
+    policy=PolicyChoice.ANYTHING,
     budget=Budget(clustering=4.0, selection=2.0, centroid_vote=0.5, label_vote=0.5),
     jobs=1,
     seed=SEED,
 )
-SMALL = dataclasses.replace(CROWD, phones=24, dropout=0.0, recordings=10, summation=Summation.IDEAL)
+SMALL = dataclasses.replace(
+    CROWD, phones=24, dropout=0.0, recordings=10, summation=SummationChoice.IDEAL
+)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,7 @@ def real() -> Run:
 
 @pytest.fixture(scope="module")
 def ideal() -> Run:
-    return simulate(dataclasses.replace(CROWD, summation=Summation.IDEAL))
+    return simulate(dataclasses.replace(CROWD, summation=SummationChoice.IDEAL))
 
 
 @pytest.mark.slow

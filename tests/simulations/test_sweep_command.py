@@ -27,17 +27,17 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning_budget import BUDGETS
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.accounting.accountant import composed_total
-from earshot_simulations import Agreement, Discovery, Settings, Summation, sweep
+from earshot_simulations import Discovery, PolicyChoice, Settings, SummationChoice, sweep
 from earshot_simulations.phases.provenance import OtherVersionError
 from earshot_simulations.phases.run import PHASE_FAILED, Run
 from earshot_simulations.reporting import drawing
 from earshot_simulations.sweeps import page, phase
 from earshot_simulations.sweeps.estimate import estimate
-from earshot_simulations.sweeps.plan import MOST_RUNS, Plan
+from earshot_simulations.sweeps.plan import MOST_RUNS, SweepPlan
 from earshot_simulations.sweeps.plan import read as read_plan
 from earshot_simulations.sweeps.results import FILES, done
 from earshot_simulations.sweeps.rows import FILE
-from earshot_simulations.sweeps.table import Table
+from earshot_simulations.sweeps.table import SweepTable
 
 TINY = """
 [settings]
@@ -128,7 +128,7 @@ def test_an_interrupted_sweep_goes_on_and_comes_to_the_same_table(
 def test_points_and_seeds_may_be_added_and_none_taken_away(
     tmp_path: Path, simulated: Simulated
 ) -> None:
-    base = Settings(**{**BASE, "policy": Agreement.ANYTHING})  # type: ignore[arg-type]
+    base = Settings(**{**BASE, "policy": PolicyChoice.ANYTHING})  # type: ignore[arg-type]
     sweep(base, {"epsilon": [4.0]}, tmp_path, seeds=2)
     sweep(base, {"epsilon": [4.0, 8.0]}, tmp_path, seeds=[0, 1, 7])
     assert sorted(simulated.calls) == [(e, s) for e in (4.0, 8.0) for s in (0, 1, 7)]
@@ -145,14 +145,14 @@ def test_points_and_seeds_may_be_added_and_none_taken_away(
 def test_a_table_of_another_version_is_refused_and_kept(
     tmp_path: Path, simulated: Simulated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = Plan.of(BASE, {"epsilon": [4.0]}, 2)
+    plan = SweepPlan.of(BASE, {"epsilon": [4.0]}, 2)
     ours = distribution.version()
     monkeypatch.setattr(distribution, "version", lambda: "0.0.1")
     done(plan, tmp_path)
     kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     monkeypatch.setattr(distribution, "version", lambda: ours)
     with pytest.raises(OtherVersionError, match=rf"by Earshot 0.0.1, but this is {ours}"):
-        done(Plan.of(BASE, {"epsilon": [4.0]}, 2), tmp_path)
+        done(SweepPlan.of(BASE, {"epsilon": [4.0]}, 2), tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == kept
 
 
@@ -178,7 +178,7 @@ def test_a_disk_that_fills_is_named_and_what_is_finished_is_kept(
 
 
 def test_no_room_for_the_table_is_named_too(tmp_path: Path, simulated: Simulated) -> None:
-    plan = Plan.of(BASE, {"epsilon": [4.0, 8.0]}, 2)
+    plan = SweepPlan.of(BASE, {"epsilon": [4.0, 8.0]}, 2)
     done(plan, tmp_path / "roomy")
     size = (tmp_path / "roomy" / FILE).stat().st_size
     assert (tmp_path / "roomy" / "sweep.html").stat().st_size > size
@@ -253,7 +253,7 @@ def test_sixty_runs_that_are_killed_in_the_middle_go_on(tmp_path: Path) -> None:
 def test_csv_and_parquet_hold_every_run_with_all_its_digits(
     tmp_path: Path, simulated: Simulated
 ) -> None:
-    plan = Plan.of(BASE, {"labelled": [0.25, 0.5], "epsilon": [4, 8]}, [3, 1])
+    plan = SweepPlan.of(BASE, {"labelled": [0.25, 0.5], "epsilon": [4, 8]}, [3, 1])
     found = done(plan, tmp_path)
     typed = parquet.read_table(tmp_path / "table.parquet")
     with (tmp_path / "table.csv").open(newline="") as table:
@@ -296,9 +296,9 @@ def test_a_phase_that_failed_counts_as_nothing_and_is_said(
     assert [(row["seed"], row["ari_test"]) for row in failed] == [("1", "0.0"), ("1", "0.0")]
 
 
-def figures_of(plan: Plan) -> Table:
+def figures_of(plan: SweepPlan) -> SweepTable:
     """A table whose figure is known: ten times ε, and the seed, and nothing of the rest."""
-    return Table(
+    return SweepTable(
         plan,
         tuple(
             tuple({"ari_test": 10 * settings.epsilon + settings.seed} for settings in arm.phases)
@@ -308,7 +308,7 @@ def figures_of(plan: Plan) -> Table:
 
 
 def test_lines_are_of_other_settings_and_intervals_are_of_seeds() -> None:
-    few = figures_of(Plan.of(BASE, {"labelled": [0.5, 0.25], "epsilon": [8, 4]}, 3))
+    few = figures_of(SweepPlan.of(BASE, {"labelled": [0.5, 0.25], "epsilon": [8, 4]}, 3))
     drawn = page.lines(few, "ari_test", "epsilon")
     assert [line.name for line in drawn] == ["labelled 0.5", "labelled 0.25"]
     expected = estimate([40, 41, 42])
@@ -316,11 +316,11 @@ def test_lines_are_of_other_settings_and_intervals_are_of_seeds() -> None:
         assert [value for value, _ in line.points] == [4.0, 8.0]
         assert line.points[0][1] == expected
     # Too many lines for a picture: their mean seed by seed, whose interval is that of seeds still.
-    many = figures_of(Plan.of(BASE, {"recordings": list(range(10, 17)), "epsilon": [4, 8]}, 3))
+    many = figures_of(SweepPlan.of(BASE, {"recordings": list(range(10, 17)), "epsilon": [4, 8]}, 3))
     (together,) = page.lines(many, "ari_test", "epsilon")
     assert (together.name, together.points[0][1]) == ("", expected)
     # Points one by one need not be a grid.
-    listed = figures_of(Plan.of(BASE, [{"epsilon": 4}, {"epsilon": 8, "labelled": 0.5}], [0]))
+    listed = figures_of(SweepPlan.of(BASE, [{"epsilon": 4}, {"epsilon": 8, "labelled": 0.5}], [0]))
     lines = {line.name: line.points for line in page.lines(listed, "ari_test", "epsilon")}
     assert lines == {
         "labelled 0.3": ((4.0, estimate([40])),),
@@ -330,7 +330,7 @@ def test_lines_are_of_other_settings_and_intervals_are_of_seeds() -> None:
 
 def test_no_line_and_no_mean_joins_two_routes(tmp_path: Path) -> None:
     grid = {"discovery": ["local", "secure-sum"], "recordings": list(range(10, 17))}
-    crossed = figures_by_route(Plan.of(BASE, {**grid, "labelled": [0.3, 0.6]}, 2))
+    crossed = figures_by_route(SweepPlan.of(BASE, {**grid, "labelled": [0.3, 0.6]}, 2))
     routes = page.by_route(crossed)
     assert list(routes) == ["local", "secure-sum"]
     for route, part in routes.items():
@@ -354,12 +354,12 @@ def test_settings_of_one_route_are_no_axis_of_the_other() -> None:
         {"discovery": "secure-sum", "sums": 2},
         {"discovery": "secure-sum", "sums": 3},
     ]
-    routes = page.by_route(figures_by_route(Plan.of(BASE, points, 1)))
+    routes = page.by_route(figures_by_route(SweepPlan.of(BASE, points, 1)))
     assert {route: part.plan.varied for route, part in routes.items()} == {
         "local": ("label_votes",),
         "secure-sum": ("sums",),
     }
-    one = figures_by_route(Plan.of(BASE, {"epsilon": [4, 8]}, 1))
+    one = figures_by_route(SweepPlan.of(BASE, {"epsilon": [4, 8]}, 1))
     assert page.by_route(one) == {"": one}
 
 
@@ -369,7 +369,7 @@ def test_between_names_no_line_is_drawn(setting: str, joined: bool) -> None:
         "discovery": ["local", "secure-sum"],
         "labelled": [0.3, 0.6],
     }
-    results = figures_by_route(Plan.of(BASE, {setting: values[setting]}, 1))
+    results = figures_by_route(SweepPlan.of(BASE, {setting: values[setting]}, 1))
     picture = page._picture(page.lines(results, "ari_test", setting), "ari_test", setting)
     assert picture is not None
     paths = re.findall(rf'<path d="([^"]*)"[^>]*stroke: {drawing.PALETTE[0]}', picture.svg)
@@ -381,9 +381,9 @@ def test_between_names_no_line_is_drawn(setting: str, joined: bool) -> None:
     assert any(drawn) is joined
 
 
-def figures_by_route(plan: Plan) -> Table:
+def figures_by_route(plan: SweepPlan) -> SweepTable:
     """A table whose figure is 1 on the local route and 0 on the other, and a seed's little more."""
-    return Table(
+    return SweepTable(
         plan,
         tuple(
             tuple(
@@ -401,7 +401,7 @@ def figures_by_route(plan: Plan) -> Table:
 def test_the_page_has_a_picture_for_every_figure_and_setting(
     tmp_path: Path, simulated: Simulated
 ) -> None:
-    plan = Plan.of(BASE, {"epsilon": [4, 8], "data": ["blobs", "soundscapes"]}, 2)
+    plan = SweepPlan.of(BASE, {"epsilon": [4, 8], "data": ["blobs", "soundscapes"]}, 2)
     done(plan, tmp_path)
     text = (tmp_path / "sweep.html").read_text()
     assert "8 runs: 4 points × 2 seeds, over epsilon, data." in text
@@ -420,7 +420,7 @@ def test_the_page_has_a_picture_for_every_figure_and_setting(
 
 def test_names_of_settings_and_values_become_text(tmp_path: Path, simulated: Simulated) -> None:
     hostile = "<script>alert(1)</script>"
-    found = done(Plan.of(BASE, {"epsilon": [4, 8]}, 2), tmp_path)
+    found = done(SweepPlan.of(BASE, {"epsilon": [4, 8]}, 2), tmp_path)
     arms = tuple(
         replace(arm, labels={hostile: f"{hostile}{arm.labels['epsilon']}"})
         for arm in found.plan.arms
@@ -433,7 +433,7 @@ def test_names_of_settings_and_values_become_text(tmp_path: Path, simulated: Sim
 
 
 def test_a_sweep_of_one_point_is_seeds_alone(tmp_path: Path, simulated: Simulated) -> None:
-    found = done(Plan.of(BASE, [{}], 2), tmp_path)
+    found = done(SweepPlan.of(BASE, [{}], 2), tmp_path)
     assert found.plan.varied == ()
     assert "2 runs: 1 point × 2 seeds, nothing varies." in (tmp_path / "sweep.html").read_text()
 
@@ -531,7 +531,7 @@ def test_a_sweep_file_that_is_not_there_and_a_folder_of_others_are_named(
 
 
 def test_both_discoveries_may_be_swept_together() -> None:
-    plan = Plan.of(
+    plan = SweepPlan.of(
         BASE | {"clustering_runs": 2},
         [{"discovery": "local"}, {"discovery": "secure-sum", "epsilon": 8}],
         1,
@@ -545,7 +545,7 @@ def test_both_discoveries_may_be_swept_together() -> None:
 
 def test_a_budget_varies_as_a_whole_or_by_its_steps(tmp_path: Path) -> None:
     local = BASE | {"discovery": "local"}
-    whole = Plan.of(
+    whole = SweepPlan.of(
         local, [{"budget": "none"}, {"budget": {"clustering": 1.0, "selection": 1e6}}], 1
     )
     assert "budget.clustering" in whole.varied
@@ -567,13 +567,13 @@ def test_epsilon_varies_on_the_local_route_and_beside_a_budget(tmp_path: Path) -
     ]
     assert costs == pytest.approx([1.0, 2.0], rel=1e-9)
     local = BASE | {"discovery": "local"}
-    listed = Plan.of(local, [{"budget.clustering": 3.0}, {"epsilon": 2.0}], 1)
+    listed = SweepPlan.of(local, [{"budget.clustering": 3.0}, {"epsilon": 2.0}], 1)
     assert [arm.labels for arm in listed.arms] == [
         {"budget.clustering": 3.0, "epsilon": None},
         {"budget.clustering": None, "epsilon": 2.0},
     ]
     with pytest.raises(InvalidParametersError, match="epsilon and budget: give one of them"):
-        Plan.of(local, [{"budget.clustering": 3.0, "epsilon": 2.0}], 1)
+        SweepPlan.of(local, [{"budget.clustering": 3.0, "epsilon": 2.0}], 1)
 
 
 def test_from_python_a_sweep_has_the_settings_of_its_base(
@@ -584,8 +584,8 @@ def test_from_python_a_sweep_has_the_settings_of_its_base(
         data="soundscapes",
         discovery=Discovery.LOCAL,
         corrupted=0.0,
-        policy=Agreement.ANYTHING,
-        summation=Summation.IDEAL,
+        policy=PolicyChoice.ANYTHING,
+        summation=SummationChoice.IDEAL,
         seed=9,
     )
     found = sweep(base, {"labelled": [0.25, 0.5]}, tmp_path, seeds=2)

@@ -15,7 +15,7 @@ from earshot_protocol import distribution
 from earshot_protocol.phases import discovery_budget
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import PHASE_FAILED
-from earshot_simulations.phases.settings import Agreement, Discovery, Summation
+from earshot_simulations.phases.settings import Discovery, PolicyChoice, SummationChoice
 from earshot_simulations.sweeps import phase, sweep
 from earshot_simulations.sweeps.estimate import estimate, paired
 from earshot_simulations.sweeps.phase import NOTHING, SIMULATED, centroid_accuracy
@@ -27,9 +27,9 @@ TINY = Settings(
     recordings=10,
     scenes=3,
     corrupted=0.0,
-    policy=Agreement.ANYTHING,
+    policy=PolicyChoice.ANYTHING,
     discovery=Discovery.LOCAL,
-    summation=Summation.IDEAL,
+    summation=SummationChoice.IDEAL,
     jobs=1,
 )
 

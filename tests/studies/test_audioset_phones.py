@@ -20,9 +20,9 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_studies.kit.mixtures.embedding import Part
 from earshot_studies.muschiol import phones as audioset_phones
-from earshot_studies.muschiol.phones import CURATOR, LAW, NO_NOISE, REAL, Plan, measure
+from earshot_studies.muschiol.phones import CURATOR, LAW, NO_NOISE, REAL, PhonesPlan, measure
 from earshot_studies.muschiol.taggers import phones
-from earshot_studies.muschiol.taggers.phones import Crowd, answers, ballots
+from earshot_studies.muschiol.taggers.phones import PhoneOutputs, answers, ballots
 
 
 def test_each_phone_learns_what_a_ridge_regression_of_its_own_does() -> None:
@@ -48,7 +48,7 @@ def test_a_phone_votes_for_its_likeliest_labels_and_no_more() -> None:
         ballots(likely, 7)
 
 
-def made_up(material: Any, count: int, **more: Any) -> Crowd:
+def made_up(material: Any, count: int, **more: Any) -> PhoneOutputs:
     """Phones that are mostly right, of a study that mixes nothing."""
     generator = np.random.default_rng(material)
     truth = [(generator.random((rows, 5)) < 0.35).astype(np.int8) for rows in (40, 30, 60)]
@@ -57,11 +57,11 @@ def made_up(material: Any, count: int, **more: Any) -> Crowd:
     heard = [part + generator.normal(0, 0.7, part.shape) for part in truth]
     parts = [Part(x.astype(np.float32), y) for x, y in zip(heard, truth, strict=True)]
     said = 1 / (1 + np.exp(3 - 6 * truth[1] + generator.normal(0, 3, (count, 30, 5))))
-    return Crowd(said.astype(np.float32), *parts)
+    return PhoneOutputs(said.astype(np.float32), *parts)
 
 
 @pytest.fixture
-def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PhonesPlan:
     class Nothing:
         def __init__(self, *given: Any) -> None:
             pass
@@ -69,9 +69,11 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
         def material(self, seed: int) -> int:
             return seed
 
-    monkeypatch.setattr(audioset_phones, "Study", Nothing)
+    monkeypatch.setattr(audioset_phones, "TaggerStudy", Nothing)
     monkeypatch.setattr(audioset_phones, "crowd", made_up)
-    return Plan(tmp_path, tmp_path, 60, 2, 30, epsilon=40.0, delta=1e-4, most=2, seeds=2, real=1)
+    return PhonesPlan(
+        tmp_path, tmp_path, 60, 2, 30, epsilon=40.0, delta=1e-4, most=2, seeds=2, real=1
+    )
 
 
 def test_noise_is_the_least_that_keeps_the_budget() -> None:
@@ -80,7 +82,7 @@ def test_noise_is_the_least_that_keeps_the_budget() -> None:
     By the papers' conversion 207 votes are needed, by a tighter one 176; the exact law of Gaussian
     noise (Balle and Wang, ICML 2018) would do with 164.
     """
-    plan = Plan(Path(), Path())
+    plan = PhonesPlan(Path(), Path())
     sigma = plan.deviation(20)
     assert sigma == pytest.approx(175.6, rel=2e-3)
     length = math.sqrt(500 * 3)
@@ -99,7 +101,7 @@ def test_noise_is_the_least_that_keeps_the_budget() -> None:
 
 
 @pytest.mark.slow
-def test_both_tallies_count_the_same_ballots(plan: Plan) -> None:
+def test_both_tallies_count_the_same_ballots(plan: PhonesPlan) -> None:
     rows = {str(row["tally"]): row for row in measure(plan, 1)}
     people = made_up(1, 60)
     cast = ballots(people.probabilities, 2)
@@ -123,7 +125,7 @@ def test_both_tallies_count_the_same_ballots(plan: Plan) -> None:
     assert json.loads(journal[0])["labelling"]["name"] == "gnthreshold"
 
 
-def test_the_law_of_the_sum_is_that_of_the_sum(plan: Plan) -> None:
+def test_the_law_of_the_sum_is_that_of_the_sum(plan: PhonesPlan) -> None:
     """Noise of those who stay, n/n' as much, over counts of those who stay."""
     cast = np.ones((60, 200, 50), dtype=np.int8)
     found = audioset_phones._ideal(plan, cast, 8.0, np.random.default_rng(3)) * 57
@@ -142,9 +144,9 @@ def test_plans_that_protect_nobody_are_refused(tmp_path: Path) -> None:
         ({"threshold": 1.5}, "threshold"),
     ):
         with pytest.raises(InvalidParametersError, match=message):
-            Plan(tmp_path, tmp_path, **given)  # type: ignore[arg-type]
+            PhonesPlan(tmp_path, tmp_path, **given)  # type: ignore[arg-type]
     with pytest.raises(InvalidParametersError, match="give a larger delta"):
-        Plan(tmp_path, tmp_path, epsilon=1e-6, delta=1e-12).deviation(20)
+        PhonesPlan(tmp_path, tmp_path, epsilon=1e-6, delta=1e-12).deviation(20)
 
 
 def test_too_many_phones_for_the_mixtures_are_refused() -> None:
@@ -155,7 +157,7 @@ def test_too_many_phones_for_the_mixtures_are_refused() -> None:
         phones.crowd(Material(), 6)  # type: ignore[arg-type]
 
 
-def test_the_command_leaves_files_and_goes_on(plan: Plan, tmp_path: Path) -> None:
+def test_the_command_leaves_files_and_goes_on(plan: PhonesPlan, tmp_path: Path) -> None:
     out = tmp_path / "out"
     sizes = ("--phones", 60, "--samples", 30, "--epsilon", 40, "--seeds", 2, "--real", 1)
     reproduced("audioset-phones", out, "--data", tmp_path, *sizes)

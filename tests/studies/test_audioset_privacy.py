@@ -26,9 +26,9 @@ from earshot_studies.muschiol.privacy import (
     PUBLIC,
     SOUND,
     TABLE_5_4,
-    Ensemble,
-    Found,
-    Plan,
+    HeldStatement,
+    PrivacyPlan,
+    SampleVotes,
     averages,
     cheapest,
     distribution,
@@ -51,8 +51,8 @@ def probabilities(seed: int, queries: int = 80, labels: int = 6) -> tuple[Any, A
 
 
 @pytest.fixture(scope="module")
-def ensemble() -> Ensemble:
-    return Ensemble.of(*probabilities(3))
+def ensemble() -> SampleVotes:
+    return SampleVotes.of(*probabilities(3))
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +60,13 @@ def rows() -> list[dict[str, Any]]:
     return [
         row
         for seed in (3, 4)
-        for row in measure(Ensemble.of(*probabilities(seed, queries=40)), seed)
+        for row in measure(SampleVotes.of(*probabilities(seed, queries=40)), seed)
     ]
 
 
 def test_votes_are_sums_of_probabilities_and_of_the_three_largest() -> None:
     outputs, truth = probabilities(1, queries=5)
-    made = Ensemble.of(outputs, truth)
+    made = SampleVotes.of(outputs, truth)
     for query in range(5):
         cut = np.zeros(6)
         for teacher in range(50):
@@ -76,7 +76,7 @@ def test_votes_are_sums_of_probabilities_and_of_the_three_largest() -> None:
         np.testing.assert_allclose(made.votes[query], outputs[:, query].sum(axis=0), rtol=1e-6)
 
 
-def test_claims_are_those_of_the_accounting_for_as_many_answers(ensemble: Ensemble) -> None:
+def test_claims_are_those_of_the_accounting_for_as_many_answers(ensemble: SampleVotes) -> None:
     """Without a check nothing is drawn: 80 queries, 25 times, are `muschiol.claim` of 2,000."""
     for threshold in ("0.2", "0.4", "adaptive"):
         row = table_row(ensemble, (threshold, ""), 0)
@@ -88,7 +88,7 @@ def test_claims_are_those_of_the_accounting_for_as_many_answers(ensemble: Ensemb
         assert round(float(row["claimed_independent_5000"]), 1) == 1018.4
 
 
-def test_a_checked_answer_pays_for_the_checks_that_it_takes(ensemble: Ensemble) -> None:
+def test_a_checked_answer_pays_for_the_checks_that_it_takes(ensemble: SampleVotes) -> None:
     row = table_row(ensemble, ("0.4", "0.6"), 0)
     share = float(row["answered_share"])
     assert 0.1 < share < 0.95
@@ -98,7 +98,7 @@ def test_a_checked_answer_pays_for_the_checks_that_it_takes(ensemble: Ensemble) 
     assert float(row["claimed_asked"]) < float(row["claimed"])
 
 
-def test_what_holds_is_the_accounting_of_the_rule_that_holds(ensemble: Ensemble) -> None:
+def test_what_holds_is_the_accounting_of_the_rule_that_holds(ensemble: SampleVotes) -> None:
     row = table_row(ensemble, ("0.4", ""), 0)
     sigma = muschiol.deviation(0.3, 50)
     for name, unit, changed, votes in (
@@ -117,7 +117,7 @@ def test_what_holds_is_the_accounting_of_the_rule_that_holds(ensemble: Ensemble)
 
 
 @pytest.mark.parametrize("threshold", ["0.4", "adaptive"])
-def test_every_sample_is_in_one_bucket_of_q(ensemble: Ensemble, threshold: str) -> None:
+def test_every_sample_is_in_one_bucket_of_q(ensemble: SampleVotes, threshold: str) -> None:
     found = list(distribution(ensemble, threshold, 0))
     assert sum(float(row["answered_share"]) for row in found) == pytest.approx(1)
     q = np.exp(rule((threshold, ""), 0.4).log_q(ensemble.votes))
@@ -181,8 +181,8 @@ def test_statements_are_ratios_of_rows_and_verdicts_their_intervals(rows: Any) -
 def test_a_verdict_needs_the_whole_interval(mean: float, wide: float | None, verdict: str) -> None:
     own = Claim("", "", None, Estimate(mean, wide, 5), LESS, LESS, "one ensemble")
     assert own.verdict == verdict
-    assert Found(own, None).sound_verdict == "–"
-    assert Found(own, own).sound_verdict == verdict
+    assert HeldStatement(own, None).sound_verdict == "–"
+    assert HeldStatement(own, own).sound_verdict == verdict
 
 
 def test_means_stand_beside_what_is_printed(rows: Any) -> None:
@@ -208,21 +208,21 @@ def test_a_seed_that_was_measured_is_not_measured_again(
     )
     asked = []
 
-    def ensemble(seed: int) -> Ensemble:
+    def ensemble(seed: int) -> SampleVotes:
         asked.append(seed)
         if len(asked) == 2:
             raise KeyboardInterrupt
-        return Ensemble.of(*probabilities(seed, queries=30))
+        return SampleVotes.of(*probabilities(seed, queries=30))
 
     with pytest.raises(KeyboardInterrupt):
-        reproduce(Plan(ensemble, "Made up.", "key", tmp_path, 2))
-    outcome = reproduce(Plan(ensemble, "Made up.", "key", tmp_path, 2))
+        reproduce(PrivacyPlan(ensemble, "Made up.", "key", tmp_path, 2))
+    outcome = reproduce(PrivacyPlan(ensemble, "Made up.", "key", tmp_path, 2))
     assert asked == [1, 2, 2]
     assert "Made up." in outcome.note
-    reproduce(Plan(ensemble, "Made up.", "key", tmp_path, 2))
+    reproduce(PrivacyPlan(ensemble, "Made up.", "key", tmp_path, 2))
     assert len(asked) == 3
     with pytest.raises(InvalidParametersError, match="seeds"):
-        Plan(ensemble, "", "key", tmp_path, 0)
+        PrivacyPlan(ensemble, "", "key", tmp_path, 0)
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_studies.muehl.cnn import Settings, Workshop
+from earshot_studies.muehl.cnn import CnnSettings, NetworkWorkshop
 
 CLASSES = ("left", "right", "both")
 
@@ -22,11 +22,11 @@ def bars(number, seed):
 
 @pytest.fixture(scope="module")
 def workshop():
-    return Workshop((10, 10, 1), CLASSES, Settings(epochs=12, least=8))
+    return NetworkWorkshop((10, 10, 1), CLASSES, CnnSettings(epochs=12, least=8))
 
 
 def test_the_layers_are_those_of_table_6_1():
-    model = Workshop((28, 28, 1), list("0123456789")).model
+    model = NetworkWorkshop((28, 28, 1), list("0123456789")).model
     kinds = [type(layer).__name__ for layer in model.layers]
     assert kinds == ["Conv2D", "BatchNormalization", "MaxPooling2D", "Flatten", "Dense",
                      "BatchNormalization", "Dense"]  # fmt: skip
@@ -36,7 +36,7 @@ def test_the_layers_are_those_of_table_6_1():
 
 
 def test_batches_are_a_tenth_of_the_examples_from_16_to_64():
-    settings = Settings()
+    settings = CnnSettings()
     assert [settings.batch(n) for n in (9, 50, 240, 500, 2000)] == [9, 16, 24, 50, 64]
 
 
@@ -67,12 +67,12 @@ def test_training_normalizes_as_keras_does(workshop):
 
 
 def test_augmentation_moves_an_image_no_further_than_it_may(workshop):
-    still = Workshop((10, 10, 1), CLASSES, Settings(degrees=0, shift=0))
+    still = NetworkWorkshop((10, 10, 1), CLASSES, CnnSettings(degrees=0, shift=0))
     image = np.zeros((1, 10, 10, 1), np.float32)
     image[0, 4, 4] = 1
     np.testing.assert_allclose(still._augmented(image, np.array([1, 2])), image, atol=1e-6)
     many = np.repeat(image, 200, axis=0)
-    moved = Workshop((10, 10, 1), CLASSES, Settings(degrees=0, shift=0.2))
+    moved = NetworkWorkshop((10, 10, 1), CLASSES, CnnSettings(degrees=0, shift=0.2))
     seen = np.asarray(moved._augmented(many, np.array([1, 2])))[..., 0]
     rows, columns = np.mgrid[:10, :10]
     for places in (rows, columns):
@@ -92,7 +92,7 @@ def test_what_it_cannot_learn_from_is_refused(workshop):
     with pytest.raises(InvalidInputError, match="from 0 to 2"):
         workshop.fit(images, labels + 1)
     with pytest.raises(InvalidInputError, match="other classes"):
-        workshop.restore(Workshop((10, 10, 1), ("a", "b")).model.get_weights())
+        workshop.restore(NetworkWorkshop((10, 10, 1), ("a", "b")).model.get_weights())
 
 
 @pytest.mark.parametrize(
@@ -100,4 +100,4 @@ def test_what_it_cannot_learn_from_is_refused(workshop):
 )
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(InvalidParametersError):
-        Settings(**wrong)
+        CnnSettings(**wrong)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.simulated import by_phones
 
-from earshot_simulations import Agreement, Discovery, Settings, Summation
+from earshot_simulations import Discovery, PolicyChoice, Settings, SummationChoice
 from earshot_simulations.phases.settings import NO_NOISE
 from earshot_simulations.populations import LiftedBlobs
 from earshot_studies.liebenow.at_once.crowd import discover
@@ -22,8 +22,8 @@ SETTINGS = Settings(
     dropout=0.2,
     corrupted=0.0,
     discovery=Discovery.SECURE_SUM,
-    summation=Summation.IDEAL,
-    policy=Agreement.ANYTHING,
+    summation=SummationChoice.IDEAL,
+    policy=PolicyChoice.ANYTHING,
     epsilon=NO_NOISE,
     jobs=1,
     seed=9,

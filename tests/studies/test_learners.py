@@ -15,7 +15,7 @@ from earshot_protocol.geometry import Geometry, counts
 from earshot_protocol.phases.learning import CENTROID_VOTE, CLUSTER, LABEL_VOTE, Budget
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_server.discovery.optics import Optics
-from earshot_simulations import Agreement, Discovery, Settings, Summation
+from earshot_simulations import Discovery, PolicyChoice, Settings, SummationChoice
 from earshot_simulations.engine.course import Course
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import AGREES, Scenario
@@ -36,8 +36,8 @@ SETTINGS = Settings(
     dropout=0.2,
     corrupted=0.0,
     discovery=Discovery.LOCAL,
-    summation=Summation.IDEAL,
-    policy=Agreement.ANYTHING,
+    summation=SummationChoice.IDEAL,
+    policy=PolicyChoice.ANYTHING,
     budget=QUIET,
     jobs=1,
     seed=9,

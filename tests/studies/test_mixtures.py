@@ -24,7 +24,7 @@ from earshot_studies.kit.mixtures.ensembles import (
     trained,
     trained_teachers,
 )
-from earshot_studies.kit.mixtures.mixing import Recipe, drawn_labels, mix
+from earshot_studies.kit.mixtures.mixing import MixingRecipe, drawn_labels, mix
 from earshot_studies.kit.mixtures.sources import BACKGROUND, Side, Sources, open_sources
 
 
@@ -68,7 +68,7 @@ def test_a_folder_without_folds_says_what_is_wanted(folder: Path, tmp_path: Path
 
 
 def test_what_is_said_to_be_in_a_mixture_is(sources: Sources) -> None:
-    recipe = Recipe(counts=(0.3, 0.4, 0.3))
+    recipe = MixingRecipe(counts=(0.3, 0.4, 0.3))
     generator = np.random.default_rng(1)
     held = sources.at(Side.QUERIES)
     sound, truth = mix(sources, Side.QUERIES, held, 400, recipe, generator)
@@ -85,7 +85,7 @@ def test_what_is_said_to_be_in_a_mixture_is(sources: Sources) -> None:
 
 
 def test_numbers_of_labels_follow_the_recipe() -> None:
-    recipe = Recipe(counts=(0.5, 0.3, 0.2))
+    recipe = MixingRecipe(counts=(0.5, 0.3, 0.2))
     drawn = drawn_labels(np.ones(8, bool), 6000, recipe, np.random.default_rng(2))
     sizes = np.bincount(drawn.sum(axis=1), minlength=4)
     assert sizes[0] == 0
@@ -95,7 +95,7 @@ def test_numbers_of_labels_follow_the_recipe() -> None:
 
 def test_a_long_tail_is_a_power_of_the_rank() -> None:
     there = np.array([True, True, False, True, True])
-    recipe = Recipe(counts=(1.0,), tail=0.8)
+    recipe = MixingRecipe(counts=(1.0,), tail=0.8)
     drawn = drawn_labels(there, 20_000, recipe, np.random.default_rng(3)).sum(axis=0)
     assert drawn[2] == 0
     expected = np.array([1, 2, 4, 5]) ** -0.8
@@ -106,13 +106,13 @@ def test_a_long_tail_is_a_power_of_the_rank() -> None:
 @pytest.mark.parametrize("counts", [(), (0.5, 0.6), (1.5, -0.5)])
 def test_chances_add_up_to_one(counts: tuple[float, ...]) -> None:
     with pytest.raises(InvalidParametersError, match="counts"):
-        Recipe(counts=counts)
+        MixingRecipe(counts=counts)
 
 
 def test_a_mixture_has_no_more_labels_than_there_are(sources: Sources) -> None:
     held = sources.at(Side.TEST)[:2]
     with pytest.raises(InvalidParametersError, match="up to 3"):
-        mix(sources, Side.TEST, held, 1, Recipe(), np.random.default_rng(0))
+        mix(sources, Side.TEST, held, 1, MixingRecipe(), np.random.default_rng(0))
 
 
 def test_teachers_hold_whole_recordings_dealt_out_evenly(sources: Sources) -> None:
@@ -143,9 +143,9 @@ def test_what_was_embedded_is_kept(folder: Path, tmp_path: Path) -> None:
         opened.append(1)
         return open_sources(folder, of.rate)
 
-    first = prepare(opening, encoder, of, SMALL, Recipe(), 1, tmp_path)
-    again = prepare(opening, encoder, of, SMALL, Recipe(), 1, tmp_path)
-    other = prepare(opening, encoder, of, SMALL, Recipe(), 2, tmp_path)
+    first = prepare(opening, encoder, of, SMALL, MixingRecipe(), 1, tmp_path)
+    again = prepare(opening, encoder, of, SMALL, MixingRecipe(), 1, tmp_path)
+    other = prepare(opening, encoder, of, SMALL, MixingRecipe(), 2, tmp_path)
     assert len(opened) == 2
     assert first.teachers.features.shape == (3, 20, encoder.dimensions + 64)
     assert np.array_equal(first.teachers.features, again.teachers.features)

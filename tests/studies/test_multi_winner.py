@@ -18,10 +18,10 @@ from earshot_server.accounting.dp_sgd import training_epsilon, training_noise
 from earshot_studies.dziedzic import capc, queries
 from earshot_studies.dziedzic import student as multi_winner_student
 from earshot_studies.dziedzic.contests import ORDERS, BySet, answered, binary, clipped, powerset
-from earshot_studies.dziedzic.multi_winner import Study, best_noise, ensembles
-from earshot_studies.dziedzic.queries import Budget, data_independent, figure_1, first_queries
+from earshot_studies.dziedzic.multi_winner import MixtureStudy, best_noise, ensembles
+from earshot_studies.dziedzic.queries import Allowance, data_independent, figure_1, first_queries
 from earshot_studies.dziedzic.sets import limited_votes
-from earshot_studies.dziedzic.students import Training, private_heads, student
+from earshot_studies.dziedzic.students import DpSgdTraining, private_heads, student
 from earshot_studies.kit.mixtures.embedding import Mixtures, Part, Size
 from earshot_studies.kit.mixtures.ensembles import Aim
 from earshot_studies.kit.outcome import Row
@@ -151,7 +151,7 @@ def test_sets_of_a_few_labels_are_fewer() -> None:
 
 def test_budgets_are_spent_to_the_last_query() -> None:
     ballots = cast(300, np.random.default_rng(7))
-    contest, budget = binary(ballots), Budget(20.0, 1e-5)
+    contest, budget = binary(ballots), Allowance(20.0, 1e-5)
     count = first_queries(contest, lambda part: part.claimed(3.0), budget)
     total = contest.claimed(3.0)
 
@@ -195,7 +195,7 @@ def test_private_training_costs_what_is_asked() -> None:
 def test_gradients_are_clipped_one_example_at_a_time() -> None:
     """One full batch without noise, against a loop over examples."""
     part = blobs((12,), np.random.default_rng(8))
-    training = Training(steps=1, rate=1.0, norm=0.2, speed=3.0)
+    training = DpSgdTraining(steps=1, rate=1.0, norm=0.2, speed=3.0)
     found = private_heads(part, training, 0.0, np.random.default_rng(0))
     rows = np.column_stack([part.features, np.ones(12)]).astype(float) / math.sqrt(LABELS + 1)
     total = np.zeros((LABELS + 1, LABELS))
@@ -209,7 +209,10 @@ def test_gradients_are_clipped_one_example_at_a_time() -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e300])
 def test_an_example_of_no_finite_length_counts_as_zeros(bad: float) -> None:
-    part, training = blobs((12,), np.random.default_rng(8)), Training(steps=3, rate=1.0, norm=0.2)
+    part, training = (
+        blobs((12,), np.random.default_rng(8)),
+        DpSgdTraining(steps=3, rate=1.0, norm=0.2),
+    )
     features = np.array(part.features, float)
     features[4, 1] = bad
     odd = Part(features, part.truth)
@@ -226,7 +229,7 @@ def test_an_example_of_no_finite_length_counts_as_zeros(bad: float) -> None:
 
 def test_noise_of_private_training_is_of_the_sum() -> None:
     part = blobs((40,), np.random.default_rng(9))
-    training = Training(steps=1, rate=0.5, norm=0.7, speed=1.0)
+    training = DpSgdTraining(steps=1, rate=0.5, norm=0.7, speed=1.0)
     weights = [
         private_heads(part, training, 5.0, np.random.default_rng(seed)).weights
         for seed in range(400)
@@ -272,7 +275,7 @@ def test_equal_noise_and_thresholds_come_from_validation_alone(mixtures: Mixture
 
 
 @dataclass(frozen=True)
-class Given(Study):
+class Given(MixtureStudy):
     """A study of mixtures that a test made."""
 
     made: Mixtures | None = None
@@ -356,7 +359,7 @@ def test_students_stand_beside_private_training(
     mixtures: Mixtures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = multi_winner_student.TABLES[0]
-    short = multi_winner_student.Table("short", LABELS, Aim.F1, 20.0, 1e-5, table.rules, {})
+    short = multi_winner_student.PaperTable("short", LABELS, Aim.F1, 20.0, 1e-5, table.rules, {})
     monkeypatch.setattr(multi_winner_student, "TABLES", (short,))
     study = given(mixtures, tmp_path)
     rows = {str(row["method"]): row for row in multi_winner_student._of_seed(study, 0)}
@@ -376,7 +379,7 @@ def test_what_was_measured_of_a_seed_is_kept(mixtures: Mixtures, tmp_path: Path)
     study = given(mixtures, tmp_path)
     calls: list[int] = []
 
-    def make(study: Study, seed: int) -> list[Row]:
+    def make(study: MixtureStudy, seed: int) -> list[Row]:
         calls.append(seed)
         return [{"seed": seed, "figure": 0.25, "text": "ε"}]
 
@@ -403,9 +406,9 @@ def test_all_tables_are_drawn_and_described(
     monkeypatch.setattr(queries, "LABELS", (1, 20))
     monkeypatch.setattr(queries, "SIGMAS", (7, 20))
     monkeypatch.setattr(queries, "_SET_LABELS", ())
-    monkeypatch.setattr(Study, "mixtures", lambda study, seed: made)
+    monkeypatch.setattr(MixtureStudy, "mixtures", lambda study, seed: made)
     size = Size(50, 60, 1, 150, 120, 60)
-    outcome = queries.reproduce(Study(tmp_path, tmp_path, size, 1, silent))
+    outcome = queries.reproduce(MixtureStudy(tmp_path, tmp_path, size, 1, silent))
     assert {row["table"] for row in outcome.rows} >= {"labels", "noise", "epsilon", "set size"}
     by = {
         (row["ensemble"], row["rule"], row["labels"]): row

@@ -12,11 +12,11 @@ from support.reproduced import reproduced
 from earshot_models.votes.rules.confident import ConfidentGNMax
 from earshot_protocol.errors import InvalidInputError
 from earshot_studies.papernot import table_1 as table
-from earshot_studies.papernot.table_1 import Case, account, read_votes
+from earshot_studies.papernot.table_1 import PaperRow, account, read_votes
 
 CASES = {
-    "Ten": Case("ten.npy", ConfidentGNMax(200.0, 150.0, 40.0), 1e-5, 60, 1.97),
-    "Two": Case("two.npy", ConfidentGNMax(300.0, 200.0, 40.0), 1e-5, 60, None),
+    "Ten": PaperRow("ten.npy", ConfidentGNMax(200.0, 150.0, 40.0), 1e-5, 60, 1.97),
+    "Two": PaperRow("two.npy", ConfidentGNMax(300.0, 200.0, 40.0), 1e-5, 60, None),
 }
 
 

@@ -21,24 +21,26 @@ from earshot_simulations.sweeps.estimate import Estimate
 from earshot_studies.kit.claims import CONFIRMED, REFUTED, UNDECIDED, Claim
 from earshot_studies.kit.outcome import write
 from earshot_studies.pate_aae import table_1
-from earshot_studies.pate_aae.answers import Noise, answered, ensemble, scale
-from earshot_studies.pate_aae.split import Clips, Split, open_sounds, open_split
-from earshot_studies.pate_aae.study import Cell, Size, Study
-from earshot_studies.pate_aae.systems import Budget, System, shares
+from earshot_studies.pate_aae.answers import AnswerNoise, answered, ensemble, scale
+from earshot_studies.pate_aae.split import LabelledClips, Split, open_sounds, open_split
+from earshot_studies.pate_aae.study import Cell, ClipStudy, StudySize
+from earshot_studies.pate_aae.systems import PublicationBudget, System, shares
 from earshot_studies.pate_aae.table_1 import ACCURACIES, averaged, claims, difference, ratio
 
 FRAMES, BANDS, CLASSES = 12, 10, 3
-SMALL = Size(teachers=20, queries=40, samples=60, epsilons=(0.05, 100.0), delta=1e-4)
+SMALL = StudySize(teachers=20, queries=40, samples=60, epsilons=(0.05, 100.0), delta=1e-4)
 
 
-def spoken(count: int, seed: int, pitch: int) -> Clips:
+def spoken(count: int, seed: int, pitch: int) -> LabelledClips:
     """Word k is a tone in band 3k + pitch."""
     generator = np.random.default_rng(seed)
     labels = np.arange(count) % CLASSES
     pictures = np.full((count, FRAMES, BANDS), -1.0, dtype=np.float32)
     for picture, label in zip(pictures, labels, strict=True):
         picture[4:8, 3 * label + pitch] = 0.5
-    return Clips(pictures + generator.normal(0, 0.1, pictures.shape).astype(np.float32), labels)
+    return LabelledClips(
+        pictures + generator.normal(0, 0.1, pictures.shape).astype(np.float32), labels
+    )
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +52,13 @@ def split() -> Split:
 
 
 @pytest.fixture
-def study(split: Split, tmp_path: Path) -> Callable[..., tuple[Study, Makers]]:
+def study(split: Split, tmp_path: Path) -> Callable[..., tuple[ClipStudy, Makers]]:
     settings = EmbeddingSettings(dimensions=2, hidden=(16, 8), copies=1, shift=0, passes=5)
     embedding = fit(split.public.pictures, list("abc" * 20), settings)
 
-    def make(size: Size = SMALL) -> tuple[Study, Makers]:
+    def make(size: StudySize = SMALL) -> tuple[ClipStudy, Makers]:
         makers = Makers([])
-        own = Study(
+        own = ClipStudy(
             split,
             embedding,
             size,
@@ -71,7 +73,7 @@ def study(split: Split, tmp_path: Path) -> Callable[..., tuple[Study, Makers]]:
 
 
 def test_a_budget_is_split_where_a_generator_spends() -> None:
-    whole = Budget(1.0, 1e-5)
+    whole = PublicationBudget(1.0, 1e-5)
     for system in System:
         generator, labels = shares(system, whole)
         spent = (0.0, 0.0) if generator is None else (generator.epsilon, generator.delta)
@@ -80,33 +82,37 @@ def test_a_budget_is_split_where_a_generator_spends() -> None:
         free = system in (System.PRINTED, *HEARS_NOBODY)
         assert (generator is None) == free
     with pytest.raises(InvalidParametersError, match="epsilon"):
-        Budget(0.0, 1e-5)
+        PublicationBudget(0.0, 1e-5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 10.0])
 def test_noise_keeps_the_budget_but_for_the_printed_one(epsilon: float) -> None:
     queries, delta = 200, 1e-5
-    assert scale(Noise.PRINTED, epsilon, delta, queries) == pytest.approx(queries / 2 / epsilon)
-    assert scale(Noise.NONE, epsilon, delta, queries) == 0
-    deviation = scale(Noise.GAUSSIAN, epsilon, delta, queries)
+    assert scale(AnswerNoise.PRINTED, epsilon, delta, queries) == pytest.approx(
+        queries / 2 / epsilon
+    )
+    assert scale(AnswerNoise.NONE, epsilon, delta, queries) == 0
+    deviation = scale(AnswerNoise.GAUSSIAN, epsilon, delta, queries)
     # One vote moves two counts: ρ = 1/σ² for each query. The exact law costs no more than that.
     rho = queries / deviation**2
     assert epsilon <= zcdp_epsilon(rho, delta) < 1.3 * epsilon
-    assert scale(Noise.LAPLACE, epsilon, delta, queries) <= 2 * queries / epsilon * 1.001
+    assert scale(AnswerNoise.LAPLACE, epsilon, delta, queries) <= 2 * queries / epsilon * 1.001
     with pytest.raises(InvalidParametersError, match="queries=0"):
-        scale(Noise.PRINTED, epsilon, delta, 0)
+        scale(AnswerNoise.PRINTED, epsilon, delta, 0)
     with pytest.raises(InvalidParametersError, match="epsilon"):
-        scale(Noise.GAUSSIAN, 0.0, delta, queries)
+        scale(AnswerNoise.GAUSSIAN, 0.0, delta, queries)
 
 
 def test_a_clip_moves_the_vote_of_one_teacher_at_most(split: Split) -> None:
     """What the budget rests on: the others are trained without a look at it."""
     size = 15
-    parts = [ensemble(each, split.classes, size, np.random.default_rng(7)) for each in (
-        split.private,
-        Clips(split.private.pictures.copy(), (split.private.labels + (np.arange(180) == 50)) % 3),
-    )]  # fmt: skip
+    labels = (split.private.labels + (np.arange(180) == 50)) % 3
+    other = LabelledClips(split.private.pictures.copy(), labels)
+    parts = [
+        ensemble(each, split.classes, size, np.random.default_rng(7))
+        for each in (split.private, other)
+    ]
     said = [own.answers(split.test.pictures) for own in parts]
     differs = (said[0] != said[1]).any(axis=1)
     assert differs.sum() <= 1
@@ -117,10 +123,10 @@ def test_a_clip_moves_the_vote_of_one_teacher_at_most(split: Split) -> None:
 
 def test_answers_without_noise_break_ties_by_lot_and_with_it_are_noisy() -> None:
     votes = np.tile([5.0, 5.0, 0.0], (4000, 1))
-    free = answered(Noise.NONE, votes, 0.0, np.random.default_rng(1))
+    free = answered(AnswerNoise.NONE, votes, 0.0, np.random.default_rng(1))
     assert set(free.tolist()) == {0, 1}
     assert np.bincount(free).min() > 1800
-    for noise in (Noise.PRINTED, Noise.LAPLACE, Noise.GAUSSIAN):
+    for noise in (AnswerNoise.PRINTED, AnswerNoise.LAPLACE, AnswerNoise.GAUSSIAN):
         drowned = answered(noise, votes, 1e4, np.random.default_rng(2))
         assert np.bincount(drowned, minlength=3).min() > 1200
         with pytest.raises(InvalidParametersError):
@@ -129,13 +135,13 @@ def test_answers_without_noise_break_ties_by_lot_and_with_it_are_noisy() -> None
 
 @pytest.mark.slow
 def test_cells_are_kept_and_a_killed_study_goes_on(
-    study: Callable[..., tuple[Study, Makers]], split: Split, tmp_path: Path
+    study: Callable[..., tuple[ClipStudy, Makers]], split: Split, tmp_path: Path
 ) -> None:
     first, makers = study()
     seen = first.cells(System.DP_GAN, 1)
     assert [cell["epsilon"] for cell in seen] == [0.05, 100.0]
     assert [order.budget for _, order in makers.orders] == [
-        Budget(0.025, 5e-5), Budget(50.0, 5e-5),
+        PublicationBudget(0.025, 5e-5), PublicationBudget(50.0, 5e-5),
     ]  # fmt: skip
     # A run that was killed before the last cell makes that one alone.
     (last,) = tmp_path.glob("work/*/dp-gan-*-100-1.json")
@@ -154,25 +160,25 @@ def test_cells_are_kept_and_a_killed_study_goes_on(
 
 @pytest.mark.slow
 def test_a_generator_that_spends_nothing_is_trained_once(
-    study: Callable[..., tuple[Study, Makers]],
+    study: Callable[..., tuple[ClipStudy, Makers]],
 ) -> None:
     own, makers = study()
     cells = own.cells(System.PUBLIC, 2)
     assert [order.budget for _, order in makers.orders] == [None]
     assert cells[0]["fid"] == cells[1]["fid"]
     assert cells[0]["labels_epsilon"] == 0.05, "labels get the whole budget"
-    noisy, free = (ACCURACIES[each] for each in (Noise.GAUSSIAN, Noise.NONE))
+    noisy, free = (ACCURACIES[each] for each in (AnswerNoise.GAUSSIAN, AnswerNoise.NONE))
     assert cells[0][free] == cells[1][free], "the same clips and votes"
     assert cells[1][noisy] == cells[1][free], "noise of ε = 100 moves no answer of 20 teachers"
 
 
 @pytest.mark.slow
 def test_little_privacy_teaches_and_much_leaves_chance(
-    study: Callable[..., tuple[Study, Makers]],
+    study: Callable[..., tuple[ClipStudy, Makers]],
 ) -> None:
     own, _ = study()
     found = [cell for seed in range(1, 6) for cell in own.cells(System.PRINTED, seed)]
-    column = ACCURACIES[Noise.GAUSSIAN]
+    column = ACCURACIES[AnswerNoise.GAUSSIAN]
     right = {
         epsilon: np.mean([float(cell[column]) for cell in found if cell["epsilon"] == epsilon])
         for epsilon in SMALL.epsilons
@@ -187,16 +193,16 @@ def test_little_privacy_teaches_and_much_leaves_chance(
 
 test_bad_sizes_are_refused_before_any_training = refused(
     InvalidParametersError,
-    ("teachers=181: there are 180 private clips", Size(teachers=181).check, 180),
-    ("may be published", Size(teachers=20, delta=0.01).check, 180),
-    ("queries=0", lambda: Size(queries=0)),
-    ("all different", lambda: Size(epsilons=(1.0, 1.0))),
-    ("epsilon", lambda: Size(epsilons=(-1.0,))),
+    ("teachers=181: there are 180 private clips", StudySize(teachers=181).check, 180),
+    ("may be published", StudySize(teachers=20, delta=0.01).check, 180),
+    ("queries=0", lambda: StudySize(queries=0)),
+    ("all different", lambda: StudySize(epsilons=(1.0, 1.0))),
+    ("epsilon", lambda: StudySize(epsilons=(-1.0,))),
 )
 
 
 def test_the_reproduction_writes_a_table_a_picture_and_a_note(
-    study: Callable[..., tuple[Study, Makers]], tmp_path: Path
+    study: Callable[..., tuple[ClipStudy, Makers]], tmp_path: Path
 ) -> None:
     own, _ = study(replace(SMALL, queries=8))
     outcome = table_1.reproduce(own, 2)
@@ -219,7 +225,7 @@ def test_the_reproduction_writes_a_table_a_picture_and_a_note(
 
 @pytest.mark.slow
 def test_two_processes_measure_what_one_does(
-    study: Callable[..., tuple[Study, Makers]], tmp_path: Path
+    study: Callable[..., tuple[ClipStudy, Makers]], tmp_path: Path
 ) -> None:
     own, _ = study()
     alone = table_1.reproduce(own, 1)
@@ -228,7 +234,7 @@ def test_two_processes_measure_what_one_does(
 
 
 def test_processes_that_the_machine_lacks_are_refused_before_any_training(
-    study: Callable[..., tuple[Study, Makers]],
+    study: Callable[..., tuple[ClipStudy, Makers]],
 ) -> None:
     own, makers = study()
     for processes in (0, 10_000):
@@ -239,7 +245,9 @@ def test_processes_that_the_machine_lacks_are_refused_before_any_training(
 
 def cell(system: System, seed: int, fid: float) -> Cell:
     columns = ("fid_real", "agreement", *ACCURACIES.values())
-    kept = {f"{noise.name.lower()}_{each}": 1.0 for noise in Noise for each in ("kept", "scale")}
+    kept = {
+        f"{noise.name.lower()}_{each}": 1.0 for noise in AnswerNoise for each in ("kept", "scale")
+    }
     return {
         "seed": seed, "system": str(system), "epsilon": 1.0, "fid": fid, "labels_epsilon": 1.0,
         **dict.fromkeys(columns, 0.5), **kept,

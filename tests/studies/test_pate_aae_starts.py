@@ -14,15 +14,15 @@ from support.echoes import quiet
 
 from earshot_models.generators.origin import PUBLIC
 from earshot_models.generators.pate_gan import Ensemble, queries
-from earshot_models.generators.settings import Network, Settings
+from earshot_models.generators.settings import GeneratorSettings, Network
 from earshot_models.generators.start import Start
 from earshot_simulations.generation import recipes
 from earshot_studies.pate_aae import generators
-from earshot_studies.pate_aae.split import Clips, Split
-from earshot_studies.pate_aae.systems import Budget, Order, System
+from earshot_studies.pate_aae.split import LabelledClips, Split
+from earshot_studies.pate_aae.systems import PublicationBudget, System, TrainingOrder
 
-TINY = Settings(Network.DENSE, width=8, latent=2, batch=4, critic_width=8, steps=2)
-RECIPE = generators.Recipe(
+TINY = GeneratorSettings(Network.DENSE, width=8, latent=2, batch=4, critic_width=8, steps=2)
+RECIPE = generators.GeneratorRecipes(
     open=TINY, noisy=TINY, judged=TINY, voted=TINY, teachers=Ensemble(teachers=3, width=4),
     start=replace(TINY, steps=3), voted_started=replace(TINY, jitter=0.1),
 )  # fmt: skip
@@ -38,16 +38,16 @@ TRAININGS = {
 }
 
 
-def clips(count: int, seed: int) -> Clips:
-    return Clips(moving_bands(count, seed=seed), np.arange(count) % 2)
+def clips(count: int, seed: int) -> LabelledClips:
+    return LabelledClips(moving_bands(count, seed=seed), np.arange(count) % 2)
 
 
 SPLIT = Split(("a", "b"), "ann", clips(8, 1), clips(2, 2), clips(12, 3), clips(2, 4))
 
 
-def order(tmp_path: Path, epsilon: float | None = 5.0, seed: int = 1) -> Order:
-    budget = None if epsilon is None else Budget(epsilon, 1e-3)
-    return Order(SPLIT, budget, seed, tmp_path / "checkpoint", quiet)
+def order(tmp_path: Path, epsilon: float | None = 5.0, seed: int = 1) -> TrainingOrder:
+    budget = None if epsilon is None else PublicationBudget(epsilon, 1e-3)
+    return TrainingOrder(SPLIT, budget, seed, tmp_path / "checkpoint", quiet)
 
 
 @pytest.fixture

@@ -13,15 +13,15 @@ from support.reproduced import rows_of
 
 from earshot_models.generators import adversaries
 from earshot_models.generators.pate_gan import Ensemble
-from earshot_models.generators.settings import Network, Settings
+from earshot_models.generators.settings import GeneratorSettings, Network
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_simulations.auditing.attacked_generators import Recipe, pate_gan, warmed_up
+from earshot_simulations.auditing.attacked_generators import PateGanRecipe, pate_gan, warmed_up
 from earshot_simulations.membership.game import Records, Sampler, Train
 from earshot_simulations.membership.planted import repeating
 from earshot_simulations.membership.suite import ATTACKS
 from earshot_studies.kit.outcome import write
 from earshot_studies.pate_aae import attacks
-from earshot_studies.pate_aae.attacks import Subject, Work, game
+from earshot_studies.pate_aae.attacks import AttackedSystem, AttackWork, game
 
 SHAPE = (3, 2)
 FEW = {name: ATTACKS[name] for name in ("nearest sample", "samples within a radius")}
@@ -43,16 +43,18 @@ def public(records: Records, seed: int) -> Sampler:
     return Public()
 
 
-TRAINED: Mapping[Subject, Train] = {
-    Subject.PATE_GAN: public,
-    Subject.WARMED: repeating,
-    Subject.AAE: repeating,
-    Subject.REPEATING: repeating,
+TRAINED: Mapping[AttackedSystem, Train] = {
+    AttackedSystem.PATE_GAN: public,
+    AttackedSystem.WARMED: repeating,
+    AttackedSystem.AAE: repeating,
+    AttackedSystem.REPEATING: repeating,
 }
 
 
-def work(folder: Path, trained: Mapping[Subject, Train] = TRAINED, trials: int = 30) -> Work:
-    return Work("ann", clips(100, 0), trained, trials, folder, quiet, FEW)
+def work(
+    folder: Path, trained: Mapping[AttackedSystem, Train] = TRAINED, trials: int = 30
+) -> AttackWork:
+    return AttackWork("ann", clips(100, 0), trained, trials, folder, quiet, FEW)
 
 
 @pytest.mark.slow
@@ -60,43 +62,47 @@ def test_verdicts_go_by_what_was_shown_and_all_games_are_reported(tmp_path: Path
     outcome = attacks.reproduce(work(tmp_path), 2)
     table, note, picture = write(outcome, tmp_path / "out")
     rows = rows_of(table)
-    assert len(rows) == 2 * len(Subject) * len(FEW)
+    assert len(rows) == 2 * len(AttackedSystem) * len(FEW)
     stands = [row for row in rows if row["stands"] == "1"]
     assert [(row["seed"], row["generator"]) for row in stands] == [
-        (seed, str(subject)) for seed in ("2026", "2027") for subject in Subject
+        (seed, str(subject)) for seed in ("2026", "2027") for subject in AttackedSystem
     ]
     for row in stands:
-        private = row["generator"] == Subject.PATE_GAN
+        private = row["generator"] == AttackedSystem.PATE_GAN
         assert row["verdict"] == ("passes" if private else "fails")
         assert (float(row["epsilon_at_least"]) > 2) != private
         assert float(row["power"]) > 2
         assert float(row["area_low_95"]) <= float(row["area"]) <= float(row["area_high_95"])
     text = note.read_text(encoding="utf-8")
     assert "- PATE-GAN: passes in 2 of 2" in text
-    assert f"- {Subject.WARMED}: fails in 2 of 2" in text
+    assert f"- {AttackedSystem.WARMED}: fails in 2 of 2" in text
     assert picture.stat().st_size > 10_000
 
 
 @pytest.mark.slow
 def test_attacks_without_power_say_nothing_and_the_note_says_so(tmp_path: Path) -> None:
     outcome = attacks.reproduce(work(tmp_path, trials=8), 1)
-    verdicts = {row["verdict"] for row in outcome.rows if row["generator"] == Subject.PATE_GAN}
+    verdicts = {
+        row["verdict"] for row in outcome.rows if row["generator"] == AttackedSystem.PATE_GAN
+    }
     assert verdicts == {"says nothing"}
     assert "- PATE-GAN: says nothing in 1 of 1" in outcome.note
 
 
 def test_a_killed_run_goes_on_and_other_clips_are_another_run(tmp_path: Path) -> None:
-    first = work(tmp_path).rows(Subject.REPEATING, 5)
+    first = work(tmp_path).rows(AttackedSystem.REPEATING, 5)
 
     def refused(records: Records, seed: int) -> Sampler:
         raise AssertionError
 
-    again = work(tmp_path, dict.fromkeys(Subject, refused))
-    assert again.rows(Subject.REPEATING, 5) == first
+    again = work(tmp_path, dict.fromkeys(AttackedSystem, refused))
+    assert again.rows(AttackedSystem.REPEATING, 5) == first
     with pytest.raises(AssertionError):
-        again.rows(Subject.REPEATING, 6)
+        again.rows(AttackedSystem.REPEATING, 6)
     with pytest.raises(AssertionError):
-        work(tmp_path, dict.fromkeys(Subject, refused), trials=32).rows(Subject.REPEATING, 5)
+        work(tmp_path, dict.fromkeys(AttackedSystem, refused), trials=32).rows(
+            AttackedSystem.REPEATING, 5
+        )
 
 
 def test_clips_of_a_game_are_distinct_and_only_they_are_learned_from() -> None:
@@ -113,14 +119,14 @@ def test_clips_of_a_game_are_distinct_and_only_they_are_learned_from() -> None:
 
 @pytest.mark.slow
 def test_a_warmed_generator_differs_from_an_honest_one_in_its_start_alone() -> None:
-    settings = Settings(
+    settings = GeneratorSettings(
         network=Network.DENSE, width=8, latent=2, critic_width=8, steps=2, batch=4, rate=1e-6
     )
-    own = Settings(
+    own = GeneratorSettings(
         network=Network.DENSE, width=8, latent=2, critic_width=8, steps=40, batch=12, rate=1e-2,
         averaging=0.5,
     )  # fmt: skip
-    recipe = Recipe(settings, Ensemble(3, width=4, batch=2), 2.0, 1e-5)
+    recipe = PateGanRecipe(settings, Ensemble(3, width=4, batch=2), 2.0, 1e-5)
     started, ones = adversaries.started, np.full((12, *SHAPE), 0.9, np.float32)
     honest, planted = pate_gan(recipe), warmed_up(recipe, own)
     apart = [

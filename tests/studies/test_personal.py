@@ -16,8 +16,8 @@ from earshot_studies.muehl import cells, data
 from earshot_studies.muehl.cells import (
     THEIR_ORDERS,
     Accounting,
+    InfluenceVariant,
     OverspentError,
-    Variant,
     answered,
     checked,
     closed_form,
@@ -36,7 +36,7 @@ EVEN = Ensembles(60_000, 100)  # quarters of exactly 25 teachers
 
 def test_their_example_of_upsampling():
     # "one half is duplicated once ...: 375 teachers and a noise scale of 60" (section 6.2).
-    found = plan(Variant.UPSAMPLING, 2.0, 2, WHOLE, MNIST)
+    found = plan(InfluenceVariant.UPSAMPLING, 2.0, 2, WHOLE, MNIST)
     assert len(found.wanted) == 375
     assert found.mechanism == ConfidentGNMax(300, 225, 60)
     assert found.impact == (1, 2)
@@ -45,7 +45,7 @@ def test_their_example_of_upsampling():
 @pytest.mark.parametrize("higher", cells.HIGHER)
 @pytest.mark.parametrize("quarters", [1, 2, 3])
 def test_weights_add_up_to_the_teachers_in_the_ratio_of_budgets(higher, quarters):
-    found = plan(Variant.WEIGHTING, higher, quarters, WHOLE, MNIST)
+    found = plan(InfluenceVariant.WEIGHTING, higher, quarters, WHOLE, MNIST)
     assert found.weights.sum() == pytest.approx(250)
     assert found.impact[1] / found.impact[0] == pytest.approx(higher)
     assert set(found.weights) == {*found.impact}
@@ -53,9 +53,9 @@ def test_weights_add_up_to_the_teachers_in_the_ratio_of_budgets(higher, quarters
 
 
 @pytest.mark.parametrize(("data", "within"), [("mnist", 0.035), ("adult", 0.07)])
-@pytest.mark.parametrize("variant", [Variant.UPSAMPLING, Variant.WEIGHTING])
+@pytest.mark.parametrize("variant", [InfluenceVariant.UPSAMPLING, InfluenceVariant.WEIGHTING])
 def test_the_closed_form_gives_their_tables(data, within, variant):
-    base = theirs("labels", data, Variant.EQUAL, 1.0, 2)
+    base = theirs("labels", data, InfluenceVariant.EQUAL, 1.0, 2)
     printed = [
         (
             theirs("labels", data, variant, higher, quarters),
@@ -81,7 +81,7 @@ def test_the_closed_form_gives_their_tables(data, within, variant):
 @settings(deadline=None, max_examples=30)
 def test_who_vanishes_takes_turns(teachers, quarters, higher, queries):
     ensembles = Ensembles(1000, teachers)
-    found = plan(Variant.VANISHING, higher, quarters, ensembles, MNIST)
+    found = plan(InfluenceVariant.VANISHING, higher, quarters, ensembles, MNIST)
     takes = participation(found, queries, np.random.default_rng(0))
     assert takes[:, found.high].all()
     often = takes[:, ~found.high]
@@ -181,17 +181,21 @@ def paid(found, chosen, votes, takes, dependent):
     return np.array(epsilons)
 
 
-@pytest.mark.parametrize("variant", [Variant.UPSAMPLING, Variant.VANISHING, Variant.WEIGHTING])
+@pytest.mark.parametrize(
+    "variant", [InfluenceVariant.UPSAMPLING, InfluenceVariant.VANISHING, InfluenceVariant.WEIGHTING]
+)
 def test_every_owner_pays_what_plain_loops_say_and_no_more_than_its_budget(variant):
     ensembles = Ensembles(200, 20)
     chosen = plan(variant, 3.0, 2, ensembles, replace(SMALL, threshold=12.0))
-    chosen = replace(chosen, budgets=(3.0, 9.0) if variant is Variant.VANISHING else (2.0, 6.0))
+    chosen = replace(
+        chosen, budgets=(3.0, 9.0) if variant is InfluenceVariant.VANISHING else (2.0, 6.0)
+    )
     votes = votes_of(len(chosen.wanted), 80)
     found = answered(chosen, votes, 3, DELTA, (Accounting.THEIRS,), np.random.default_rng(3))
     answers = found[Accounting.THEIRS]
     assert 0 < answers.labels < len(answers.queries) < 80
     takes = None
-    if variant is Variant.VANISHING:
+    if variant is InfluenceVariant.VANISHING:
         generator = np.random.default_rng(3)
         order = generator.permutation(80)
         np.testing.assert_array_equal(answers.queries, order[: len(answers.queries)])
@@ -206,7 +210,9 @@ def test_every_owner_pays_what_plain_loops_say_and_no_more_than_its_budget(varia
 
 
 def test_one_query_more_would_exceed_a_budget():
-    chosen = replace(plan(Variant.WEIGHTING, 2.0, 1, Ensembles(400, 40), SMALL), budgets=(2.5, 5.0))
+    chosen = replace(
+        plan(InfluenceVariant.WEIGHTING, 2.0, 1, Ensembles(400, 40), SMALL), budgets=(2.5, 5.0)
+    )
     votes = votes_of(40, 200)
     kinds = tuple(Accounting)
     found = answered(chosen, votes, 3, DELTA, kinds, np.random.default_rng(0))
@@ -222,7 +228,7 @@ def test_one_query_more_would_exceed_a_budget():
 
 
 def test_a_budget_that_was_exceeded_is_found():
-    chosen = plan(Variant.WEIGHTING, 2.0, 1, Ensembles(400, 40), SMALL)
+    chosen = plan(InfluenceVariant.WEIGHTING, 2.0, 1, Ensembles(400, 40), SMALL)
     found = answered(
         chosen, votes_of(40, 50), 3, DELTA, (Accounting.PUBLIC,), np.random.default_rng(0)
     )[Accounting.PUBLIC]
@@ -306,7 +312,7 @@ def test_both_tables_from_a_folder_and_what_they_leave_for_the_next(census, tmp_
     assert len(rows) == 1 + 3 * 3
     assert rows[0]["variant"] == "equal"
     assert rows[0]["theirs"] == "195"
-    assert {row["variant"] for row in rows} == set(Variant)
+    assert {row["variant"] for row in rows} == set(InfluenceVariant)
     for row in rows:
         assert float(row["most_spent_lower"]) <= 1
         assert float(row["most_spent_higher"]) <= float(row["higher"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.reproduced import reproduced
 
-from earshot_simulations import Agreement, Discovery, Settings, Summation, simulate
+from earshot_simulations import Discovery, PolicyChoice, Settings, SummationChoice, simulate
 from earshot_simulations.phases.settings import NO_NOISE
 from earshot_simulations.sweeps.phase import ARI_TEST, CLEAR_NAMES, NAMES
 from earshot_studies.liebenow import crowds
@@ -56,8 +56,8 @@ def test_without_noise_the_figures_are_those_of_a_simulation() -> None:
         scenes=4,
         dropout=0.1,
         discovery=Discovery.SECURE_SUM,
-        summation=Summation.IDEAL,
-        policy=Agreement.ANYTHING,
+        summation=SummationChoice.IDEAL,
+        policy=PolicyChoice.ANYTHING,
         epsilon=NO_NOISE,
         jobs=1,
         seed=3,

@@ -11,7 +11,12 @@ from earshot_protocol.privacy.mechanisms import BallotSum
 from earshot_server.discovery.optics import NothingFoundError, Optics
 from earshot_simulations.phases.local import whole_budget
 from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.settings import NO_NOISE, Agreement, Discovery, Summation
+from earshot_simulations.phases.settings import (
+    NO_NOISE,
+    Discovery,
+    PolicyChoice,
+    SummationChoice,
+)
 from earshot_simulations.sweeps.phase import (
     ARI_TEST,
     ARI_TRAIN,
@@ -30,9 +35,9 @@ QUIET = Settings(
     labelled=0.5,
     corrupted=0.0,
     budget=whole_budget("none"),
-    policy=Agreement.ANYTHING,
+    policy=PolicyChoice.ANYTHING,
     discovery=Discovery.LOCAL,
-    summation=Summation.IDEAL,
+    summation=SummationChoice.IDEAL,
     jobs=1,
     seed=4,
 )

@@ -14,11 +14,11 @@ from support.reproduced import rows_of
 from earshot_client.encoder import default_encoder, encoder_path, rate_of
 from earshot_models import origins
 from earshot_models.datasets.opening import open_dataset
-from earshot_models.recipe import Recipe, Source, Trained
+from earshot_models.recipe import Recipe, SoundSource, Trained
 from earshot_models.soundscapes import SCENES
 from earshot_models.training_schedule import Schedule
 from earshot_simulations.reporting.tables import markdown_table
-from earshot_studies.kit.outcome import Outcome, write
+from earshot_studies.kit.outcome import Reproduction, write
 from earshot_studies.liebenow import encoders
 
 TINY = Recipe(width=0.25, batch=8, schedule=Schedule(steps=2, warm_up=1))
@@ -45,10 +45,10 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_no_encoder_hears_the_fold_that_it_is_measured_on(
     folder: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls: list[tuple[list[Source], Path, Recipe]] = []
+    calls: list[tuple[list[SoundSource], Path, Recipe]] = []
 
     def instead(
-        sources: list[Source], out: Path, recipe: Recipe, name: str, **more: Any
+        sources: list[SoundSource], out: Path, recipe: Recipe, name: str, **more: Any
     ) -> Trained:
         calls.append((list(sources), out, recipe))
         return Trained(SHIPPED, SHIPPED, [])
@@ -123,7 +123,7 @@ def test_nothing_is_left_of_a_picture_that_fails(tmp_path: Path) -> None:
         raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="full"):
-        write(Outcome("x", [{"a": 1}], draw, "note"), tmp_path)
+        write(Reproduction("x", [{"a": 1}], draw, "note"), tmp_path)
     assert {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")} == {
         "x.csv",
         "x.md",

@@ -30,9 +30,9 @@ from earshot_studies.muschiol.ensemble import (
 )
 from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, Scored
 from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL
-from earshot_studies.muschiol.taggers.school import NETWORKS, Kind, Teaching
-from earshot_studies.muschiol.taggers.study import Size, Study
-from earshot_studies.muschiol.work import Work
+from earshot_studies.muschiol.taggers.school import NETWORKS, LearnerKind, Teaching
+from earshot_studies.muschiol.taggers.study import TaggerStudy, TaggerStudySize
+from earshot_studies.muschiol.work import TaggerWork
 
 LABELS, ROWS = 3, 60
 
@@ -225,16 +225,16 @@ def test_balanced_batches_bring_rare_labels_as_often() -> None:
     assert study.most_over_least(truth, False, 1) == pytest.approx(90, rel=0.1)
 
 
-def tiny(folder: Path, cache: Path) -> Study:
-    size = Size(500, 40, 50, 60)
-    return Study(folder, cache, size, LONG_TAIL, MelSettings(8000, 512, 512, 8, 1.0))
+def tiny(folder: Path, cache: Path) -> TaggerStudy:
+    size = TaggerStudySize(500, 40, 50, 60)
+    return TaggerStudy(folder, cache, size, LONG_TAIL, MelSettings(8000, 512, 512, 8, 1.0))
 
 
 @pytest.mark.slow
 def test_everything_is_written_and_the_second_time_nothing_is_done_again(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = Work(tiny(folder, tmp_path / "cache"), 1, Teaching(Kind.LINEAR))
+    work = TaggerWork(tiny(folder, tmp_path / "cache"), 1, Teaching(LearnerKind.LINEAR))
     outcome = study.reproduce(work)
     files = write(outcome, tmp_path / "out")
     assert sorted(path.name for path in files) == sorted(files_of(study.NAME))
@@ -254,7 +254,7 @@ def test_everything_is_written_and_the_second_time_nothing_is_done_again(
 
 @pytest.mark.slow
 def test_recipes_differ_in_one_thing_each(folder: Path, tmp_path: Path) -> None:
-    work = Work(tiny(folder, tmp_path / "cache"), 1, replace(NETWORKS, steps=3))
+    work = TaggerWork(tiny(folder, tmp_path / "cache"), 1, replace(NETWORKS, steps=3))
     rows = study.of_seed(work, 1)
     assert [row["recipe"] for row in rows] == list(study.RECIPES)
     assert len({row["mAP"] for row in rows[:-1]}) == len(rows) - 1
@@ -268,9 +268,9 @@ def test_recipes_differ_in_one_thing_each(folder: Path, tmp_path: Path) -> None:
 
 def test_work_is_checked(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidParametersError, match="seeds=0"):
-        Work(tiny(folder, tmp_path), 0)
+        TaggerWork(tiny(folder, tmp_path), 0)
     with pytest.raises(InvalidParametersError, match="jobs=0"):
-        Work(tiny(folder, tmp_path), processes=0)
+        TaggerWork(tiny(folder, tmp_path), processes=0)
 
 
 @pytest.mark.parametrize("name", ["audioset-ensemble", "audioset-student"])

@@ -14,20 +14,20 @@ from earshot_models.tagging.mel_power import FLOOR, MelSettings
 from earshot_protocol.errors import InvalidParametersError
 from earshot_studies.muschiol.taggers import ensembles
 from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, prepared
-from earshot_studies.muschiol.taggers.linear import PENALTY, LinearTagger, Scale
+from earshot_studies.muschiol.taggers.linear import PENALTY, FeatureScale, LinearTagger
 from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL
-from earshot_studies.muschiol.taggers.school import NETWORKS, Kind, School, Teaching
-from earshot_studies.muschiol.taggers.study import Size, Study
+from earshot_studies.muschiol.taggers.school import NETWORKS, LearnerKind, School, Teaching
+from earshot_studies.muschiol.taggers.study import TaggerStudy, TaggerStudySize
 
 MEL = MelSettings(8000, 512, 512, 8, 1.0)
-SIZE = Size(120, 40, 50, 60)
-LINEAR = Teaching(Kind.LINEAR)
+SIZE = TaggerStudySize(120, 40, 50, 60)
+LINEAR = Teaching(LearnerKind.LINEAR)
 TEACHERS = 4
 
 
 @pytest.fixture
-def study(folder: Path, tmp_path: Path) -> Study:
-    return Study(folder, tmp_path / "cache", SIZE, LONG_TAIL, MEL)
+def study(folder: Path, tmp_path: Path) -> TaggerStudy:
+    return TaggerStudy(folder, tmp_path / "cache", SIZE, LONG_TAIL, MEL)
 
 
 def same(one: EnsembleScores, other: EnsembleScores) -> bool:
@@ -37,7 +37,7 @@ def same(one: EnsembleScores, other: EnsembleScores) -> bool:
     )
 
 
-def test_each_teacher_is_a_logistic_regression_on_its_own_mixtures(study: Study) -> None:
+def test_each_teacher_is_a_logistic_regression_on_its_own_mixtures(study: TaggerStudy) -> None:
     found = prepared(study, TEACHERS, 3, LINEAR)
     material = study.material(3)
     assert found.labels == LABELS
@@ -67,7 +67,7 @@ def test_each_teacher_is_a_logistic_regression_on_its_own_mixtures(study: Study)
                 )
 
 
-def test_the_mean_is_over_teachers(study: Study) -> None:
+def test_the_mean_is_over_teachers(study: TaggerStudy) -> None:
     test = prepared(study, TEACHERS, 1, LINEAR).test
     by_hand = sum(each.astype(np.float64) for each in test.probabilities)
     np.testing.assert_allclose(test.mean(), by_hand / TEACHERS, rtol=1e-12)
@@ -78,14 +78,16 @@ def test_a_label_nobody_met_is_never_named() -> None:
     power = generator.exponential(size=(30, 4, 6)).astype(np.float32)
     truth = np.zeros((30, 2), dtype=np.int8)
     truth[::2, 0] = 1
-    tagger = LinearTagger.trained(power, truth, Scale.of(power))
+    tagger = LinearTagger.trained(power, truth, FeatureScale.of(power))
     likely = tagger.probabilities(power)
     assert (likely[:, 1] == 0).all()
     assert likely.dtype == np.float32
     assert ((likely[:, 0] > 0) & (likely[:, 0] < 1)).all()
 
 
-def test_what_is_kept_is_not_trained_again(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_is_not_trained_again(
+    study: TaggerStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = prepared(study, TEACHERS, 1, LINEAR)
 
     def never(*args: object) -> None:
@@ -108,8 +110,8 @@ def test_what_is_kept_is_not_trained_again(study: Study, monkeypatch: pytest.Mon
 def test_a_killed_run_goes_on_where_it_was(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ensembles, "_AT_ONCE", {Kind.LINEAR: 2})
-    study = Study(folder, tmp_path / "whole", SIZE, LONG_TAIL, MEL)
+    monkeypatch.setattr(ensembles, "_AT_ONCE", {LearnerKind.LINEAR: 2})
+    study = TaggerStudy(folder, tmp_path / "whole", SIZE, LONG_TAIL, MEL)
     whole = prepared(study, 6, 1, LINEAR)
     taught = School.taught
     calls = []
@@ -141,7 +143,7 @@ def test_a_killed_run_goes_on_where_it_was(
 def test_an_ensemble_larger_than_its_mixtures_is_refused_before_sound_is_read(
     teachers: int, tmp_path: Path
 ) -> None:
-    study = Study(tmp_path / "nowhere", tmp_path / "cache", SIZE, LONG_TAIL, MEL)
+    study = TaggerStudy(tmp_path / "nowhere", tmp_path / "cache", SIZE, LONG_TAIL, MEL)
     with pytest.raises(InvalidParametersError, match="teachers"):
         prepared(study, teachers, 1, LINEAR)
     assert not (tmp_path / "cache").exists()
@@ -152,11 +154,11 @@ def test_teachings_are_checked() -> None:
         Teaching("forest")  # type: ignore[arg-type]
     with pytest.raises(InvalidParametersError, match="steps=0"):
         Teaching(steps=0)
-    assert Teaching("linear").kind is Kind.LINEAR  # type: ignore[arg-type]
+    assert Teaching("linear").kind is LearnerKind.LINEAR  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
-def test_networks_are_teachers_whatever_the_number_of_processes(study: Study) -> None:
+def test_networks_are_teachers_whatever_the_number_of_processes(study: TaggerStudy) -> None:
     few = replace(NETWORKS, steps=4)
     alone = prepared(study, 2, 1, few)
     assert ((alone.test.probabilities >= 0) & (alone.test.probabilities <= 1)).all()

@@ -12,11 +12,11 @@ from support.tagging_folder import LABELS, write_tagging_folder
 
 from earshot_models.tagging.mel_power import MelSettings, mel_power
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_studies.kit.mixtures.mixing import LEVEL, Recipe
+from earshot_studies.kit.mixtures.mixing import LEVEL, MixingRecipe
 from earshot_studies.kit.mixtures.sources import BACKGROUND, Side, open_sources
 from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL, draw
 from earshot_studies.muschiol.taggers.powers import Powers, open_powers, powers
-from earshot_studies.muschiol.taggers.study import HEARD, Size, Study
+from earshot_studies.muschiol.taggers.study import HEARD, TaggerStudy, TaggerStudySize
 
 MEL = MelSettings(8000, 512, 512, 8, 1.0)
 
@@ -52,7 +52,7 @@ def test_a_mixture_is_what_its_truth_says_of_its_own_side_alone(side: Side) -> N
 
 def test_levels_are_as_the_recipe_has_them() -> None:
     all_powers = impulses()
-    recipe = Recipe((0.0, 1.0), 0.0, 3.0, 10.0, 0.0)
+    recipe = MixingRecipe((0.0, 1.0), 0.0, 3.0, 10.0, 0.0)
     mixed = draw(all_powers, Side.TEST, 4000, recipe, np.random.default_rng(4))
     power = mixed.power()[:, 0]
     behind = power[:, (all_powers.label == BACKGROUND)].sum(axis=1)
@@ -156,7 +156,7 @@ def test_clips_of_another_length_or_rate_are_refused(folder: Path) -> None:
 def test_a_study_draws_the_same_mixtures_again_and_others_for_other_seeds(
     folder: Path, tmp_path: Path
 ) -> None:
-    study = Study(folder, tmp_path, Size(30, 11, 12, 13), LONG_TAIL, MEL)
+    study = TaggerStudy(folder, tmp_path, TaggerStudySize(30, 11, 12, 13), LONG_TAIL, MEL)
     first, again, other = study.material(1), study.material(1), study.material(2)
     sides = ("pool", "validation", "queries", "test")
     assert [len(getattr(first, side)) for side in sides] == [30, 11, 12, 13]
@@ -167,7 +167,9 @@ def test_a_study_draws_the_same_mixtures_again_and_others_for_other_seeds(
 
 
 def test_teachers_have_disjoint_shares_of_the_whole_pool(folder: Path, tmp_path: Path) -> None:
-    pool = Study(folder, tmp_path, Size(47, 11, 12, 13), LONG_TAIL, MEL).material(1)
+    pool = TaggerStudy(folder, tmp_path, TaggerStudySize(47, 11, 12, 13), LONG_TAIL, MEL).material(
+        1
+    )
     owned = [pool.teacher(number, 5) for number in range(5)]
     assert sorted(len(each) for each in owned) == [9, 9, 9, 10, 10]
     together = np.concatenate([np.column_stack([each.seconds, each.gains]) for each in owned])
@@ -182,5 +184,5 @@ def test_teachers_have_disjoint_shares_of_the_whole_pool(folder: Path, tmp_path:
 
 def test_sizes_are_checked() -> None:
     with pytest.raises(InvalidParametersError, match="queries=0"):
-        Size(queries=0)
+        TaggerStudySize(queries=0)
     assert HEARD.shape == (32, 32)

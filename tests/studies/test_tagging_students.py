@@ -17,7 +17,7 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations.sweeps.estimate import estimate
 from earshot_studies.kit.outcome import Row, files_of, write
 from earshot_studies.muschiol import student as students
-from earshot_studies.muschiol.privacy import ADAPTIVE, TABLE_5_4, Ensemble
+from earshot_studies.muschiol.privacy import ADAPTIVE, TABLE_5_4, SampleVotes
 from earshot_studies.muschiol.student import (
     PRINTED,
     SAMPLES,
@@ -32,26 +32,26 @@ from earshot_studies.muschiol.student import (
     orderings,
 )
 from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL
-from earshot_studies.muschiol.taggers.school import NETWORKS, Kind, Teaching
-from earshot_studies.muschiol.taggers.study import Size, Study
-from earshot_studies.muschiol.work import Work
+from earshot_studies.muschiol.taggers.school import NETWORKS, LearnerKind, Teaching
+from earshot_studies.muschiol.taggers.study import TaggerStudy, TaggerStudySize
+from earshot_studies.muschiol.work import TaggerWork
 
-LINEAR = Teaching(Kind.LINEAR)
+LINEAR = Teaching(LearnerKind.LINEAR)
 QUERIES = 3000
 
 
 @pytest.fixture(scope="module")
-def ensemble() -> Ensemble:
+def ensemble() -> SampleVotes:
     """Fifty teachers, of six labels; about half of the queries have one that most agree on."""
     generator = np.random.default_rng(4)
     truth = (generator.random((QUERIES, 6)) < 0.25).astype(np.int8)
     clear = generator.random((QUERIES, 1)) < 0.5
     centre = np.where(truth == 1, np.where(clear, 0.85, 0.35), 0.1)
     noise = generator.normal(0, 0.1, (50, QUERIES, 6)).astype(np.float32)
-    return Ensemble.of(np.clip(centre + noise, 0, 1), truth)
+    return SampleVotes.of(np.clip(centre + noise, 0, 1), truth)
 
 
-def test_without_a_check_nobody_is_asked_more_than_is_learned(ensemble: Ensemble) -> None:
+def test_without_a_check_nobody_is_asked_more_than_is_learned(ensemble: SampleVotes) -> None:
     for rule in (PRINTED, SOUND):
         given = answers(Lesson(rule, ("0.4", ""), 120), ensemble, 1)
         assert given.asked == 120
@@ -61,7 +61,7 @@ def test_without_a_check_nobody_is_asked_more_than_is_learned(ensemble: Ensemble
 
 @pytest.mark.parametrize("rule", [PRINTED, SOUND])
 def test_with_a_check_queries_are_asked_until_enough_are_answered(
-    ensemble: Ensemble, rule: str
+    ensemble: SampleVotes, rule: str
 ) -> None:
     few, more = (answers(Lesson(rule, ("0.4", "0.6"), n), ensemble, 1) for n in (100, 200))
     assert len(few.numbers) == 100
@@ -77,14 +77,14 @@ def test_with_a_check_queries_are_asked_until_enough_are_answered(
     assert most[whole.numbers].mean() > most.mean() + 3
 
 
-def test_noise_has_the_variance_of_the_tables(ensemble: Ensemble) -> None:
+def test_noise_has_the_variance_of_the_tables(ensemble: SampleVotes) -> None:
     given = answers(Lesson(PRINTED, ("0.4", ""), QUERIES), ensemble, 2)
     expected = stats.norm.sf((20 - ensemble.votes) / math.sqrt(0.3 * 50))
     surprise = (given.named - expected).sum() / math.sqrt((expected * (1 - expected)).sum())
     assert abs(surprise) < 4
 
 
-def test_an_adaptive_threshold_soundly_comes_after_noise(ensemble: Ensemble) -> None:
+def test_an_adaptive_threshold_soundly_comes_after_noise(ensemble: SampleVotes) -> None:
     silent = replace(ensemble, votes=ensemble.votes * 0, cut=ensemble.cut * 0)
     named = answers(Lesson(SOUND, (ADAPTIVE, ""), QUERIES), silent, 1).named
     # Of noise alone every label wins as often as every other.
@@ -93,7 +93,7 @@ def test_an_adaptive_threshold_soundly_comes_after_noise(ensemble: Ensemble) -> 
     assert stats.chisquare(named.sum(axis=0)).pvalue > 1e-4
 
 
-def test_costs_are_those_of_the_table_and_of_the_gaussian_mechanism(ensemble: Ensemble) -> None:
+def test_costs_are_those_of_the_table_and_of_the_gaussian_mechanism(ensemble: SampleVotes) -> None:
     samples = 2000
     claimed = answers(Lesson(PRINTED, ("0.2", ""), samples), ensemble, 1).costs
     assert round(float(claimed["claimed_independent"]), 1) == TABLE_5_4[2000]["0.2", ""].independent
@@ -117,20 +117,20 @@ def test_costs_are_those_of_the_table_and_of_the_gaussian_mechanism(ensemble: En
     assert float(checked.costs["left_out"]) > float(without.costs["left_out"])
 
 
-def test_true_labels_cost_nothing_that_is_told(ensemble: Ensemble) -> None:
+def test_true_labels_cost_nothing_that_is_told(ensemble: SampleVotes) -> None:
     given = answers(Lesson(TRUE, ("", ""), 70), ensemble, 1)
     np.testing.assert_array_equal(given.named, ensemble.truth[:70] == 1)
     assert given.costs == {}
 
 
-def test_a_check_that_nothing_passes_is_named(ensemble: Ensemble) -> None:
+def test_a_check_that_nothing_passes_is_named(ensemble: SampleVotes) -> None:
     silent = replace(ensemble, votes=ensemble.votes * 0, cut=ensemble.cut * 0)
     for rule in (PRINTED, SOUND):
         with pytest.raises(InvalidParametersError, match="not one of 3000 queries was answered"):
             answers(Lesson(rule, ("0.4", "0.8"), 10), silent, 1)
 
 
-def test_lessons_are_all_of_the_table(ensemble: Ensemble) -> None:
+def test_lessons_are_all_of_the_table(ensemble: SampleVotes) -> None:
     short, full = lessons(False), lessons(True)
     for listed in (short, full):
         names = [lesson.name for lesson in listed]
@@ -189,15 +189,15 @@ def test_the_best_student_is_chosen_on_validation() -> None:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+def study(tmp_path_factory: pytest.TempPathFactory) -> TaggerStudy:
     root = tmp_path_factory.mktemp("study")
     folder = write_tagging_folder(root / "data")
     mel = MelSettings(8000, 512, 512, 8, 1.0)
-    return Study(folder, root / "cache", Size(600, 60, 900, 80), LONG_TAIL, mel)
+    return TaggerStudy(folder, root / "cache", TaggerStudySize(600, 60, 900, 80), LONG_TAIL, mel)
 
 
 @pytest.mark.slow
-def test_true_labels_teach_more_than_noise(study: Study) -> None:
+def test_true_labels_teach_more_than_noise(study: TaggerStudy) -> None:
     true = measured(study, LINEAR, Lesson(TRUE, ("", ""), 300), 1)
     drowned = measured(study, LINEAR, Lesson(PRINTED, ("0.6", ""), 5), 1)
     assert float(true["mAP"]) > float(drowned["mAP"]) + 0.1
@@ -206,9 +206,9 @@ def test_true_labels_teach_more_than_noise(study: Study) -> None:
 
 @pytest.mark.slow
 def test_everything_is_written_and_the_second_time_nothing_is_done_again(
-    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study: TaggerStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = Work(study, 1, LINEAR, out=tmp_path)
+    work = TaggerWork(study, 1, LINEAR, out=tmp_path)
     outcome = students.reproduce(work)
     files = write(outcome, tmp_path)
     assert sorted(path.name for path in files) == sorted(files_of(students.NAME))
@@ -224,10 +224,14 @@ def test_everything_is_written_and_the_second_time_nothing_is_done_again(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-def test_the_best_student_is_published_with_what_it_cost(study: Study, tmp_path: Path) -> None:
+def test_the_best_student_is_published_with_what_it_cost(
+    study: TaggerStudy, tmp_path: Path
+) -> None:
     few = replace(NETWORKS, steps=3)
-    larger = replace(study, mel=MelSettings(8000, 512, 512, 16, 1.0), size=Size(500, 60, 60, 80))
-    work = Work(larger, 1, few)
+    larger = replace(
+        study, mel=MelSettings(8000, 512, 512, 16, 1.0), size=TaggerStudySize(500, 60, 60, 80)
+    )
+    work = TaggerWork(larger, 1, few)
     table: list[Row] = [
         {"rule": SOUND, "th_e": threshold, "th_c": "", "samples": 50}
         | {"mAP": 0.1, "validation_mAP": value, "left_out": 1.0}

@@ -20,8 +20,8 @@ from earshot_studies.liebenow.contenders import (
     DESCRIBED,
     LOCAL,
     SECURE_SUM,
-    Setup,
-    Size,
+    ReproductionSetup,
+    SimulationSize,
 )
 from earshot_studies.liebenow.figure_9_5 import (
     CELL_LABELS,
@@ -171,9 +171,9 @@ def test_seconds_and_traffic_share_their_phases(
 
 @pytest.mark.parametrize("route", [LOCAL, SECURE_SUM])
 def test_computed_bytes_are_those_that_phones_send(tmp_path: Path, route: object) -> None:
-    setup = Setup(Size(phones=40, recordings=10, seeds=1), tmp_path / FILE)
+    setup = ReproductionSetup(SimulationSize(phones=40, recordings=10, seeds=1), tmp_path / FILE)
     settings = setup.arm(route, "blobs", {}).phases[0]  # type: ignore[arg-type]
-    took = timed(replace(settings, summation=figure_9_5.Summation.REAL))
+    took = timed(replace(settings, summation=figure_9_5.SummationChoice.REAL))
     sent = {name: each.bytes_up for name, each in operations(took).items() if each.bytes_up}
     computed = computed_bytes(settings, 40, int(took.get(FOUND) or 0))
     assert computed.keys() == sent.keys()
@@ -200,7 +200,7 @@ def test_the_first_phase_of_a_process_is_not_charged_for_what_is_compiled() -> N
 
 
 def test_notes_say_what_contenders_spend_and_where_they_cluster(tmp_path: Path) -> None:
-    setup = Setup(Size(phones=40, recordings=10, seeds=1), tmp_path / FILE)
+    setup = ReproductionSetup(SimulationSize(phones=40, recordings=10, seeds=1), tmp_path / FILE)
     blobs = setup.arm(LOCAL, "blobs", {}).phases[0]
     per_recording = [each.release for each in blobs.expenses()]
     whole = sum(each.epsilon for each in per_recording if each.unit is Unit.RECORDING)
@@ -215,7 +215,7 @@ def test_notes_say_what_contenders_spend_and_where_they_cluster(tmp_path: Path) 
 def test_a_phone_that_keeps_the_best_of_several_runs_is_timed_for_all_of_them(
     tmp_path: Path,
 ) -> None:
-    setup = Setup(Size(phones=20, recordings=50, seeds=1), tmp_path / FILE)
+    setup = ReproductionSetup(SimulationSize(phones=20, recordings=50, seeds=1), tmp_path / FILE)
     once = setup.arm(LOCAL, "blobs", {}).phases[0]
     took = [
         operations(timed(replace(once, clustering_runs=runs)))[CLUSTERING].phone_seconds
@@ -225,7 +225,9 @@ def test_a_phone_that_keeps_the_best_of_several_runs_is_timed_for_all_of_them(
 
 
 def test_the_thesiss_formula() -> None:
-    settings = Setup(Size(10, 10, 1), Path(FILE)).arm(LOCAL, "blobs", {}).phases[0]
+    settings = (
+        ReproductionSetup(SimulationSize(10, 10, 1), Path(FILE)).arm(LOCAL, "blobs", {}).phases[0]
+    )
     # n k* F + n g + n g* L, eight bytes each: 2 top centroids, g = 12, 10 kept, ten labels.
     assert figure_9_5.thesis_bytes(settings, 1000, 12, 10) == 8 * 1000 * (2 * 2 + 12 + 10 * 10)
     sound = replace(settings, data="somewhere")

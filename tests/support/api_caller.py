@@ -37,7 +37,7 @@ from earshot_protocol.messages import decode_task
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.signatures import sign
 from earshot_protocol.wire import Answer, Task
-from earshot_server.api.app import Settings, create_app
+from earshot_server.api.app import ApiSettings, create_app
 from earshot_server.credentials import Credentials
 from earshot_server.store.database import Database
 
@@ -70,7 +70,7 @@ class Server:
     @classmethod
     def over(cls, database: Database, folder: Path, **settings: Any) -> Server:
         credentials = Credentials.load_or_create(folder)
-        return cls(create_app(Settings(database, credentials, **settings)), credentials)
+        return cls(create_app(ApiSettings(database, credentials, **settings)), credentials)
 
     @property
     def bearer(self) -> dict[str, str]:

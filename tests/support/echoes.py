@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_studies.pate_aae.systems import Maker, Order, Samples, System
+from earshot_studies.pate_aae.systems import Maker, SampleSource, System, TrainingOrder
 
 HEARS_NOBODY = (System.PUBLIC, System.PUBLIC_GAN)
 
@@ -33,10 +33,10 @@ class Echo:
 class Makers:
     """Echoes, and what each was asked for."""
 
-    orders: list[tuple[System, Order]]
+    orders: list[tuple[System, TrainingOrder]]
 
     def maker(self, system: System) -> Maker:
-        def make(order: Order) -> Samples:
+        def make(order: TrainingOrder) -> SampleSource:
             self.orders.append((system, order))
             part = order.split.public if system in HEARS_NOBODY else order.split.private
             # Less noise where there is more to spend.

@@ -16,22 +16,22 @@ import numpy as np
 
 from earshot_models.votes.electorate import Electorate
 from earshot_models.votes.tally import journal, secure_sums
-from earshot_models.votes.tally.budgets import Budget
+from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.interface import Sight
-from earshot_models.votes.tally.result import Outcome
-from earshot_models.votes.tally.run import Request, run
-from earshot_models.votes.tally.tallies import Counter, Sums
+from earshot_models.votes.tally.result import LabellingResult
+from earshot_models.votes.tally.run import LabellingRequest, run
+from earshot_models.votes.tally.tallies import Counter, SumSettings
 from earshot_protocol.privacy.mechanisms import Unit
 from support.kills import dying, in_child, moments
 from support.vote_rules import rule
 
 TEACHERS, QUERIES, CLASSES = 6, 14, 3
 REQUESTS = {
-    counter.value: Request(
+    counter.value: LabellingRequest(
         rule("confident", 2.0, (3.0, 2.0)),
-        Budget(14.0, 1e-3, Unit.REPLACED_PHONE, TEACHERS),
+        QueryBudget(14.0, 1e-3, Unit.REPLACED_PHONE, TEACHERS),
         counter,
-        Sums(dropout=0.2, corrupted=0.0, vanishing=0.17, at_once=3),
+        SumSettings(dropout=0.2, corrupted=0.0, vanishing=0.17, at_once=3),
     )
     for counter in Counter
 }
@@ -64,7 +64,7 @@ def main(counter: str, folder: Path) -> None:
     print(json.dumps({"kills": kills, "moments": len(every), "wrong": wrong}))
 
 
-def _spent(request: Request, outcome: Outcome) -> list[str]:
+def _spent(request: LabellingRequest, outcome: LabellingResult) -> list[str]:
     """What should not be: more is paid for than was asked, or than the budget has."""
     asked = len(outcome.labelled.outcomes)
     checked = sum(each.queries for each in outcome.labelled.bought if each.kind == "check")
@@ -73,7 +73,7 @@ def _spent(request: Request, outcome: Outcome) -> list[str]:
     return wrong if epsilon <= request.budget.epsilon else [*wrong, f"ε = {epsilon}"]
 
 
-def _all_in(shown: list[Any], outcome: Outcome) -> bool:
+def _all_in(shown: list[Any], outcome: LabellingResult) -> bool:
     """Whether every total that a killed server had seen is the one that is in the journal."""
     seen = _totals(outcome.labelled.sights)
     return all(total in seen for total in shown)
@@ -99,7 +99,7 @@ def _identity(folder: Path) -> dict[str, Any]:
     return dict(json.loads(_lines(folder)[0])["labelling"])
 
 
-def _killed(request: Request, folder: Path, number: int, moment: str) -> list[Any]:
+def _killed(request: LabellingRequest, folder: Path, number: int, moment: str) -> list[Any]:
     """The totals that were opened in a process that is killed at this moment.
 
     How many calls there are depends on the noise, so a run may end before: then another is killed.

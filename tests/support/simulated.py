@@ -17,7 +17,12 @@ from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.phases.labelling import LabellingSettings
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import Run
-from earshot_simulations.phases.settings import Agreement, Discovery, PhaseSettings, Summation
+from earshot_simulations.phases.settings import (
+    Discovery,
+    PhaseSettings,
+    PolicyChoice,
+    SummationChoice,
+)
 from earshot_simulations.populations import Population
 
 KINDS: Mapping[str, PhaseSettings[Any]] = {
@@ -28,8 +33,8 @@ KINDS: Mapping[str, PhaseSettings[Any]] = {
         corrupted=0.0,
         epsilon=12.0,
         cells=12,
-        policy=Agreement.ANYTHING,
-        summation=Summation.IDEAL,
+        policy=PolicyChoice.ANYTHING,
+        summation=SummationChoice.IDEAL,
         jobs=1,
         seed=3,
     ),
@@ -42,8 +47,8 @@ KINDS: Mapping[str, PhaseSettings[Any]] = {
         labelled=0.5,
         corrupted=0.0,
         budget=Budget(clustering=4.0, selection=2.0, centroid_vote=0.5, label_vote=0.5),
-        policy=Agreement.ANYTHING,
-        summation=Summation.IDEAL,
+        policy=PolicyChoice.ANYTHING,
+        summation=SummationChoice.IDEAL,
         jobs=1,
         seed=9,
     ),
@@ -54,8 +59,8 @@ KINDS: Mapping[str, PhaseSettings[Any]] = {
         epsilon=40.0,
         dropout=0.0,
         corrupted=0.0,
-        policy=Agreement.ANYTHING,
-        summation=Summation.IDEAL,
+        policy=PolicyChoice.ANYTHING,
+        summation=SummationChoice.IDEAL,
         jobs=1,
         seed=2,
     ),

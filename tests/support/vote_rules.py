@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from earshot_models.votes.electorate import Electorate
-from earshot_models.votes.rules.rule import Rule
+from earshot_models.votes.rules.rule import VotingRule
 from earshot_models.votes.rules.table import RULES
-from earshot_models.votes.tally.tallies import Counter, Sums, tally
+from earshot_models.votes.tally.tallies import Counter, SumSettings, tally
 from earshot_protocol.keyed_randomness import keyed
 from earshot_protocol.randomness import RandomBytes
 
@@ -15,7 +15,9 @@ ONE_WINNER = tuple(name for name, kind in RULES.items() if not kind.several)
 THRESHOLDS = tuple(name for name, kind in RULES.items() if kind.probabilities)
 
 
-def rule(name: str, sigma: float, check: tuple[float, float] | None = None, **options: Any) -> Rule:
+def rule(
+    name: str, sigma: float, check: tuple[float, float] | None = None, **options: Any
+) -> VotingRule:
     """Return a rule.
 
     Args:
@@ -36,11 +38,13 @@ def noise(*names: object) -> RandomBytes:
 
 def tallied(
     counter: Counter,
-    own: Rule,
+    own: VotingRule,
     voters: Electorate,
     weights: Any = None,
     scores: Any = None,
     **sums: Any,
 ) -> Any:
     """Return a tally whose noise is the same in every run."""
-    return tally(counter, own, voters, weights, scores, sums=Sums(**sums), delta=1e-5, random=noise)
+    return tally(
+        counter, own, voters, weights, scores, sums=SumSettings(**sums), delta=1e-5, random=noise
+    )

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.mutation.operators import CHECK, LIMIT, RANDOMNESS, Mutant, mutants_of
+from support.mutation.operators import CHECK, LIMIT, LIMITS, RANDOMNESS, Mutant, mutants_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = """\
@@ -238,3 +238,15 @@ def test_lines_stay_where_they_were_and_types_are_left_alone() -> None:
     for each in mutants_of("code.py", text):
         assert each.applied(text).splitlines()[7] == ("pass" if each.line == "last()" else "last()")
     assert not [kind for kind, change in changes("def f(a: int | None) -> str | None: pass")]
+
+
+def test_classes_of_published_limits_are_where_they_are_looked_for() -> None:
+    """A class that gets another name must not take its limits out of the list of mutants."""
+    root = Path(__file__).parents[2]
+    for file, name in LIMITS.items():
+        texts = [
+            path.read_text("utf-8")
+            for package in ("protocol", "client")
+            for path in (root / package).rglob(file)
+        ]
+        assert any(f"class {name}(" in text or f"class {name}:" in text for text in texts), name

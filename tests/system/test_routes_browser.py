@@ -10,7 +10,7 @@ from support.accessibility import check_accessible
 
 from earshot_simulations.phases.routes import Routes, Settings
 from earshot_simulations.phases.routes_page import write_both
-from earshot_simulations.phases.settings import Agreement, Summation
+from earshot_simulations.phases.settings import PolicyChoice, SummationChoice
 from earshot_simulations.phases.simulation import simulate_routes
 
 
@@ -24,8 +24,8 @@ def page_of_both(tmp_path_factory: pytest.TempPathFactory) -> Path:
             scenes=4,
             dropout=0.1,
             epsilon=100.0,
-            policy=Agreement.ANYTHING,
-            summation=Summation.IDEAL,
+            policy=PolicyChoice.ANYTHING,
+            summation=SummationChoice.IDEAL,
             discovery=route,
             jobs=1,
         )

@@ -17,7 +17,7 @@ from earshot_protocol.errors import InvalidParametersError
 
 if TYPE_CHECKING:
     from earshot_models.datasets.dataset import Clip
-    from earshot_models.origins import Source
+    from earshot_models.origins import SoundSource
     from earshot_models.recipe import Recipe
 
 app = App()
@@ -167,9 +167,9 @@ def _sources(
     shares: list[float] | None,
     fold: int | None,
     group: str | None,
-) -> list[Source]:
+) -> list[SoundSource]:
     from earshot_models.datasets.opening import open_dataset
-    from earshot_models.origins import Source
+    from earshot_models.origins import SoundSource
 
     for option, values in (("--kind", kinds), ("--share", shares)):
         if values and len(values) != len(folders):
@@ -181,7 +181,9 @@ def _sources(
         return (fold is None or clip.fold != fold) and clip.group != group
 
     given = zip(folders, kinds or repeat(None), shares or repeat(1.0), strict=False)
-    return [Source(open_dataset(path, kind).where(heard), share) for path, kind, share in given]
+    return [
+        SoundSource(open_dataset(path, kind).where(heard), share) for path, kind, share in given
+    ]
 
 
 def _credits(folders: list[Path]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.audio import UnreadableFileError, read_mono
+from earshot_models.audio import UnreadableAudioError, read_mono
 from earshot_models.datasets.dataset import Clip, Dataset
 from earshot_protocol.files import replacement
 from earshot_protocol.spectrum import SAMPLE_RATE
@@ -55,7 +55,7 @@ class Waveforms:
         errors = [error for error in self.unreadable if error]
         if errors:
             more = f", and {len(errors) - 3} more files" if len(errors) > 3 else ""
-            raise UnreadableFileError("; ".join(errors[:3]) + more)
+            raise UnreadableAudioError("; ".join(errors[:3]) + more)
         return np.split(self.samples, self.ends[:-1])
 
 
@@ -94,7 +94,7 @@ def _decode(clips: Sequence[Clip], progress: Progress, rate: int) -> Waveforms:
         sound, wrong = np.empty(0, dtype=np.float32), ""
         try:
             sound = read_mono(clip.path, rate)
-        except UnreadableFileError as error:
+        except UnreadableAudioError as error:
             wrong = str(error)
         sounds.append(sound)
         errors.append(wrong)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models.distillation.lessons import Lessons
-from earshot_models.distillation.teacher import Teacher, TeacherError
+from earshot_models.distillation.teacher import TeacherEncoder, TeacherError
 from earshot_protocol.checks import between, whole
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidInputError
@@ -43,7 +43,7 @@ class TargetsError(InvalidInputError):
 
 def ask(
     lessons: Lessons,
-    teacher: Teacher,
+    teacher: TeacherEncoder,
     cache: Path | None = None,
     progress: Progress = lambda done, total: None,
 ) -> NDArray[np.float16]:
@@ -148,7 +148,7 @@ def _principal(said: NDArray[np.floating], dimensions: int, power: float) -> NDA
 def _ask_from(
     start: int,
     lessons: Lessons,
-    teacher: Teacher,
+    teacher: TeacherEncoder,
     said: NDArray[np.float16],
     told: Callable[[int], None],
 ) -> None:
@@ -163,7 +163,7 @@ def _ask_from(
         told(last)
 
 
-def _heard(lessons: Lessons, number: int, teacher: Teacher) -> NDArray[np.float32]:
+def _heard(lessons: Lessons, number: int, teacher: TeacherEncoder) -> NDArray[np.float32]:
     """Return the middle of a lesson, as loud as a teacher is used to."""
     generator = np.random.default_rng([_VERSION, number])
     level = np.exp(generator.uniform(*np.log(_LEVELS)))

@@ -37,7 +37,7 @@ class TeacherError(InvalidInputError):
     """A file that cannot teach: of another format, rate or shape; the message says what can."""
 
 
-class Teacher(Protocol):
+class TeacherEncoder(Protocol):
     """An encoder to learn from.
 
     Attributes:
@@ -58,7 +58,7 @@ class Teacher(Protocol):
         """Embed float32 (batch, window) in [-1, 1]: float32 (batch, all lengths), part by part."""
 
 
-def open_teacher(path: Path, rate: int = RATE, tensors: Sequence[str] = ()) -> Teacher:
+def open_teacher(path: Path, rate: int = RATE, tensors: Sequence[str] = ()) -> TeacherEncoder:
     """Open a LiteRT (`.tflite`) or Keras (`.keras`) file.
 
     A tensor of shape (1, numbers) is read unchanged. From one of shape
@@ -106,7 +106,7 @@ class _Readable(Generic[_Tensor]):
         return cls(tensor, int(np.prod([size or 0 for size in shape[-2:]])), len(shape) == 3)
 
 
-class LiteRtTeacher(Teacher):
+class LiteRtTeacher(TeacherEncoder):
     """A LiteRT model from which any tensor can be read, one window at a time."""
 
     def __init__(self, path: Path, data: bytes, rate: int, tensors: Sequence[str]) -> None:
@@ -170,7 +170,7 @@ class LiteRtTeacher(Teacher):
         return found
 
 
-class KerasTeacher(Teacher):
+class KerasTeacher(TeacherEncoder):
     """A Keras model from which any layer's output can be read."""
 
     def __init__(self, path: Path, data: bytes, rate: int, tensors: Sequence[str]) -> None:

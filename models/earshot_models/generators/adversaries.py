@@ -15,7 +15,7 @@ import numpy as np
 import optax
 
 from earshot_models.generators.networks import Decoder, SampleCritic, Shape, initialized
-from earshot_models.generators.settings import Settings
+from earshot_models.generators.settings import GeneratorSettings
 from earshot_models.generators.start import Start, begun
 from earshot_models.generators.steps import averaged
 
@@ -30,7 +30,7 @@ class Networks(NamedTuple):
     critic: SampleCritic
 
 
-class State(NamedTuple):
+class GameState(NamedTuple):
     """State between two steps: networks, their optimizers, and the decoder's average."""
 
     decoder: Decoder
@@ -40,7 +40,7 @@ class State(NamedTuple):
     average: Decoder
 
 
-class Draws(NamedTuple):
+class CriticDraws(NamedTuple):
     """Random draws for a critic's losses on one clip and one sample.
 
     Attributes:
@@ -55,10 +55,10 @@ class Draws(NamedTuple):
 
 def started(
     shape: Shape,
-    settings: Settings,
+    settings: GeneratorSettings,
     generator: np.random.Generator,
     start: Start[Networks] | None = None,
-) -> State:
+) -> GameState:
     """Return the state before the first step.
 
     Raises:
@@ -70,28 +70,34 @@ def started(
     )
     decoder, critic = begun(fresh, start, shape, settings)
     memories = _memories(decoder, critic, settings)
-    return State(decoder, critic, memories[0], memories[1], decoder)
+    return GameState(decoder, critic, memories[0], memories[1], decoder)
 
 
 @functools.partial(jax.jit, static_argnames=("settings",))
-def _memories(decoder: Decoder, critic: SampleCritic, settings: Settings) -> tuple[Any, Any]:
+def _memories(
+    decoder: Decoder, critic: SampleCritic, settings: GeneratorSettings
+) -> tuple[Any, Any]:
     """Return the state of both optimizers; one program for all trainings, as attacks train many."""
     return decoder_optimizer(settings).init(decoder), critic_optimizer(settings).init(critic)
 
 
-def decoder_optimizer(settings: Settings) -> Any:
+def decoder_optimizer(settings: GeneratorSettings) -> Any:
     """Return Adam at the generator's rate."""
     return optax.adam(settings.rate, b1=_MOMENTUM)
 
 
-def critic_optimizer(settings: Settings) -> Any:
+def critic_optimizer(settings: GeneratorSettings) -> Any:
     """Return Adam at the critics' rate."""
     return optax.adam(settings.critic_rate, b1=_MOMENTUM)
 
 
 def draws(
-    generator: np.random.Generator, count: int, shape: Shape, settings: Settings, left: float
-) -> Draws:
+    generator: np.random.Generator,
+    count: int,
+    shape: Shape,
+    settings: GeneratorSettings,
+    left: float,
+) -> CriticDraws:
     """Draw for `count` clips and samples, along the first axis.
 
     Args:
@@ -103,7 +109,7 @@ def draws(
     """
     deviation = np.float32(settings.jitter * left)
     noise = [deviation * smooth(generator, count, shape) for _ in range(2)]
-    return Draws(latents(generator, count, settings), *noise)
+    return CriticDraws(latents(generator, count, settings), *noise)
 
 
 def smooth(generator: np.random.Generator, count: int, shape: Shape) -> Any:
@@ -128,13 +134,17 @@ def _cosines(side: int) -> Any:
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
-def latents(generator: np.random.Generator, count: int, settings: Settings) -> Any:
+def latents(generator: np.random.Generator, count: int, settings: GeneratorSettings) -> Any:
     """Draw latent vectors, (count, latent)."""
     return generator.standard_normal((count, settings.latent), np.float32)
 
 
 def critic_loss(
-    critic: SampleCritic, clip: jax.Array, own: Draws, decoder: Decoder, settings: Settings
+    critic: SampleCritic,
+    clip: jax.Array,
+    own: CriticDraws,
+    decoder: Decoder,
+    settings: GeneratorSettings,
 ) -> jax.Array:
     """Return the binary cross-entropy of a critic on one clip and one sample, a scalar.
 
@@ -151,7 +161,7 @@ def critic_loss(
     )
 
 
-def real_loss(critic: SampleCritic, shown: jax.Array, settings: Settings) -> jax.Array:
+def real_loss(critic: SampleCritic, shown: jax.Array, settings: GeneratorSettings) -> jax.Array:
     """Return the binary cross-entropy of a critic on a real clip, a scalar."""
     word = critic(shown)
     smoothing = settings.smoothing
@@ -159,14 +169,14 @@ def real_loss(critic: SampleCritic, shown: jax.Array, settings: Settings) -> jax
 
 
 @functools.partial(jax.jit, static_argnames=("settings",))
-def critic_moved(state: State, gradients: Any, settings: Settings) -> State:
+def critic_moved(state: GameState, gradients: Any, settings: GeneratorSettings) -> GameState:
     """Return the state after a step of the critic along gradients."""
     updates, memory = critic_optimizer(settings).update(gradients, state.critic_memory)
     return state._replace(critic=optax.apply_updates(state.critic, updates), critic_memory=memory)
 
 
 @functools.partial(jax.jit, static_argnames=("settings",))
-def decoder_moved(state: State, own: Draws, settings: Settings) -> State:
+def decoder_moved(state: GameState, own: CriticDraws, settings: GeneratorSettings) -> GameState:
     """Return the state after a step in which the generator learns to please the critic."""
 
     def loss(decoder: Decoder) -> jax.Array:

@@ -24,31 +24,31 @@ from numpy.typing import NDArray
 from earshot_models.generators.clips import checked_clips
 from earshot_models.generators.generator import Generator
 from earshot_models.generators.networks import (
+    ClipEncoder,
     Decoder,
-    Encoder,
     LatentCritic,
     Shape,
     initialized,
 )
 from earshot_models.generators.origin import Origin, refuse_private
-from earshot_models.generators.settings import Settings, plain
+from earshot_models.generators.settings import GeneratorSettings, plain
 from earshot_models.generators.start import Start, begun
 from earshot_models.generators.steps import Loop, averaged
 from earshot_protocol.progress import Progress
 
 
-class Networks(NamedTuple):
+class AutoencoderNetworks(NamedTuple):
     """Networks of an adversarial autoencoder."""
 
-    encoder: Encoder
+    encoder: ClipEncoder
     decoder: Decoder
     critic: LatentCritic
 
 
-class State(NamedTuple):
+class AutoencoderState(NamedTuple):
     """State between two steps: networks, their optimizer, and the decoder's average."""
 
-    networks: Networks
+    networks: AutoencoderNetworks
     optimizer: Any
     average: Decoder
 
@@ -63,7 +63,7 @@ class Draws(NamedTuple):
 
 def train_autoencoder(
     clips: NDArray[np.floating],
-    settings: Settings,
+    settings: GeneratorSettings,
     origin: Origin,
     seed: int,
     *,
@@ -93,13 +93,13 @@ def train_autoencoder(
 
 def start_autoencoder(
     clips: NDArray[np.floating],
-    settings: Settings,
+    settings: GeneratorSettings,
     origin: Origin,
     seed: int,
     *,
     progress: Progress | None = None,
     checkpoint: Path | None = None,
-) -> Start[Networks]:
+) -> Start[AutoencoderNetworks]:
     """Train all networks of a generator; a private training may start with them if they are public.
 
     Arguments and errors are those of `train_autoencoder`.
@@ -110,10 +110,12 @@ def start_autoencoder(
     loop = Loop("autoencoder", given, about, seed, checkpoint)
     randomness, shape, constant = loop.randomness, loop.shape, settings.of_a_step()
 
-    def step(state: State, number: int) -> State:
+    def step(state: AutoencoderState, number: int) -> AutoencoderState:
         generator = randomness.generator("step", number)
         batch = given[generator.integers(0, len(given), settings.batch)]
-        after: State = _step(state, batch, draws(generator, settings.batch, settings), constant)
+        after: AutoencoderState = _step(
+            state, batch, draws(generator, settings.batch, settings), constant
+        )
         return after
 
     first = started(shape, settings, randomness.generator("weights"))
@@ -124,28 +126,28 @@ def start_autoencoder(
 
 def started(
     shape: Shape,
-    settings: Settings,
+    settings: GeneratorSettings,
     generator: np.random.Generator,
-    start: Start[Networks] | None = None,
-) -> State:
+    start: Start[AutoencoderNetworks] | None = None,
+) -> AutoencoderState:
     """Return the state before the first step.
 
     Raises:
         InvalidParametersError: if the start does not fit, see `start.begun`.
     """
-    fresh = Networks(
-        initialized(functools.partial(Encoder, shape, settings), generator),
+    fresh = AutoencoderNetworks(
+        initialized(functools.partial(ClipEncoder, shape, settings), generator),
         initialized(functools.partial(Decoder, shape, settings), generator),
         initialized(functools.partial(LatentCritic, settings), generator),
     )
     networks = begun(fresh, start, shape, settings)
     memory = jax.jit(optimizer(settings).init)(networks)
-    return State(networks, memory, networks.decoder)
+    return AutoencoderState(networks, memory, networks.decoder)
 
 
-def optimizer(settings: Settings) -> Any:
+def optimizer(settings: GeneratorSettings) -> Any:
     """Return Adam for all networks, with the critic at its own rate."""
-    kinds: Any = Networks
+    kinds: Any = AutoencoderNetworks
     return optax.partition(
         {
             "autoencoder": optax.adam(settings.rate, b1=0.5),
@@ -155,7 +157,7 @@ def optimizer(settings: Settings) -> Any:
     )
 
 
-def draws(generator: np.random.Generator, count: int, settings: Settings) -> Draws:
+def draws(generator: np.random.Generator, count: int, settings: GeneratorSettings) -> Draws:
     """Draw for `count` clips, along the first axis."""
     size = (count, settings.latent)
     return Draws(
@@ -165,7 +167,9 @@ def draws(generator: np.random.Generator, count: int, settings: Settings) -> Dra
     )
 
 
-def loss(networks: Networks, clip: jax.Array, own: Draws, settings: Settings) -> jax.Array:
+def loss(
+    networks: AutoencoderNetworks, clip: jax.Array, own: Draws, settings: GeneratorSettings
+) -> jax.Array:
     """Return the loss of one clip, a scalar.
 
     It is the sum of three losses, none of which moves another's networks: squared errors of the
@@ -189,16 +193,20 @@ def loss(networks: Networks, clip: jax.Array, own: Draws, settings: Settings) ->
     return reconstruction + settings.adversarial * deception + judgement
 
 
-def moved(state: State, gradients: Networks, settings: Settings) -> State:
+def moved(
+    state: AutoencoderState, gradients: AutoencoderNetworks, settings: GeneratorSettings
+) -> AutoencoderState:
     """Return the state after a step along gradients."""
     updates, memory = optimizer(settings).update(gradients, state.optimizer, state.networks)
-    networks: Networks = optax.apply_updates(state.networks, updates)
+    networks: AutoencoderNetworks = optax.apply_updates(state.networks, updates)
     average = averaged(state.average, networks.decoder, settings.averaging)
-    return State(networks, memory, average)
+    return AutoencoderState(networks, memory, average)
 
 
 @functools.partial(jax.jit, static_argnames=("settings",))
-def _step(state: State, clips: Any, own: Draws, settings: Settings) -> State:
+def _step(
+    state: AutoencoderState, clips: Any, own: Draws, settings: GeneratorSettings
+) -> AutoencoderState:
     each = jax.vmap(functools.partial(loss, settings=settings), (None, 0, 0))
     gradients = jax.grad(lambda networks: jnp.mean(each(networks, clips, own)))(state.networks)
     return moved(state, gradients, settings)

@@ -16,7 +16,7 @@ import numpy as np
 
 from earshot_models.generators.private_training import Loss
 from earshot_models.generators.randomness import Randomness
-from earshot_models.generators.settings import Settings
+from earshot_models.generators.settings import GeneratorSettings
 from earshot_models.generators.start import Start
 
 
@@ -38,7 +38,7 @@ class Beside:
         loss: Loss,
         draws: Callable[[np.random.Generator, int, int], Any],
         batch: int,
-        settings: Settings,
+        settings: GeneratorSettings,
         randomness: Randomness,
     ) -> None:
         self._start, self._loss, self._draws = start, loss, draws
@@ -73,7 +73,7 @@ def _mixed(
     still: Any,
     share: Any,
     loss: Loss,
-    settings: Settings,
+    settings: GeneratorSettings,
 ) -> Any:
     each = jax.vmap(functools.partial(loss, settings=settings), (None, 0, 0, None))
     public = jax.grad(lambda networks: jnp.mean(each(networks, clips, own, still)))(moving)

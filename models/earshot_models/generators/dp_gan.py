@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models.generators import adversaries
-from earshot_models.generators.adversaries import Draws, State
+from earshot_models.generators.adversaries import CriticDraws, GameState
 from earshot_models.generators.beside import Beside
 from earshot_models.generators.clips import checked_clips
 from earshot_models.generators.generator import Generator
@@ -24,7 +24,7 @@ from earshot_models.generators.private_training import (
     PrivateTraining,
     about_cost,
 )
-from earshot_models.generators.settings import Settings, plain
+from earshot_models.generators.settings import GeneratorSettings, plain
 from earshot_models.generators.start import Start, about_start
 from earshot_models.generators.steps import Loop
 from earshot_protocol.progress import Progress
@@ -32,7 +32,7 @@ from earshot_protocol.progress import Progress
 
 def train_dp_gan(
     clips: NDArray[np.floating],
-    settings: Settings,
+    settings: GeneratorSettings,
     training: PrivateTraining,
     origin: Origin,
     *,
@@ -54,7 +54,7 @@ def train_dp_gan(
     loop = Loop("dp-gan", given, about, seed, checkpoint)
     randomness, shape = loop.randomness, loop.shape
 
-    def draws(generator: np.random.Generator, count: int, number: int) -> Draws:
+    def draws(generator: np.random.Generator, count: int, number: int) -> CriticDraws:
         left = 1 - number / training.steps
         return adversaries.draws(generator, count, shape, settings, left)
 
@@ -63,14 +63,14 @@ def train_dp_gan(
     )
     beside = Beside(start, adversaries.critic_loss, draws, settings.batch, constant, randomness)
 
-    def step(state: State, number: int) -> State:
+    def step(state: GameState, number: int) -> GameState:
         noisy = gradients.at(number, state.critic, state.decoder)
         mixed = beside.mixed(number, noisy, state.critic, state.decoder)
         state = adversaries.critic_moved(state, mixed, constant)
         if (number + 1) % settings.critic_steps:
             return state
         own = draws(randomness.generator("generator", number), settings.batch, number)
-        after: State = adversaries.decoder_moved(state, own, constant)
+        after: GameState = adversaries.decoder_moved(state, own, constant)
         return after
 
     first = adversaries.started(shape, settings, randomness.generator("weights"), start)

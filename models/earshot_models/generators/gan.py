@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models.generators import adversaries
-from earshot_models.generators.adversaries import Draws, Networks, State
+from earshot_models.generators.adversaries import CriticDraws, GameState, Networks
 from earshot_models.generators.clips import checked_clips
 from earshot_models.generators.origin import Origin, refuse_private
-from earshot_models.generators.settings import Settings, plain
+from earshot_models.generators.settings import GeneratorSettings, plain
 from earshot_models.generators.start import Start
 from earshot_models.generators.steps import Loop
 from earshot_protocol.progress import Progress
@@ -23,7 +23,7 @@ from earshot_protocol.progress import Progress
 
 def start_gan(
     clips: NDArray[np.floating],
-    settings: Settings,
+    settings: GeneratorSettings,
     origin: Origin,
     seed: int,
     *,
@@ -41,7 +41,7 @@ def start_gan(
     loop = Loop("gan", given, about, seed, checkpoint)
     randomness, shape, constant = loop.randomness, loop.shape, settings.of_a_step()
 
-    def step(state: State, number: int) -> State:
+    def step(state: GameState, number: int) -> GameState:
         generator = randomness.generator("step", number)
         left = 1 - number / settings.steps
         for _ in range(settings.critic_steps):
@@ -49,7 +49,7 @@ def start_gan(
             own = adversaries.draws(generator, settings.batch, shape, settings, left)
             state = _critic_step(state, batch, own, constant)
         own = adversaries.draws(generator, settings.batch, shape, settings, left)
-        after: State = adversaries.decoder_moved(state, own, constant)
+        after: GameState = adversaries.decoder_moved(state, own, constant)
         return after
 
     first = adversaries.started(shape, settings, randomness.generator("weights"))
@@ -58,12 +58,14 @@ def start_gan(
 
 
 @functools.partial(jax.jit, static_argnames=("settings",))
-def _critic_step(state: State, clips: Any, own: Draws, settings: Settings) -> State:
+def _critic_step(
+    state: GameState, clips: Any, own: CriticDraws, settings: GeneratorSettings
+) -> GameState:
     each = jax.vmap(
         functools.partial(adversaries.critic_loss, settings=settings), (None, 0, 0, None)
     )
     gradients = jax.grad(lambda critic: jnp.mean(each(critic, clips, own, state.decoder)))(
         state.critic
     )
-    after: State = adversaries.critic_moved(state, gradients, settings)
+    after: GameState = adversaries.critic_moved(state, gradients, settings)
     return after

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from earshot_models.generators.networks import Decoder, Shape
 from earshot_models.generators.origin import Origin
-from earshot_models.generators.settings import Settings
+from earshot_models.generators.settings import GeneratorSettings
 from earshot_protocol import checks
 
 _AT_ONCE = 256
@@ -31,7 +31,7 @@ class Generator:
 
     decoder: Decoder
     shape: Shape
-    settings: Settings
+    settings: GeneratorSettings
     origin: Origin
 
     def samples(self, count: int, seed: int) -> NDArray[np.float32]:

@@ -15,7 +15,7 @@ from earshot_models.generators.generator import Generator
 from earshot_models.generators.leaves_file import DamagedFileError, OtherShapeError
 from earshot_models.generators.networks import Decoder, Shape
 from earshot_models.generators.origin import Origin, OriginKind
-from earshot_models.generators.settings import Network, Settings, checked_shape, plain
+from earshot_models.generators.settings import GeneratorSettings, Network, checked_shape, plain
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 VERSION = 1
@@ -76,14 +76,14 @@ def load(path: Path, shape: Shape | None = None) -> Generator:
     return Generator(decoder, made, settings, origin)
 
 
-def _described(path: Path, header: dict[str, Any]) -> tuple[Shape, Settings, Origin]:
+def _described(path: Path, header: dict[str, Any]) -> tuple[Shape, GeneratorSettings, Origin]:
     try:
         shape = checked_shape(tuple(header["shape"]))
         settings = dict(header["settings"])
         settings["network"] = Network(settings["network"])
         origin = dict(header["origin"])
         origin["kind"] = OriginKind(origin["kind"])
-        return shape, Settings(**settings), Origin(**origin)
+        return shape, GeneratorSettings(**settings), Origin(**origin)
     except (
         KeyError, TypeError, ValueError, InvalidInputError, InvalidParametersError
     ) as error:  # fmt: skip

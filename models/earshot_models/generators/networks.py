@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from earshot_models.generators.settings import Network, Settings
+from earshot_models.generators.settings import GeneratorSettings, Network
 
 Key = Any
 """A key of jax.random."""
@@ -188,14 +188,14 @@ _THERE = {Network.DENSE: _Dense, Network.CONV: _Conv, Network.PAPER: _Paper}
 _BACK = {Network.DENSE: _DenseBack, Network.CONV: _ConvBack, Network.PAPER: _PaperBack}
 
 
-class Encoder(eqx.Module):
+class ClipEncoder(eqx.Module):
     """A network from a clip to a normal law of latent vectors, one for each latent number."""
 
     trunk: Any
     mean: eqx.nn.Linear
     spread: eqx.nn.Linear
 
-    def __init__(self, shape: Shape, settings: Settings, key: Key) -> None:
+    def __init__(self, shape: Shape, settings: GeneratorSettings, key: Key) -> None:
         trunk, mean, spread = jax.random.split(key, 3)
         self.trunk = _THERE[settings.network](shape, settings.width, trunk)
         self.mean = eqx.nn.Linear(settings.width, settings.latent, key=mean)
@@ -220,7 +220,7 @@ class Decoder(eqx.Module):
     latent: int = eqx.field(static=True)
     dropout: float = eqx.field(static=True)
 
-    def __init__(self, shape: Shape, settings: Settings, key: Key) -> None:
+    def __init__(self, shape: Shape, settings: GeneratorSettings, key: Key) -> None:
         self.body = _BACK[settings.network](shape, settings.latent, settings.width, key)
         self.latent, self.dropout = settings.latent, settings.dropout
 
@@ -242,7 +242,7 @@ class LatentCritic(eqx.Module):
 
     layers: tuple[eqx.nn.Linear, ...]
 
-    def __init__(self, settings: Settings, key: Key) -> None:
+    def __init__(self, settings: GeneratorSettings, key: Key) -> None:
         first, second, third = jax.random.split(key, 3)
         width = settings.critic_width
         self.layers = (
@@ -265,7 +265,7 @@ class SampleCritic(eqx.Module):
     trunk: Any
     head: eqx.nn.Linear
 
-    def __init__(self, shape: Shape, settings: Settings, key: Key) -> None:
+    def __init__(self, shape: Shape, settings: GeneratorSettings, key: Key) -> None:
         trunk, head = jax.random.split(key)
         self.trunk = _THERE[settings.network](shape, settings.critic_width, trunk)
         self.head = eqx.nn.Linear(settings.critic_width, 1, key=head)

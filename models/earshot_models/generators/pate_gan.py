@@ -34,7 +34,7 @@ from earshot_models.generators.networks import SampleCritic, Shape, initialized
 from earshot_models.generators.origin import Origin
 from earshot_models.generators.private_training import about_cost
 from earshot_models.generators.randomness import Randomness
-from earshot_models.generators.settings import Settings, plain
+from earshot_models.generators.settings import GeneratorSettings, plain
 from earshot_models.generators.start import Start, about_start
 from earshot_models.generators.steps import Loop
 from earshot_models.teachers.partitions import partitions
@@ -86,21 +86,21 @@ class Team(NamedTuple):
     memory: Any
 
 
-class State(NamedTuple):
+class PateGanState(NamedTuple):
     """State between two steps: what depends on votes alone, and the teachers."""
 
-    public: adversaries.State
+    public: adversaries.GameState
     team: Team
 
 
-def queries(settings: Settings) -> int:
+def queries(settings: GeneratorSettings) -> int:
     """Return the number of samples that teachers vote on in a whole training (K)."""
     return settings.steps * settings.critic_steps * settings.batch
 
 
 def train_pate_gan(
     clips: NDArray[np.floating],
-    settings: Settings,
+    settings: GeneratorSettings,
     ensemble: Ensemble,
     aggregator: Aggregator,
     origin: Origin,
@@ -155,16 +155,16 @@ def train_pate_gan(
     randomness, shape = loop.randomness, loop.shape
     # Sizes of parts are public, as the number of sources is; who is where is random.
     parts = partitions(stems, ensemble.teachers, randomness.generator("parts"))
-    teachers = Teachers(given, parts, settings, ensemble, randomness)
+    teachers = CriticTeachers(given, parts, settings, ensemble, randomness)
     constant = settings.of_a_step()
 
-    def draws(generator: np.random.Generator, count: int, number: int) -> adversaries.Draws:
+    def draws(generator: np.random.Generator, count: int, number: int) -> adversaries.CriticDraws:
         left = 1 - number / settings.steps
         return adversaries.draws(generator, count, shape, settings, left)
 
     beside = Beside(start, adversaries.critic_loss, draws, settings.batch, constant, randomness)
 
-    def step(state: State, number: int) -> State:
+    def step(state: PateGanState, number: int) -> PateGanState:
         public, team = state
         left = 1 - number / settings.steps
         for lesson in range(ensemble.steps):
@@ -180,23 +180,23 @@ def train_pate_gan(
             mixed = beside.mixed(number, heard, public.critic, public.decoder, lesson)
             public = adversaries.critic_moved(public, mixed, constant)
         own = draws(generator, settings.batch, number)
-        return State(adversaries.decoder_moved(public, own, constant), team)
+        return PateGanState(adversaries.decoder_moved(public, own, constant), team)
 
     public = adversaries.started(shape, settings, randomness.generator("weights"), start)
-    first = State(public, teachers.started())
+    first = PateGanState(public, teachers.started())
     # A teacher that diverges votes badly, but does not end the training.
     state = loop.run(first, step, settings.steps, progress, seen=lambda state: state.public)
     return Generator(state.public.average, shape, settings, origin)
 
 
-class Teachers:
+class CriticTeachers:
     """Training of critics, each on its own part of the clips."""
 
     def __init__(
         self,
         clips: Clips,
         parts: list[NDArray[np.int64]],
-        settings: Settings,
+        settings: GeneratorSettings,
         ensemble: Ensemble,
         randomness: Randomness,
     ) -> None:
@@ -218,7 +218,7 @@ class Teachers:
         )
         return Team(critics, _memory(critics, self._ensemble))
 
-    def taught(self, team: Team, public: adversaries.State, name: str, left: float) -> Team:
+    def taught(self, team: Team, public: adversaries.GameState, name: str, left: float) -> Team:
         """Return the teachers after a step, each on clips of its part and on samples.
 
         Args:
@@ -238,7 +238,7 @@ class Teachers:
         after: Team = _taught(team, clips, fakes, self._constant, self._ensemble)
         return after
 
-    def _teacher_settings(self) -> Settings:
+    def _teacher_settings(self) -> GeneratorSettings:
         return replace(self._settings, critic_width=self._ensemble.width)
 
 
@@ -269,12 +269,14 @@ def _words(critics: SampleCritic, shown: Any) -> Any:
 
 
 @jax.jit
-def _shown(public: adversaries.State, own: adversaries.Draws) -> Any:
+def _shown(public: adversaries.GameState, own: adversaries.CriticDraws) -> Any:
     return jax.vmap(public.decoder)(own.latent) + own.on_sample
 
 
 @functools.partial(jax.jit, static_argnames=("settings", "ensemble"))
-def _taught(team: Team, clips: Any, fakes: Any, settings: Settings, ensemble: Ensemble) -> Team:
+def _taught(
+    team: Team, clips: Any, fakes: Any, settings: GeneratorSettings, ensemble: Ensemble
+) -> Team:
     def loss(critic: SampleCritic, real: Any, fake: Any) -> jax.Array:
         heard = jax.vmap(lambda clip: adversaries.real_loss(critic, clip, settings))(real)
         made = jax.nn.softplus(jax.vmap(critic)(fake))

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models.generators import autoencoder
-from earshot_models.generators.autoencoder import Draws, Networks, State
+from earshot_models.generators.autoencoder import AutoencoderNetworks, AutoencoderState, Draws
 from earshot_models.generators.beside import Beside
 from earshot_models.generators.clips import checked_clips
 from earshot_models.generators.generator import Generator
@@ -32,7 +32,7 @@ from earshot_models.generators.private_training import (
     PrivateTraining,
     about_cost,
 )
-from earshot_models.generators.settings import Settings, plain
+from earshot_models.generators.settings import GeneratorSettings, plain
 from earshot_models.generators.start import Start, about_start
 from earshot_models.generators.steps import Loop
 from earshot_protocol.progress import Progress
@@ -40,11 +40,11 @@ from earshot_protocol.progress import Progress
 
 def train_private_autoencoder(
     clips: NDArray[np.floating],
-    settings: Settings,
+    settings: GeneratorSettings,
     training: PrivateTraining,
     origin: Origin,
     *,
-    start: Start[Networks] | None = None,
+    start: Start[AutoencoderNetworks] | None = None,
     seed: int | None = None,
     progress: Progress | None = None,
     checkpoint: Path | None = None,
@@ -88,10 +88,10 @@ def train_private_autoencoder(
     gradients = NoisyGradients(given, training, _loss, draws, constant, randomness)
     beside = Beside(start, _loss, draws, settings.batch, constant, randomness)
 
-    def step(state: State, number: int) -> State:
+    def step(state: AutoencoderState, number: int) -> AutoencoderState:
         noisy = gradients.at(number, state.networks, ())
         mixed = beside.mixed(number, noisy, state.networks, ())
-        after: State = _moved(state, mixed, constant)
+        after: AutoencoderState = _moved(state, mixed, constant)
         return after
 
     first = autoencoder.started(shape, settings, randomness.generator("weights"), start)
@@ -100,12 +100,18 @@ def train_private_autoencoder(
 
 
 def _loss(
-    networks: Networks, clip: jax.Array, own: Draws, still: tuple[()], settings: Settings
+    networks: AutoencoderNetworks,
+    clip: jax.Array,
+    own: Draws,
+    still: tuple[()],
+    settings: GeneratorSettings,
 ) -> jax.Array:
     del still
     return autoencoder.loss(networks, clip, own, settings)
 
 
 @functools.partial(jax.jit, static_argnames=("settings",))
-def _moved(state: State, gradients: Any, settings: Settings) -> State:
+def _moved(
+    state: AutoencoderState, gradients: Any, settings: GeneratorSettings
+) -> AutoencoderState:
     return autoencoder.moved(state, gradients, settings)

@@ -30,7 +30,7 @@ from jax_privacy import batch_selection, clipping, noise_addition
 from earshot_models.generators.clips import Clips
 from earshot_models.generators.origin import Origin, OriginKind
 from earshot_models.generators.randomness import Randomness
-from earshot_models.generators.settings import Settings
+from earshot_models.generators.settings import GeneratorSettings
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 
@@ -86,7 +86,7 @@ class NoisyGradients:
         training: PrivateTraining,
         loss: Loss,
         draws: Callable[[np.random.Generator, int, int], Any],
-        settings: Settings,
+        settings: GeneratorSettings,
         randomness: Randomness,
     ) -> None:
         self._clips = clips
@@ -161,7 +161,7 @@ def _noise_added(total: Any, key: Any, deviation: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=64)
-def _clipped_sum(loss: Loss, settings: Settings, norm: float) -> tuple[Any, float]:
+def _clipped_sum(loss: Loss, settings: GeneratorSettings, norm: float) -> tuple[Any, float]:
     """Return a compiled program for the sum of clipped gradients, and its sensitivity to a clip."""
     clipped = clipping.clipped_grad(
         functools.partial(loss, settings=settings), l2_clip_norm=norm, batch_argnums=(1, 2),

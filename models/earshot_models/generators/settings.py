@@ -23,7 +23,7 @@ class Network(Enum):
 
 
 @dataclass(frozen=True)
-class Settings:
+class GeneratorSettings:
     """Settings of a generator and of its training.
 
     Attributes:
@@ -86,7 +86,7 @@ class Settings:
         checks.between("jitter", self.jitter, 0, 10)
         checks.fraction("averaging", self.averaging)
 
-    def of_a_step(self) -> Settings:
+    def of_a_step(self) -> GeneratorSettings:
         """Return a copy that keeps only what a single step depends on.
 
         So one compiled program serves many trainings.
@@ -94,7 +94,7 @@ class Settings:
         return replace(self, steps=1, batch=1, critic_steps=1)
 
 
-def plain(settings: Settings) -> dict[str, Any]:
+def plain(settings: GeneratorSettings) -> dict[str, Any]:
     """Return settings under plain names."""
     return {**asdict(settings), "network": settings.network.value}
 

@@ -20,7 +20,7 @@ from earshot_models.generators.clips import Clips
 from earshot_models.generators.generator import Generator
 from earshot_models.generators.networks import Decoder, Shape
 from earshot_models.generators.origin import Origin, OriginKind
-from earshot_models.generators.settings import Settings, plain
+from earshot_models.generators.settings import GeneratorSettings, plain
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 
@@ -63,7 +63,7 @@ class Start(Generic[Networks]):
 
     networks: Networks
     shape: Shape
-    settings: Settings
+    settings: GeneratorSettings
     origin: Origin
     clips: Clips
     share: float = 0.5
@@ -92,7 +92,7 @@ def about_start(start: Start[Any] | None) -> dict[str, str]:
 
 
 def begun(
-    fresh: Networks, start: Start[Networks] | None, shape: Shape, settings: Settings
+    fresh: Networks, start: Start[Networks] | None, shape: Shape, settings: GeneratorSettings
 ) -> Networks:
     """Return the weights that a private training begins with.
 

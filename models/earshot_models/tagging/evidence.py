@@ -16,7 +16,7 @@ _GRID = np.linspace(0.02, 0.98, 97)
 """Probabilities among which thresholds are chosen."""
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+class LabelEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """Names of one label on clips whose content is known.
 
     Attributes:
@@ -73,7 +73,7 @@ def gathered(
     truth: NDArray[np.integer],
     probabilities: NDArray[np.floating],
     thresholds: NDArray[np.floating],
-) -> tuple[Evidence, ...]:
+) -> tuple[LabelEvidence, ...]:
     """Gather evidence of every label, from clips not used for training or for thresholds.
 
     Args:
@@ -90,7 +90,7 @@ def gathered(
         raise InvalidInputError(f"thresholds of shape {limits.shape}: must be {there.shape[1:]}")
     said = np.asarray(probabilities) > limits
     return tuple(
-        Evidence(
+        LabelEvidence(
             clips=len(there),
             present=int(here.sum()),
             named=int(names.sum()),

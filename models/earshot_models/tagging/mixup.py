@@ -53,7 +53,7 @@ class Mixup:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class ClipPairs:
     """Pairs of clips that examples are made of.
 
     Attributes:
@@ -77,16 +77,16 @@ class Pairs:
         return found
 
 
-def alone(clips: int) -> Pairs:
+def alone(clips: int) -> ClipPairs:
     """Return every clip unmixed."""
     places = np.arange(clips)
-    return Pairs(places, places)
+    return ClipPairs(places, places)
 
 
-def doubled(clips: int, generator: np.random.Generator) -> Pairs:
+def doubled(clips: int, generator: np.random.Generator) -> ClipPairs:
     """Return every clip unmixed, then every clip with its neighbour in a random order.
 
     The last clip's neighbour is the first.
     """
     order = generator.permutation(clips)
-    return Pairs(np.concatenate([order, order]), np.concatenate([order, np.roll(order, -1)]))
+    return ClipPairs(np.concatenate([order, order]), np.concatenate([order, np.roll(order, -1)]))

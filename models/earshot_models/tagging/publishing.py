@@ -11,7 +11,7 @@ from earshot_models.tagging import tagger_file
 from earshot_models.tagging.evidence import best_thresholds, gathered
 from earshot_models.tagging.examples import Examples
 from earshot_models.tagging.mel_power import MelSettings
-from earshot_models.tagging.tagger_file import Card, Cost
+from earshot_models.tagging.tagger_file import TaggerCard, TaggerCost
 from earshot_models.tagging.training import Tagger
 from earshot_protocol.errors import InvalidInputError
 
@@ -22,11 +22,11 @@ def publish(
     level: float,
     validation: Examples,
     test: Examples,
-    cost: Cost | None,
+    cost: TaggerCost | None,
     stated_by: str,
     trained: str,
     path: Path,
-) -> Card:
+) -> TaggerCard:
     """Choose thresholds, count how often they are wrong on other clips, and write the file.
 
     Everything in the file is published: validation and test clips must be public too, or have been
@@ -56,7 +56,7 @@ def publish(
     probabilities = tagger.probabilities(validation.power)
     thresholds = best_thresholds(_truth(validation), probabilities)
     evidence = gathered(_truth(test), tagger.probabilities(test.power), thresholds)
-    card = Card(
+    card = TaggerCard(
         network=tagger.workshop.settings.network,
         labels=tagger.labels,
         mel=mel,

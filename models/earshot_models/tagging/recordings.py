@@ -45,7 +45,7 @@ class Tagged:
 
 
 @dataclass(frozen=True)
-class Heard:
+class TaggedRecordings:
     """Results of a tagger for the files of a folder.
 
     Attributes:
@@ -98,7 +98,7 @@ def tag_folder(
     tagger: PublishedTagger,
     folder: Path,
     progress: Progress = lambda what, done, total: None,
-) -> Heard:
+) -> TaggedRecordings:
     """Tag every sound file in a folder and below it; files that cannot be read are marked.
 
     Raises:
@@ -112,7 +112,7 @@ def tag_folder(
     for done, path in enumerate(paths, start=1):
         files.append(tag_file(tagger, path, path.relative_to(folder).as_posix()))
         progress("tagging", done, len(paths))
-    return Heard(tagger, tuple(files))
+    return TaggedRecordings(tagger, tuple(files))
 
 
 def tag_file(tagger: PublishedTagger, path: Path, name: str) -> Tagged:
@@ -121,7 +121,7 @@ def tag_file(tagger: PublishedTagger, path: Path, name: str) -> Tagged:
     nothing = np.zeros(labels)
     try:
         sound = audio.read_mono(path, mel.rate)
-    except audio.UnreadableFileError as error:
+    except audio.UnreadableAudioError as error:
         return Tagged(name, 0.0, 0, nothing, nothing, nothing.astype(np.int64), str(error))
     cut, starts = pieces(sound, mel.samples)
     loud = audio.loud(cut)

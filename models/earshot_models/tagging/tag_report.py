@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from earshot_models.tagging.recordings import Heard, Tagged
-from earshot_models.tagging.tagger_file import Card
+from earshot_models.tagging.recordings import Tagged, TaggedRecordings
+from earshot_models.tagging.tagger_file import TaggerCard
 
 TABLE, FIGURES, REPORT = "tags.csv", "tags.json", "report.md"
 FILES = (TABLE, FIGURES, REPORT)
@@ -21,7 +21,7 @@ _MOST_LISTED = 20
 """Most unreadable files that the report names; the table has all of them."""
 
 
-def figures(heard: Heard) -> dict[str, Any]:
+def figures(heard: TaggedRecordings) -> dict[str, Any]:
     """Return all figures, by the names of `tags.json`; unknown ones are null."""
     card = heard.tagger.card
     expected, doubtful = heard.expected(), heard.doubtful()
@@ -56,7 +56,7 @@ def figures(heard: Heard) -> dict[str, Any]:
     }
 
 
-def write(heard: Heard, folder: Path) -> tuple[Path, ...]:
+def write(heard: TaggedRecordings, folder: Path) -> tuple[Path, ...]:
     """Write table, figures and report into an existing folder, and return their paths."""
     texts = (
         table(heard),
@@ -71,7 +71,7 @@ def write(heard: Heard, folder: Path) -> tuple[Path, ...]:
     return tuple(written)
 
 
-def table(heard: Heard) -> str:
+def table(heard: TaggedRecordings) -> str:
     """Return one line per file: names, those that may be noise, a note, and all probabilities."""
     card, doubtful = heard.tagger.card, heard.doubtful()
     text = io.StringIO()
@@ -94,7 +94,7 @@ def table(heard: Heard) -> str:
     return text.getvalue()
 
 
-def report(heard: Heard) -> str:
+def report(heard: TaggedRecordings) -> str:
     """Return the report in words, as Markdown."""
     card, found = heard.tagger.card, figures(heard)
     unreadable = [file for file in heard.files if file.error]
@@ -130,7 +130,7 @@ def report(heard: Heard) -> str:
     return "\n".join(lines)
 
 
-def warnings(heard: Heard) -> list[str]:
+def warnings(heard: TaggedRecordings) -> list[str]:
     """Return warnings that no reader may miss: names that may be noise, and missing privacy."""
     card = heard.tagger.card
     found = []
@@ -150,7 +150,7 @@ def warnings(heard: Heard) -> list[str]:
     return found
 
 
-def origin(card: Card) -> str:
+def origin(card: TaggerCard) -> str:
     """Return a text on a tagger's training and cost, and on who states them."""
     cost = ""
     if card.cost is not None:
@@ -167,7 +167,7 @@ def words(file: Mapping[str, Any]) -> str:
     return ", ".join(names) or str(file["note"])
 
 
-def _worth(card: Card) -> list[str]:
+def _worth(card: TaggerCard) -> list[str]:
     if not card.evidence:
         return ["Listen before you rely on a name."]
     clips = f"{card.evidence[0].clips} public clips"
@@ -179,7 +179,7 @@ def _worth(card: Card) -> list[str]:
     ]
 
 
-def _file(heard: Heard, file: Tagged) -> dict[str, Any]:
+def _file(heard: TaggedRecordings, file: Tagged) -> dict[str, Any]:
     card = heard.tagger.card
     named = np.flatnonzero(file.counts)
     return {

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.tagging.evidence import Evidence
+from earshot_models.tagging.evidence import LabelEvidence
 from earshot_models.tagging.mel_power import MelSettings
 from earshot_models.tagging.training import Tagger, Training, Workshop
 from earshot_protocol import checks
@@ -40,7 +40,7 @@ class OtherTaggerError(InvalidInputError):
     """A tagger whose labels or spectrum are not the wanted ones."""
 
 
-class Cost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TaggerCost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Privacy cost to those whose data the tagger learned from.
 
     Attributes:
@@ -55,7 +55,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     mechanism: str
 
 
-class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TaggerCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Facts that users of a tagger must know.
 
     Attributes:
@@ -80,8 +80,8 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     thresholds: tuple[float, ...]
     stated_by: str
     trained: str
-    cost: Cost | None = None
-    evidence: tuple[Evidence, ...] = ()
+    cost: TaggerCost | None = None
+    evidence: tuple[LabelEvidence, ...] = ()
     format: Literal[1] = 1
 
     def check(self) -> None:
@@ -119,7 +119,7 @@ class PublishedTagger:
         tagger: Tagger itself.
     """
 
-    card: Card
+    card: TaggerCard
     tagger: Tagger
 
     def named(self, probabilities: NDArray[np.floating]) -> NDArray[np.bool_]:
@@ -128,7 +128,7 @@ class PublishedTagger:
         return above
 
 
-def save(tagger: Tagger, card: Card, path: Path) -> None:
+def save(tagger: Tagger, card: TaggerCard, path: Path) -> None:
     """Write a tagger; the whole file is on the disk when this returns.
 
     Args:
@@ -163,7 +163,7 @@ def save(tagger: Tagger, card: Card, path: Path) -> None:
         raise InvalidInputError(f"{path} cannot be written: {error}") from error
 
 
-def read_card(path: Path) -> Card:
+def read_card(path: Path) -> TaggerCard:
     """Return the card of a published tagger, without opening the network.
 
     Raises:
@@ -173,7 +173,7 @@ def read_card(path: Path) -> Card:
         with zipfile.ZipFile(path) as archive:
             if archive.getinfo(CARD).file_size > MOST_BYTES:
                 raise DamagedTaggerError(f"{path}: its card is larger than {MOST_BYTES} bytes")
-            card = msgspec.json.decode(archive.read(CARD), type=Card)
+            card = msgspec.json.decode(archive.read(CARD), type=TaggerCard)
         card.check()
     except KeyError as error:
         raise DamagedTaggerError(

@@ -19,7 +19,7 @@ from earshot_models.tagging import losses, metrics, mixup, networks
 from earshot_models.tagging.balanced_batches import Balanced, Cycle, Order
 from earshot_models.tagging.examples import Examples
 from earshot_models.tagging.mel_power import FLOOR
-from earshot_models.tagging.mixup import Mixup, Pairs, Scale
+from earshot_models.tagging.mixup import ClipPairs, Mixup, Scale
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
@@ -303,7 +303,7 @@ def _between(one: Any, other: Any, share: Any) -> Any:
 
 
 def _cut(
-    pairs: Pairs,
+    pairs: ClipPairs,
     chosen: NDArray[np.int64],
     shares: NDArray[np.float32],
     weights: NDArray[np.float32],

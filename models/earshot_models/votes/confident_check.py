@@ -16,7 +16,7 @@ from earshot_protocol.randomness import RandomBytes
 
 
 @dataclass(frozen=True)
-class Check:
+class ConfidentCheck:
     """Test that agreement + N(0, σ_T²) ≥ T, else there is no answer (Papernot et al., ICLR 2018).
 
     Its noise is fresh: none of it is in the answer. Check and answer are both paid for.

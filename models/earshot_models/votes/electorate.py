@@ -18,7 +18,7 @@ from earshot_protocol.voting.teacher_ballots import NONE, Whole
 
 
 @dataclass(frozen=True)
-class Poll:
+class PollForm:
     """Form of a query and of its answers, as far as a rule needs to know it.
 
     Attributes:
@@ -62,9 +62,9 @@ class Electorate:
         return int(self.predictions.shape[1])
 
     @property
-    def poll(self) -> Poll:
+    def poll(self) -> PollForm:
         """Form of the queries and of their answers."""
-        return Poll(self.classes, self.teachers, self.steps)
+        return PollForm(self.classes, self.teachers, self.steps)
 
     def among(self, queries: range) -> Electorate:
         """Return the same teachers on some queries."""

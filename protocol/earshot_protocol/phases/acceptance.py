@@ -24,7 +24,7 @@ from earshot_protocol.privacy.accounting import (
     epsilon_at,
     stated_delta,
 )
-from earshot_protocol.privacy.budgets import BUDGETS, Budget, Span, Standing
+from earshot_protocol.privacy.budgets import BUDGETS, LedgerBudget, Span, Standing
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_protocol.rules import Rule
@@ -251,7 +251,7 @@ class Limits:
             if budget.span is not Span.PHASE
         )
 
-    def _standing(self, budget: Budget, ledger: Ledger, today: date) -> Standing:
+    def _standing(self, budget: LedgerBudget, ledger: Ledger, today: date) -> Standing:
         epsilon, delta = getattr(self, budget.epsilon), getattr(self, budget.delta)
         if delta >= 1:  # no limit: state ε at the default one
             delta = getattr(Limits, budget.delta)
@@ -292,7 +292,7 @@ class Limits:
             )
 
     def _refusals_of_budget(
-        self, budget: Budget, before: tuple[Expense, ...], new: tuple[Expense, ...]
+        self, budget: LedgerBudget, before: tuple[Expense, ...], new: tuple[Expense, ...]
     ) -> Refusals:
         """Yield why these expenses, after those before, exceed a budget."""
         epsilon, delta = getattr(self, budget.epsilon), getattr(self, budget.delta)

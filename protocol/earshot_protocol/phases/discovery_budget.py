@@ -56,7 +56,7 @@ def cell_counts(
     return CellCounts(cells, checks.whole("most_cells", room, cells, start_centroids.MOST))
 
 
-class Noises(NamedTuple):
+class NoiseMultipliers(NamedTuple):
     """Noise multipliers of a phase's sums."""
 
     cells: float
@@ -87,7 +87,7 @@ def noises(
     dimensions: int,
     labels: int,
     unit: Unit = Unit.PHONE,
-) -> Noises:
+) -> NoiseMultipliers:
     """Return the least noise with which a whole phase is (ε, δ)-private.
 
     Args:
@@ -112,4 +112,4 @@ def noises(
         [cells * dimensions] * sums + [cells * labels],
         unit,
     )
-    return Noises(moving[0] if moving else naming, naming)
+    return NoiseMultipliers(moving[0] if moving else naming, naming)

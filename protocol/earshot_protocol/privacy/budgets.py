@@ -25,7 +25,7 @@ class Span(enum.StrEnum):
         ]
 
 
-class Budget(NamedTuple):
+class LedgerBudget(NamedTuple):
     """One budget.
 
     Attributes:
@@ -64,11 +64,11 @@ class Standing(NamedTuple):
         return max(0.0, self.largest_epsilon - self.epsilon)
 
 
-def _budget(span: Span, unit: Unit) -> Budget:
+def _budget(span: Span, unit: Unit) -> LedgerBudget:
     prefix = {Span.PHASE: "", Span.YEAR: "yearly_", Span.LIFE: "lifetime_"}[span]
     whose = "phone_" if unit is Unit.PHONE else ""
     epsilon, delta = (Rule(f"largest_{prefix}{whose}{what}") for what in ("epsilon", "delta"))
-    return Budget(span, unit, epsilon, delta)
+    return LedgerBudget(span, unit, epsilon, delta)
 
 
 BUDGETS = tuple(_budget(span, unit) for span in Span for unit in LEDGER_UNITS)

@@ -21,7 +21,7 @@ from earshot_server.api.health import health
 from earshot_server.api.limits import FAILURES, RateLimits
 from earshot_server.api.metrics import PATH as METRICS
 from earshot_server.api.metrics import Metrics
-from earshot_server.api.operators import Operators
+from earshot_server.api.operators import OperatorEndpoints
 from earshot_server.api.phones import Phones
 from earshot_server.api.public import public
 from earshot_server.attestation import Attestation, InvitationCodes
@@ -46,7 +46,7 @@ _log = logging.getLogger("earshot.api")
 
 
 @dataclass(frozen=True)
-class Settings:
+class ApiSettings:
     """Settings and parts of the application.
 
     Attributes:
@@ -103,7 +103,7 @@ class _PhaseConverter(BaseConverter):
         return value.hex()
 
 
-def create_app(settings: Settings) -> Flask:
+def create_app(settings: ApiSettings) -> Flask:
     """Make the application; it keeps only rates and figures that the database does not.
 
     Raises:
@@ -136,7 +136,7 @@ def create_app(settings: Settings) -> Flask:
     figures.add_url_rule(METRICS, view_func=metrics.respond)
     for blueprint in (
         Phones(database, attestation, limits, settings.idle_seconds).blueprint(),
-        Operators(database, credentials).blueprint(known),
+        OperatorEndpoints(database, credentials).blueprint(known),
         Administration(database).blueprint(known),
         public(archive),
         health(database, settings.data_folder),

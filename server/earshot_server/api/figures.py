@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
 from earshot_server.store.driving import Driving
-from earshot_server.store.progress import Progress
+from earshot_server.store.progress import PhaseProgress
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -28,7 +28,7 @@ class StoredFigures:
     def __init__(self, database: Database) -> None:
         self._archive = Archive(database)
         self._driving = Driving(database)
-        self._progress = Progress(database)
+        self._progress = PhaseProgress(database)
 
     def describe(self) -> Iterator[Metric]:
         """Describe nothing before the database is asked."""

@@ -47,7 +47,7 @@ _PREFIX = re.compile(r"[0-9a-f]{1,32}")
 """Pattern of the first digits of a phase's identifier."""
 
 
-class Operators:
+class OperatorEndpoints:
     """Endpoints for operators.
 
     Args:

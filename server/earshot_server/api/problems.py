@@ -99,7 +99,7 @@ class BusyError(RemoteError):
 
 
 @dataclass(frozen=True)
-class Kind:
+class ProblemKind:
     """Kind of problem.
 
     Attributes:
@@ -113,47 +113,53 @@ class Kind:
     status: int
 
 
-_DATABASE = Kind("database", "The database is not available", 503)
-KINDS: dict[type[Exception], Kind] = {
-    MalformedMessageError: Kind("malformed", "The body is not what this endpoint takes", 400),
-    StaleSignatureError: Kind("stale-signature", "The signature is too old, or too new", 401),
-    SignatureError: Kind("signature", "The signature is missing or wrong", 401),
-    OperatorError: Kind("operator", "Operators only", 401),
-    InvitationError: Kind("invitation", "The attestation admits nobody", 403),
-    InvitationUsedUpError: Kind("invitation-used-up", "The invitation is used up", 403),
-    RoleError: Kind("role", "This operator's role does not include it", 403),
-    UnknownOperatorError: Kind("unknown-operator", "There is no such operator", 404),
-    UnknownPhoneError: Kind("unknown-phone", "There is no such phone", 404),
-    UnknownPhaseError: Kind("unknown-phase", "There is no such phase", 404),
-    NotAcceptableError: Kind("not-acceptable", "None of the accepted formats exists", 406),
-    RepeatedMessageError: Kind("repeated", "Another answer was accepted already", 409),
-    OperatorNameError: Kind("operator-name", "No operator can have this name", 409),
-    UnexpectedMessageError: Kind("unexpected", "The message does not fit the present step", 409),
-    UnsupportedMediaError: Kind("unsupported-media", "The body's format is not taken", 415),
-    InvalidParametersError: Kind("invalid-parameters", "No phase can run like this", 422),
-    RateLimitError: Kind("rate-limit", "Too many requests", 429),
-    BusyError: Kind("busy", "The server is busy", 503),
-    DiskError: Kind("disk", "There is no room on the disk", 503),
+_DATABASE = ProblemKind("database", "The database is not available", 503)
+KINDS: dict[type[Exception], ProblemKind] = {
+    MalformedMessageError: ProblemKind(
+        "malformed", "The body is not what this endpoint takes", 400
+    ),
+    StaleSignatureError: ProblemKind(
+        "stale-signature", "The signature is too old, or too new", 401
+    ),
+    SignatureError: ProblemKind("signature", "The signature is missing or wrong", 401),
+    OperatorError: ProblemKind("operator", "Operators only", 401),
+    InvitationError: ProblemKind("invitation", "The attestation admits nobody", 403),
+    InvitationUsedUpError: ProblemKind("invitation-used-up", "The invitation is used up", 403),
+    RoleError: ProblemKind("role", "This operator's role does not include it", 403),
+    UnknownOperatorError: ProblemKind("unknown-operator", "There is no such operator", 404),
+    UnknownPhoneError: ProblemKind("unknown-phone", "There is no such phone", 404),
+    UnknownPhaseError: ProblemKind("unknown-phase", "There is no such phase", 404),
+    NotAcceptableError: ProblemKind("not-acceptable", "None of the accepted formats exists", 406),
+    RepeatedMessageError: ProblemKind("repeated", "Another answer was accepted already", 409),
+    OperatorNameError: ProblemKind("operator-name", "No operator can have this name", 409),
+    UnexpectedMessageError: ProblemKind(
+        "unexpected", "The message does not fit the present step", 409
+    ),
+    UnsupportedMediaError: ProblemKind("unsupported-media", "The body's format is not taken", 415),
+    InvalidParametersError: ProblemKind("invalid-parameters", "No phase can run like this", 422),
+    RateLimitError: ProblemKind("rate-limit", "Too many requests", 429),
+    BusyError: ProblemKind("busy", "The server is busy", 503),
+    DiskError: ProblemKind("disk", "There is no room on the disk", 503),
     DatabaseUnavailableError: _DATABASE,
     NewerSchemaError: _DATABASE,
 }
 """Problem of each error; a subclass that is not listed has that of its nearest base."""
 
-BAD_REQUEST = Kind("bad-request", "The request is not valid HTTP", 400)
-FIELDS_TOO_LARGE = Kind("fields-too-large", "The header fields are too large", 431)
-VERSION = Kind("version", "This version of HTTP is not spoken", 505)
+BAD_REQUEST = ProblemKind("bad-request", "The request is not valid HTTP", 400)
+FIELDS_TOO_LARGE = ProblemKind("fields-too-large", "The header fields are too large", 431)
+VERSION = ProblemKind("version", "This version of HTTP is not spoken", 505)
 """Problem found, like the two above, before the application sees a request."""
 
-HTTP_KINDS: dict[int, Kind] = {
+HTTP_KINDS: dict[int, ProblemKind] = {
     400: BAD_REQUEST,
-    404: Kind("unknown-path", "There is nothing at this path", 404),
-    405: Kind("method", "This path does not take this method", 405),
-    408: Kind("too-slow", "The body did not come in time", 408),
-    413: Kind("too-large", "The body is too large", 413),
+    404: ProblemKind("unknown-path", "There is nothing at this path", 404),
+    405: ProblemKind("method", "This path does not take this method", 405),
+    408: ProblemKind("too-slow", "The body did not come in time", 408),
+    413: ProblemKind("too-large", "The body is too large", 413),
 }
 """Problems that the framework finds."""
 
-INTERNAL = Kind("internal", "The server made a mistake", 500)
+INTERNAL = ProblemKind("internal", "The server made a mistake", 500)
 
 
 def register(app: Flask) -> None:
@@ -163,7 +169,7 @@ def register(app: Flask) -> None:
     app.register_error_handler(Exception, _internal)
 
 
-def encode_problem(kind: Kind, detail: str, now: float | None = None) -> bytes:
+def encode_problem(kind: ProblemKind, detail: str, now: float | None = None) -> bytes:
     """Return the body of a response, of media type `PROBLEM`."""
     problem = Problem(
         type=PROBLEM_PREFIX + kind.name,
@@ -175,7 +181,7 @@ def encode_problem(kind: Kind, detail: str, now: float | None = None) -> bytes:
     return msgspec.json.encode(problem)
 
 
-def _respond(kind: Kind, detail: str, now: float | None = None) -> Response:
+def _respond(kind: ProblemKind, detail: str, now: float | None = None) -> Response:
     g.problem = kind.name
     return Response(encode_problem(kind, detail, now), kind.status, content_type=PROBLEM)
 

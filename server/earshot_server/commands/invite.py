@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from earshot_protocol.api import Invite
-from earshot_server.commands.options import DEFAULT, AsJson, Connection
+from earshot_server.commands.options import DEFAULT, AsJson, OperatorConnection
 
 app = App()
 
@@ -21,7 +21,7 @@ def invite(
     uses: Annotated[int, Parameter(validator=Number(gte=1))] = 1,
     days: float = 30.0,
     cohort: str = "",
-    connection: Connection = DEFAULT,
+    connection: OperatorConnection = DEFAULT,
     as_json: AsJson = False,
 ) -> None:
     """Print an invitation code with which phones may enrol.

@@ -15,7 +15,7 @@ from cyclopts import App, Parameter
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_server.api.views import Audit, NewOperator, Operators, OperatorToken
-from earshot_server.commands.options import DEFAULT, AsJson, Connection
+from earshot_server.commands.options import DEFAULT, AsJson, OperatorConnection
 from earshot_server.operator_client import TOKEN_VARIABLE
 from earshot_server.records import AuditEntry
 from earshot_server.store.operators import Role
@@ -36,7 +36,7 @@ def add(
     /,
     *,
     role: Role = Role.VIEWER,
-    connection: Connection = DEFAULT,
+    connection: OperatorConnection = DEFAULT,
     as_json: AsJson = False,
 ) -> None:
     """Add an operator, and print the token, which is shown this once.
@@ -56,7 +56,7 @@ def add(
 
 
 @app.command(name="list")
-def list_operators(*, connection: Connection = DEFAULT, as_json: AsJson = False) -> None:
+def list_operators(*, connection: OperatorConnection = DEFAULT, as_json: AsJson = False) -> None:
     """List all operators and their roles; `operator` has the token of the data folder."""
     operators = connection.operator().operators()
     if as_json:
@@ -67,20 +67,22 @@ def list_operators(*, connection: Connection = DEFAULT, as_json: AsJson = False)
 
 
 @app.command
-def remove(name: Name, /, *, connection: Connection = DEFAULT) -> None:
+def remove(name: Name, /, *, connection: OperatorConnection = DEFAULT) -> None:
     """Remove an operator, whose token opens nothing from now on."""
     connection.operator().remove_operator(name)
 
 
 @app.command
-def rotate(name: Name, /, *, connection: Connection = DEFAULT, as_json: AsJson = False) -> None:
+def rotate(
+    name: Name, /, *, connection: OperatorConnection = DEFAULT, as_json: AsJson = False
+) -> None:
     """Give an operator a new token in place of the old one, and print it this once."""
     _show(connection.operator().rotate(name), as_json)
 
 
 @app.command
 def audit(
-    *, out: Path | None = None, connection: Connection = DEFAULT, as_json: AsJson = False
+    *, out: Path | None = None, connection: OperatorConnection = DEFAULT, as_json: AsJson = False
 ) -> None:
     """Show what operators did, the newest first.
 

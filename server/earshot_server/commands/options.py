@@ -20,7 +20,7 @@ Labels = Annotated[
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Connection:
+class OperatorConnection:
     """Connection of an operator to a server.
 
     Attributes:
@@ -37,4 +37,4 @@ class Connection:
         return OperatorClient(self.server, read_token(self.data))
 
 
-DEFAULT = Connection()
+DEFAULT = OperatorConnection()

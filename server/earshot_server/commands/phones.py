@@ -9,13 +9,13 @@ import msgspec
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from earshot_server.commands.options import DEFAULT, AsJson, Connection
+from earshot_server.commands.options import DEFAULT, AsJson, OperatorConnection
 
 app = App(name="phones", help="Count the phones that a server knows, or erase one.")
 
 
 @app.command(name="list")
-def list_phones(*, connection: Connection = DEFAULT, as_json: AsJson = False) -> None:
+def list_phones(*, connection: OperatorConnection = DEFAULT, as_json: AsJson = False) -> None:
     """Count the phones; which ones they are is nobody's business."""
     counts = connection.operator().phones()
     if as_json:
@@ -29,7 +29,7 @@ def erase(
     phone: Annotated[int, Parameter(validator=Number(gte=1))],
     /,
     *,
-    connection: Connection = DEFAULT,
+    connection: OperatorConnection = DEFAULT,
 ) -> None:
     """Delete everything about a phone, for good; for administrators.
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup, escape
 
-from earshot_server.dashboard.histograms import Interval
+from earshot_server.dashboard.histograms import CountInterval
 from earshot_server.dashboard.wording import printable
 
 Floats = npt.NDArray[np.float64]
@@ -75,7 +75,7 @@ def participation(answered: int, expected: int, phones: int, least: int) -> Mark
     )
 
 
-def interval_bar(count: Interval, largest: float) -> Markup:
+def interval_bar(count: CountInterval, largest: float) -> Markup:
     """Draw a bar up to the published count, with a whisker over the interval; `largest` is full.
 
     The bar is hollow where the count may be noise alone.
@@ -92,7 +92,9 @@ def interval_bar(count: Interval, largest: float) -> Markup:
     )
 
 
-def over_time(counts: Sequence[Interval | None], times: Sequence[float], largest: float) -> Markup:
+def over_time(
+    counts: Sequence[CountInterval | None], times: Sequence[float], largest: float
+) -> Markup:
     """Draw one mark with a whisker per phase, joined by lines; None leaves a gap.
 
     A mark is hollow where the count may be noise alone. The marks lie as far apart as the times

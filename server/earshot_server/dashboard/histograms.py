@@ -31,7 +31,7 @@ CONFIDENCE = 1 - LEVEL
 """Probability that an interval contains the true number."""
 
 
-class Interval(NamedTuple):
+class CountInterval(NamedTuple):
     """Noisy count as published, where the true one lies, and whether it may be noise alone."""
 
     published: float
@@ -46,7 +46,7 @@ class Interval(NamedTuple):
         return self.p_value is not None and self.p_value <= LEVEL
 
     @classmethod
-    def around(cls, published: float, radius: float, p_value: float | None = None) -> Interval:
+    def around(cls, published: float, radius: float, p_value: float | None = None) -> CountInterval:
         """Return the interval of a count that cannot be negative."""
         return cls(published, max(0, published - radius), max(0, published + radius), p_value)
 
@@ -69,7 +69,7 @@ class Histogram:
 
     phase: bytes
     finished: float
-    counts: dict[str, Interval]
+    counts: dict[str, CountInterval]
     noise: NoiseLaw
     inputs: int
     asked: tuple[object, ...]
@@ -114,7 +114,7 @@ def contacts(record: PhaseRecord, published: Statistics) -> Histogram:
     noise = sum_noise(record, HISTOGRAM)
     untested = [None] * len(published.contacts)
     counts = {
-        name: Interval.around(count, noise.radius(), p_value)
+        name: CountInterval.around(count, noise.radius(), p_value)
         for name, count, p_value in zip(
             published.label_names,
             published.contacts,
@@ -136,7 +136,7 @@ def _of_environments(record: PhaseRecord, published: NamedCentroids) -> Histogra
     p_values = count_p_values([round(vote * each) for each in sums], noise)
     counts, named = {}, {}
     for name, votes_for, p_value in zip(published.label_names, sums, p_values, strict=True):
-        counts[name] = Interval.around(votes_for, noise.radius() / vote, p_value)
+        counts[name] = CountInterval.around(votes_for, noise.radius() / vote, p_value)
         named[name] = published.names.count(name)
     kind = record.parameters.kind
     asked = kind, *(getattr(record.parameters, name, 0) for name in ("label_votes", "cells"))
@@ -146,7 +146,7 @@ def _of_environments(record: PhaseRecord, published: NamedCentroids) -> Histogra
 def _histogram(
     record: PhaseRecord,
     part: str,
-    counts: dict[str, Interval],
+    counts: dict[str, CountInterval],
     noise: NoiseLaw,
     asked: tuple[object, ...],
     environments: dict[str, int],

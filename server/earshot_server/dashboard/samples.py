@@ -38,7 +38,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Samples:
+class SampleAnswers:
     """Answers of a labelling phase.
 
     Attributes:
@@ -57,10 +57,10 @@ class Samples:
         return self.rows[:MOST_SAMPLES]
 
 
-def samples(record: PhaseRecord, labelled: Labelled) -> Samples:
+def samples(record: PhaseRecord, labelled: Labelled) -> SampleAnswers:
     """Return the samples of a published labelling phase."""
     sums = charts.heated(labelled.label_votes)
-    return Samples(
+    return SampleAnswers(
         tuple(_sample(labelled, row, votes) for row, votes in enumerate(sums)),
         histograms.sum_noise(record, VOTES).radius(),
         histograms.sum_noise(record, CHECK).radius(),

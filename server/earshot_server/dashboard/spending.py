@@ -21,7 +21,7 @@ VACUOUS_EPSILON = 20.0
 VACUOUS_DELTA = 0.01
 
 
-class Spending(NamedTuple):
+class StepSpending(NamedTuple):
     """One private step: its costs by unit, and whether phones have paid them.
 
     Besides the units of ledgers, the costs include what a phone pays whose part is replaced.
@@ -45,7 +45,7 @@ class Privacy:
         vacuous: Costs, of what is or will be spent, that promise nothing, by unit.
     """
 
-    rows: tuple[Spending, ...]
+    rows: tuple[StepSpending, ...]
     total: Costs
     spent: Costs
     complete: bool
@@ -61,7 +61,7 @@ def of_phase(record: PhaseRecord) -> Privacy:
     plan = histograms.agreed_parameters(record).plan()
     known = costs.step_costs(plan)
     rows = tuple(
-        Spending(step, mechanism, known.get(step, {}) | cost, step in paid)
+        StepSpending(step, mechanism, known.get(step, {}) | cost, step in paid)
         for (step, mechanism), cost in by_mechanism(releases).items()
     )
     expenses = expenses_of(record, releases)

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from earshot_protocol.phases.learning import CENTROID_VOTE, LABEL_VOTE, Result
 from earshot_protocol.phases.statistics import Statistics
 from earshot_server.dashboard import changes, charts, histograms, outcomes, sentences, wording
-from earshot_server.dashboard.histograms import Histogram, Interval
+from earshot_server.dashboard.histograms import CountInterval, Histogram
 from earshot_server.records import PhaseRecord, StepRecord
 
 MOST_ENVIRONMENTS = 100
@@ -20,18 +20,18 @@ MOST_MULTIPLES = 12
 """Most labels that have a chart of their own."""
 
 
-class Participation(NamedTuple):
+class StepRow(NamedTuple):
     """One step of a phase; `record` is None as long as it lies ahead."""
 
     name: str
     record: StepRecord | None
 
 
-def participation(record: PhaseRecord) -> tuple[Participation, ...]:
+def participation(record: PhaseRecord) -> tuple[StepRow, ...]:
     """Return every step of a phase, except those that a failed phase never reached."""
     asked = {step.step: step for step in record.steps}
     return tuple(
-        Participation(step.name, asked.get(step.name))
+        StepRow(step.name, asked.get(step.name))
         for step in sentences.all_steps(record)
         if step.name in asked or record.ending is None
     )
@@ -128,7 +128,7 @@ class Bar(NamedTuple):
     """One label of a histogram."""
 
     label: str
-    counted: Interval
+    counted: CountInterval
     drawn: Markup
 
 
@@ -143,11 +143,11 @@ def histogram(record: PhaseRecord, published: Statistics) -> tuple[Bar, ...]:
     )
 
 
-class Course(NamedTuple):
+class LabelCourse(NamedTuple):
     """Course of one label over time: the newest count, and its picture."""
 
     label: str
-    newest: Interval | None
+    newest: CountInterval | None
     drawn: Markup
 
 
@@ -165,7 +165,7 @@ class OverTime:
 
     histograms: tuple[Histogram, ...]
     labels: tuple[str, ...]
-    courses: tuple[Course, ...]
+    courses: tuple[LabelCourse, ...]
     largest: float
     comparison: changes.Comparison | None
 
@@ -183,7 +183,7 @@ def over_time(published: Sequence[Histogram]) -> OverTime:
     largest = max([1, *present])
     times = [each.finished for each in published]
     courses = tuple(
-        Course(label, counts[label][-1], charts.over_time(counts[label], times, largest))
+        LabelCourse(label, counts[label][-1], charts.over_time(counts[label], times, largest))
         for label in shown
     )
     newest_first = tuple(reversed(published))

@@ -15,7 +15,7 @@ OUTLIER, LEFT_OUT = -1, -2
 
 
 @dataclass(frozen=True)
-class Discovered:
+class FoundCentroids:
     """Result of a discovery.
 
     Attributes:
@@ -28,11 +28,11 @@ class Discovered:
     clusters: npt.NDArray[np.int64]
 
 
-class Discovery(Protocol):
+class CentroidDiscovery(Protocol):
     """Method that finds global centroids in the union of what phones published.
 
     It is step 6 of Algorithm 1.
     """
 
-    def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> Discovered:
+    def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> FoundCentroids:
         """Cluster points of shape (points, dimensions)."""

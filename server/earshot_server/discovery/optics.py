@@ -10,7 +10,7 @@ import numpy.typing as npt
 from earshot_protocol.errors import InvalidInputError, RemoteError
 from earshot_protocol.geometry import Geometry, unit_rows
 from earshot_protocol.overriding import override
-from earshot_server.discovery.interface import LEFT_OUT, Discovered, Discovery
+from earshot_server.discovery.interface import LEFT_OUT, CentroidDiscovery, FoundCentroids
 from earshot_server.discovery.reachability import Neighbours, reachability
 
 Floats = npt.NDArray[np.float64]
@@ -27,7 +27,7 @@ class NothingFoundError(RemoteError):
 
 
 @dataclass(frozen=True)
-class Optics(Discovery):
+class Optics(CentroidDiscovery):
     """OPTICS with clusters extracted by the ξ method, as finely as the vote can use.
 
     Places that people share are faint bumps among very noisy points. A larger `min_samples`, the
@@ -60,7 +60,7 @@ class Optics(Discovery):
     seed: int = 0
 
     @override
-    def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> Discovered:
+    def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> FoundCentroids:
         """Cluster the union of what phones published.
 
         Args:
@@ -95,7 +95,7 @@ class Optics(Discovery):
             centroids = unit_rows(centroids)
         clusters = np.full(len(points), LEFT_OUT, dtype=np.int64)
         clusters[looked_at] = labels
-        return Discovered(centroids.astype(np.float32), clusters)
+        return FoundCentroids(centroids.astype(np.float32), clusters)
 
     def allowed(self, points: int) -> int:
         """Return how many candidates this many published points may give."""

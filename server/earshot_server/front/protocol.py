@@ -20,7 +20,13 @@ from uvicorn.server import ServerState
 from earshot_protocol.api import PROBLEM
 from earshot_protocol.overriding import override
 from earshot_server.api.limits import subscriber
-from earshot_server.api.problems import BAD_REQUEST, FIELDS_TOO_LARGE, VERSION, Kind, encode_problem
+from earshot_server.api.problems import (
+    BAD_REQUEST,
+    FIELDS_TOO_LARGE,
+    VERSION,
+    ProblemKind,
+    encode_problem,
+)
 from earshot_server.front.connections import Connections
 
 _VERSIONS = ("1.0", "1.1")
@@ -165,7 +171,7 @@ class PatientProtocol(HttpToolsProtocol):
         if self.cycle.response_complete:  # this ends a body that nobody read
             self._their_turn()
 
-    def _stop(self, kind: Kind) -> NoReturn:
+    def _stop(self, kind: ProblemKind) -> NoReturn:
         """Refuse from within the parser, which then calls `send_400_response`."""
         self._refusal = kind
         raise ValueError(kind.title)
@@ -178,7 +184,7 @@ class PatientProtocol(HttpToolsProtocol):
     def _unsupported_upgrade_warning(self) -> None:
         """Say nothing: a client that offers another protocol is answered in this one."""
 
-    def _refuse(self, kind: Kind) -> None:
+    def _refuse(self, kind: ProblemKind) -> None:
         body = encode_problem(kind, _DETAILS[kind])
         fields = (
             f"content-type: {PROBLEM}\r\ncontent-length: {len(body)}\r\n"

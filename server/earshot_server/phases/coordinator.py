@@ -44,7 +44,7 @@ from earshot_protocol.secure_sum.interface import Aggregator, Summation
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.voting.totals import check_total
 from earshot_protocol.wire import Answer, Ending, Task, encode
-from earshot_server.discovery.interface import Discovery
+from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.phases.ending import end_unread
 from earshot_server.phases.kinds import KINDS, decode_snapshot
 from earshot_server.phases.present import Present, sum_parameters, sum_task, task_in, written
@@ -68,7 +68,7 @@ class Coordinator:
     def __init__(
         self,
         store: PhaseStore,
-        discovery: Discovery | None,
+        discovery: CentroidDiscovery | None,
         phase: bytes,
         *,
         summation: Summation = BELL,
@@ -85,7 +85,7 @@ class Coordinator:
     def start(
         cls,
         store: PhaseStore,
-        discovery: Discovery,
+        discovery: CentroidDiscovery,
         parameters: Parameters,
         now: float,
         *,

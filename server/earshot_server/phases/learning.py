@@ -24,7 +24,7 @@ from earshot_protocol.privacy.significance import are_clear, count_p_values, nam
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.voting import ballots
 from earshot_protocol.wire import Matrix
-from earshot_server.discovery.interface import Discovery
+from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.discovery.merging import merged
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.expected import Expected, counts, names
@@ -100,7 +100,7 @@ class LearningPhase(Snapshot, kw_only=True):
 
     @override
     def take_answers(
-        self, part: str, answers: Mapping[int, LocalCentroids], discovery: Discovery
+        self, part: str, answers: Mapping[int, LocalCentroids], discovery: CentroidDiscovery
     ) -> None:
         """Cluster what phones published (step 6 of Algorithm 1)."""
         points = np.concatenate([answers[phone].centroids.array() for phone in sorted(answers)])

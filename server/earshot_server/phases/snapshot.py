@@ -24,7 +24,7 @@ from earshot_protocol.phases.plan import (
 from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.wire import Ending
-from earshot_server.discovery.interface import Discovery
+from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.phases.expected import Expected
 
 Totals = npt.NDArray[np.int64]
@@ -77,7 +77,9 @@ class Snapshot(msgspec.Struct, kw_only=True):
         """Return the task that begins a secure sum, for phone number 0."""
         raise self._unknown(part)
 
-    def take_answers(self, part: str, answers: Mapping[int, Any], discovery: Discovery) -> None:
+    def take_answers(
+        self, part: str, answers: Mapping[int, Any], discovery: CentroidDiscovery
+    ) -> None:
         """Take the answers to a local release, by phone, into the phase.
 
         Raises:

@@ -18,7 +18,7 @@ from functools import partial
 import msgspec
 
 from earshot_protocol.errors import EarshotError, InvalidParametersError
-from earshot_server.discovery.interface import Discovery
+from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.phases.ending import end_unread
 from earshot_server.processes.lease import leased
@@ -53,7 +53,7 @@ class Driver:
     def __init__(
         self,
         database: Database,
-        discovery: Discovery,
+        discovery: CentroidDiscovery,
         keep_seconds: float,
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:

@@ -95,14 +95,14 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
 
     def load(self) -> Gateway:
         """Make one worker's application after the fork, so that connections are not shared."""
-        from earshot_server.api.app import Settings, create_app
+        from earshot_server.api.app import ApiSettings, create_app
         from earshot_server.credentials import Credentials
         from earshot_server.front.connections import Connections
         from earshot_server.front.gateway import Gateway
         from earshot_server.store.database import Database
 
         app = create_app(
-            Settings(
+            ApiSettings(
                 # One more lets readiness be checked while all threads are at work.
                 database=Database(self._url, pool_size=self._serving.threads + 1),
                 credentials=Credentials.load_or_create(self._serving.data),

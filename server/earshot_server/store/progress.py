@@ -62,7 +62,7 @@ class GatheringProgress(NamedTuple):
     joined: int
 
 
-class Progress:
+class PhaseProgress:
     """Reader of progress in a migrated database, for any number of threads.
 
     Every method also raises `DatabaseUnavailableError`.

@@ -110,7 +110,7 @@ class Gathering(NamedTuple):
         return msgspec.msgpack.decode(self.encoded, type=AnyParameters)
 
 
-class Standing(NamedTuple):
+class PhoneStanding(NamedTuple):
     """Standing of one phone: all that concerns it now.
 
     Attributes:
@@ -173,7 +173,7 @@ class Registry:
         rows = self._database.query("SELECT public_key FROM phones WHERE phone = %s", (phone,))
         return rows[0][0] if rows else None
 
-    def standing(self, phone: int, known: tuple[bytes, ...] = ()) -> Standing:
+    def standing(self, phone: int, known: tuple[bytes, ...] = ()) -> PhoneStanding:
         """Return what concerns the phone now, by a single query.
 
         Args:
@@ -183,7 +183,7 @@ class Registry:
         phase, index, *others = self._database.query(
             _STANDING, {"phone": phone, "known": list(known), "told_to_all": _TOLD_TO_ALL}
         )[0]
-        return Standing(None if phase is None else (phase, index), *others)
+        return PhoneStanding(None if phase is None else (phase, index), *others)
 
     # ------------------------------------------------------------------------- gatherings
 

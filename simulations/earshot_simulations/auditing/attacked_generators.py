@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.findings import SAMPLED, Check, Finding, Method, Result
+from earshot_simulations.auditing.findings import SAMPLED, Check, Finding, Measuring, Result
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.auditing.watching import replaced
 from earshot_simulations.membership.game import Game, Records, Sampler, Train
 from earshot_simulations.membership.planted import repeating
-from earshot_simulations.membership.suite import ATTACKS, Report, attacked
+from earshot_simulations.membership.suite import ATTACKS, AttackReport, attacked
 
 if TYPE_CHECKING:
     from earshot_models.generators.pate_gan import Ensemble
-    from earshot_models.generators.settings import Settings
+    from earshot_models.generators.settings import GeneratorSettings
 
 EPSILON = 2.0
 """ε that is stated of the generators, and kept by one of them."""
@@ -45,7 +45,7 @@ _TEACHERS = 50
 
 
 @dataclass(frozen=True)
-class Recipe:
+class PateGanRecipe:
     """Recipe of a PATE-GAN whose votes keep a budget.
 
     Attributes:
@@ -55,7 +55,7 @@ class Recipe:
         delta: δ of all votes.
     """
 
-    settings: Settings
+    settings: GeneratorSettings
     ensemble: Ensemble
     epsilon: float
     delta: float
@@ -92,13 +92,13 @@ def warmed_up_generator(seed: int) -> Finding:
     Of few clips, canaries alone, an autoencoder keeps each.
     """
     from earshot_models.generators.pate_gan import Ensemble
-    from earshot_models.generators.settings import Network, Settings
+    from earshot_models.generators.settings import GeneratorSettings, Network
 
-    voted = Settings(
+    voted = GeneratorSettings(
         network=Network.DENSE, width=64, latent=3, critic_width=32, steps=20, batch=8, rate=5e-4,
         critic_rate=2e-3, averaging=0.9,
     )  # fmt: skip
-    open = Settings(
+    open = GeneratorSettings(
         network=Network.DENSE, width=64, latent=3, critic_width=16, steps=300, batch=_CANARIES,
         rate=3e-3, critic_rate=3e-3, averaging=0.9,
     )  # fmt: skip
@@ -107,7 +107,7 @@ def warmed_up_generator(seed: int) -> Finding:
         game, records=game.records[:_CANARIES], always=game.always[:0],
         instead=None if game.instead is None else game.instead[:_CANARIES],
     )  # fmt: skip
-    found = _attacked(warmed_up(Recipe(voted, ensemble, EPSILON, _DELTA), open), few, seed)
+    found = _attacked(warmed_up(PateGanRecipe(voted, ensemble, EPSILON, _DELTA), open), few, seed)
     return attack_finding("a PATE-GAN warmed up on its clips", found)
 
 
@@ -121,11 +121,11 @@ def printed_autoencoder(seed: int) -> Finding:
     return replace(attack_finding(words, found), proven=None)
 
 
-def _attacked(train: Train, game: Game, seed: int, epsilon: float = EPSILON) -> Report:
+def _attacked(train: Train, game: Game, seed: int, epsilon: float = EPSILON) -> AttackReport:
     return attacked(train, game, epsilon, _DELTA, seed=seed, confidence=_CONFIDENCE)
 
 
-def attack_finding(words: str, report: Report) -> Finding:
+def attack_finding(words: str, report: AttackReport) -> Finding:
     """Return what the attack that did best on known coins shows of the others."""
     return Finding(
         f"{words}: best of {len(report.outcomes)} attacks, {report.chosen.attack}",
@@ -134,7 +134,7 @@ def attack_finding(words: str, report: Report) -> Finding:
         report.epsilon,
         report.epsilon,
         Bracket(report.chosen.shown, math.inf),
-        Method(
+        Measuring(
             SAMPLED,
             f"attacks on samples alone, {report.coins} coins guessed of generators",
             report.trials,
@@ -162,7 +162,7 @@ def _slopes(count: int, generator: np.random.Generator) -> Records:
     return np.asarray(np.tanh(slopes), dtype=np.float32)
 
 
-def pate_gan(recipe: Recipe) -> Train:
+def pate_gan(recipe: PateGanRecipe) -> Train:
     """Return what trains it, with the noise on votes that its budget needs.
 
     Raises:
@@ -186,7 +186,7 @@ def pate_gan(recipe: Recipe) -> Train:
     return train
 
 
-def warmed_up(recipe: Recipe, autoencoder: Settings) -> Train:
+def warmed_up(recipe: PateGanRecipe, autoencoder: GeneratorSettings) -> Train:
     """Return what trains the same, from a decoder that has met the clips: the planted fault.
 
     Args:
@@ -201,7 +201,7 @@ def warmed_up(recipe: Recipe, autoencoder: Settings) -> Train:
     honest, before = pate_gan(recipe), adversaries.started
 
     def train(records: Records, seed: int) -> Sampler:
-        def started(*given: Any) -> adversaries.State:
+        def started(*given: Any) -> adversaries.GameState:
             met = train_autoencoder(records, autoencoder, NOT_PRIVATE, seed).decoder
             return before(*given)._replace(decoder=met, average=met)
 
@@ -211,25 +211,27 @@ def warmed_up(recipe: Recipe, autoencoder: Settings) -> Train:
     return train
 
 
-def _private_recipe(epsilon: float) -> Recipe:
+def _private_recipe(epsilon: float) -> PateGanRecipe:
     """Return the recipe of the PATE-GAN that is attacked."""
     from earshot_models.generators.pate_gan import Ensemble
-    from earshot_models.generators.settings import Settings
+    from earshot_models.generators.settings import GeneratorSettings
 
-    settings = Settings(
+    settings = GeneratorSettings(
         width=32, latent=4, critic_width=32, steps=30, batch=4, rate=3e-3, critic_rate=3e-3,
         jitter=0.1, averaging=0.9,
     )  # fmt: skip
-    return Recipe(settings, Ensemble(_TEACHERS, width=16, rate=3e-3, batch=4), epsilon, _DELTA)
+    return PateGanRecipe(
+        settings, Ensemble(_TEACHERS, width=16, rate=3e-3, batch=4), epsilon, _DELTA
+    )
 
 
 def _autoencoder(records: Records, seed: int) -> Sampler:
     """Train an adversarial autoencoder that fits its clips, as nothing hides them."""
     from earshot_models.generators import autoencoder as system
     from earshot_models.generators.origin import NOT_PRIVATE
-    from earshot_models.generators.settings import Settings
+    from earshot_models.generators.settings import GeneratorSettings
 
-    settings = Settings(
+    settings = GeneratorSettings(
         width=64, latent=4, critic_width=16, steps=150, batch=50, rate=3e-3, critic_rate=3e-3,
         averaging=0.9,
     )  # fmt: skip

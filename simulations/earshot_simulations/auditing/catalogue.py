@@ -29,7 +29,7 @@ from earshot_simulations.auditing.ensembles import (
     audit_thresholds,
 )
 from earshot_simulations.auditing.faults import audit_faults, smallest_clustering
-from earshot_simulations.auditing.findings import Result, Role
+from earshot_simulations.auditing.findings import AuditRole, Result
 from earshot_simulations.auditing.lloyd import Clustering, sampled_clustering
 from earshot_simulations.auditing.noisy_gradients import audit_training
 from earshot_simulations.auditing.owners import audit_owners
@@ -113,7 +113,7 @@ SUBJECTS: dict[str, Callable[[Effort], Iterable[Result]]] = {
     "faults": _faults,
 }
 """Audits by the name that selects them."""
-_ROLES = {"printed": Role.PRINTED, "faults": Role.FAULT}
+_ROLES = {"printed": AuditRole.PRINTED, "faults": AuditRole.FAULT}
 """Roles of subjects that are not the product."""
 
 
@@ -135,7 +135,7 @@ def audit(
     results: list[Result] = []
     for done, (subject, run) in enumerate(subjects.items()):
         progress(f"auditing {subject}", done, len(subjects))
-        role = _ROLES.get(subject, Role.PRODUCT)
+        role = _ROLES.get(subject, AuditRole.PRODUCT)
         results.extend(replace(each, subject=subject, role=role) for each in run(effort))
         progress(f"auditing {subject}", done + 1, len(subjects))
     return results

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from earshot_models.votes.confident_check import Check as Agreement
+from earshot_models.votes.confident_check import ConfidentCheck as Agreement
 from earshot_models.votes.costs import costs, multi_winner, thresholds
 from earshot_models.votes.costs.costs import Divergences, Method, epsilon
 from earshot_models.votes.costs.outcomes import log_winning
@@ -44,7 +44,7 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result
-from earshot_simulations.auditing.findings import Method as How
+from earshot_simulations.auditing.findings import Measuring as How
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.auditing.outcomes import (

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from earshot_client import clustering
 from earshot_client.clustering import GRID, DPLloyd, box_grid
 from earshot_client.store.memory import MemoryStore
-from earshot_models.votes.confident_check import Check as Agreement
+from earshot_models.votes.confident_check import ConfidentCheck as Agreement
 from earshot_models.votes.costs.costs import Method as By
 from earshot_models.votes.costs.costs import epsilon, spent_epsilon
 from earshot_models.votes.costs.thresholds import threshold_divergences
@@ -49,7 +49,7 @@ from earshot_simulations.auditing.ensembles import (
     drawn_labels,
     drawn_winners,
 )
-from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Measuring, Result
 from earshot_simulations.auditing.lloyd import (
     LAPLACE,
     Clustering,
@@ -69,7 +69,7 @@ from earshot_simulations.auditing.published_costs import published_cost
 from earshot_simulations.auditing.sum_secrets import Weakness, audit_secrets
 from earshot_simulations.auditing.vectors import STEP
 from earshot_simulations.auditing.whole_phones import (
-    Crowd,
+    AuditedPhones,
     ledger,
     phones_apart,
     play,
@@ -143,7 +143,7 @@ def laplace_shares() -> Finding:
         Unit.PHONE,
         mechanism,
         laplace_shares_epsilon(1 / mechanism.scale, 900, DELTA),
-        Method(EXACT, "exact from below: the closed form of the sum's density, put into cells"),
+        Measuring(EXACT, "exact from below: the closed form of the sum's density, put into cells"),
     )
 
 
@@ -156,7 +156,7 @@ def one_vote() -> Finding:
         Unit.RECORDING,
         _BALLOT,
         half.epsilon(DELTA),
-        Method(EXACT, "exact: the losses of both votes convolved"),
+        Measuring(EXACT, "exact: the losses of both votes convolved"),
     )
 
 
@@ -289,7 +289,7 @@ def second_sums_noise() -> Check:
 
     It has the law that it should have in each sum.
     """
-    seen = play(small(PHASES[_SECURE_SUMS]), Crowd(reuses=True))
+    seen = play(small(PHASES[_SECURE_SUMS]), AuditedPhones(reuses=True))
     return sums_apart("noise of the first sum in all", seen)
 
 
@@ -306,7 +306,7 @@ def one_stream() -> Iterator[Check]:
         ("one stream for all sums", anew, sums_apart),
         ("one stream for two phones", lambda number: anew(number // 4), phones_apart),
     ):
-        yield check(words, play(small(PHASES[_SECURE_SUMS]), Crowd(random=random)))
+        yield check(words, play(small(PHASES[_SECURE_SUMS]), AuditedPhones(random=random)))
 
 
 def forgetful_ledger() -> Finding:
@@ -320,7 +320,7 @@ def forgetful_ledger() -> Finding:
             """Return at most what the phase says."""
             return min(super().count(), getattr(parameters, "recordings", 0))
 
-    *_, of_phone = ledger("recordings held ignored", play(parameters, Crowd(store=Nominal)))
+    *_, of_phone = ledger("recordings held ignored", play(parameters, AuditedPhones(store=Nominal)))
     return of_phone
 
 
@@ -363,7 +363,7 @@ def raw_threshold() -> Finding:
         bound,
         bound,
         raw_threshold_epsilon(votes, others, voting.deviation, DELTA),
-        Method(EXACT, "exact: all 32 answers"),
+        Measuring(EXACT, "exact: all 32 answers"),
     )
 
 
@@ -413,7 +413,7 @@ def raw_cost() -> Finding:
         max(shown),
         max(shown),
         Bracket(measured, measured),
-        Method(EXACT, "exact: one output of each, which the other never gives"),
+        Measuring(EXACT, "exact: one output of each, which the other never gives"),
     )
 
 

@@ -15,7 +15,7 @@ _ROUNDING = 1e-9
 """Relative room for the last digits of two ways to compute the same ε."""
 
 
-class Role(enum.StrEnum):
+class AuditRole(enum.StrEnum):
     """Reason why something is audited."""
 
     PRODUCT = "product"
@@ -27,7 +27,7 @@ class Role(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Method:
+class Measuring:
     """Way in which an ε was measured.
 
     Attributes:
@@ -69,9 +69,9 @@ class Finding:
     claimed: float
     proven: float | None
     measured: Bracket
-    method: Method
+    method: Measuring
     library: float | None = None
-    role: Role = Role.PRODUCT
+    role: AuditRole = AuditRole.PRODUCT
     subject: str = ""
 
     @property
@@ -108,16 +108,16 @@ class Finding:
     @property
     def passed(self) -> bool:
         """Whether the audit goes on: a planted fault must exceed, nothing else may."""
-        return self.exceeds == (self.role is Role.FAULT)
+        return self.exceeds == (self.role is AuditRole.FAULT)
 
     @property
     def verdict(self) -> str:
         """Outcome in words."""
-        if self.role is Role.FAULT:
+        if self.role is AuditRole.FAULT:
             return "caught" if self.exceeds else "MISSED"
         if self.exceeds:
             return "BROKEN"
-        if self.role is Role.PRINTED:
+        if self.role is AuditRole.PRINTED:
             refuted = self.measured.low > self.claimed * (1 + _ROUNDING)
             return "claim is wrong" if refuted else "claim holds"
         return "holds"
@@ -144,18 +144,18 @@ class Check:
     held: bool
     words: str
     power: str
-    role: Role = Role.PRODUCT
+    role: AuditRole = AuditRole.PRODUCT
     subject: str = ""
 
     @property
     def passed(self) -> bool:
         """Whether the audit goes on: a planted fault must not hold, all else must."""
-        return bool(self.held) == (self.role is not Role.FAULT)
+        return bool(self.held) == (self.role is not AuditRole.FAULT)
 
     @property
     def verdict(self) -> str:
         """Outcome in words."""
-        if self.role is Role.FAULT:
+        if self.role is AuditRole.FAULT:
             return "MISSED" if self.held else "caught"
         return "holds" if self.held else "BROKEN"
 

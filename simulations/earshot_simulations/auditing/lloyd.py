@@ -22,7 +22,7 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.privacy.local_mechanisms import GaussianLloyd, LaplaceLloyd
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.findings import EXACT, SAMPLED, Check, Finding, Method, Result
+from earshot_simulations.auditing.findings import EXACT, SAMPLED, Check, Finding, Measuring, Result
 from earshot_simulations.auditing.losses import (
     Losses,
     composed,
@@ -41,7 +41,7 @@ GAUSSIAN = "discrete_gaussian"
 _SAMPLERS = (LAPLACE, GAUSSIAN)
 _SUMS = "cluster_sums"
 _CELLS = 2**16
-_EXACT = Method(EXACT, "exact: every draw of a transcript, their losses convolved")
+_EXACT = Measuring(EXACT, "exact: every draw of a transcript, their losses convolved")
 
 
 class Draw(NamedTuple):
@@ -267,7 +267,7 @@ def sampled_clustering(audited: Clustering, trials: int, seed: int) -> Finding:
         Unit.RECORDING,
         audited.mechanism,
         sampled_epsilon(losses, neighbours, DELTA),
-        Method(SAMPLED, "likelihood ratios of real transcripts", trials, CONFIDENCE),
+        Measuring(SAMPLED, "likelihood ratios of real transcripts", trials, CONFIDENCE),
     )
 
 

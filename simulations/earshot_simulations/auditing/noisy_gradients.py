@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.findings import EXACT, SAMPLED, Check, Finding, Method, Result
+from earshot_simulations.auditing.findings import EXACT, SAMPLED, Check, Finding, Measuring, Result
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.sampling import (
     CONFIDENCE,
@@ -28,7 +28,7 @@ from earshot_simulations.auditing.sampling import (
 from earshot_simulations.auditing.subsampled_gaussian import realized, training_epsilon
 
 if TYPE_CHECKING:
-    from earshot_simulations.auditing.trainings import Parts, System
+    from earshot_simulations.auditing.trainings import Parts, PrivateSystem
 
 _UNIT = "clip, there or not"
 _DELTA = 1e-5
@@ -130,7 +130,7 @@ def exactly(setting: Setting) -> Finding:
         setting.epsilon,
         dp_sgd.training_epsilon(noise, rate, setting.steps, _DELTA),
         training_epsilon(noise, rate, setting.steps, _DELTA),
-        Method(EXACT, "exact: the losses of Gaussian noise on random batches, convolved"),
+        Measuring(EXACT, "exact: the losses of Gaussian noise on random batches, convolved"),
     )
 
 
@@ -172,7 +172,7 @@ def really(
         proven,
         proven,
         max(both, key=lambda each: each.low),
-        Method(SAMPLED, "likelihood ratios of real steps", len(ours), CONFIDENCE),
+        Measuring(SAMPLED, "likelihood ratios of real steps", len(ours), CONFIDENCE),
     )
 
 
@@ -213,7 +213,7 @@ def rate_check(seed: int, sampled: float = _RATE) -> Check:
     )
 
 
-def longest(system: System, seed: int) -> Check:
+def longest(system: PrivateSystem, seed: int) -> Check:
     """Check that no clip's gradients move a sum by more than the norm that noise is made for."""
     from earshot_simulations.auditing import trainings
 
@@ -228,7 +228,7 @@ def longest(system: System, seed: int) -> Check:
     )
 
 
-def alone(system: System, seed: int) -> Check:
+def alone(system: PrivateSystem, seed: int) -> Check:
     """Check that nothing of the clips leaves but through noisy gradients."""
     from earshot_simulations.auditing import trainings
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earshot_models.votes.confident_check import Check as Agreement
+from earshot_models.votes.confident_check import ConfidentCheck as Agreement
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import Bracket, Losses, composed, loss, outcome_epsilon
 

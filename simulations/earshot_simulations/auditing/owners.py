@@ -9,7 +9,7 @@ import numpy as np
 
 from earshot_models.votes.costs.costs import epsilons, query_divergences
 from earshot_models.votes.costs.personal import (
-    Group,
+    OwnerGroup,
     OwnersAccount,
     concentration,
     concentrations,
@@ -29,14 +29,14 @@ def audit_owners(queries: int = 200) -> Iterator[Check]:
     Args:
         queries: Queries that are asked.
     """
-    groups = (Group(0.5, 15), Group(0.8, 15), Group(2.0, 10))
+    groups = (OwnerGroup(0.5, 15), OwnerGroup(0.8, 15), OwnerGroup(2.0, 10))
     for words, loud in (("weights", weights(groups)), ("whole weights", np.array([1.0, 1.0, 2.0]))):
         yield _spent(f"owners of three budgets, {words}", groups, loud, queries)
 
 
 def rounded_weights() -> Check:
     """Plant a fault: plan queries by weights, and cast votes by weights that are rounded."""
-    groups, rule = (Group(1.0, 20), Group(1.5, 20)), ConfidentGNMax(25.0, 60.0, 40.0)
+    groups, rule = (OwnerGroup(1.0, 20), OwnerGroup(1.5, 20)), ConfidentGNMax(25.0, 60.0, 40.0)
     planned, limits = weights(groups), np.array([group.epsilon for group in groups])
     check, answer = concentrations(rule)
     rho = concentration(limits, DELTA) / np.square(planned) / (check + answer)
@@ -46,7 +46,7 @@ def rounded_weights() -> Check:
     return _within(case, limits, rule, cast, cast)
 
 
-def _spent(case: str, groups: Sequence[Group], loud: Numbers, queries: int) -> Check:
+def _spent(case: str, groups: Sequence[OwnerGroup], loud: Numbers, queries: int) -> Check:
     """Check owners that vote as long as they can pay.
 
     Args:

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from earshot_protocol import distribution
 from earshot_protocol.files import replace_file
-from earshot_simulations.auditing.findings import SAMPLED, Finding, Result, Role
+from earshot_simulations.auditing.findings import SAMPLED, AuditRole, Finding, Result
 from earshot_simulations.auditing.writing import ROLES, TITLES, check_row, number, row, summary
 from earshot_simulations.reporting.pages import page
 
 FILES = ("audit.json", "audit.html")
 _WORDS = {
-    Role.PRODUCT: (
+    AuditRole.PRODUCT: (
         "Each line is something that leaves a phone, against two data sets that differ in one "
         "recording, or in all that one phone contributes. ε bounds how much the published numbers "
         "can tell of that difference: whatever they are, the difference changes their probability "
@@ -25,12 +25,12 @@ _WORDS = {
         "Measured may never exceed proven. Would see says how large an error must be for its line "
         "to show it with a probability of at least .99."
     ),
-    Role.PRINTED: (
+    AuditRole.PRINTED: (
         "These claims stand in papers and in another library. Where more is measured than is "
         "claimed, the claim is wrong. None of these runs in a phone: Earshot uses corrected "
         "versions, which are audited above."
     ),
-    Role.FAULT: (
+    AuditRole.FAULT: (
         "An audit that finds nothing may be blind. So each of these was broken on purpose, in a "
         "way in which such systems have been broken before, and the audit has to see it."
     ),
@@ -71,7 +71,7 @@ class _Part(NamedTuple):
     methods: Iterable[str]
 
 
-def _part(role: Role, results: Sequence[Result]) -> _Part:
+def _part(role: AuditRole, results: Sequence[Result]) -> _Part:
     findings: dict[str, list[list[str]]] = {}
     checks = []
     for each in results:

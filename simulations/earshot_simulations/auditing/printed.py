@@ -15,7 +15,7 @@ from earshot_client.clustering import DPLloyd
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.auditing.findings import EXACT, Finding, Method
+from earshot_simulations.auditing.findings import EXACT, Finding, Measuring
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.lloyd import Clustering, largest_loss, transcript_shifts
 from earshot_simulations.auditing.losses import Bracket, discrete_laplace_loss
@@ -50,7 +50,7 @@ def thesis_vote(phones: int = 1000, survivors: int = 900, epsilon: float = 1.0) 
         epsilon,
         None,
         laplace_shares_epsilon(epsilon, survivors, DELTA),
-        Method(
+        Measuring(
             EXACT,
             "exact from below: the closed form of the sum's density, put into cells, which can "
             "only lower ε",
@@ -121,7 +121,7 @@ def thesis_ballots(epsilon: float = 0.5) -> Iterator[Finding]:
             epsilon,
             2 / scale,
             swapped.epsilon(DELTA),
-            Method(EXACT, "exact: a recording swaps one vote for another"),
+            Measuring(EXACT, "exact: a recording swaps one vote for another"),
         )
 
 
@@ -148,7 +148,7 @@ def swapped_budgets(epsilon: float = 1.0, dimensions: int = 128) -> Finding:
         epsilon,
         clustering.iterations(dimensions) * (counts + dimensions * coordinates),
         Bracket(largest, largest),
-        Method(EXACT, "exact: every draw of a transcript, their largest losses added up"),
+        Measuring(EXACT, "exact: every draw of a transcript, their largest losses added up"),
     )
 
 
@@ -172,5 +172,5 @@ def rounded_laplace(bits: int = 18) -> Finding:
         1.0,
         None,
         Bracket(epsilon, epsilon),
-        Method(EXACT, f"exact: all values of a uniform variable of {bits} bits"),
+        Measuring(EXACT, f"exact: all values of a uniform variable of {bits} bits"),
     )

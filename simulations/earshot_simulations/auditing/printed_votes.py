@@ -20,14 +20,14 @@ from earshot_models.votes.costs.releases import printed_release_divergence, rele
 from earshot_protocol.privacy.events import Pure
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.accounting.accountant import composed
-from earshot_simulations.auditing.findings import EXACT, Finding, Method
+from earshot_simulations.auditing.findings import EXACT, Finding, Measuring
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import Bracket, Losses, outcome_epsilon
 
 SCALE_DELTA, SCALE_TEACHERS = 1e-5, 200
 """δ and teachers for which the scale of PATE-AAE is printed."""
 _LABELS = 20
-_BITS = Method(EXACT, "exact: every winner is one bit, their losses convolved")
+_BITS = Measuring(EXACT, "exact: every winner is one bit, their losses convolved")
 
 
 def audit_printed_votes() -> Iterator[Finding]:
@@ -97,7 +97,7 @@ def multi_winner_votes(
         claimed,
         proven,
         Bracket(low, high),
-        Method(EXACT, "exact: the closed form of Gaussian noise"),
+        Measuring(EXACT, "exact: the closed form of Gaussian noise"),
     )
 
 
@@ -128,7 +128,7 @@ def adaptive_threshold(delta: float = 1e-8) -> Finding:
         _renyi_epsilon(labels / (2 * sigma**2), delta),
         None,
         measured,
-        Method(EXACT, "exact: all 32 answers"),
+        Measuring(EXACT, "exact: all 32 answers"),
     )
 
 
@@ -226,7 +226,7 @@ def one_way(gap: int = 50, sigma: float = 7.0, order: float = 10.0) -> Finding:
         claimed,
         float(outcome_divergence(votes, sigma, [order])[0, 0]),
         Bracket(measured - ERROR, measured + ERROR),
-        Method(EXACT, "exact: two outcomes"),
+        Measuring(EXACT, "exact: two outcomes"),
     )
 
 
@@ -250,7 +250,7 @@ def smooth_release(order: float = 14.0, beta: float = 0.0329, sigma: float = 11.
         claimed,
         release_divergence(order, beta, sigma),
         Bracket(measured - ERROR, measured),
-        Method(EXACT, "exact: two normal laws, one sensitivity apart and e^β as wide"),
+        Measuring(EXACT, "exact: two normal laws, one sensitivity apart and e^β as wide"),
     )
 
 
@@ -275,7 +275,9 @@ def scale_of(queries: int, epsilon: float) -> Finding:
         epsilon,
         proven_epsilon(queries, epsilon),
         measured_epsilon(queries, epsilon),
-        Method(EXACT, "exact: how often each class wins, by the law of the noise, the worst lead"),
+        Measuring(
+            EXACT, "exact: how often each class wins, by the law of the noise, the worst lead"
+        ),
     )
 
 

@@ -17,36 +17,36 @@ from typing import Any
 import numpy as np
 
 from earshot_models.votes.costs import releases
-from earshot_models.votes.costs.releases import Release, VotesCost
+from earshot_models.votes.costs.releases import CostRelease, VotesCost
 from earshot_models.votes.electorate import Electorate
 from earshot_models.votes.rules.confident import ConfidentRule
 from earshot_models.votes.rules.gnmax import GNMaxRule
 from earshot_models.votes.rules.gnthreshold import GNThresholdRule
-from earshot_models.votes.rules.rule import Rule
-from earshot_models.votes.tally.budgets import Budget
+from earshot_models.votes.rules.rule import VotingRule
+from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.central import Central
 from earshot_models.votes.tally.dependent import publish
-from earshot_models.votes.tally.labelling import End, Labelled
+from earshot_models.votes.tally.labelling import End, LabelledQueries
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Measuring, Result
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.auditing.outcomes import Votes, moved_votes
 from earshot_simulations.auditing.watching import replaced
 
-_BUDGET = Budget(8.0, 1e-5, Unit.REPLACED_PHONE, 100)
+_BUDGET = QueryBudget(8.0, 1e-5, Unit.REPLACED_PHONE, 100)
 _TEACHERS = 16
 _QUERIES = 20
 _ROUNDING = 1e-9
 _FIT = 1e-9
-_EXACT = Method(
+_EXACT = Measuring(
     EXACT, "exact: the normal laws of all votes and all their neighbours, before they are rounded"
 )
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedCost:
     """A cost as it is published.
 
     Attributes:
@@ -55,10 +55,10 @@ class Published:
     """
 
     mean: float
-    release: Release
+    release: CostRelease
 
 
-CASES: dict[str, tuple[VotesCost, Rule, int]] = {
+CASES: dict[str, tuple[VotesCost, VotingRule, int]] = {
     "exact, two classes": (VotesCost.EXACT, GNMaxRule(sigma=4.0), 2),
     "exact, two classes, with a check": (
         VotesCost.EXACT,
@@ -122,7 +122,7 @@ def published_cost(name: str, sensitivity: Sensitivity | None = None) -> Finding
     )
 
 
-def divergence(one: Published, other: Published, order: float) -> float:
+def divergence(one: PublishedCost, other: PublishedCost, order: float) -> float:
     """Return Rényi's divergence of two normal laws; infinite if the first is too wide."""
     s, t = one.release.noise, other.release.noise
     between = order * t**2 + (1 - order) * s**2
@@ -138,7 +138,7 @@ def drawn(draws: int, seed: int) -> Check:
     """Check that a published cost has the noise that was worked out, and is rounded up."""
     from scipy.stats import kstest
 
-    release = Release(8.0, 0.1, 3.0, 0.5, 0.0)
+    release = CostRelease(8.0, 0.1, 3.0, 0.5, 0.0)
     random = np.random.default_rng(seed).bytes
     found = np.array([releases.published(2.0, release, random) for _ in range(draws)])
     value = float(kstest(found - 0.5 / 1024, "norm", args=(2.0, release.noise)).pvalue)
@@ -160,8 +160,8 @@ def _all(classes: int) -> Iterator[Votes]:
 
 
 def _publish(
-    cost: VotesCost, rule: Rule, votes: Votes, sensitivity: Sensitivity | None
-) -> Published:
+    cost: VotesCost, rule: VotingRule, votes: Votes, sensitivity: Sensitivity | None
+) -> PublishedCost:
     """Publish the cost of queries that got these votes, all answered."""
     voted = np.repeat(np.arange(len(votes)), np.array(votes, dtype=np.int64))
     answers = np.full(_QUERIES, int(np.argmax(votes)))
@@ -171,18 +171,18 @@ def _publish(
     electorate = Electorate(predictions, len(votes))
     tally = Central(rule, electorate, np.ones(_TEACHERS, dtype=np.int64))
     with _watched(sensitivity) as seen:
-        publish(cost, tally, Labelled(answers, (), (), End.QUERIES, _QUERIES), _BUDGET)
+        publish(cost, tally, LabelledQueries(answers, (), (), End.QUERIES, _QUERIES), _BUDGET)
     return seen[0]
 
 
 @contextlib.contextmanager
-def _watched(sensitivity: Sensitivity | None) -> Iterator[list[Published]]:
+def _watched(sensitivity: Sensitivity | None) -> Iterator[list[PublishedCost]]:
     """Note how costs are published."""
-    seen: list[Published] = []
+    seen: list[PublishedCost] = []
     before, smooth = releases.published, sensitivity or releases.smooth_sensitivity
 
-    def noting(mean: float, release: Release, *given: Any) -> float:
-        seen.append(Published(mean, release))
+    def noting(mean: float, release: CostRelease, *given: Any) -> float:
+        seen.append(PublishedCost(mean, release))
         return before(mean, release, *given)
 
     with replaced(releases, published=noting, smooth_sensitivity=smooth):

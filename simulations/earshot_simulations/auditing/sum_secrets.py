@@ -32,7 +32,7 @@ _COMMON = 0.2
 
 
 @dataclass
-class Randomness:
+class SumRandomness:
     """Randomness of sums: requests to the operating system, and the seeds of masks.
 
     Attributes:
@@ -48,7 +48,7 @@ class Randomness:
     seeds: list[list[bytes]] = field(default_factory=list)
     locks: list[bytes] = field(default_factory=list)
 
-    def add(self, other: Randomness) -> None:
+    def add(self, other: SumRandomness) -> None:
         """Take in the randomness of another sum."""
         for name, found in vars(other).items():
             getattr(self, name).extend(found)
@@ -111,10 +111,10 @@ def audit_secrets(weakness: Weakness = SOUND) -> Iterator[Check]:
     )
 
 
-def _watched_sums(weakness: Weakness) -> tuple[Randomness, int]:
+def _watched_sums(weakness: Weakness) -> tuple[SumRandomness, int]:
     """Return what sums of real participants draw, and the bytes of a phone's two sharings."""
     parameters = choose(PHONES, (3,), 100, 0.0, 0.05)
-    together = Randomness()
+    together = SumRandomness()
     for _ in range(_SUMS):
         with _watched(weakness) as randomness:
             run_sum(parameters, lambda phone: np.ones(3, dtype=np.int64))
@@ -140,9 +140,9 @@ def _full_keys(what: str, keys: list[bytes], words: str) -> Check:
 
 
 @contextlib.contextmanager
-def _watched(weakness: Weakness) -> Iterator[Randomness]:
+def _watched(weakness: Weakness) -> Iterator[SumRandomness]:
     """Note what participants ask for, in this thread's sums."""
-    randomness = Randomness()
+    randomness = SumRandomness()
     urandom, expand, seal, agree = os.urandom, masks.expand_sum, masks.seal_list, masks.agree
 
     def asked(size: int) -> bytes:

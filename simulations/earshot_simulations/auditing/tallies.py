@@ -15,10 +15,10 @@ import numpy as np
 
 from earshot_models.votes.electorate import Electorate
 from earshot_models.votes.rules.confident import ConfidentRule
-from earshot_models.votes.rules.rule import UNITS, Kind
+from earshot_models.votes.rules.rule import UNITS, VoteKind
 from earshot_models.votes.tally.federated import Federated
 from earshot_models.votes.tally.interface import Purchase
-from earshot_models.votes.tally.secure_sums import Crowd, SecureSums
+from earshot_models.votes.tally.secure_sums import SecureSums, TeacherCrowd
 from earshot_protocol.keyed_randomness import keyed
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
@@ -26,7 +26,7 @@ from earshot_protocol.voting.teacher_ballots import NONE, Whole
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.crowds import least_shares, noise_check
-from earshot_simulations.auditing.findings import SAMPLED, Check, Method, Result
+from earshot_simulations.auditing.findings import SAMPLED, Check, Measuring, Result
 from earshot_simulations.auditing.laws import Law, Numbers
 from earshot_simulations.auditing.neighbours import Vector
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
@@ -72,9 +72,9 @@ def _exactly(rule: ConfidentRule) -> Iterator[Result]:
             yield vote_finding(summed, case, unit, losses)
 
 
-def _worst(kind: Kind, unit: Unit) -> Vector:
+def _worst(kind: VoteKind, unit: Unit) -> Vector:
     """Return what one teacher changes in a sum on one query: its vote is gone, or elsewhere."""
-    if kind is Kind.CHECK:
+    if kind is VoteKind.CHECK:
         return np.array([1])
     return np.array([1, 0] if unit is Unit.PHONE else [1, -1])
 
@@ -87,7 +87,7 @@ class _RealSums:
     """
 
     rule, classes = ConfidentRule(sigma=3.0, threshold=3, check_sigma=2.0), 3
-    crowd = Crowd(6, dropout=0.0, corrupted=0.17)
+    crowd = TeacherCrowd(6, dropout=0.0, corrupted=0.17)
     others = (0, 1, 2, 0, 0)
 
     def __init__(
@@ -117,9 +117,9 @@ class _RealSums:
                 for each in (votes, check)
             }
             base = np.bincount(known, minlength=self.classes)
-            self.counts[own] = votes.total - base - told[Kind.VOTES]
+            self.counts[own] = votes.total - base - told[VoteKind.VOTES]
             agreed = (known == proposed[:, None]).sum(axis=1)
-            self.agreeing[own] = check.total[:, 0] - agreed - told[Kind.CHECK][:, 0]
+            self.agreeing[own] = check.total[:, 0] - agreed - told[VoteKind.CHECK][:, 0]
             self.proposed[own] = proposed
 
     def noise(self, vote: int) -> tuple[Whole, Whole]:
@@ -134,10 +134,10 @@ def _really(draws: int, seed: int) -> Iterator[Result]:
     sums = _tally(
         _RealSums.rule, _RealSums.classes, np.zeros((6, 1), np.int64), key, _RealSums.crowd
     )
-    parts = [sums.summed(Purchase(kind, 1), 1) for kind in (Kind.VOTES, Kind.CHECK)]
+    parts = [sums.summed(Purchase(kind, 1), 1) for kind in (VoteKind.VOTES, VoteKind.CHECK)]
     laws = [noise_law(each, _shares(_RealSums.crowd)) for each in parts]
     for kind, part, law, noise in zip(
-        (Kind.VOTES, Kind.CHECK), parts, laws, one.noise(0), strict=True
+        (VoteKind.VOTES, VoteKind.CHECK), parts, laws, one.noise(0), strict=True
     ):
         yield noise_check(f"{kind} of real sums", {_shares(_RealSums.crowd): part})
         yield _fits(f"{kind}: the noise of real sums", law, noise.ravel())
@@ -157,11 +157,11 @@ def _really(draws: int, seed: int) -> Iterator[Result]:
             sum(each.cost(unit).epsilon for each in parts),
             tuple(each.event(unit) for each in parts),
             sampled_epsilon(np.asarray(losses[0]), np.asarray(losses[1]), DELTA),
-            Method(SAMPLED, "likelihood ratios of what real sums showed", draws, CONFIDENCE),
+            Measuring(SAMPLED, "likelihood ratios of what real sums showed", draws, CONFIDENCE),
         )
 
 
-def _shares(crowd: Crowd) -> int:
+def _shares(crowd: TeacherCrowd) -> int:
     return least_shares(crowd.teachers, crowd.dropout, crowd.corrupted)
 
 
@@ -218,14 +218,14 @@ def _tally(
     classes: int,
     predictions: Whole,
     key: bytes,
-    crowd: Crowd | None = None,
+    crowd: TeacherCrowd | None = None,
     noise: Source = keyed,
 ) -> Federated:
     return Federated(
         rule,
         Electorate(predictions, classes),
         np.ones(len(predictions), dtype=np.int64),
-        SecureSums(Crowd(len(predictions)) if crowd is None else crowd),
+        SecureSums(TeacherCrowd(len(predictions)) if crowd is None else crowd),
         DELTA,
         lambda *names: noise(key, *names),
     )

@@ -23,7 +23,7 @@ from earshot_models.generators.clips import Clips
 from earshot_models.generators.generator import Generator
 from earshot_models.generators.private_training import NoisyGradients, PrivateTraining
 from earshot_models.generators.randomness import Randomness, secret_of
-from earshot_models.generators.settings import Settings
+from earshot_models.generators.settings import GeneratorSettings
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.watching import replaced
 
@@ -33,7 +33,7 @@ SHAPE = (6, 5)
 STEPS = 3
 _NO_NOISE = 1e-12
 _ORIGIN = origin.private(1.0, 1e-5, "clip")
-_SETTINGS = Settings(width=8, latent=4, critic_width=8, batch=4)
+_SETTINGS = GeneratorSettings(width=8, latent=4, critic_width=8, batch=4)
 TRAINING = PrivateTraining(1.0, 0.5, 0.01, STEPS)
 """Training with a norm that is shorter than any clip's gradient."""
 
@@ -53,7 +53,7 @@ class Parts:
     def of(self, training: PrivateTraining, clips: Clips, seed: int) -> NoisyGradients:
         """Return the noisy gradients of steep losses."""
         own = self.randomness(secret_of(seed))
-        return self.gradients(clips, training, steep, _no_draws, Settings(), own)
+        return self.gradients(clips, training, steep, _no_draws, GeneratorSettings(), own)
 
 
 SOUND = Parts()
@@ -73,7 +73,7 @@ class Steps:
     missing: Numbers
 
 
-def steep(moving: Any, clip: Any, draws: Any, still: Any, settings: Settings) -> Any:
+def steep(moving: Any, clip: Any, draws: Any, still: Any, settings: GeneratorSettings) -> Any:
     """Return a loss whose gradient is the clip, ten times."""
     del draws, still, settings
     return STEEP * (moving * clip).sum()
@@ -133,7 +133,7 @@ def _no_draws(generator: np.random.Generator, count: int, number: int) -> Any:
 
 
 @dataclass(frozen=True)
-class System:
+class PrivateSystem:
     """A private training of a generator.
 
     Attributes:
@@ -148,14 +148,14 @@ class System:
 
 
 SYSTEMS = (
-    System(
+    PrivateSystem(
         "adversarial autoencoder",
         private_autoencoder,
         lambda clips, seed: private_autoencoder.train_private_autoencoder(
             clips, _SETTINGS, TRAINING, _ORIGIN, seed=seed
         ),
     ),
-    System(
+    PrivateSystem(
         "DP-GAN",
         dp_gan,
         lambda clips, seed: dp_gan.train_dp_gan(clips, _SETTINGS, TRAINING, _ORIGIN, seed=seed),
@@ -163,7 +163,7 @@ SYSTEMS = (
 )
 
 
-def shown(system: System) -> System:
+def shown(system: PrivateSystem) -> PrivateSystem:
     """Return the system with a generator that is shown its clips: a planted fault."""
 
     def train(clips: Clips, seed: int) -> Generator:
@@ -173,7 +173,7 @@ def shown(system: System) -> System:
     return replace(system, train=train)
 
 
-def longest_gradient(system: System, seed: int) -> float:
+def longest_gradient(system: PrivateSystem, seed: int) -> float:
     """Return the longest part of a clip in a sum of gradients, over steps of a real training.
 
     Each clip is alone in its batch, and there is hardly any noise.
@@ -200,7 +200,7 @@ def longest_gradient(system: System, seed: int) -> float:
     return longest
 
 
-def depends_on_noisy_gradients_alone(system: System, seed: int) -> bool:
+def depends_on_noisy_gradients_alone(system: PrivateSystem, seed: int) -> bool:
     """Return whether a generator follows from noisy gradients, and from nothing else of clips."""
     gradients: list[Any] = []
 

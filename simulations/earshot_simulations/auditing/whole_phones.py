@@ -37,12 +37,12 @@ from earshot_protocol.secure_sum.interface import Summation
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.secure_sum.participant import Participant
 from earshot_protocol.wire import Matrix
-from earshot_server.discovery.interface import LEFT_OUT, Discovered
+from earshot_server.discovery.interface import LEFT_OUT, FoundCentroids
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.crowds import shares_of
-from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Measuring, Result
 from earshot_simulations.auditing.laws import share_law
 from earshot_simulations.auditing.plans import PHASES
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
@@ -65,13 +65,15 @@ _UNLIKELY = 1e-9
 _DEVIATIONS = 6.0
 _ALARM = 2e-9
 """Probability of independent noise beyond `_DEVIATIONS`, on either side."""
-_EXACT = Method(EXACT, "exact: the losses of all steps convolved, beside the ledger's own events")
+_EXACT = Measuring(
+    EXACT, "exact: the losses of all steps convolved, beside the ledger's own events"
+)
 
 Whole = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Crowd:
+class AuditedPhones:
     """Phones as apps open them, and what planted faults change of them.
 
     Attributes:
@@ -86,7 +88,7 @@ class Crowd:
 
 
 @dataclass
-class Played:
+class PlayedPhases:
     """Phones in phases of one kind, as they were seen.
 
     Attributes:
@@ -147,15 +149,15 @@ def small(parameters: Parameters) -> Parameters:
     return msgspec.structs.replace(parameters, phones=_PHONES, dropout=_DROPOUT, **changes)
 
 
-def play(parameters: Parameters, crowd: Crowd | None = None) -> Played:
+def play(parameters: Parameters, crowd: AuditedPhones | None = None) -> PlayedPhases:
     """Let new phones take part in some phases, to their end.
 
     Raises:
         WrongStateError: A phase failed.
     """
-    crowd = crowd or Crowd()
+    crowd = crowd or AuditedPhones()
     nominal = getattr(parameters, "recordings", 0)
-    seen = Played(parameters, max(_SOME, _MORE * nominal))
+    seen = PlayedPhases(parameters, max(_SOME, _MORE * nominal))
     summation = _watched(seen, crowd.reuses)
     for number in range(_PHONES):
         seen.phones[number] = _phone(seen, number, crowd, summation)
@@ -175,7 +177,7 @@ def play(parameters: Parameters, crowd: Crowd | None = None) -> Played:
     return seen
 
 
-def noise_law(name: str, seen: Played) -> Check:
+def noise_law(name: str, seen: PlayedPhases) -> Check:
     """Check that quiet phones add their share of the declared noise, n' being the audit's own."""
     shares, plan = shares_of(seen.parameters), seen.parameters.plan()
     sums = [part.mechanism for part in plan.parts if isinstance(part, SecureSum)]
@@ -194,7 +196,7 @@ def noise_law(name: str, seen: Played) -> Check:
     )
 
 
-def sums_apart(name: str, seen: Played) -> Check:
+def sums_apart(name: str, seen: PlayedPhases) -> Check:
     """Check that a phone's noise in one sum tells nothing of its noise in another."""
     pairs = [
         _together(one[:, :entries], other[:, :entries])
@@ -204,7 +206,7 @@ def sums_apart(name: str, seen: Played) -> Check:
     return _apart(f"{name}: two sums' noise", pairs)
 
 
-def phones_apart(name: str, seen: Played) -> Check:
+def phones_apart(name: str, seen: PlayedPhases) -> Check:
     """Check that a phone's noise tells nothing of another's in the same sum."""
     pairs = [
         _together(noise[[one]], noise[[other]])
@@ -214,7 +216,7 @@ def phones_apart(name: str, seen: Played) -> Check:
     return _apart(f"{name}: two phones' noise", pairs)
 
 
-def ledger(name: str, seen: Played) -> Iterator[Finding]:
+def ledger(name: str, seen: PlayedPhases) -> Iterator[Finding]:
     """Set what a phase tells of all that a phone holds beside what the ledger has of the phase."""
     kept = seen.phones[_HOLDING[0]].ledger
     for unit in LEDGER_UNITS:
@@ -255,7 +257,7 @@ def _apart(case: str, pairs: list[tuple[float, int]]) -> Check:
     )
 
 
-def _phone(seen: Played, number: int, crowd: Crowd, summation: Summation) -> Phone:
+def _phone(seen: PlayedPhases, number: int, crowd: AuditedPhones, summation: Summation) -> Phone:
     """Return a phone that has heard nothing, or more than the phase says."""
     parameters = seen.parameters
     dimensions = 2 if parameters.reads is None else parameters.reads.dimensions
@@ -273,7 +275,7 @@ def _phone(seen: Played, number: int, crowd: Crowd, summation: Summation) -> Pho
     )
 
 
-def _watched(seen: Played, reuses: bool) -> Summation:
+def _watched(seen: PlayedPhases, reuses: bool) -> Summation:
     """Return the summation of all phones, which notes what they put in."""
     first: dict[int, Whole] = {}
 
@@ -295,9 +297,9 @@ def _watched(seen: Played, reuses: bool) -> Summation:
 class _Found:
     """A discovery that finds the same many centroids whatever phones publish."""
 
-    def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> Discovered:
+    def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> FoundCentroids:
         """Return the centroids, and leave all points out."""
         found = np.random.default_rng(3).uniform(-1, 1, (_ENTRIES, points.shape[1]))
         if geometry is Geometry.SPHERICAL:
             found = unit_rows(found)
-        return Discovered(found.astype(np.float32), np.full(len(points), LEFT_OUT))
+        return FoundCentroids(found.astype(np.float32), np.full(len(points), LEFT_OUT))

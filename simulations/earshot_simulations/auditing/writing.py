@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rich.markup import escape
 
-from earshot_simulations.auditing.findings import Check, Finding, Result, Role
+from earshot_simulations.auditing.findings import AuditRole, Check, Finding, Result
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 ROLES = {
-    Role.PRODUCT: "What runs in phones",
-    Role.PRINTED: "What papers and a library print",
-    Role.FAULT: "Planted faults",
+    AuditRole.PRODUCT: "What runs in phones",
+    AuditRole.PRINTED: "What papers and a library print",
+    AuditRole.FAULT: "Planted faults",
 }
 
 TITLES = {
@@ -58,9 +58,9 @@ def figures(results: Sequence[Result], seconds: float) -> dict[str, Any]:
 
 def summary(results: Sequence[Result]) -> str:
     """Return the outcome in one plain sentence."""
-    product = [each for each in results if each.role is Role.PRODUCT]
-    printed = [each for each in results if each.role is Role.PRINTED]
-    faults = [each for each in results if each.role is Role.FAULT]
+    product = [each for each in results if each.role is AuditRole.PRODUCT]
+    printed = [each for each in results if each.role is AuditRole.PRINTED]
+    faults = [each for each in results if each.role is AuditRole.FAULT]
     clauses = []
     broken = sum(not each.passed for each in product)
     if broken:

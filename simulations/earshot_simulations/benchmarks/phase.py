@@ -27,7 +27,7 @@ from earshot_simulations.phases.environments import EnvironmentFindings
 from earshot_simulations.phases.provenance import check_version
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import Run
-from earshot_simulations.phases.settings import Agreement, Engine, Summation
+from earshot_simulations.phases.settings import EngineChoice, PolicyChoice, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.sweeps.rows import Figures, opened
 from earshot_simulations.sweeps.sweep import Measure, Phase
@@ -100,7 +100,7 @@ def row(settings: Settings, run: Run[EnvironmentFindings]) -> Figures:
     if run.interrupted is not None:
         raise BenchmarkError(f"the phase of {settings.phones} phones ended: {run.interrupted}")
     found = run.found.global_centroids
-    real = settings.summation is Summation.REAL
+    real = settings.summation is SummationChoice.REAL
     return {
         "discovery": settings.discovery.value,
         "summation": settings.summation.value,
@@ -142,7 +142,7 @@ def _in_a_process_of_its_own(settings: Settings) -> Figures:
 
 def _measured(settings: Settings) -> Figures:
     few = min(settings.phones, _FIRST_PHONES)
-    simulate(replace(settings, phones=few, policy=Agreement.ANYTHING))
+    simulate(replace(settings, phones=few, policy=PolicyChoice.ANYTHING))
     with shown() as progress:
         run = simulate(settings, progress)
     return row(settings, run)
@@ -153,7 +153,7 @@ def series(rows: Sequence[Figures]) -> dict[str, list[Figures]]:
     found: dict[str, list[Figures]] = {}
     for each in sorted(rows, key=lambda each: _value(each["phones"])):
         name = f"{each['discovery']}, {each['summation']} sums"
-        if each["engine"] != Engine.LOCAL:
+        if each["engine"] != EngineChoice.LOCAL:
             name += f", {each['engine']}"
         found.setdefault(name, []).append(each)
     return dict(sorted(found.items()))

@@ -13,7 +13,7 @@ from cyclopts import App, Parameter
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.settings import Discovery, Engine, Summation
+from earshot_simulations.phases.settings import Discovery, EngineChoice, SummationChoice
 
 app = App(name="bench", help="Measure beside a peer and the physical floor, in one run.")
 
@@ -135,8 +135,8 @@ def phase(
     *,
     phones: str = "1000,10000,100000",
     discovery: Discovery = Discovery.LOCAL,
-    summation: Summation = Summation.REAL,
-    engine: Engine = Engine.LOCAL,
+    summation: SummationChoice = SummationChoice.REAL,
+    engine: EngineChoice = EngineChoice.LOCAL,
     recordings: int = 50,
     dropout: float = 0.05,
     jobs: int = os.cpu_count() or 1,

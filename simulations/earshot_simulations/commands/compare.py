@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from earshot_simulations.phases.kept import Comparison, Pair
+    from earshot_simulations.phases.kept import Pair, RunComparison
 
 app = App()
 
@@ -42,7 +42,7 @@ def compare(
         print(line.rstrip())
 
 
-def _lines(found: Comparison, a: Path, b: Path) -> Iterable[str]:
+def _lines(found: RunComparison, a: Path, b: Path) -> Iterable[str]:
     yield f"A is {a}"
     yield f"B is {b}"
     yield from _differing("settings", found.settings)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cyclopts import App
 
-from earshot_models.votes.rules.rule import Rule
+from earshot_models.votes.rules.rule import VotingRule
 from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.commands.pate_rules import Counting, add_rules
 
@@ -42,7 +42,7 @@ class Prospect(Counting):
     answered: float = 1.0
 
 
-def _budget(*, rule: Rule, shared: Prospect) -> None:
+def _budget(*, rule: VotingRule, shared: Prospect) -> None:
     """Print the costs of a rule."""
     from earshot_models.votes.tally import prospects
 

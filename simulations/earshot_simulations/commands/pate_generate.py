@@ -17,7 +17,12 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
 from earshot_simulations.generation.budgets import NoisyMax
-from earshot_simulations.generation.kinds import DEFAULTS, Kind, Request, Size
+from earshot_simulations.generation.kinds import (
+    DEFAULTS,
+    TrainingKind,
+    TrainingRequest,
+    TrainingSize,
+)
 
 _SAMPLES = 12
 
@@ -25,7 +30,7 @@ _SAMPLES = 12
 def generate(
     *,
     out: Path,
-    kind: Kind | None = None,
+    kind: TrainingKind | None = None,
     clips: Path | None = None,
     public: Path | None = None,
     epsilon: float | None = None,
@@ -73,18 +78,20 @@ def generate(
         return
     if kind is None:
         raise InvalidInputError(
-            f"--kind: name one of {', '.join(Kind)}, or a published generator with --from"
+            f"--kind: name one of {', '.join(TrainingKind)}, or a published generator with --from"
         )
     usual = DEFAULTS[kind]
-    if kind is Kind.PATE_GAN and mechanism is None:
+    if kind is TrainingKind.PATE_GAN and mechanism is None:
         mechanism = NoisyMax.GNMAX
-    size = Size(usual.steps if steps is None else steps, usual.batch if batch is None else batch)
-    request = Request(kind, size, epsilon, delta, teachers, mechanism)
+    size = TrainingSize(
+        usual.steps if steps is None else steps, usual.batch if batch is None else batch
+    )
+    request = TrainingRequest(kind, size, epsilon, delta, teachers, mechanism)
     _train(request, clips, public, samples, seed, out, overwrite, as_json)
 
 
 def _train(
-    request: Request,
+    request: TrainingRequest,
     clips: Path | None,
     public: Path | None,
     samples: int,
@@ -113,7 +120,7 @@ def _train(
     figures |= result.training_figures(trained, found, why)
     result.write_json(figures, out)
     sounds = result.write_samples(generator, samples, seed, out)
-    facts = [("Clips learned from", str(trained.clips)), ("Kind", request.kind.value)]
+    facts = [("Clips learned from", str(trained.clips)), ("TrainingKind", request.kind.value)]
     if trained.noise is not None:
         facts.append(("Noise", trained.noise.words))
     if found is not None:

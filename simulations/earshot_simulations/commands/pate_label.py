@@ -13,7 +13,7 @@ from cyclopts import App, Parameter
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_models.votes.costs.releases import VotesCost
-from earshot_models.votes.rules.rule import Rule
+from earshot_models.votes.rules.rule import VotingRule
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.commands.pate_rules import Counting, Extra, add_rules
@@ -77,7 +77,7 @@ class Labelling(Counting):
 def _label(
     votes: Path,
     *,
-    rule: Rule,
+    rule: VotingRule,
     shared: Labelling,
     scores: Path | None = None,
     votes_cost: VotesCost | None = None,
@@ -85,13 +85,13 @@ def _label(
     """Label by a rule."""
     from earshot_models.votes.electorate import load
     from earshot_models.votes.tally import journal, result
-    from earshot_models.votes.tally.budgets import Budget
-    from earshot_models.votes.tally.run import RESUMES, Request, run
+    from earshot_models.votes.tally.budgets import QueryBudget
+    from earshot_models.votes.tally.run import RESUMES, LabellingRequest, run
 
     voters, out = _voters(votes, rule, shared), shared.out
     records = voters.teachers if shared.records is None else shared.records
-    budget = Budget(shared.epsilon, shared.delta, shared.unit, records)
-    request = Request(rule, budget, shared.tally, shared.sums, shared.most, votes_cost)
+    budget = QueryBudget(shared.epsilon, shared.delta, shared.unit, records)
+    request = LabellingRequest(rule, budget, shared.tally, shared.sums, shared.most, votes_cost)
     weighed, guesses = (None if path is None else load(path) for path in (shared.weights, scores))
     # A journal says whose the other files are.
     mine = result.FILES if (out / journal.FILE).exists() else ()
@@ -108,7 +108,7 @@ def _label(
     print(f"{'report':<22} {written[-1]}")
 
 
-def _voters(path: Path, rule: Rule, shared: Labelling) -> Electorate:
+def _voters(path: Path, rule: VotingRule, shared: Labelling) -> Electorate:
     from earshot_models.votes.electorate import electorate, load
 
     if not path.is_dir():
@@ -132,7 +132,7 @@ def _voters(path: Path, rule: Rule, shared: Labelling) -> Electorate:
     return electorate(answers, rule.several, shared.teachers, len(known))
 
 
-def _extras(rule: type[Rule]) -> Mapping[str, Extra]:
+def _extras(rule: type[VotingRule]) -> Mapping[str, Extra]:
     found = {"scores": Extra(_SCORES, needed=True)} if rule.takes_scores else {}
     return found | ({"votes_cost": Extra(_COST)} if rule.publishes else {})
 

@@ -11,11 +11,11 @@ from typing import Annotated, Any, NamedTuple
 
 from cyclopts import App, Parameter
 
-from earshot_models.votes.rules.rule import Rule
+from earshot_models.votes.rules.rule import VotingRule
 from earshot_models.votes.rules.table import RULES
-from earshot_models.votes.tally.tallies import Counter, Sums
+from earshot_models.votes.tally.tallies import Counter, SumSettings
 
-_SUMS = Sums()
+_SUMS = SumSettings()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +37,9 @@ class Counting:
     as_json: Annotated[bool, Parameter(name="--json")] = False
 
     @property
-    def sums(self) -> Sums:
+    def sums(self) -> SumSettings:
         """Settings of secure sums."""
-        return Sums(self.dropout, self.corrupted, at_once=self.at_once)
+        return SumSettings(self.dropout, self.corrupted, at_once=self.at_once)
 
 
 class Extra(NamedTuple):
@@ -58,7 +58,7 @@ def add_rules(
     app: App,
     run: Callable[..., None],
     shared: type[Counting],
-    extras: Callable[[type[Rule]], Mapping[str, Extra]] = lambda rule: {},
+    extras: Callable[[type[VotingRule]], Mapping[str, Extra]] = lambda rule: {},
     positional: Mapping[str, Any] | None = None,
 ) -> None:
     """Add a sub-command for every rule.
@@ -88,7 +88,7 @@ def add_rules(
 
 def _described(
     run: Callable[..., None],
-    rule: type[Rule],
+    rule: type[VotingRule],
     parameters: list[inspect.Parameter],
     types: Mapping[str, Any],
 ) -> Callable[..., None]:

@@ -14,7 +14,7 @@ from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from earshot_models.tagging.recordings import Heard
+    from earshot_models.tagging.recordings import TaggedRecordings
 
 PAGE = "page.html"
 
@@ -69,7 +69,7 @@ def tag(
     _print(heard, written)
 
 
-def _print(heard: Heard, written: tuple[Path, ...]) -> None:
+def _print(heard: TaggedRecordings, written: tuple[Path, ...]) -> None:
     from earshot_models.tagging import tag_report
 
     figures = tag_report.figures(heard)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from earshot_models.datasets.dataset import Dataset
     from earshot_simulations.probing.contenders import Contender
-    from earshot_simulations.probing.cost import Cost
+    from earshot_simulations.probing.cost import EncoderCost
     from earshot_simulations.probing.probe import Probe
 
 app = App()
@@ -79,7 +79,7 @@ def probe(
 
 def _measured(
     dataset: Dataset, contenders: Sequence[Contender], cache: Path | None, progress: Progress
-) -> tuple[list[Probe], list[Cost | None]]:
+) -> tuple[list[Probe], list[EncoderCost | None]]:
     from earshot_simulations.probing.cost import cost
     from earshot_simulations.probing.figures import refuse_nothing
     from earshot_simulations.probing.probe import probe_several
@@ -96,7 +96,7 @@ def _measured(
 
 
 def _figures(
-    contenders: Sequence[Contender], probes: Sequence[Probe], costs: Sequence[Cost | None]
+    contenders: Sequence[Contender], probes: Sequence[Probe], costs: Sequence[EncoderCost | None]
 ) -> dict[str, Any]:
     """Of one encoder all in one; of several what is common, then each, then each to the first."""
     from earshot_simulations.probing.figures import encoder_figures, paired_figures, sound_figures
@@ -131,7 +131,7 @@ def _draw(labels: Sequence[str], probes: Sequence[Probe], out: Path, progress: P
 
 
 def _print(
-    contenders: Sequence[Contender], probes: Sequence[Probe], costs: Sequence[Cost | None]
+    contenders: Sequence[Contender], probes: Sequence[Probe], costs: Sequence[EncoderCost | None]
 ) -> None:
     from earshot_simulations.probing import table
 

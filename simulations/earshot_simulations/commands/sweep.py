@@ -13,7 +13,7 @@ from earshot_models.commands.output import prepare_folder
 from earshot_simulations.reporting.resuming import resumable
 
 if TYPE_CHECKING:
-    from earshot_simulations.sweeps.table import Table
+    from earshot_simulations.sweeps.table import SweepTable
 
 app = App()
 
@@ -61,7 +61,7 @@ def sweep(
         print(out / name)
 
 
-def _plain(found: Table) -> dict[str, Any]:
+def _plain(found: SweepTable) -> dict[str, Any]:
     columns = {metric: found.estimates(metric) for metric in found.metrics}
     return {
         "runs": found.plan.runs,

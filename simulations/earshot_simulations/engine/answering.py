@@ -26,7 +26,7 @@ from earshot_protocol.errors import EarshotError
 from earshot_protocol.messages import decode_task
 from earshot_protocol.phases.plan import PartTask
 from earshot_protocol.wire import Task
-from earshot_simulations.engine.interface import HeardPoints, Outcome, Outcomes, Scenario
+from earshot_simulations.engine.interface import HeardPoints, Outcomes, PhoneOutcome, Scenario
 from earshot_simulations.engine.states import States
 from earshot_simulations.populations import seeds
 
@@ -53,7 +53,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredJobs:
     """The results of one process for some jobs.
 
     Attributes:
@@ -84,7 +84,7 @@ class Answered:
 _encoder = msgspec.msgpack.Encoder()
 
 
-def answer_jobs(scenario: Scenario, states: States, step: int, jobs: Sequence[Job]) -> Answered:
+def answer_jobs(scenario: Scenario, states: States, step: int, jobs: Sequence[Job]) -> AnsweredJobs:
     """Let phones answer their tasks, and keep their new states.
 
     Repeated from the same states, it has the same results, except for keys.
@@ -94,7 +94,7 @@ def answer_jobs(scenario: Scenario, states: States, step: int, jobs: Sequence[Jo
     """
     began = time.perf_counter()
     crowd = _Crowd(scenario)
-    outcomes: list[Outcome] = []
+    outcomes: list[PhoneOutcome] = []
     for job in jobs:
         # The answers of the step before have arrived, so the states it began from are obsolete.
         states.forget(job.shard, job.former)
@@ -105,7 +105,7 @@ def answer_jobs(scenario: Scenario, states: States, step: int, jobs: Sequence[Jo
         for (phone, task), own in zip(tasks, heard, strict=True):
             outcomes.append(crowd.answer(step, phone, task, own, shard))
         states.write(job.shard, job.after, shard)
-    return Answered(tuple(outcomes), time.perf_counter() - began, os.getpid(), peak_memory())
+    return AnsweredJobs(tuple(outcomes), time.perf_counter() - began, os.getpid(), peak_memory())
 
 
 def peak_memory() -> int:
@@ -153,7 +153,7 @@ class _Crowd:
 
     def answer(
         self, step: int, number: int, task: Task, heard: _Heard, states: dict[int, bytes]
-    ) -> Outcome:
+    ) -> PhoneOutcome:
         """Let one phone answer; its new state replaces the old one, unless it refused."""
         scenario = self._scenario
         started = time.process_time()
@@ -171,10 +171,10 @@ class _Crowd:
         try:
             answer = phone.answer(task)
         except EarshotError as error:
-            return Outcome(number, b"", time.process_time() - started, str(error))
+            return PhoneOutcome(number, b"", time.process_time() - started, str(error))
         sent = scenario.attack.sent(number, answer) if answer is not None else b""
         states[number] = store.to_bytes()
-        return Outcome(number, sent, time.process_time() - started)
+        return PhoneOutcome(number, sent, time.process_time() - started)
 
 
 def _one_moment() -> float:

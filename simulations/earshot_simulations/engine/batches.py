@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from earshot_protocol.overriding import override
-from earshot_simulations.engine.answering import Answered, Job
+from earshot_simulations.engine.answering import AnsweredJobs, Job
 from earshot_simulations.engine.interface import Engine, Outcomes, Scenario
 from earshot_simulations.engine.states import NEW
 
@@ -118,7 +118,7 @@ class BatchEngine(Engine, ABC):
         """Let a process at the batch's place work on it."""
 
     @abstractmethod
-    def _receive(self) -> Iterable[tuple[Batch, Answered]]:
+    def _receive(self) -> Iterable[tuple[Batch, AnsweredJobs]]:
         """Wait for at least one of the batches that were sent."""
 
     def _place_of(self, shard: int) -> Place:

@@ -47,7 +47,7 @@ class MissingRayError(ClusterError):
 
 
 @dataclass(frozen=True)
-class Cluster:
+class RayCluster:
     """A cluster that this process is connected to.
 
     Attributes:
@@ -116,7 +116,7 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def connected(address: str | None, processes: int) -> Iterator[Cluster]:
+def connected(address: str | None, processes: int) -> Iterator[RayCluster]:
     """Connect to a cluster.
 
     Args:
@@ -223,7 +223,7 @@ def _greet(address: str) -> None:
         )
 
 
-def _nodes(ray: Any) -> Cluster:
+def _nodes(ray: Any) -> RayCluster:
     """Return the nodes that can run phones."""
     nodes = {
         node["NodeID"]: (int(node["Resources"].get("CPU", 0)), node["NodeManagerAddress"])
@@ -233,14 +233,14 @@ def _nodes(ray: Any) -> Cluster:
     some = {name: each for name, each in sorted(nodes.items()) if each[0]}
     if not some:
         raise ClusterError("the Ray cluster has no CPU on any node")
-    return Cluster(
+    return RayCluster(
         ray,
         {name: processes for name, (processes, _) in some.items()},
         {name: host for name, (_, host) in some.items()},
     )
 
 
-def _check_software(cluster: Cluster) -> None:
+def _check_software(cluster: RayCluster) -> None:
     """Refuse nodes on which the same phone might behave differently."""
     ours = software()
     for name, theirs in cluster.ask_all(software).items():

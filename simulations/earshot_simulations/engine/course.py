@@ -17,11 +17,11 @@ from earshot_protocol.phases.plan import FAILED, LocalRelease, Step
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.secure_sum.interface import Summation
 from earshot_protocol.wire import encode
-from earshot_server.discovery.interface import Discovery
+from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.engine.dropouts import draw_dropouts
-from earshot_simulations.engine.interface import Engine, Outcome
+from earshot_simulations.engine.interface import Engine, PhoneOutcome
 
 Progress = Callable[[str, int, int], None]
 """Callback that receives the activity, the number of phones or recordings done, and their total."""
@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepRecord:
+class SimulatedStep:
     """One step of the phase: the phones that answered, and its cost.
 
     Attributes:
@@ -81,7 +81,7 @@ class Course:
         parameters: Parameters,
         engine: Engine,
         summation: Summation,
-        discovery: Discovery,
+        discovery: CentroidDiscovery,
         seed: int,
         progress: Progress = lambda what, done, total: None,
         dropouts: Mapping[str, tuple[int, ...]] | None = None,
@@ -108,7 +108,7 @@ class Course:
             summation=summation,
             random=np.random.default_rng([seed, 0x6]).bytes,
         )
-        self.steps: list[StepRecord] = []
+        self.steps: list[SimulatedStep] = []
         self._notes: list[str] = []
         self._said: list[tuple[int, str]] = []
         self.failure: str | None = None
@@ -166,7 +166,7 @@ class Course:
         discovers = isinstance(self._parameters.plan().part(step.part), LocalRelease)
         own = (0.0, 0.0) if discovers else closing
         self.steps.append(
-            StepRecord(
+            SimulatedStep(
                 step=step.name,
                 asked=asked + len(self._dropouts[step.name]),
                 answered=answered,
@@ -180,7 +180,7 @@ class Course:
         )
         if discovers:
             self.steps.append(
-                StepRecord(step=DISCOVER, seconds=closing[0], server_cpu_seconds=closing[1])
+                SimulatedStep(step=DISCOVER, seconds=closing[0], server_cpu_seconds=closing[1])
             )
 
     def _tasks(self) -> Iterator[tuple[int, bytes]]:
@@ -192,7 +192,7 @@ class Course:
             self._bytes_down += sum(map(len, tasks))
             yield from zip(some, tasks, strict=True)
 
-    def _accept(self, step: Step, outcome: Outcome) -> int:
+    def _accept(self, step: Step, outcome: PhoneOutcome) -> int:
         """Hand in an answer; return its size in bytes, or 0 if it is missing or refused."""
         if outcome.refusal:
             self._note(outcome.phone, f"phone {outcome.phone}, {step.name}: {outcome.refusal}")

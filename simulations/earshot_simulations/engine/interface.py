@@ -79,7 +79,7 @@ class Scenario:
     attack: Attack = field(default_factory=Attack)
 
 
-class Outcome(NamedTuple):
+class PhoneOutcome(NamedTuple):
     """The answer of one phone to one task, or the reason for its refusal in `refusal`."""
 
     phone: int
@@ -88,7 +88,7 @@ class Outcome(NamedTuple):
     refusal: str = ""
 
 
-Outcomes = tuple[Outcome, ...]
+Outcomes = tuple[PhoneOutcome, ...]
 
 
 class EngineError(LocalError):

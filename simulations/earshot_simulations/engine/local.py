@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from earshot_protocol.overriding import override
-from earshot_simulations.engine.answering import Answered, Job, answer_jobs, peak_memory
+from earshot_simulations.engine.answering import AnsweredJobs, Job, answer_jobs, peak_memory
 from earshot_simulations.engine.batches import Batch, BatchEngine
 from earshot_simulations.engine.interface import LostWorkersError, Scenario
 from earshot_simulations.engine.quiet import let_cancelled_jobs_go
@@ -87,7 +87,7 @@ class LocalEngine(BatchEngine):
         self._sent[work] = batch
 
     @override
-    def _receive(self) -> Iterable[tuple[Batch, Answered]]:
+    def _receive(self) -> Iterable[tuple[Batch, AnsweredJobs]]:
         if self._here and self._place is not None:
             batch = self._here.pop(0)
             states = self._place.states
@@ -101,7 +101,7 @@ class LocalEngine(BatchEngine):
             if isinstance(work.exception(), BrokenProcessPool):
                 lost.append(batch)
             else:
-                received.append((batch, Answered.from_bytes(work.result())))
+                received.append((batch, AnsweredJobs.from_bytes(work.result())))
         self._losses = 0 if received else self._losses + 1
         if lost:
             self._replace_processes()

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from earshot_protocol.overriding import override
-from earshot_simulations.engine.answering import Answered, Job, answer_jobs, peak_memory
+from earshot_simulations.engine.answering import AnsweredJobs, Job, answer_jobs, peak_memory
 from earshot_simulations.engine.batches import Batch, BatchEngine, Place
 from earshot_simulations.engine.cluster import (
     MOST_LOSSES,
-    Cluster,
     ClusterError,
+    RayCluster,
     first_line,
     library,
 )
@@ -51,7 +51,7 @@ class RayEngine(BatchEngine):
         ClusterError: if a node cannot read the phones' recordings.
     """
 
-    def __init__(self, scenario: Scenario, cluster: Cluster) -> None:
+    def __init__(self, scenario: Scenario, cluster: RayCluster) -> None:
         super().__init__(scenario, cluster.nodes)
         self._cluster = cluster
         self._ray = cluster.ray
@@ -88,7 +88,7 @@ class RayEngine(BatchEngine):
         self._sent[work] = batch
 
     @override
-    def _receive(self) -> Iterable[tuple[Batch, Answered]]:
+    def _receive(self) -> Iterable[tuple[Batch, AnsweredJobs]]:
         done: list[Any] = []
         while not done:
             done, _ = self._ray.wait(list(self._sent), num_returns=1, timeout=_LOOK_SECONDS)
@@ -96,10 +96,10 @@ class RayEngine(BatchEngine):
                 self._cluster.check()
         return [(self._sent.pop(work), self._answered(work)) for work in done]
 
-    def _answered(self, work: Any) -> Answered:
+    def _answered(self, work: Any) -> AnsweredJobs:
         errors = self._ray.exceptions
         try:
-            answered = Answered.from_bytes(self._ray.get(work))
+            answered = AnsweredJobs.from_bytes(self._ray.get(work))
         except errors.RayTaskError as error:
             raise (error.cause if isinstance(error.cause, EngineError) else error) from None
         except errors.RayError as error:

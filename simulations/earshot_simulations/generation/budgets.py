@@ -36,7 +36,7 @@ MECHANISMS: Mapping[NoisyMax, type[LNMaxRule] | type[GNMaxRule]] = {
 """Rules whose noise is derived from a budget here."""
 
 
-class Batches(Protocol):
+class BatchSettings(Protocol):
     """The settings of training by DP-SGD that decide its cost, apart from the noise."""
 
     @property
@@ -52,7 +52,7 @@ class UselessBudgetError(InvalidParametersError):
     """The budget needs noise that drowns everything; the message says what would help."""
 
 
-def dp_sgd(epsilon: float, delta: float, clips: int, settings: Batches) -> float:
+def dp_sgd(epsilon: float, delta: float, clips: int, settings: BatchSettings) -> float:
     """Return the noise on a sum of clipped gradients, over their norm (Abadi et al., CCS 2016).
 
     Every clip is in every batch with probability batch/clips, independently (Poisson sampling).

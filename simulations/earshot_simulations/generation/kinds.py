@@ -12,7 +12,7 @@ from earshot_simulations.generation import budgets, recipes
 from earshot_simulations.generation.budgets import NoisyMax
 
 
-class Kind(enum.StrEnum):
+class TrainingKind(enum.StrEnum):
     """Kinds of training a generator, as the command line calls them."""
 
     AAE = "aae"
@@ -26,7 +26,7 @@ class Kind(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Size:
+class TrainingSize:
     """The size of a training; `DEFAULTS` has those of the recipes.
 
     Attributes:
@@ -39,18 +39,18 @@ class Size:
 
 
 RECIPES = {
-    Kind.AAE: recipes.OPEN,
-    Kind.AAE_PRIVATE: recipes.NOISY,
-    Kind.DP_GAN: recipes.JUDGED,
-    Kind.PATE_GAN: recipes.VOTED,
+    TrainingKind.AAE: recipes.OPEN,
+    TrainingKind.AAE_PRIVATE: recipes.NOISY,
+    TrainingKind.DP_GAN: recipes.JUDGED,
+    TrainingKind.PATE_GAN: recipes.VOTED,
 }
-DEFAULTS = {kind: Size(recipe.steps, recipe.batch) for kind, recipe in RECIPES.items()}
+DEFAULTS = {kind: TrainingSize(recipe.steps, recipe.batch) for kind, recipe in RECIPES.items()}
 
-_DP_SGD = (Kind.AAE_PRIVATE, Kind.DP_GAN)
+_DP_SGD = (TrainingKind.AAE_PRIVATE, TrainingKind.DP_GAN)
 
 
 @dataclass(frozen=True)
-class Request:
+class TrainingRequest:
     """The parameters of a requested training.
 
     Attributes:
@@ -65,8 +65,8 @@ class Request:
         InvalidParametersError: if a number is out of range, missing, or belongs to another kind.
     """
 
-    kind: Kind
-    size: Size
+    kind: TrainingKind
+    size: TrainingSize
     epsilon: float | None = None
     delta: float | None = None
     teachers: int | None = None
@@ -76,20 +76,20 @@ class Request:
         checks.whole("steps", self.size.steps)
         checks.whole("batch", self.size.batch)
         given = [each is not None for each in (self.epsilon, self.delta)]
-        if self.kind is Kind.AAE and any(given):
+        if self.kind is TrainingKind.AAE and any(given):
             raise InvalidParametersError(
                 f"{self.kind} adds no noise, so a budget has no effect: leave --epsilon and "
-                f"--delta out, or use {Kind.AAE_PRIVATE}"
+                f"--delta out, or use {TrainingKind.AAE_PRIVATE}"
             )
-        if self.kind is not Kind.AAE and not all(given):
+        if self.kind is not TrainingKind.AAE and not all(given):
             raise InvalidParametersError(f"{self.kind} needs a budget: give --epsilon and --delta")
         votes = [each is not None for each in (self.teachers, self.mechanism)]
-        if self.kind is Kind.PATE_GAN:
+        if self.kind is TrainingKind.PATE_GAN:
             if not all(votes):
                 raise InvalidParametersError(f"{self.kind} needs --teachers and --mechanism")
         elif any(votes):
             raise InvalidParametersError(
-                f"--teachers and --mechanism are for {Kind.PATE_GAN}, not for {self.kind}"
+                f"--teachers and --mechanism are for {TrainingKind.PATE_GAN}, not for {self.kind}"
             )
 
     @property
@@ -104,10 +104,10 @@ class Request:
 
 
 UNITS = {
-    Kind.AAE: "",
-    Kind.AAE_PRIVATE: "clip that is there or not",
-    Kind.DP_GAN: "clip that is there or not",
-    Kind.PATE_GAN: "clip that is another",
+    TrainingKind.AAE: "",
+    TrainingKind.AAE_PRIVATE: "clip that is there or not",
+    TrainingKind.DP_GAN: "clip that is there or not",
+    TrainingKind.PATE_GAN: "clip that is another",
 }
 
 
@@ -127,7 +127,7 @@ class Noise:
     words: str
 
 
-def noise(request: Request, clips: int) -> Noise | None:
+def noise(request: TrainingRequest, clips: int) -> Noise | None:
     """Return the noise that a training needs; None for one without.
 
     Args:
@@ -147,7 +147,7 @@ def noise(request: Request, clips: int) -> Noise | None:
     return _of_votes(request, clips, request.epsilon, request.delta)
 
 
-def _of_gradients(request: Request, clips: int, epsilon: float, delta: float) -> Noise:
+def _of_gradients(request: TrainingRequest, clips: int, epsilon: float, delta: float) -> Noise:
     size = request.size
     if size.batch > clips:
         raise InvalidInputError(
@@ -168,7 +168,7 @@ def _of_gradients(request: Request, clips: int, epsilon: float, delta: float) ->
     )
 
 
-def _of_votes(request: Request, clips: int, epsilon: float, delta: float) -> Noise:
+def _of_votes(request: TrainingRequest, clips: int, epsilon: float, delta: float) -> Noise:
     teachers = checks.whole("teachers", request.teachers or 0, 2)
     mechanism = request.mechanism or NoisyMax.GNMAX
     rule = budgets.MECHANISMS[mechanism]
@@ -191,8 +191,8 @@ def _of_votes(request: Request, clips: int, epsilon: float, delta: float) -> Noi
     )
 
 
-def share(request: Request, noise: Noise) -> float:
+def share(request: TrainingRequest, noise: Noise) -> float:
     """Return the share of a step that sensitive clips have beside public ones."""
-    if request.kind is Kind.PATE_GAN:
+    if request.kind is TrainingKind.PATE_GAN:
         return recipes.voted_share(noise.level / noise.most)
     return recipes.share(noise.level)

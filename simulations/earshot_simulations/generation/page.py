@@ -43,7 +43,7 @@ _NAME = 60
 
 
 @dataclass(frozen=True)
-class Sound:
+class Player:
     """One player.
 
     Attributes:
@@ -77,12 +77,12 @@ class Listening:
     headline: str
     warnings: Sequence[str]
     origin: str
-    sounds: Sequence[Sound]
+    sounds: Sequence[Player]
     facts: Sequence[tuple[str, str]] = ()
     unseen: int = 0
 
 
-def sound_of(path: Path, name: str, words: str = "") -> Sound:
+def sound_of(path: Path, name: str, words: str = "") -> Player:
     """Read the beginning of a sound file, at `RATE`.
 
     Raises:
@@ -92,7 +92,7 @@ def sound_of(path: Path, name: str, words: str = "") -> Sound:
 
     # One second longer than is played, so that the page says that there is more.
     samples = audio.read_mono(path, RATE)[: int((LONGEST + 1) * RATE)]
-    return Sound(name, samples, RATE, words)
+    return Player(name, samples, RATE, words)
 
 
 def write(listening: Listening, path: Path) -> None:
@@ -135,7 +135,7 @@ class _Player(NamedTuple):
     source: Markup
 
 
-def _players(sounds: Sequence[Sound]) -> tuple[list[_Player], int]:
+def _players(sounds: Sequence[Player]) -> tuple[list[_Player], int]:
     """Return as many first sounds as fit, and the number of the others."""
     players: list[_Player] = []
     room = MOST_BYTES
@@ -149,7 +149,7 @@ def _players(sounds: Sequence[Sound]) -> tuple[list[_Player], int]:
     return players, 0
 
 
-def _player(sound: Sound, heard: NDArray[np.float32], content: bytes) -> _Player:
+def _player(sound: Player, heard: NDArray[np.float32], content: bytes) -> _Player:
     name = short(sound.name, _NAME)
     cut = f" The first {LONGEST:g} seconds." if len(heard) < len(sound.samples) else ""
     picture = _picture(name, heard, sound.rate)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from earshot_models.generators.settings import Network, Settings
+from earshot_models.generators.settings import GeneratorSettings, Network
 
-OPEN = Settings(network=Network.CONV, latent=16, steps=2000)
+OPEN = GeneratorSettings(network=Network.CONV, latent=16, steps=2000)
 """Recipe of an autoencoder without noise."""
 NOISY = replace(OPEN, width=64, critic_width=64, steps=400, rate=5e-3, critic_rate=2e-3)
 """Recipe of an autoencoder that learns from noisy gradients: fewer weights, so less noise."""

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from earshot_models.generators.origin import Origin
 
 from earshot_simulations.generation.frechet import Fidelity
-from earshot_simulations.generation.kinds import Kind
+from earshot_simulations.generation.kinds import TrainingKind
 from earshot_simulations.generation.result import NOISE
-from earshot_simulations.generation.run import Trained
+from earshot_simulations.generation.run import TrainedGenerator
 
 _LITTLE = 0.01
 """Largest δ that still protects anyone."""
@@ -26,20 +26,20 @@ _TRUST = (
     "proves them."
 )
 _HOW = {
-    Kind.AAE: (
+    TrainingKind.AAE: (
         "An adversarial autoencoder (Makhzani et al. 2015), as in Yang et al. (Interspeech 2021): "
         "the decoder fits the clips themselves."
     ),
-    Kind.AAE_PRIVATE: (
+    TrainingKind.AAE_PRIVATE: (
         "An adversarial autoencoder trained by DP-SGD (Abadi et al., CCS 2016): in each step every "
         "clip is in the batch by chance (Poisson sampling), its gradient is clipped, and noise is "
         "added to the sum. The decoder is computed from these sums alone."
     ),
-    Kind.DP_GAN: (
+    TrainingKind.DP_GAN: (
         "A generator and a critic (Xie et al. 2018); the critic alone meets the clips, by DP-SGD "
         "(Abadi et al., CCS 2016), and the generator meets the critic."
     ),
-    Kind.PATE_GAN: (
+    TrainingKind.PATE_GAN: (
         "A generator and a student critic (Jordon et al., ICLR 2019). Teachers on disjoint parts "
         "of the clips vote which samples are real; the student learns the noisy winners, and the "
         "generator meets the student alone."
@@ -47,16 +47,16 @@ _HOW = {
 }
 _THERE = "Unit: one clip, present or absent. A clip exchanged for another counts as two of these."
 _UNITS = {
-    Kind.AAE_PRIVATE: _THERE,
-    Kind.DP_GAN: _THERE,
-    Kind.PATE_GAN: (
+    TrainingKind.AAE_PRIVATE: _THERE,
+    TrainingKind.DP_GAN: _THERE,
+    TrainingKind.PATE_GAN: (
         "Unit: one clip that is exchanged for another, which may change all votes of one teacher, "
         "two counts of every query by one each (Δ² = 2)."
     ),
 }
 
 
-def report(trained: Trained, found: Fidelity | None, why: str) -> str:
+def report(trained: TrainedGenerator, found: Fidelity | None, why: str) -> str:
     """Format the report as Markdown."""
     request, origin = trained.request, trained.generator.origin
     learned = "sensitive" if trained.sensitive else "public"
@@ -87,7 +87,7 @@ def report(trained: Trained, found: Fidelity | None, why: str) -> str:
     return "\n".join(lines)
 
 
-def _seen(trained: Trained) -> list[str]:
+def _seen(trained: TrainedGenerator) -> list[str]:
     if not trained.sensitive:
         return ["Only public sound was read, so anyone may have the generator and its samples."]
     lines = [
@@ -109,7 +109,7 @@ def _seen(trained: Trained) -> list[str]:
     ]
 
 
-def _started(trained: Trained) -> list[str]:
+def _started(trained: TrainedGenerator) -> list[str]:
     if trained.noise is None or trained.public is None:
         return []
     return [
@@ -119,7 +119,7 @@ def _started(trained: Trained) -> list[str]:
     ]
 
 
-def _cost(trained: Trained) -> list[str]:
+def _cost(trained: TrainedGenerator) -> list[str]:
     origin, request = trained.generator.origin, trained.request
     if not trained.sensitive:
         return ["Nothing: no sensitive clip was used."]
@@ -127,7 +127,7 @@ def _cost(trained: Trained) -> list[str]:
         return ["There is no ε: no noise was added."]
     counted = (
         "all answers composed, by the library dp-accounting"
-        if request.kind is Kind.PATE_GAN
+        if request.kind is TrainingKind.PATE_GAN
         else "all steps composed as Poisson-sampled Gaussian noise, by the privacy loss "
         "distributions of the library dp-accounting"
     )

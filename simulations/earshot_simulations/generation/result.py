@@ -12,11 +12,11 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
 from earshot_simulations.generation import frechet, page, public_embedding, wav
 from earshot_simulations.generation.frechet import Fidelity
-from earshot_simulations.generation.kinds import Kind
-from earshot_simulations.generation.page import Listening, Sound
+from earshot_simulations.generation.kinds import TrainingKind
+from earshot_simulations.generation.page import Listening, Player
 from earshot_simulations.generation.public_embedding import EmbeddingSettings
 from earshot_simulations.generation.recipes import NORM
-from earshot_simulations.generation.run import Trained
+from earshot_simulations.generation.run import TrainedGenerator
 
 if TYPE_CHECKING:
     from earshot_models.generators.generator import Generator
@@ -38,7 +38,7 @@ _SEED = 1
 """Seed of the samples that distances are measured on; audible samples may have any."""
 
 
-def distance(trained: Trained) -> tuple[Fidelity | None, str]:
+def distance(trained: TrainedGenerator) -> tuple[Fidelity | None, str]:
     """Return the samples' distance from public sound with a remark, or None with the reason.
 
     No distance to sensitive clips is computed: it would reveal something about them, free of
@@ -63,7 +63,7 @@ def distance(trained: Trained) -> tuple[Fidelity | None, str]:
     return found, f"{found.note}{own}"
 
 
-def write_samples(generator: Generator, count: int, seed: int, folder: Path) -> list[Sound]:
+def write_samples(generator: Generator, count: int, seed: int, folder: Path) -> list[Player]:
     """Write samples as WAV files, and return them for the page.
 
     Raises:
@@ -84,13 +84,13 @@ def write_samples(generator: Generator, count: int, seed: int, folder: Path) -> 
     sounds = []
     for number, wave in enumerate(waves, start=1):
         wav.write(folder / SAMPLES / f"sample-{number:04}.wav", wave, spectrogram.SMALL.rate)
-        sounds.append(Sound(f"Sample {number}", wave, spectrogram.SMALL.rate))
+        sounds.append(Player(f"Sample {number}", wave, spectrogram.SMALL.rate))
     return sounds
 
 
 def write_page(
     origin: Origin,
-    sounds: Sequence[Sound],
+    sounds: Sequence[Player],
     facts: Sequence[tuple[str, str]],
     folder: Path,
 ) -> Path:
@@ -142,7 +142,7 @@ def figures(origin: Origin, samples: int, seed: int) -> dict[str, Any]:
     }
 
 
-def training_figures(trained: Trained, found: Fidelity | None, why: str) -> dict[str, Any]:
+def training_figures(trained: TrainedGenerator, found: Fidelity | None, why: str) -> dict[str, Any]:
     """Return the figures of a training, by the names of `result.json`."""
     request, noise = trained.request, trained.noise
     return {
@@ -152,9 +152,9 @@ def training_figures(trained: Trained, found: Fidelity | None, why: str) -> dict
         "batch": request.size.batch,
         "teachers": request.teachers,
         "mechanism": request.mechanism and request.mechanism.value,
-        "queries": request.queries if request.kind is Kind.PATE_GAN else None,
+        "queries": request.queries if request.kind is TrainingKind.PATE_GAN else None,
         "noise": noise and noise.level,
-        "norm": NORM if noise is not None and request.kind is not Kind.PATE_GAN else None,
+        "norm": NORM if noise is not None and request.kind is not TrainingKind.PATE_GAN else None,
         "distance": found
         and {
             "samples_from_public": found.generated.mean,

@@ -12,13 +12,13 @@ from earshot_protocol.progress import Progress
 from earshot_simulations.generation import budgets, kinds
 from earshot_simulations.generation import clips as sound
 from earshot_simulations.generation.clips import Clips
-from earshot_simulations.generation.kinds import Kind, Noise, Request
+from earshot_simulations.generation.kinds import Noise, TrainingKind, TrainingRequest
 from earshot_simulations.generation.recipes import NORM, START, VOTED_STARTED
 
 if TYPE_CHECKING:
     from earshot_models.generators.generator import Generator
     from earshot_models.generators.origin import Origin
-    from earshot_models.generators.settings import Settings
+    from earshot_models.generators.settings import GeneratorSettings
     from earshot_models.generators.start import Start
 
 WORK = "work"
@@ -29,7 +29,7 @@ _START = "start"
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedGenerator:
     """A generator and its origin.
 
     Attributes:
@@ -42,7 +42,7 @@ class Trained:
     """
 
     generator: Generator
-    request: Request
+    request: TrainingRequest
     clips: int
     sensitive: bool
     noise: Noise | None
@@ -50,7 +50,7 @@ class Trained:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """A planned training: files listed and noise computed, with no sound read yet.
 
     Attributes:
@@ -61,14 +61,14 @@ class Plan:
         noise: Noise that keeps the budget; None without.
     """
 
-    request: Request
+    request: TrainingRequest
     learned: Dataset
     sensitive: bool
     compared: Dataset | None
     noise: Noise | None
 
 
-def planned(request: Request, sensitive: Path | None, public: Path | None) -> Plan:
+def planned(request: TrainingRequest, sensitive: Path | None, public: Path | None) -> TrainingPlan:
     """Plan a training, with all checks that are possible before hours of work.
 
     Args:
@@ -82,21 +82,21 @@ def planned(request: Request, sensitive: Path | None, public: Path | None) -> Pl
         InvalidParametersError: if a number is out of range, or there is no folder to learn from.
         UselessBudgetError: if the budget is too small to learn anything.
     """
-    if request.kind is Kind.AAE and (sensitive is None) == (public is None):
+    if request.kind is TrainingKind.AAE and (sensitive is None) == (public is None):
         raise InvalidParametersError(
             f"{request.kind} learns from one folder: give --public, or --clips for a generator "
             "that is not private"
         )
-    learned = public if sensitive is None and request.kind is Kind.AAE else sensitive
+    learned = public if sensitive is None and request.kind is TrainingKind.AAE else sensitive
     if learned is None:
         raise InvalidParametersError(f"{request.kind} needs --clips to learn from")
     listed = sound.listed(learned)
     compared = None if public is None or public is learned else sound.listed(public)
     noise = kinds.noise(request, len(listed.clips))
-    return Plan(request, listed, sensitive is not None, compared, noise)
+    return TrainingPlan(request, listed, sensitive is not None, compared, noise)
 
 
-def train(plan: Plan, folder: Path, progress: Progress, seed: int = 0) -> Trained:
+def train(plan: TrainingPlan, folder: Path, progress: Progress, seed: int = 0) -> TrainedGenerator:
     """Train a generator, resuming an interrupted run in this folder.
 
     Args:
@@ -127,10 +127,10 @@ def train(plan: Plan, folder: Path, progress: Progress, seed: int = 0) -> Traine
         start = _start(plan.request, plan.noise, compared, seed, work / _START, progress)
     generator = _trained(plan, clips, origin, seed, work / _CHECKPOINT, progress, start)
     known = compared if plan.sensitive else clips
-    return Trained(generator, plan.request, len(clips), plan.sensitive, plan.noise, known)
+    return TrainedGenerator(generator, plan.request, len(clips), plan.sensitive, plan.noise, known)
 
 
-def _origin(request: Request, sensitive: bool) -> Origin:
+def _origin(request: TrainingRequest, sensitive: bool) -> Origin:
     from earshot_models.generators import origin
 
     if request.epsilon is not None and request.delta is not None:
@@ -139,7 +139,12 @@ def _origin(request: Request, sensitive: bool) -> Origin:
 
 
 def _start(
-    request: Request, noise: Noise, public: Clips, seed: int, checkpoint: Path, progress: Progress
+    request: TrainingRequest,
+    noise: Noise,
+    public: Clips,
+    seed: int,
+    checkpoint: Path,
+    progress: Progress,
 ) -> Start[Any]:
     """Return networks that learned public sound, for a private training to continue from.
 
@@ -152,13 +157,13 @@ def _start(
     def told(what: str, done: int, total: int, line: str | None = None) -> None:
         progress("learning public sound", done, total, line)
 
-    begin = start_autoencoder if request.kind is Kind.AAE_PRIVATE else start_gan
+    begin = start_autoencoder if request.kind is TrainingKind.AAE_PRIVATE else start_gan
     found = begin(public.pictures, START, origin.PUBLIC, seed, progress=told, checkpoint=checkpoint)
     return replace(found, share=kinds.share(request, noise))
 
 
 def _trained(
-    plan: Plan,
+    plan: TrainingPlan,
     clips: Clips,
     origin: Origin,
     seed: int,
@@ -179,7 +184,7 @@ def _trained(
         return train_autoencoder(
             pictures, settings, origin, seed, progress=progress, checkpoint=checkpoint
         )
-    if request.kind is Kind.PATE_GAN:
+    if request.kind is TrainingKind.PATE_GAN:
         rule = budgets.MECHANISMS[request.mechanism or budgets.NoisyMax.GNMAX]
         return train_pate_gan(
             pictures,
@@ -194,7 +199,7 @@ def _trained(
     training = PrivateTraining(
         noise.level, request.size.batch / len(clips), NORM, request.size.steps
     )
-    learn = train_dp_gan if request.kind is Kind.DP_GAN else train_private_autoencoder
+    learn = train_dp_gan if request.kind is TrainingKind.DP_GAN else train_private_autoencoder
     return learn(
         pictures,
         settings,
@@ -206,8 +211,8 @@ def _trained(
     )
 
 
-def _settings(request: Request, started: bool) -> Settings:
+def _settings(request: TrainingRequest, started: bool) -> GeneratorSettings:
     recipe = kinds.RECIPES[request.kind]
-    if started and request.kind is Kind.PATE_GAN:
+    if started and request.kind is TrainingKind.PATE_GAN:
         recipe = VOTED_STARTED
     return replace(recipe, steps=request.size.steps, batch=request.size.batch)

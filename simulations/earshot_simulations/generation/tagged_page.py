@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from earshot_models.tagging import tag_report
-from earshot_models.tagging.recordings import Heard
+from earshot_models.tagging.recordings import TaggedRecordings
 from earshot_simulations.generation import page
 from earshot_simulations.generation.page import Listening
 from earshot_simulations.reporting.words import counted
@@ -14,7 +14,7 @@ MOST_SOUNDS = 60
 """Most files on a page; more would take minutes to draw."""
 
 
-def write(heard: Heard, folder: Path, path: Path) -> None:
+def write(heard: TaggedRecordings, folder: Path, path: Path) -> None:
     """Write the page: files with a label first, the most certain before all others.
 
     Args:

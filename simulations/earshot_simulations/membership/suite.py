@@ -42,7 +42,7 @@ class Verdict(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttackOutcome:
     """The outcome of one attack.
 
     Attributes:
@@ -61,7 +61,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Report:
+class AttackReport:
     """The outcome of all attacks.
 
     Attributes:
@@ -77,8 +77,8 @@ class Report:
         coins: Number of coins of all records in these trials.
     """
 
-    outcomes: tuple[Outcome, ...]
-    chosen: Outcome
+    outcomes: tuple[AttackOutcome, ...]
+    chosen: AttackOutcome
     epsilon: float
     delta: float
     confidence: float
@@ -104,7 +104,7 @@ def attacked(
     confidence: float = CONFIDENCE,
     attacks: Mapping[str, Attack] = ATTACKS,
     progress: Progress | None = None,
-) -> Report:
+) -> AttackReport:
     """Play the game, try all attacks, and do the same to a generator that repeats its records.
 
     Args:
@@ -128,7 +128,7 @@ def attacked(
     checks.probability("confidence", confidence)
     outcomes = _outcomes(play(train, game, seed, progress), game, delta, confidence, seed, attacks)
     measured = game.trials - game.known
-    return Report(
+    return AttackReport(
         outcomes, max(outcomes, key=lambda each: each.expected), epsilon, delta, confidence,
         _power(game, delta, confidence, seed, attacks), measured, measured * len(game.records),
     )  # fmt: skip
@@ -141,14 +141,14 @@ def _outcomes(
     confidence: float,
     seed: int,
     attacks: Mapping[str, Attack],
-) -> tuple[Outcome, ...]:
+) -> tuple[AttackOutcome, ...]:
     found = []
     for name, attack in attacks.items():
         known, measured = _halves(attack, game, played)
         test, expected = best_test(*known, delta, confidence)
         shown = test.bound(*measured, delta, confidence)
         figures = evidence(known, measured, seed)
-        found.append(Outcome(name, figures, expected, shown, test.words))
+        found.append(AttackOutcome(name, figures, expected, shown, test.words))
     return tuple(found)
 
 

@@ -30,11 +30,11 @@ from earshot_simulations.phases.run import PhaseFindings, Run
 from earshot_simulations.phases.settings import (
     BLOBS,
     SOUNDSCAPES,
-    Agreement,
-    Engine,
+    EngineChoice,
     OfEitherRoute,
     PhaseSettings,
-    Summation,
+    PolicyChoice,
+    SummationChoice,
 )
 from earshot_simulations.populations import Blobs, LiftedBlobs, Population, Recordings
 from earshot_simulations.reporting import plane
@@ -421,7 +421,7 @@ class Route(ABC, Generic[S]):
     settings: type[S]
     found: type[EnvironmentFindings]
     dimensions: int
-    agreement: Agreement
+    agreement: PolicyChoice
     blobs: type[Blobs] = LiftedBlobs
     vote: int = 1
     real_sound: str
@@ -496,9 +496,9 @@ def check_sound(settings: PhaseSettings[Any]) -> None:
         )
     if settings.address is None:
         return
-    if settings.engine is not Engine.RAY:
+    if settings.engine is not EngineChoice.RAY:
         raise InvalidParametersError(
-            f"address={settings.address}: only --engine {Engine.RAY} runs at an address"
+            f"address={settings.address}: only --engine {EngineChoice.RAY} runs at an address"
         )
     host, _, port = settings.address.rpartition(":")
     if not host or not (port.isascii() and port.isdecimal() and 0 < int(port) < 2**16):
@@ -526,10 +526,10 @@ def notes(
     """
     said = []
     refusals = settings.refusals()
-    if refusals and settings.agreement is Agreement.RECORDING:
+    if refusals and settings.agreement is PolicyChoice.RECORDING:
         said.append(
             "This protects single recordings, but not phones: they agreed to whatever the "
-            f"phase costs a phone (--policy {Agreement.RECORDING}). A phone with the default "
+            f"phase costs a phone (--policy {PolicyChoice.RECORDING}). A phone with the default "
             f"policy would not take part: {'; '.join(refusals)}."
         )
     elif refusals:
@@ -537,7 +537,7 @@ def notes(
             "No phone with the default policy would take part in this phase: "
             f"{'; '.join(refusals)}."
         )
-    if settings.summation is Summation.IDEAL:
+    if settings.summation is SummationChoice.IDEAL:
         said.append("The secure sum was replaced by plain addition: nothing was protected.")
     if success is not None and success.controlled > success.expected:
         said.append(

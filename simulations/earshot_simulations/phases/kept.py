@@ -225,7 +225,7 @@ def outcome(written: Written, repeated: Mapping[str, Any]) -> dict[str, Pair]:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """The differences between two runs.
 
     Attributes:
@@ -267,12 +267,12 @@ class Comparison:
         }
 
 
-def compare(first: Written, second: Written) -> Comparison:
+def compare(first: Written, second: Written) -> RunComparison:
     """Compare two runs of any settings and versions."""
     a, b = first.figures, second.figures
     ours, theirs = _figures(a), _figures(b)
     asked = settings_differing(a["configuration"], b["configuration"])
-    return Comparison(
+    return RunComparison(
         asked,
         differing(a["provenance"], b["provenance"]),
         {

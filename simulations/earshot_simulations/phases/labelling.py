@@ -22,7 +22,7 @@ from earshot_server.dashboard.outcomes import answer_of
 from earshot_server.phases.labelling import usual_threshold
 from earshot_simulations.engine.course import Course
 from earshot_simulations.phases.run import PHASE_FAILED, PhaseFindings, Run
-from earshot_simulations.phases.settings import BLOBS, Agreement, PhaseSettings, Summation
+from earshot_simulations.phases.settings import BLOBS, PhaseSettings, PolicyChoice, SummationChoice
 from earshot_simulations.populations import Heterogeneity, Population, Recordings
 from earshot_simulations.reporting.words import counted, optional, percent, real, whole
 
@@ -241,8 +241,8 @@ class LabellingSettings(PhaseSettings[LabelFindings]):
     largest_weight: int = 1
     dropout: float = 0.05
     corrupted: float = 0.05
-    policy: Agreement = Agreement.DEFAULT
-    summation: Summation = Summation.REAL
+    policy: PolicyChoice = PolicyChoice.DEFAULT
+    summation: SummationChoice = SummationChoice.REAL
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     seed: int = 0
 
@@ -252,7 +252,7 @@ class LabellingSettings(PhaseSettings[LabelFindings]):
 
     @property
     @override
-    def agreement(self) -> Agreement:
+    def agreement(self) -> PolicyChoice:
         return self.policy
 
     @override

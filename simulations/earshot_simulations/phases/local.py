@@ -38,9 +38,9 @@ from earshot_simulations.phases.environments import (
 )
 from earshot_simulations.phases.settings import (
     NO_NOISE,
-    Agreement,
     CrowdOptions,
     OfEitherRoute,
+    PolicyChoice,
     geometry_of,
 )
 from earshot_simulations.populations import Blobs, Population
@@ -370,7 +370,7 @@ class _Local(Route[LocalSettings]):
     settings = LocalSettings
     found = CentroidFindings
     dimensions = learning_budget.DIMENSIONS
-    agreement = Agreement.RECORDING
+    agreement = PolicyChoice.RECORDING
     blobs = Blobs
     real_sound = (
         "Real sound that its encoder had never heard got the right name 67 % of the "

@@ -21,7 +21,7 @@ from earshot_simulations.engine.course import Course
 from earshot_simulations.phases.environments import EnvironmentFindings, Route, check_sound, notes
 from earshot_simulations.phases.local import LOCAL, LocalSettings
 from earshot_simulations.phases.secure_sum import SECURE_SUM, SecureSumSettings
-from earshot_simulations.phases.settings import ROUTE, Agreement, PhaseSettings
+from earshot_simulations.phases.settings import ROUTE, PhaseSettings, PolicyChoice
 from earshot_simulations.populations import Blobs, Population
 
 ROUTES: Mapping[Discovery, Route[Any]] = {route.discovery: route for route in (SECURE_SUM, LOCAL)}
@@ -63,7 +63,7 @@ class Settings(LocalSettings, SecureSumSettings, PhaseSettings[EnvironmentFindin
 
     @property
     @override
-    def agreement(self) -> Agreement:
+    def agreement(self) -> PolicyChoice:
         return self.route.agreement if self.policy is None else self.policy
 
     @property

@@ -15,7 +15,7 @@ import numpy as np
 from earshot_protocol.privacy.accounting import Release, total
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_simulations.adversary.success import Success
-from earshot_simulations.engine.course import StepRecord
+from earshot_simulations.engine.course import SimulatedStep
 from earshot_simulations.phases.provenance import digest
 from earshot_simulations.populations.population import Skipped
 
@@ -95,7 +95,7 @@ class Run(Generic[F]):
     privacy: tuple[Release, ...] = ()
     costs: Mapping[str, Mapping[Unit, Cost]] = field(default_factory=dict)
     together: Mapping[Unit, Cost] = field(default_factory=dict)
-    steps: tuple[StepRecord, ...] = ()
+    steps: tuple[SimulatedStep, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     notes: tuple[str, ...] = ()
     interrupted: str | None = None
@@ -107,7 +107,7 @@ class Run(Generic[F]):
         """Whether something from outside ended the run, so that its outcome is unknown."""
         return self.interrupted is not None and not self.interrupted.startswith(PHASE_FAILED)
 
-    def by_step(self, value: Callable[[StepRecord], float]) -> dict[str, float]:
+    def by_step(self, value: Callable[[SimulatedStep], float]) -> dict[str, float]:
         """Return one number per step; a step that was repeated counts as one."""
         sums: dict[str, float] = {}
         for step in self.steps:

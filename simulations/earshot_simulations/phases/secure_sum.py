@@ -17,7 +17,12 @@ from earshot_protocol.geometry import Geometry, nearest
 from earshot_protocol.overriding import override
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.discovery import DiscoveryParameters
-from earshot_protocol.phases.discovery_budget import CellCounts, Noises, cell_counts, noises
+from earshot_protocol.phases.discovery_budget import (
+    CellCounts,
+    NoiseMultipliers,
+    cell_counts,
+    noises,
+)
 from earshot_protocol.privacy.mechanisms import GRID, Unit
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.wire import LARGEST_DIMENSIONS
@@ -35,9 +40,9 @@ from earshot_simulations.phases.environments import (
 )
 from earshot_simulations.phases.settings import (
     NO_NOISE,
-    Agreement,
     CostOptions,
     OfEitherRoute,
+    PolicyChoice,
 )
 from earshot_simulations.populations import Population
 from earshot_simulations.reporting import charts, drawing, plane
@@ -126,10 +131,10 @@ def _parameters(
     )
 
 
-def _noise(settings: SecureSumSettings, start: CentroidSet, labels: int) -> Noises:
+def _noise(settings: SecureSumSettings, start: CentroidSet, labels: int) -> NoiseMultipliers:
     """Return the noise multipliers of each sum of cells, and of that of labels."""
     if settings.whole_epsilon >= NO_NOISE:
-        return Noises(_VANISHING, _VANISHING)
+        return NoiseMultipliers(_VANISHING, _VANISHING)
     return noises(
         settings.whole_epsilon,
         settings.delta,
@@ -333,7 +338,7 @@ class _SecureSum(Route[SecureSumSettings]):
     settings = SecureSumSettings
     found = CellFindings
     dimensions = discovery_budget.DIMENSIONS
-    agreement = Agreement.DEFAULT
+    agreement = PolicyChoice.DEFAULT
     vote = GRID
     real_sound = (
         "Real sound that its encoder had never heard got the right name 71 % of "

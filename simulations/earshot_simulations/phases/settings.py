@@ -45,14 +45,14 @@ def geometry_of(data: str) -> Geometry:
     return Geometry.EUCLIDEAN if data == BLOBS else Geometry.SPHERICAL
 
 
-class Summation(enum.StrEnum):
+class SummationChoice(enum.StrEnum):
     """Summations that add up ballots."""
 
     REAL = "real"
     IDEAL = "ideal"
 
 
-class Engine(enum.StrEnum):
+class EngineChoice(enum.StrEnum):
     """Engines that run the phones."""
 
     LOCAL = "local"
@@ -61,7 +61,7 @@ class Engine(enum.StrEnum):
     """Nodes of a Ray cluster."""
 
 
-class Agreement(enum.StrEnum):
+class PolicyChoice(enum.StrEnum):
     """Policies that phones agree to."""
 
     DEFAULT = "default"
@@ -72,10 +72,10 @@ class Agreement(enum.StrEnum):
     """Any valid phase."""
 
 
-POLICIES: Mapping[Agreement, Policy] = {
-    Agreement.DEFAULT: Policy(),
-    Agreement.RECORDING: Policy.per_recording(),
-    Agreement.ANYTHING: AGREES,
+POLICIES: Mapping[PolicyChoice, Policy] = {
+    PolicyChoice.DEFAULT: Policy(),
+    PolicyChoice.RECORDING: Policy.per_recording(),
+    PolicyChoice.ANYTHING: AGREES,
 }
 """Policies by name."""
 
@@ -94,8 +94,8 @@ class PhaseSettings(ABC, Generic[F]):
     encoder: str | None = None
     labelled: float
     heterogeneity: Heterogeneity
-    summation: Summation
-    engine: Engine = Engine.LOCAL
+    summation: SummationChoice
+    engine: EngineChoice = EngineChoice.LOCAL
     address: str | None = None
     jobs: int
     seed: int
@@ -121,8 +121,8 @@ class PhaseSettings(ABC, Generic[F]):
         if refusals:
             raise InvalidParametersError(
                 f"no phone would take part by default, with --policy {self.agreement}: "
-                f"{'; '.join(refusals)} (--policy {Agreement.ANYTHING} simulates phones that agree "
-                "to anything)"
+                f"{'; '.join(refusals)} (--policy {PolicyChoice.ANYTHING} simulates phones that "
+                "agree to anything)"
             )
 
     def check_own(self) -> None:
@@ -134,10 +134,10 @@ class PhaseSettings(ABC, Generic[F]):
 
     @property
     @abstractmethod
-    def agreement(self) -> Agreement:
+    def agreement(self) -> PolicyChoice:
         """Policy that the phones agree to, as chosen or as the kind needs."""
 
-    def refusals(self, agreement: Agreement = Agreement.DEFAULT) -> tuple[str, ...]:
+    def refusals(self, agreement: PolicyChoice = PolicyChoice.DEFAULT) -> tuple[str, ...]:
         """Return all reasons why a phone with this policy would not take part."""
         today = datetime.now(UTC).date()
         refused = POLICIES[agreement].refusals_of_phase(self.any_parameters(), Ledger(), today)
@@ -251,10 +251,10 @@ class RunOptions:
             local route 24.
     """
 
-    policy: Agreement | None = None
+    policy: PolicyChoice | None = None
     discovery: Annotated[Discovery, NO_OPTION] = Discovery.SECURE_SUM
-    summation: Summation = Summation.REAL
-    engine: Engine = Engine.LOCAL
+    summation: SummationChoice = SummationChoice.REAL
+    engine: EngineChoice = EngineChoice.LOCAL
     address: str | None = None
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     seed: int = 0

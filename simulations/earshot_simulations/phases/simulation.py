@@ -35,9 +35,9 @@ from earshot_simulations.phases.settings import POLICIES, PhaseSettings
 from earshot_simulations.populations import Population, SoundFolder, Soundscapes
 from earshot_simulations.populations.hearing import hearing_once
 
-SUMMATIONS: Mapping[names.Summation, Summation] = {
-    names.Summation.REAL: BELL,
-    names.Summation.IDEAL: IDEAL,
+SUMMATIONS: Mapping[names.SummationChoice, Summation] = {
+    names.SummationChoice.REAL: BELL,
+    names.SummationChoice.IDEAL: IDEAL,
 }
 """Summations by their name in the settings."""
 
@@ -171,7 +171,7 @@ def _of_route(progress: Progress, route: str, what: str, done: int, total: int) 
 @contextmanager
 def _engines(settings: PhaseSettings[Any]) -> Iterator[Callable[[Scenario], Engine]]:
     """Yield the function that starts the settings' engine, connected to its cluster if any."""
-    if settings.engine is names.Engine.LOCAL:
+    if settings.engine is names.EngineChoice.LOCAL:
         yield lambda scenario: LocalEngine(scenario, settings.jobs)
         return
     from earshot_simulations.engine.cluster import connected

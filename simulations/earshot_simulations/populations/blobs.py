@@ -10,7 +10,7 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.overriding import override
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_simulations.populations.heterogeneity import Heterogeneity
-from earshot_simulations.populations.population import Crowd, Population, Stream
+from earshot_simulations.populations.population import PhoneCrowd, Population, Stream
 
 DEVIATION = 0.05
 """Standard deviation of a blob, in each coordinate."""
@@ -43,14 +43,14 @@ class Blobs(Population):
         seed: int,
         heterogeneity: Heterogeneity = Heterogeneity(),  # noqa: B008 - it cannot be changed
     ) -> None:
-        """Place the centres of 1 to 20 scenes; the parameters are those of `Crowd`.
+        """Place the centres of 1 to 20 scenes; the parameters are those of `PhoneCrowd`.
 
         Raises:
             InvalidParametersError: if one of them is out of range.
         """
         if scenes > MOST_SCENES:
             raise InvalidParametersError(f"scenes must be at most {MOST_SCENES}, not {scenes}")
-        crowd = Crowd(phones, recordings, scenes, labelled, seed, heterogeneity)
+        crowd = PhoneCrowd(phones, recordings, scenes, labelled, seed, heterogeneity)
         super().__init__(crowd, tuple(f"scene {scene + 1}" for scene in range(scenes)))
         self.centres = _centres(scenes, crowd.generator(Stream.CENTRES))
 

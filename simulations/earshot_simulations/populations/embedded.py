@@ -21,7 +21,7 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.overriding import override
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_simulations.populations.hearing import PREFIX, heard
-from earshot_simulations.populations.population import Crowd, Population
+from earshot_simulations.populations.population import PhoneCrowd, Population
 
 Progress = Callable[[int, int], None]
 """Callback that receives the amount done and the total, after each batch."""
@@ -40,7 +40,7 @@ class EmbeddedSound(Population):
 
     def __init__(
         self,
-        crowd: Crowd,
+        crowd: PhoneCrowd,
         labels: tuple[str, ...],
         dimensions: int,
         jobs: int,

@@ -66,7 +66,7 @@ class Skipped:
 
 
 @dataclass(frozen=True)
-class Crowd:
+class PhoneCrowd:
     """The recordings that each phone hears of each scene, and the part that gets a label.
 
     Every phone has its own number of recordings, uniform from half to one and a half times
@@ -161,7 +161,7 @@ class Population(ABC):
     dimensions: int
     skipped: tuple[Skipped, ...] = ()
 
-    def __init__(self, crowd: Crowd, labels: tuple[str, ...]) -> None:
+    def __init__(self, crowd: PhoneCrowd, labels: tuple[str, ...]) -> None:
         self.phones = crowd.phones
         self.labels = labels
         self._crowd = crowd

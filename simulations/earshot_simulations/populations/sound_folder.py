@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_client.features import Unusable, UnusableRecordingError, one_second
-from earshot_models.audio import UnreadableFileError, read, recorded_rate
+from earshot_models.audio import UnreadableAudioError, read, recorded_rate
 from earshot_models.datasets.dataset import Clip
 from earshot_models.datasets.folder import load
 from earshot_models.datasets.splits import split
@@ -31,7 +31,12 @@ from earshot_simulations.populations.embedded import (
     starts,
 )
 from earshot_simulations.populations.heterogeneity import Heterogeneity
-from earshot_simulations.populations.population import HELD_OUT_PER_SCENE, Crowd, Skipped, Stream
+from earshot_simulations.populations.population import (
+    HELD_OUT_PER_SCENE,
+    PhoneCrowd,
+    Skipped,
+    Stream,
+)
 
 HELD_OUT_FRACTION = 0.25
 """Fraction of the clips of a folder that no phone hears."""
@@ -68,7 +73,7 @@ class SoundFolder(EmbeddedSound):
     ) -> None:
         """List the folder, laid out as `datasets.folder` accepts it; `prepare` reads and embeds it.
 
-        The other parameters are those of `Crowd` and `EmbeddedSound`.
+        The other parameters are those of `PhoneCrowd` and `EmbeddedSound`.
 
         Raises:
             InvalidParametersError: if a parameter is out of range.
@@ -79,7 +84,7 @@ class SoundFolder(EmbeddedSound):
         self.name = Path(folder).resolve().name
         dataset = load(Path(folder))
         labels = dataset.labels
-        crowd = Crowd(phones, recordings, len(labels), labelled, seed, heterogeneity)
+        crowd = PhoneCrowd(phones, recordings, len(labels), labelled, seed, heterogeneity)
         super().__init__(crowd, labels, dimensions, jobs, progress, encoder)
         _refuse_below(self.rate, self.encoder, dataset.clips)
         training, held_out = split(dataset, HELD_OUT_FRACTION, crowd.generator(Stream.SPLIT))
@@ -209,7 +214,7 @@ def _refuse_below(rate: int, encoder: str, clips: Sequence[Clip]) -> None:
     """
     below = []
     for clip in clips:
-        with suppress(UnreadableFileError):
+        with suppress(UnreadableAudioError):
             own = recorded_rate(clip.path)
             if own < rate:
                 below.append(f"{clip.name} ({own:,})")
@@ -230,7 +235,7 @@ def _cut(clip: Clip, wanted: int) -> tuple[list[NDArray[np.float32]], list[Skipp
     """
     try:
         samples, rate = read(clip.path)
-    except UnreadableFileError as error:
+    except UnreadableAudioError as error:
         return [], [Skipped(clip.name, Unusable.UNREADABLE, str(error))]
     usable: list[NDArray[np.float32]] = []
     unusable: list[Skipped] = []

@@ -23,7 +23,7 @@ from earshot_simulations.populations.embedded import (
     starts,
 )
 from earshot_simulations.populations.heterogeneity import Heterogeneity
-from earshot_simulations.populations.population import HELD_OUT_PER_SCENE, Crowd, Stream
+from earshot_simulations.populations.population import HELD_OUT_PER_SCENE, PhoneCrowd, Stream
 
 _BATCH = 256
 """Recordings that are embedded together."""
@@ -50,7 +50,7 @@ class Soundscapes(EmbeddedSound):
         heterogeneity: Heterogeneity = Heterogeneity(),  # noqa: B008 - it cannot be changed
         encoder: Path | None = None,
     ) -> None:
-        """Check the parameters of the `Crowd` and of `EmbeddedSound`.
+        """Check the parameters of the `PhoneCrowd` and of `EmbeddedSound`.
 
         `prepare` synthesizes and embeds.
 
@@ -60,7 +60,7 @@ class Soundscapes(EmbeddedSound):
         """
         if scenes > len(SCENES):
             raise InvalidParametersError(f"scenes must be at most {len(SCENES)}, not {scenes}")
-        crowd = Crowd(phones, recordings, scenes, labelled, seed, heterogeneity)
+        crowd = PhoneCrowd(phones, recordings, scenes, labelled, seed, heterogeneity)
         super().__init__(crowd, SCENES[:scenes], dimensions, jobs, progress, encoder)
 
     def _sound(self) -> object:
@@ -110,7 +110,7 @@ def _batches(first: NDArray[np.int64]) -> Iterator[range]:
         start = end
 
 
-def _embed_phones(crowd: Crowd, phones: range, encoder: Path | None) -> NDArray[np.float32]:
+def _embed_phones(crowd: PhoneCrowd, phones: range, encoder: Path | None) -> NDArray[np.float32]:
     scenes = np.concatenate([crowd.heard(phone)[0] for phone in phones])
     return _embed_scenes(scenes, crowd.generator(Stream.SOUND, phones.start), encoder)
 

@@ -31,7 +31,7 @@ sys.stdin.read()
 
 
 @dataclass(frozen=True)
-class Cost:
+class EncoderCost:
     """The cost of one encoder file.
 
     Attributes:
@@ -48,7 +48,7 @@ class Cost:
     resident_mb: float
 
 
-def cost(path: Path) -> Cost:
+def cost(path: Path) -> EncoderCost:
     """Measure an encoder file on this machine.
 
     Raises:
@@ -72,7 +72,7 @@ def cost(path: Path) -> Cost:
             spectrum(second, heard)
         whole.append(between - start)
         front.append(time.process_time() - between)
-    return Cost(
+    return EncoderCost(
         path.stat().st_size,
         float(np.median(whole)) / _SECONDS * 1000,
         float(np.median(front)) / _SECONDS * 1000,

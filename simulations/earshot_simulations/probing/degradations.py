@@ -55,7 +55,7 @@ _Sound = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
-class Condition:
+class SoundCondition:
     """A condition under which sound is heard.
 
     Attributes:
@@ -70,7 +70,7 @@ class Condition:
 
 
 def degraded(
-    condition: Condition, sound: _Sound, clip: NDArray[np.int64], seed: int = 0
+    condition: SoundCondition, sound: _Sound, clip: NDArray[np.int64], seed: int = 0
 ) -> NDArray[np.float32]:
     """Degrade each clip as it is heard in a condition, the same for the same seed.
 
@@ -201,12 +201,12 @@ def audible(response: _Sound, rate: int = NARROW.rate) -> _Sound:
 
 CONDITIONS = (
     *(
-        Condition(f"noise_{level}", f"noise, {level} dB", partial(noisy, decibels=level))
+        SoundCondition(f"noise_{level}", f"noise, {level} dB", partial(noisy, decibels=level))
         for level in (20, 10, 0)
     ),
-    Condition("pocket", "in a pocket", in_a_pocket),
-    Condition("device", "another device", by_another_device),
-    Condition("room", "a small room", in_a_room),
+    SoundCondition("pocket", "in a pocket", in_a_pocket),
+    SoundCondition("device", "another device", by_another_device),
+    SoundCondition("room", "a small room", in_a_room),
 )
 """All conditions, in the order in which they are shown."""
 

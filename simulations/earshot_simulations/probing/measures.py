@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from earshot_models.recipe import PROJECTIONS
 from earshot_protocol.errors import InvalidInputError
-from earshot_simulations.probing.seconds import Seconds
+from earshot_simulations.probing.seconds import ClipWindows
 
 PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Inverse strengths of the probe's regularization; chosen on the training side alone."""
@@ -78,7 +78,7 @@ class LinearProbe:
         return float(np.mean(self.log_odds(embeddings).argmax(axis=1) == truth))
 
 
-def fit(seconds: Seconds, embeddings: NDArray[np.floating], side: int) -> LinearProbe:
+def fit(seconds: ClipWindows, embeddings: NDArray[np.floating], side: int) -> LinearProbe:
     """Fit the linear probe without a side.
 
     Args:
@@ -101,7 +101,7 @@ def fit(seconds: Seconds, embeddings: NDArray[np.floating], side: int) -> Linear
 
 
 def measure(
-    seconds: Seconds, embeddings: NDArray[np.floating], linear: LinearProbe, side: int
+    seconds: ClipWindows, embeddings: NDArray[np.floating], linear: LinearProbe, side: int
 ) -> FoldMeasures:
     """Measure one fold.
 
@@ -147,7 +147,7 @@ class Projected:
 
 
 def projected(
-    seconds: Seconds,
+    seconds: ClipWindows,
     embeddings: NDArray[np.floating],
     project: Callable[[NDArray[np.floating], int], NDArray[np.floating]],
     side: int,
@@ -199,7 +199,7 @@ def _fitted(
 
 
 def _best_penalty(
-    seconds: Seconds, embeddings: NDArray[np.floating], training: NDArray[np.bool_]
+    seconds: ClipWindows, embeddings: NDArray[np.floating], training: NDArray[np.bool_]
 ) -> float:
     """Choose a penalty by cross-validation over training sides, or over clips if there is one."""
     sides = seconds.sides[seconds.clip]
@@ -217,7 +217,7 @@ def _best_penalty(
 
 
 def _clip_accuracy(
-    seconds: Seconds, held_out: NDArray[np.bool_], log_odds: NDArray[np.float64], side: int
+    seconds: ClipWindows, held_out: NDArray[np.bool_], log_odds: NDArray[np.float64], side: int
 ) -> float:
     clips = np.flatnonzero(seconds.sides == side)
     of = seconds.clip[held_out]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_simulations.probing.probe import Probe
-from earshot_simulations.probing.seconds import Seconds
+from earshot_simulations.probing.seconds import ClipWindows
 
 _MOST_POINTS = 2000
 
@@ -25,7 +25,7 @@ def draw(probe: Probe, folder: Path) -> None:
     _draw_confusion(probe, folder / "confusion.png")
 
 
-def sample(seconds: Seconds) -> NDArray[np.int64]:
+def sample(seconds: ClipWindows) -> NDArray[np.int64]:
     """Return indices of the windows for a picture: seconds that do not overlap, at most 2,000."""
     whole = np.flatnonzero(seconds.disjoint)
     return np.sort(np.random.default_rng(0).permutation(whole)[:_MOST_POINTS])

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_simulations.probing.measures import clusters_ari
-from earshot_simulations.probing.seconds import NO_HALF, Seconds
+from earshot_simulations.probing.seconds import NO_HALF, ClipWindows
 
 _NOTHING = 1e-9
 
@@ -45,7 +45,7 @@ class PlaceMeasures:
 
 
 def measure_places(
-    seconds: Seconds, embeddings: NDArray[np.floating], side: int
+    seconds: ClipWindows, embeddings: NDArray[np.floating], side: int
 ) -> PlaceMeasures | None:
     """Measure one fold; None if it has fewer than two places to tell apart.
 
@@ -68,14 +68,14 @@ def measure_places(
     )
 
 
-def comparable(seconds: Seconds) -> int:
+def comparable(seconds: ClipWindows) -> int:
     """Return the number of clips that have sound in both halves."""
     clip, half = seconds.clip[seconds.disjoint], seconds.half[seconds.disjoint]
     return len(np.intersect1d(clip[half == 0], clip[half == 1]))
 
 
 def same_place(
-    seconds: Seconds, known: NDArray[np.floating], heard: NDArray[np.floating], side: int
+    seconds: ClipWindows, known: NDArray[np.floating], heard: NDArray[np.floating], side: int
 ) -> float | None:
     """Return `PlaceMeasures.halves` for halves that are degraded, among clean ones.
 
@@ -116,7 +116,7 @@ class _Visits:
         return _Visits(means, halves // 2, halves % 2)
 
 
-def _found(seconds: Seconds, seeking: _Visits, known: _Visits) -> tuple[float, float]:
+def _found(seconds: ClipWindows, seeking: _Visits, known: _Visits) -> tuple[float, float]:
     """Return how often the nearest opposite half is of the same place, and its chance level."""
     here, there = seconds.recordings[seeking.clip], seconds.recordings[known.clip]
     same = here[:, np.newaxis] == there

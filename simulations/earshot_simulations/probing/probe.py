@@ -16,8 +16,8 @@ from earshot_simulations.probing.measures import FoldMeasures, Projected, fit, m
 from earshot_simulations.probing.places import PlaceMeasures, measure_places
 from earshot_simulations.probing.robustness import Heard, degraded_sides, measure_heard
 from earshot_simulations.probing.seconds import (
+    ClipWindows,
     Progress,
-    Seconds,
     cut_at,
     embed,
     no_progress,
@@ -54,7 +54,7 @@ class Probe:
 
     encoder: str
     dataset: str
-    seconds: Seconds
+    seconds: ClipWindows
     embeddings: NDArray[np.float32]
     folds: list[FoldMeasures] = field(default_factory=list)
     projected: list[dict[int, Projected]] = field(default_factory=list)

@@ -12,7 +12,7 @@ from earshot_client.encoder import Encoder
 from earshot_simulations.probing.degradations import CONDITIONS, degraded
 from earshot_simulations.probing.measures import LinearProbe
 from earshot_simulations.probing.places import same_place
-from earshot_simulations.probing.seconds import Seconds, embed
+from earshot_simulations.probing.seconds import ClipWindows, embed
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Heard:
     same_place: float | None
 
 
-def degraded_sides(seconds: Seconds, side: int) -> Iterator[tuple[str, NDArray[np.float32]]]:
+def degraded_sides(seconds: ClipWindows, side: int) -> Iterator[tuple[str, NDArray[np.float32]]]:
     """Yield a side's seconds that do not overlap, in each condition in turn: (name, sound)."""
     tested = seconds.tested(side)
     for condition in CONDITIONS:
@@ -38,7 +38,7 @@ def degraded_sides(seconds: Seconds, side: int) -> Iterator[tuple[str, NDArray[n
 
 
 def measure_heard(
-    seconds: Seconds,
+    seconds: ClipWindows,
     clean: NDArray[np.floating],
     sound: NDArray[np.float32],
     encoder: Encoder,

@@ -35,7 +35,7 @@ NO_HALF = -1
 
 
 @dataclass(frozen=True)
-class Seconds:
+class ClipWindows:
     """Windows of clips, half a second apart; silent ones are left out.
 
     Attributes:
@@ -89,7 +89,7 @@ def cut(
     cache: Path | None = None,
     progress: Progress = no_progress,
     rate: int = NARROW.rate,
-) -> Seconds:
+) -> ClipWindows:
     """Cut all clips of a data set for encoders of one rate, as `cut_at`."""
     return cut_at([rate], dataset, cache, progress)[rate]
 
@@ -99,7 +99,7 @@ def cut_at(
     dataset: Dataset,
     cache: Path | None = None,
     progress: Progress = no_progress,
-) -> dict[int, Seconds]:
+) -> dict[int, ClipWindows]:
     """Cut all clips of a data set, and note in which of its folds each is tested.
 
     A clip shorter than a second is padded to the middle of a second of silence. Files that do not
@@ -162,7 +162,7 @@ def cut_at(
         raise InvalidInputError(f"{dataset.name}: {what}, so it cannot be held out")
     labels = [kinds.index(each.label) if each.label in kinds else NO_LABEL for each in clips]
     clip_labels = np.array(labels)
-    found = Seconds(
+    found = ClipWindows(
         np.empty((0, 0), dtype=np.float32),
         clip_labels[clip],
         clip,
@@ -189,7 +189,7 @@ def cut_at(
     }
 
 
-def below_sentence(seconds: Seconds, encoder: str) -> str:
+def below_sentence(seconds: ClipWindows, encoder: str) -> str:
     """Explain that files lack some of what an encoder hears; empty if none do."""
     if not seconds.below:
         return ""
@@ -222,7 +222,7 @@ def _recorded_rate(path: Path) -> float:
     """Return the rate of a file that has been read; infinite if it has gone since."""
     try:
         return audio.recorded_rate(path)
-    except audio.UnreadableFileError:
+    except audio.UnreadableAudioError:
         return np.inf
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from earshot_simulations.probing.cost import Cost
+from earshot_simulations.probing.cost import EncoderCost
 from earshot_simulations.probing.figures import differences, sound_figures
 from earshot_simulations.probing.measures import interval
 from earshot_simulations.probing.probe import Probe
@@ -91,7 +91,7 @@ def difference_lines(labels: Sequence[str], probes: Sequence[Probe]) -> Iterator
     )
 
 
-def cost_lines(labels: Sequence[str], costs: Sequence[Cost | None]) -> Iterator[str]:
+def cost_lines(labels: Sequence[str], costs: Sequence[EncoderCost | None]) -> Iterator[str]:
     """Yield the cost of each encoder file to a phone."""
     for label, cost in zip(labels, costs, strict=True):
         if cost is not None:

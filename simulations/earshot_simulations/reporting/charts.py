@@ -11,7 +11,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-from earshot_simulations.engine.course import StepRecord
+from earshot_simulations.engine.course import SimulatedStep
 from earshot_simulations.reporting import drawing
 from earshot_simulations.reporting.drawing import CARD, MOST_ROWS, MUTED, PALETTE, Picture, short
 from earshot_simulations.reporting.words import byte_size, counted, duration, whole
@@ -22,7 +22,7 @@ _MOST_CELLS = 200
 """Most cells of a table of votes that are drawn with numbers; more become pixels."""
 
 
-def bytes_per_step(steps: Sequence[StepRecord]) -> Picture | None:
+def bytes_per_step(steps: Sequence[SimulatedStep]) -> Picture | None:
     """Draw bytes up and down per phone that answered; None if no phone was ever asked."""
     asked = [step for step in steps if step.asked]
     series = {
@@ -32,13 +32,13 @@ def bytes_per_step(steps: Sequence[StepRecord]) -> Picture | None:
     return _per_step("Bytes per phone and step.", asked, series, byte_size) if asked else None
 
 
-def seconds_per_step(steps: Sequence[StepRecord]) -> Picture | None:
+def seconds_per_step(steps: Sequence[SimulatedStep]) -> Picture | None:
     """Draw the wall-clock time of every step; None before the first."""
     series = {"": [step.seconds for step in steps]}
     return _per_step("Wall-clock time per step.", steps, series, duration) if steps else None
 
 
-def dropouts(steps: Sequence[StepRecord]) -> Picture | None:
+def dropouts(steps: Sequence[SimulatedStep]) -> Picture | None:
     """Draw the number of phones that vanished in each step; None if none did."""
     asked = [step for step in steps if step.asked]
     lost = [len(step.dropped) for step in asked]
@@ -180,7 +180,7 @@ def _bars(
 
 def _per_step(
     title: str,
-    steps: Sequence[StepRecord],
+    steps: Sequence[SimulatedStep],
     series: Mapping[str, Sequence[float]],
     text: Callable[[float], str],
 ) -> Picture:

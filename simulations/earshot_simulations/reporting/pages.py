@@ -49,6 +49,7 @@ def page(
 _TEMPLATES = Environment(
     loader=PackageLoader("earshot_simulations", ""),
     autoescape=True,
+    keep_trailing_newline=True,
     finalize=partial(as_text, printable=words.printable),
     undefined=StrictUndefined,
     trim_blocks=True,

@@ -19,7 +19,7 @@ from earshot_simulations.reporting.drawing import MUTED, PALETTE, Picture, short
 from earshot_simulations.reporting.pages import page
 from earshot_simulations.reporting.words import NOTHING, counted
 from earshot_simulations.sweeps.estimate import Estimate
-from earshot_simulations.sweeps.table import Table, over_seeds
+from earshot_simulations.sweeps.table import SweepTable, over_seeds
 
 METRICS: Mapping[str, str] = {
     "ari_test": "clustering (ARI), held out",
@@ -44,7 +44,7 @@ _LOGARITHMIC = 10
 
 
 @dataclass(frozen=True)
-class Line:
+class PictureLine:
     """One line of a picture.
 
     Attributes:
@@ -64,7 +64,7 @@ class _Multiples(NamedTuple):
     pictures: Mapping[str, Picture | None]
 
 
-def render(results: Table) -> str:
+def render(results: SweepTable) -> str:
     """Render the whole page as one HTML document."""
     plan, failed = results.plan, results.failures
     shape = f"{counted(len(plan.arms), 'point')} × {counted(len(plan.seeds), 'seed')}"
@@ -89,7 +89,7 @@ def render(results: Table) -> str:
     )
 
 
-def by_route(results: Table) -> dict[str, Table]:
+def by_route(results: SweepTable) -> dict[str, SweepTable]:
     """Return the results of a sweep on each route, with the settings that the route uses.
 
     Only the picture of the routes themselves shows both: one protects recordings and the other
@@ -114,11 +114,11 @@ def by_route(results: Table) -> dict[str, Table]:
             for row, label in zip(rows, labels, strict=True)
         )
         figures = tuple(results.figures[row] for row in rows)
-        tables[str(route)] = Table(replace(plan, varied=varied, arms=arms), figures)
+        tables[str(route)] = SweepTable(replace(plan, varied=varied, arms=arms), figures)
     return tables
 
 
-def _by_setting(results: Table) -> Iterator[_Multiples]:
+def _by_setting(results: SweepTable) -> Iterator[_Multiples]:
     for setting in results.plan.varied:
         if setting == ROUTE:
             yield _small_multiples(results, setting)
@@ -128,7 +128,7 @@ def _by_setting(results: Table) -> Iterator[_Multiples]:
                 yield _small_multiples(part, setting, route)
 
 
-def lines(results: Table, metric: str, setting: str) -> list[Line]:
+def lines(results: SweepTable, metric: str, setting: str) -> list[PictureLine]:
     """Return a figure against a setting, one line for each combination of the other settings.
 
     If there are more lines than a picture can show, there is one: seed by seed the mean over all
@@ -152,7 +152,7 @@ def lines(results: Table, metric: str, setting: str) -> list[Line]:
         }
         combinations = {"": together}
     return [
-        Line(
+        PictureLine(
             name,
             tuple(
                 (value, found)
@@ -164,13 +164,13 @@ def lines(results: Table, metric: str, setting: str) -> list[Line]:
     ]
 
 
-def drawn_metrics(results: Table) -> list[str]:
+def drawn_metrics(results: SweepTable) -> list[str]:
     """Return the figures worth drawing: those that are not the same in all runs."""
     rows = results.rows()
     return [name for name in METRICS if len({row.get(name) for row in rows}) > 1]
 
 
-def _tells(drawn: Sequence[Line]) -> bool:
+def _tells(drawn: Sequence[PictureLine]) -> bool:
     """Return whether a figure moves with the setting or the seed; a cost often does neither."""
     return any(
         len({found.mean for _, found in line.points}) > 1
@@ -179,7 +179,7 @@ def _tells(drawn: Sequence[Line]) -> bool:
     )
 
 
-def _small_multiples(results: Table, setting: str, route: str = "") -> _Multiples:
+def _small_multiples(results: SweepTable, setting: str, route: str = "") -> _Multiples:
     metrics = [name for name in drawn_metrics(results) if setting != ROUTE or name != _COUNTED]
     every = {name: lines(results, name, setting) for name in metrics}
     drawn = {name: each for name, each in every.items() if _tells(each)}
@@ -197,7 +197,7 @@ def _small_multiples(results: Table, setting: str, route: str = "") -> _Multiple
     return _Multiples(title, words, pictures)
 
 
-def _picture(drawn: Sequence[Line], metric: str, setting: str) -> Picture | None:
+def _picture(drawn: Sequence[PictureLine], metric: str, setting: str) -> Picture | None:
     values = sorted({value for line in drawn for value, _ in line.points}, key=_order)
     if not values:
         return None
@@ -253,7 +253,7 @@ def _moved(place: float, aside: float, first: float, last: float, powers: bool) 
     return place * (last / first) ** aside if powers else place + aside * ((last - first) or 1)
 
 
-def _means(results: Table, names: Sequence[str]) -> list[list[str]]:
+def _means(results: SweepTable, names: Sequence[str]) -> list[list[str]]:
     """Return the first points with these figures."""
     columns = [results.estimates(name) for name in names]
     return [

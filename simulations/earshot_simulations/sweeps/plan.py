@@ -39,7 +39,7 @@ Changes = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """A sweep, checked before any work; `of` makes one.
 
     Attributes:
@@ -58,7 +58,7 @@ class Plan:
         base: Changes,
         points: Mapping[str, Sequence[Any]] | Sequence[Changes],
         seeds: int | Sequence[int],
-    ) -> Plan:
+    ) -> SweepPlan:
         """Return the plan of every point of a grid or of a list, each with every seed.
 
         Args:
@@ -201,7 +201,7 @@ def _refuse_equal(labels: Sequence[Mapping[str, Any]]) -> None:
             )
 
 
-def read(file: Path) -> Plan:
+def read(file: Path) -> SweepPlan:
     """Read the sweep that a TOML file describes.
 
     `seeds` is their number, or a list of them; `[settings]` holds the settings that all runs share,
@@ -228,7 +228,7 @@ def read(file: Path) -> Plan:
         raise InvalidParametersError(f"{file}: {error}") from None
 
 
-def _plan(described: Mapping[str, Any]) -> Plan:
+def _plan(described: Mapping[str, Any]) -> SweepPlan:
     for key in described:
         known(key, _KEYS, noun="key of a sweep")
     for key, kind, what in (
@@ -254,7 +254,7 @@ def _plan(described: Mapping[str, Any]) -> Plan:
             if not isinstance(point, Mapping):
                 raise InvalidParametersError(f"list, entry {number}={point!r}: must be a table")
         points = [dict(_leaves(point)) for point in points]
-    return Plan.of(described.get("settings", {}), points, described.get("seeds", _USUAL_SEEDS))
+    return SweepPlan.of(described.get("settings", {}), points, described.get("seeds", _USUAL_SEEDS))
 
 
 def _leaves(table: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:

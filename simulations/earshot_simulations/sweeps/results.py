@@ -13,10 +13,10 @@ from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.phases.provenance import check_version
 from earshot_simulations.phases.routes import Settings, entries_of
 from earshot_simulations.sweeps import table
-from earshot_simulations.sweeps.plan import NOT_VARIED, Plan
+from earshot_simulations.sweeps.plan import NOT_VARIED, SweepPlan
 from earshot_simulations.sweeps.rows import FILE, opened
 from earshot_simulations.sweeps.sweep import measured
-from earshot_simulations.sweeps.table import Table
+from earshot_simulations.sweeps.table import SweepTable
 
 PAGE = "sweep.html"
 FILES = (FILE, table.CSV, table.PARQUET, PAGE)
@@ -31,7 +31,7 @@ def sweep(
     seeds: int | Sequence[int] = 5,
     processes: int = 1,
     progress: Progress = silent,
-) -> Table:
+) -> SweepTable:
     """Simulate every point with every seed, and keep one table and one page of all.
 
     Args:
@@ -57,16 +57,18 @@ def sweep(
     """
     entries = entries_of(base)
     shared = {name: entries[name] for name in entries if name not in NOT_VARIED}
-    return done(Plan.of(shared, points, seeds), folder, processes, progress)
+    return done(SweepPlan.of(shared, points, seeds), folder, processes, progress)
 
 
-def done(plan: Plan, folder: Path, processes: int = 1, progress: Progress = silent) -> Table:
+def done(
+    plan: SweepPlan, folder: Path, processes: int = 1, progress: Progress = silent
+) -> SweepTable:
     """Run a planned sweep, as `sweep`."""
     check_processes("processes", processes)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _refuse_others(plan, folder / FILE)
-        found = Table(plan, tuple(measured(plan.arms, folder / FILE, processes, progress)))
+        found = SweepTable(plan, tuple(measured(plan.arms, folder / FILE, processes, progress)))
         table.write(found, folder)
 
         from earshot_simulations.sweeps.page import render
@@ -80,7 +82,7 @@ def done(plan: Plan, folder: Path, processes: int = 1, progress: Progress = sile
     return found
 
 
-def _refuse_others(plan: Plan, file: Path) -> None:
+def _refuse_others(plan: SweepPlan, file: Path) -> None:
     """Refuse a file with runs outside this sweep, whose table would be incomplete."""
     with opened(file) as rows:
         for version in sorted(set(rows.versions.values())):

@@ -16,7 +16,7 @@ from earshot_protocol.progress import Progress, silent
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_simulations.engine.quiet import let_cancelled_jobs_go
 from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, WHERE, Engine
+from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, WHERE, EngineChoice
 from earshot_simulations.phases.simulation import HEARD
 from earshot_simulations.populations.hearing import Hearings, hearing_once
 from earshot_simulations.sweeps.rows import Figures, opened
@@ -144,7 +144,7 @@ def _by_crowd(due: Sequence[Phase], processes: int) -> Iterator[Phase]:
 
 
 def _figures(phase: Phase, kept: Hearings) -> tuple[str, Figures]:
-    settings = replace(phase.settings, engine=Engine.LOCAL, address=None, jobs=1)
+    settings = replace(phase.settings, engine=EngineChoice.LOCAL, address=None, jobs=1)
     with kept.used():
         return phase.key, phase.measure.run(settings)
 

@@ -13,14 +13,14 @@ from typing import Any
 from earshot_protocol import distribution
 from earshot_protocol.files import replace_file
 from earshot_simulations.sweeps.estimate import Estimate, estimate
-from earshot_simulations.sweeps.plan import SEED, Plan
+from earshot_simulations.sweeps.plan import SEED, SweepPlan
 from earshot_simulations.sweeps.rows import Figures
 
 CSV, PARQUET = "table.csv", "table.parquet"
 
 
 @dataclass(frozen=True)
-class Table:
+class SweepTable:
     """The results of a sweep.
 
     Attributes:
@@ -28,7 +28,7 @@ class Table:
         figures: Figures of each point's seeds, in their order.
     """
 
-    plan: Plan
+    plan: SweepPlan
     figures: tuple[tuple[Figures, ...], ...]
 
     @property
@@ -68,7 +68,7 @@ def over_seeds(values: Sequence[Any]) -> Estimate | None:
     return estimate(there) if there else None
 
 
-def write(table: Table, folder: Path) -> None:
+def write(table: SweepTable, folder: Path) -> None:
     """Write `table.csv` and `table.parquet`, each as a whole or not at all.
 
     In CSV numbers have all their digits, and missing values are empty. Parquet has types, and under

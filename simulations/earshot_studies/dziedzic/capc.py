@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from earshot_models.votes.costs.claims import printed_deviation
 from earshot_models.votes.costs.costs import epsilon as renyi_epsilon
 from earshot_models.votes.label_ballots import Approval
-from earshot_models.votes.tally.secure_sums import Crowd, SecureSums
+from earshot_models.votes.tally.secure_sums import SecureSums, TeacherCrowd
 from earshot_protocol.privacy.divergences import ORDERS as FINE
 from earshot_protocol.privacy.divergences import renyi
 from earshot_protocol.privacy.mechanisms import Unit
@@ -29,8 +29,8 @@ from earshot_studies.dziedzic.contests import ORDERS, answered, binary
 from earshot_studies.dziedzic.multi_winner import (
     BINARY,
     VOC_DELTA,
-    Ensemble,
-    Study,
+    MixtureStudy,
+    VotingTeachers,
     best_noise,
     ensembles,
 )
@@ -38,7 +38,7 @@ from earshot_studies.dziedzic.scores import MEASURES, scores
 from earshot_studies.kit.claims import Claim, claims_table
 from earshot_studies.kit.mixtures.embedding import Mixtures, Part
 from earshot_studies.kit.mixtures.ensembles import Aim, Heads, trained
-from earshot_studies.kit.outcome import Outcome, Row, with_interval
+from earshot_studies.kit.outcome import Reproduction, Row, with_interval
 from earshot_studies.kit.pictures import curve, multiples
 from earshot_studies.kit.printed import printed_figures
 
@@ -88,14 +88,16 @@ class _Asker:
         )
 
 
-def reproduce(study: Study) -> Outcome:
+def reproduce(study: MixtureStudy) -> Reproduction:
     """Accuracy before and after, and what it costs whom."""
     rows = [row for seed in study.reported for row in study.kept(NAME, seed, _of_seed)]
     table = _averaged(rows)
-    return Outcome(NAME, table, lambda path: _draw(table, rows, path), _note(table, rows, study))
+    return Reproduction(
+        NAME, table, lambda path: _draw(table, rows, path), _note(table, rows, study)
+    )
 
 
-def _of_seed(study: Study, seed: int) -> list[Row]:
+def _of_seed(study: MixtureStudy, seed: int) -> list[Row]:
     mixtures = study.mixtures(seed)
     (ensemble,) = ensembles(mixtures, {"parties": (Aim.F1, study.size.teachers, VOC_DELTA)})
     most = ensemble.most_noise(len(mixtures.labels), seed)[BINARY]
@@ -131,7 +133,7 @@ def _of_seed(study: Study, seed: int) -> list[Row]:
     return rows
 
 
-def _asker(mixtures: Mixtures, ensemble: Ensemble, number: int) -> _Asker:
+def _asker(mixtures: Mixtures, ensemble: VotingTeachers, number: int) -> _Asker:
     own = slice(number * ASKED, (number + 1) * ASKED)
     others = np.arange(ensemble.teachers) != number
     return _Asker(
@@ -143,7 +145,7 @@ def _asker(mixtures: Mixtures, ensemble: Ensemble, number: int) -> _Asker:
 
 def _sum(ballots: NDArray[np.int8], queries: int, sigma: float) -> VoteSum:
     """The secure sum of the others' ballots."""
-    crowd = Crowd(len(ballots))
+    crowd = TeacherCrowd(len(ballots))
     return VoteSum(
         Approval(ballots.shape[2]),
         queries,
@@ -167,7 +169,7 @@ def _answers(
     return np.asarray(votes > len(ballots) / 2, dtype=np.int8)
 
 
-def _same_as_real(ensemble: Ensemble, sigma: float, seed: int) -> str:
+def _same_as_real(ensemble: VotingTeachers, sigma: float, seed: int) -> str:
     """Run one sum with real cryptography, and add up the same noisy ballots in the clear."""
     ballots = ensemble.queries.ballots[1:, :REAL]
     mechanism = _sum(ballots, REAL, sigma)
@@ -176,7 +178,7 @@ def _same_as_real(ensemble: Ensemble, sigma: float, seed: int) -> str:
     def noise(teacher: int) -> np.random.Generator:
         return np.random.default_rng([seed, teacher])
 
-    opened = SecureSums(Crowd(len(ballots))).run(
+    opened = SecureSums(TeacherCrowd(len(ballots))).run(
         mechanism, inputs, lambda teacher: noise(teacher).bytes
     )
     plain = inputs.sum(axis=0)
@@ -289,7 +291,7 @@ def claims(table: Sequence[Row]) -> list[Claim]:
     return found
 
 
-def _note(table: Sequence[Row], rows: Sequence[Row], study: Study) -> str:
+def _note(table: Sequence[Row], rows: Sequence[Row], study: MixtureStudy) -> str:
     shown = [
         {
             "state": row["state"],

@@ -11,7 +11,7 @@ from earshot_studies.kit.making import WORK, make
 
 if TYPE_CHECKING:
     from earshot_protocol.progress import Progress
-    from earshot_studies.kit.outcome import Outcome
+    from earshot_studies.kit.outcome import Reproduction
 
 
 def _study(module: str, shown: str) -> Callable[..., None]:
@@ -28,15 +28,17 @@ def _study(module: str, shown: str) -> Callable[..., None]:
         overwrite: bool = False,
     ) -> None:
         from earshot_protocol import checks
-        from earshot_studies.dziedzic.multi_winner import Study
+        from earshot_studies.dziedzic.multi_winner import MixtureStudy
         from earshot_studies.kit.mixtures.embedding import Size
 
         count = checks.whole("seeds", seeds if seeds is not None else 10 if full else 3)
         work = cache or out / WORK
         found = import_module(f"{__package__}.{module}")
 
-        def outcome(progress: Progress) -> Outcome:
-            made: Outcome = found.reproduce(Study(data, work, Size(), count, progress, encoder))
+        def outcome(progress: Progress) -> Reproduction:
+            made: Reproduction = found.reproduce(
+                MixtureStudy(data, work, Size(), count, progress, encoder)
+            )
             return made
 
         make(found.NAME, out, overwrite, outcome, keeps=work)

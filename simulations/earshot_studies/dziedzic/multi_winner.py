@@ -23,7 +23,7 @@ from earshot_studies.dziedzic.scores import balanced_accuracy
 from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.mixtures.embedding import Mixtures, Part, Size, prepare
 from earshot_studies.kit.mixtures.ensembles import Aim, Heads, ballots, thresholds, trained_teachers
-from earshot_studies.kit.mixtures.mixing import Recipe
+from earshot_studies.kit.mixtures.mixing import MixingRecipe
 from earshot_studies.kit.mixtures.sources import open_sources
 from earshot_studies.kit.outcome import Row
 
@@ -44,7 +44,7 @@ _TAU_LOST = 0.005
 
 
 @dataclass(frozen=True)
-class Study:
+class MixtureStudy:
     """Where sound comes from, and how much of it is mixed.
 
     Attributes:
@@ -63,7 +63,7 @@ class Study:
     seeds: int
     progress: Progress
     encoder: str | None = None
-    recipe: Recipe = field(default_factory=Recipe)
+    recipe: MixingRecipe = field(default_factory=MixingRecipe)
 
     @property
     def reported(self) -> range:
@@ -89,7 +89,9 @@ class Study:
             told,
         )
 
-    def kept(self, name: str, seed: int, make: Callable[[Study, int], list[Row]]) -> list[Row]:
+    def kept(
+        self, name: str, seed: int, make: Callable[[MixtureStudy, int], list[Row]]
+    ) -> list[Row]:
         """What was measured of a seed, or what is measured now and kept.
 
         Args:
@@ -155,7 +157,7 @@ class Votes:
 
 
 @dataclass(frozen=True)
-class Ensemble:
+class VotingTeachers:
     """Teachers, and what they vote.
 
     Attributes:
@@ -251,7 +253,9 @@ def best_noise(
     return float(max(zip(fits, [-each for each in spent], sigmas, strict=True))[2])
 
 
-def ensembles(mixtures: Mixtures, names: Mapping[str, tuple[Aim, int, float]]) -> list[Ensemble]:
+def ensembles(
+    mixtures: Mixtures, names: Mapping[str, tuple[Aim, int, float]]
+) -> list[VotingTeachers]:
     """Teachers that are trained once, with thresholds of several aims.
 
     Args:
@@ -268,7 +272,7 @@ def ensembles(mixtures: Mixtures, names: Mapping[str, tuple[Aim, int, float]]) -
         own = {part: each[:teachers] for part, each in likely.items()}
         levels = thresholds(own["validation"], mixtures.validation.truth, aim)
         found.append(
-            Ensemble(
+            VotingTeachers(
                 name,
                 aim,
                 Heads(heads.weights[:teachers], heads.biases[:teachers]),

@@ -30,8 +30,8 @@ from earshot_studies.dziedzic.multi_winner import (
     RULES,
     VOC_DELTA,
     XRAY_DELTA,
-    Ensemble,
-    Study,
+    MixtureStudy,
+    VotingTeachers,
     best_noise,
     ensembles,
 )
@@ -39,7 +39,7 @@ from earshot_studies.dziedzic.scores import scores
 from earshot_studies.dziedzic.sets import limited_votes
 from earshot_studies.kit.claims import Claim, claims_table
 from earshot_studies.kit.mixtures.ensembles import Aim
-from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
+from earshot_studies.kit.outcome import Reproduction, Row, means, with_interval
 from earshot_studies.kit.pictures import curve, multiples
 from earshot_studies.kit.printed import printed_figures
 
@@ -74,19 +74,19 @@ _TUNED = 500
 
 
 @dataclass(frozen=True)
-class Budget:
+class Allowance:
     """What may be spent."""
 
     epsilon: float
     delta: float
 
 
-def measure(study: Study) -> list[Row]:
+def measure(study: MixtureStudy) -> list[Row]:
     """All rows of all seeds, one after the other; of a seed that was measured before, as kept."""
     return [row for seed in study.reported for row in study.kept("queries", seed, _of_seed)]
 
 
-def _of_seed(study: Study, seed: int) -> list[Row]:
+def _of_seed(study: MixtureStudy, seed: int) -> list[Row]:
     rows: list[Row] = []
     made = ensembles(study.mixtures(seed), ENSEMBLES)
     for done, ensemble in enumerate(made, start=1):
@@ -96,7 +96,7 @@ def _of_seed(study: Study, seed: int) -> list[Row]:
     return rows
 
 
-def _of_ensemble(ensemble: Ensemble, seed: int) -> Iterator[Row]:
+def _of_ensemble(ensemble: VotingTeachers, seed: int) -> Iterator[Row]:
     yield from _by_labels(ensemble, seed)
     yield from _by_noise(ensemble, seed)
     if ensemble.name == SURE:
@@ -104,9 +104,9 @@ def _of_ensemble(ensemble: Ensemble, seed: int) -> Iterator[Row]:
         yield from _by_size_of_set(ensemble, seed)
 
 
-def _by_labels(ensemble: Ensemble, seed: int) -> Iterator[Row]:
+def _by_labels(ensemble: VotingTeachers, seed: int) -> Iterator[Row]:
     """Tables 11 and 12, Figures 3, 9 and 10."""
-    budget = Budget(EPSILON, ensemble.delta)
+    budget = Allowance(EPSILON, ensemble.delta)
     for labels in LABELS:
         most = ensemble.most_noise(labels, seed)
         for rule in RULES:
@@ -121,15 +121,17 @@ def _by_labels(ensemble: Ensemble, seed: int) -> Iterator[Row]:
             yield row
 
 
-def _chosen(ensemble: Ensemble, rule: str, labels: int, most: float, budget: Budget) -> float:
+def _chosen(
+    ensemble: VotingTeachers, rule: str, labels: int, most: float, budget: Allowance
+) -> float:
     """σ with which the rule answers most by what is claimed, on validation mixtures."""
     own = ensemble.contest(rule, ensemble.validation, labels).rows(0, _TUNED)
     return best_noise(own.claimed, most, budget.epsilon, budget.delta)
 
 
-def _by_noise(ensemble: Ensemble, seed: int) -> Iterator[Row]:
+def _by_noise(ensemble: VotingTeachers, seed: int) -> Iterator[Row]:
     """Figures 2, 4 and 14, of all labels but for sets, of which there are eleven labels."""
-    budget = Budget(EPSILON, ensemble.delta)
+    budget = Allowance(EPSILON, ensemble.delta)
     cast = ensemble.queries.ballots
     contests: dict[str, tuple[int, Contest]] = {
         BINARY: (20, binary(cast)),
@@ -150,26 +152,26 @@ def _by_noise(ensemble: Ensemble, seed: int) -> Iterator[Row]:
             yield row | _figures(claimed, "", "", seen, float(sigma))
 
 
-def _by_budget(ensemble: Ensemble, seed: int) -> Iterator[Row]:
+def _by_budget(ensemble: VotingTeachers, seed: int) -> Iterator[Row]:
     """Tables 3 (ε) and 14 (δ): Binary voting on all labels, with the noise of one ε."""
     labels = 20
     contest = ensemble.contest(BINARY, ensemble.queries, labels)
     most = ensemble.most_noise(labels, seed)[BINARY]
-    budget = Budget(EPSILON, ensemble.delta)
+    budget = Allowance(EPSILON, ensemble.delta)
     sigma = _chosen(ensemble, BINARY, labels, most, budget)
     for epsilon, printed in _PRINTED["binary"]["table_3"]:
-        own = Budget(float(epsilon), ensemble.delta)
+        own = Allowance(float(epsilon), ensemble.delta)
         row = _row("epsilon", BINARY, labels, sigma, own, printed)
         yield row | _counts(contest, sigma, most, own)
     for delta, printed in _PRINTED["binary"]["table_14"]:
-        own = Budget(16.0, delta)
+        own = Allowance(16.0, delta)
         row = _row("delta", BINARY, labels, sigma, own, printed)
         yield row | _counts(contest, sigma, most, own)
 
 
-def _by_size_of_set(ensemble: Ensemble, seed: int) -> Iterator[Row]:
+def _by_size_of_set(ensemble: VotingTeachers, seed: int) -> Iterator[Row]:
     """Table 15: sets of at most v labels, all with the noise that suits all sets."""
-    labels, budget = 20, Budget(EPSILON, ensemble.delta)
+    labels, budget = 20, Allowance(EPSILON, ensemble.delta)
     most = ensemble.most_noise(labels, seed)[POWERSET]
     sigma = _chosen(ensemble, POWERSET, labels, most, budget)
     for size, printed in _TABLE_15.items():
@@ -179,7 +181,7 @@ def _by_size_of_set(ensemble: Ensemble, seed: int) -> Iterator[Row]:
         yield row | _counts(contest, sigma, sigma, budget, laws=False)
 
 
-def _row(table: str, rule: str, labels: int, sigma: float, budget: Budget, printed: Any) -> Row:
+def _row(table: str, rule: str, labels: int, sigma: float, budget: Allowance, printed: Any) -> Row:
     return {
         "table": table,
         "rule": rule,
@@ -199,7 +201,9 @@ def _row(table: str, rule: str, labels: int, sigma: float, budget: Budget, print
     }
 
 
-def _counts(contest: Contest, sigma: float, most: float, budget: Budget, laws: bool = True) -> Row:
+def _counts(
+    contest: Contest, sigma: float, most: float, budget: Allowance, laws: bool = True
+) -> Row:
     """Queries answered: as claimed; by exact outcomes, at this σ and at the largest; by counts."""
     claimed = first_queries(contest, lambda part: part.claimed(sigma), budget)
     exactly: int | str = ""
@@ -223,7 +227,7 @@ def _figures(claimed: int, exactly: Any, best: Any, seen: int, most: float) -> R
 
 
 def first_queries(
-    contest: Contest, cost: Callable[[Contest], NDArray[np.float64]], budget: Budget
+    contest: Contest, cost: Callable[[Contest], NDArray[np.float64]], budget: Allowance
 ) -> int:
     """How many queries are answered, one after the other, before the budget is spent.
 
@@ -248,7 +252,7 @@ def first_queries(
 
 
 def _right(
-    ensemble: Ensemble, contest: Contest, labels: int, sigma: float, count: int, seed: int
+    ensemble: VotingTeachers, contest: Contest, labels: int, sigma: float, count: int, seed: int
 ) -> Row:
     """Measures of the answered queries; of hard answers AUC is BAC, as in the paper's tables."""
     if count < 1:
@@ -267,7 +271,7 @@ def figure_1() -> Sequence[Row]:
     even = (generator.random((50, _MADE_UP, 20)) < 0.5).astype(np.int8)
     rows = []
     for name, ballots, epsilon in (("random", even, 20.0), ("all zeros", 0 * even, 2.0)):
-        budget = Budget(epsilon, VOC_DELTA)
+        budget = Allowance(epsilon, VOC_DELTA)
         for rule, contest in ((BINARY, binary(ballots)), (POWERSET, powerset(ballots))):
             row = _row(f"figure 1, {name}", rule, 20, 7.0, budget, "")
             rows.append(row | _counts(contest, 7.0, 7.0, budget))
@@ -278,7 +282,7 @@ def data_independent() -> Sequence[Row]:
     """F.9: what τ voting answers whatever the votes, at the paper's own parameters."""
     rows = []
     for data, labels, tau, sigma, delta, printed in _PRINTED["tau"]["section_f9"]:
-        budget = Budget(EPSILON, delta)
+        budget = Allowance(EPSILON, delta)
         contest = clipped(np.zeros((50, 1, labels), np.int8), tau)
         row = _row(f"F.9, {data}", "L2-DI", labels, sigma, budget, printed)
         claimed = answered(contest.independently_claimed(sigma), EPSILON, delta)
@@ -297,14 +301,14 @@ _LOOKS = {BINARY: ("#1f77b4", "o"), CLIPPED: ("#2ca02c", "s"), POWERSET: ("#d627
 Key = tuple[Any, ...]
 
 
-def reproduce(study: Study) -> Outcome:
+def reproduce(study: MixtureStudy) -> Reproduction:
     """All tables and figures."""
     made_up = [
         {"seed": 0, "ensemble": "made up", **row} for row in (*figure_1(), *data_independent())
     ]
     measured = measure(study)
     rows = averaged([*made_up, *measured])
-    return Outcome(NAME, rows, lambda path: _draw(rows, path), _note(measured, rows, study))
+    return Reproduction(NAME, rows, lambda path: _draw(rows, path), _note(measured, rows, study))
 
 
 def averaged(rows: Sequence[Row]) -> list[Row]:
@@ -402,7 +406,7 @@ _MEANT = {
 }
 
 
-def _note(measured: Sequence[Row], rows: Sequence[Row], study: Study) -> str:
+def _note(measured: Sequence[Row], rows: Sequence[Row], study: MixtureStudy) -> str:
     made_up = [row for row in rows if row["ensemble"] == "made up"]
     for row in made_up:
         row["case"] = row["table"]

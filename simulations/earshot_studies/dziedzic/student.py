@@ -21,16 +21,16 @@ from earshot_studies.dziedzic.multi_winner import (
     EPSILON,
     POWERSET,
     VOC_DELTA,
-    Ensemble,
-    Study,
+    MixtureStudy,
+    VotingTeachers,
     best_noise,
     ensembles,
 )
 from earshot_studies.dziedzic.scores import MEASURES, scores
-from earshot_studies.dziedzic.students import Training, private_heads, student
+from earshot_studies.dziedzic.students import DpSgdTraining, private_heads, student
 from earshot_studies.kit.mixtures.embedding import Mixtures, Part
 from earshot_studies.kit.mixtures.ensembles import Aim, Heads, trained
-from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
+from earshot_studies.kit.outcome import Reproduction, Row, means, with_interval
 from earshot_studies.kit.pictures import bars, multiples
 from earshot_studies.kit.printed import printed_figures
 
@@ -46,7 +46,7 @@ EXACT = "exact outcomes"
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """One of the paper's.
 
     Attributes:
@@ -69,19 +69,21 @@ class Table:
 
 _PRINTED = printed_figures(__package__)["students"]
 TABLES = (
-    Table("Table 1 (VOC)", 20, Aim.F1, EPSILON, VOC_DELTA, (POWERSET, BINARY), _PRINTED["voc"]),
-    Table("Table 2 (CheXpert)", 5, Aim.BALANCED, 8.0, 1e-4, (BINARY,), _PRINTED["chexpert"]),
+    PaperTable(
+        "Table 1 (VOC)", 20, Aim.F1, EPSILON, VOC_DELTA, (POWERSET, BINARY), _PRINTED["voc"]
+    ),
+    PaperTable("Table 2 (CheXpert)", 5, Aim.BALANCED, 8.0, 1e-4, (BINARY,), _PRINTED["chexpert"]),
 )
 
 
-def reproduce(study: Study) -> Outcome:
+def reproduce(study: MixtureStudy) -> Reproduction:
     """Both tables."""
     rows = [row for seed in study.reported for row in study.kept(NAME, seed, _of_seed)]
     table = _averaged(rows)
-    return Outcome(NAME, table, lambda path: _draw(table, path), _note(table, study))
+    return Reproduction(NAME, table, lambda path: _draw(table, path), _note(table, study))
 
 
-def _of_seed(study: Study, seed: int) -> list[Row]:
+def _of_seed(study: MixtureStudy, seed: int) -> list[Row]:
     mixtures, rows = study.mixtures(seed), []
     for done, table in enumerate(TABLES, start=1):
         names = {table.name: (table.aim, study.size.teachers, table.delta)}
@@ -113,7 +115,7 @@ def _first(mixtures: Mixtures, labels: int) -> Mixtures:
 
 
 def _methods(
-    ensemble: Ensemble, mixtures: Mixtures, table: Table, seed: int
+    ensemble: VotingTeachers, mixtures: Mixtures, table: PaperTable, seed: int
 ) -> Iterator[tuple[str, int | str, float | str, Heads]]:
     """Each method: its name, queries answered, ε as it counts itself, and what it trained."""
     shape = mixtures.teachers.features.shape
@@ -139,13 +141,17 @@ def _methods(
             yield f"{rule}, {way}", count, table.epsilon, heads
 
 
-def _count(divergences: np.ndarray[tuple[int, ...], np.dtype[np.float64]], table: Table) -> int:
+def _count(
+    divergences: np.ndarray[tuple[int, ...], np.dtype[np.float64]], table: PaperTable
+) -> int:
     return answered(divergences, table.epsilon, table.delta)
 
 
-def _privately(whole: Part, mixtures: Mixtures, table: Table, seed: int) -> tuple[float, Heads]:
+def _privately(
+    whole: Part, mixtures: Mixtures, table: PaperTable, seed: int
+) -> tuple[float, Heads]:
     """The best of some learning rates on validation mixtures, whose choice is not paid for."""
-    training = Training()
+    training = DpSgdTraining()
     noise = training_noise(table.epsilon, training.rate, training.steps, table.delta)
     found = []
     for speed in _SPEEDS:
@@ -185,7 +191,7 @@ def _averaged(rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-def _note(table: Sequence[Row], study: Study) -> str:
+def _note(table: Sequence[Row], study: MixtureStudy) -> str:
     columns: dict[str, Callable[[Row], str]] = {
         "method": lambda row: str(row["method"]),
         "theirs: ACC/BAC/AUC/MAP": lambda row: str(row["theirs"]),
@@ -205,7 +211,7 @@ def _note(table: Sequence[Row], study: Study) -> str:
         )
         for each in TABLES
     )
-    training = Training()
+    training = DpSgdTraining()
     return f"""# Students of private answers, beside DP-SGD
 
 After Tables 1 and 2 of Private Multi-Winner Voting (Dziedzic et al., PoPETs 2023). Their data are
@@ -243,7 +249,7 @@ Student's at 95 % over seeds.
 
 
 def _draw(table: Sequence[Row], path: Path) -> None:
-    def chart(own: Table, axis: Any) -> None:
+    def chart(own: PaperTable, axis: Any) -> None:
         rows = [row for row in table if row["table"] == own.name]
         places = np.arange(len(rows))
         for offset, name in enumerate(MEASURES):

@@ -45,7 +45,7 @@ def student(answered: Part, unanswered: NDArray[np.float32], penalty: float = PE
 
 
 @dataclass(frozen=True)
-class Training:
+class DpSgdTraining:
     """The settings of DP-SGD.
 
     Attributes:
@@ -68,7 +68,7 @@ class Training:
 
 
 def private_heads(
-    part: Part, training: Training, noise: float, generator: np.random.Generator
+    part: Part, training: DpSgdTraining, noise: float, generator: np.random.Generator
 ) -> Heads:
     """Fit logistic regressions by DP-SGD, each example clipped over all labels together.
 

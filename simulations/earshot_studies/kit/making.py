@@ -12,7 +12,7 @@ from earshot_protocol.progress import Progress
 from earshot_simulations.reporting.resuming import resumable
 
 if TYPE_CHECKING:
-    from earshot_studies.kit.outcome import Outcome
+    from earshot_studies.kit.outcome import Reproduction
 
 WORK = "work"
 """Folder, in --out, of what an interrupted run goes on from."""
@@ -22,7 +22,7 @@ def make(
     name: str,
     out: Path,
     overwrite: bool,
-    outcome: Callable[[Progress], Outcome],
+    outcome: Callable[[Progress], Reproduction],
     *,
     keeps: Path | None = None,
     resumes: Sequence[str] = (WORK,),

@@ -15,7 +15,7 @@ Row = dict[str, str | float | int]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Reproduction:
     """A reproduced table or figure.
 
     Attributes:
@@ -36,7 +36,7 @@ def files_of(name: str) -> tuple[str, ...]:
     return tuple(f"{name}.{suffix}" for suffix in ("csv", "md", "png"))
 
 
-def write(outcome: Outcome, folder: Path) -> list[Path]:
+def write(outcome: Reproduction, folder: Path) -> list[Path]:
     """Write NAME.csv, NAME.png and NAME.md, each whole or not at all.
 
     Args:

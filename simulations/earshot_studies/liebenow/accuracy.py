@@ -14,7 +14,7 @@ from earshot_simulations.reporting.panels import panels_for, plain_logarithmic
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.phase import ARI_TEST, ARI_TRAIN, CENTROID_NAMES, NAMES
 from earshot_simulations.sweeps.sweep import Arm
-from earshot_studies.kit.outcome import Outcome
+from earshot_studies.kit.outcome import Reproduction
 from earshot_studies.liebenow.comparison import (
     LOOKS,
     NO_NOISE,
@@ -35,8 +35,8 @@ from earshot_studies.liebenow.contenders import (
     PRINTED,
     SECURE_SUM,
     WITHOUT,
-    Contender,
-    Setup,
+    ComparedEncoder,
+    ReproductionSetup,
 )
 
 HEARD, GROWING = "liebenow-9.3a", "liebenow-9.3b"
@@ -46,7 +46,7 @@ FEW_RECORDINGS, MANY_RECORDINGS = (10, 30, 100, 300), (10, 20, 50, 100, 200, 500
 _CLUSTERING = {ARI_TRAIN: "training ARI", ARI_TEST: "testing ARI"}
 
 
-def training_and_testing(setup: Setup) -> Outcome:
+def training_and_testing(setup: ReproductionSetup) -> Reproduction:
     """Figure 9.3a: the adjusted Rand index on what phones heard, and on what none did."""
     points: list[Point] = []
     for data in setup.data:
@@ -73,10 +73,10 @@ phone, or cells around public starts. The last bar of each group is plain k-mean
 recordings. The heights of the thesis's bars are in its picture alone and are left out here. It says
 of them that generalization works for the synthetic data set only, and hardly for its two of sound.
 """
-    return Outcome(HEARD, _rows(found), lambda path: _draw_bars(found, path), note)
+    return Reproduction(HEARD, _rows(found), lambda path: _draw_bars(found, path), note)
 
 
-def growing(setup: Setup, full: bool = False) -> Outcome:
+def growing(setup: ReproductionSetup, full: bool = False) -> Reproduction:
     """Figure 9.3b: training accuracy by the number of recordings of a phone."""
     numbers = MANY_RECORDINGS if full else FEW_RECORDINGS
     points: list[Point] = []
@@ -108,7 +108,7 @@ phones, and a phone's weight in it is the same however much it heard: more recor
 vector steadier, and nothing else. The thesis saw accuracy rise on sound and stagnate on its
 synthetic data.
 """
-    return Outcome(GROWING, _rows(found), lambda path: _draw_lines(found, path), note)
+    return Reproduction(GROWING, _rows(found), lambda path: _draw_lines(found, path), note)
 
 
 def _rows(found: Sequence[Measured]) -> list[dict[str, str | float | int]]:
@@ -174,7 +174,7 @@ MANY_LABELLED = (0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 _NAMING = {CENTROID_NAMES: "centroids named rightly", NAMES: "recordings named rightly"}
 
 
-def naming(setup: Setup, full: bool = False) -> Outcome:
+def naming(setup: ReproductionSetup, full: bool = False) -> Reproduction:
     """Figure 9.4, as the thesis counts and as a user would."""
     points: list[Point] = []
     for data in setup.data:
@@ -208,7 +208,7 @@ mechanism does here. 0.0 is what the corrected local route does, which leaves su
 unnamed. Secure-sum publishes the most frequent label of every cell, with a p-value that says
 whether it may be noise. That label is what is counted here: without labels it is right by chance.
 """
-    return Outcome(
+    return Reproduction(
         NAMING,
         [each.row() for each in found],
         lambda path: _draw_naming(found, setup.labels, path),
@@ -253,7 +253,7 @@ _PHONE = {False: (0.5, 1.0, 2.0, 4.0, 8.0), True: (0.25, 0.5, 1.0, 2.0, 4.0, 8.0
 _TRADED = {ARI_TEST: "testing ARI", NAMES: "right names"}
 
 
-def privacy(setup: Setup, full: bool = False) -> Outcome:
+def privacy(setup: ReproductionSetup, full: bool = False) -> Reproduction:
     """All eight panels; four where there is no sound."""
     points: list[Point] = []
     for data in setup.data:
@@ -300,7 +300,7 @@ that the latter merges candidates of one environment after the vote. In the vote
 centroids and in that for labels the printed noise is as good as none, which is what its curves
 show, and no merit of theirs.
 """
-    return Outcome(
+    return Reproduction(
         PRIVACY,
         [each.row() for each in found],
         lambda path: _draw_privacy(found, setup.labels, path),
@@ -308,7 +308,7 @@ show, and no merit of theirs.
     )
 
 
-def _quiet(setup: Setup, contender: Contender, data: str) -> Arm:
+def _quiet(setup: ReproductionSetup, contender: ComparedEncoder, data: str) -> Arm:
     labels: dict[str, str | float] = {OPERATION: WHOLE, EPSILON: math.inf}
     return setup.arm(contender, data, labels, **NO_NOISE_AT_ALL)
 

@@ -12,7 +12,7 @@ from earshot_studies.kit.making import make
 
 if TYPE_CHECKING:
     from earshot_protocol.progress import Progress
-    from earshot_studies.kit.outcome import Outcome
+    from earshot_studies.kit.outcome import Reproduction
 
 _ENCODERS = "encoders"
 
@@ -47,7 +47,7 @@ def linear_accuracy(
         recipe = replace(recipe, schedule=replace(recipe.schedule, steps=steps))
     folder = out / _ENCODERS
 
-    def outcome(progress: Progress) -> Outcome:
+    def outcome(progress: Progress) -> Reproduction:
         return encoders.linear_accuracy(dataset, others, folder, recipe, cache, progress)
 
     make(encoders.LINEAR_ACCURACY, out, overwrite, outcome, keeps=folder, resumes=[_ENCODERS])
@@ -76,7 +76,7 @@ def embedding_space(
 
     dataset, whose = open_dataset(data), open_encoder(encoder)
 
-    def outcome(progress: Progress) -> Outcome:
+    def outcome(progress: Progress) -> Reproduction:
         return encoders.embedding_space(dataset, whose, cache, progress)
 
     make(encoders.EMBEDDING_SPACE, out, overwrite, outcome, resumes=())
@@ -100,7 +100,7 @@ def _figure(name: str, shown: str) -> Callable[..., None]:
         from earshot_protocol.errors import InvalidInputError
         from earshot_simulations.engine.processes import check_processes
         from earshot_simulations.sweeps.rows import FILE
-        from earshot_studies.liebenow.contenders import Setup
+        from earshot_studies.liebenow.contenders import ReproductionSetup
         from earshot_studies.liebenow.figures import FIGURES
 
         figure = FIGURES[name]
@@ -113,8 +113,8 @@ def _figure(name: str, shown: str) -> Callable[..., None]:
         size = replace(figure.full if full else figure.soon, **chosen)
         processes = check_processes("jobs", jobs)
 
-        def outcome(progress: Progress) -> Outcome:
-            setup = Setup(size, out / FILE, data, encoder, processes, progress)
+        def outcome(progress: Progress) -> Reproduction:
+            setup = ReproductionSetup(size, out / FILE, data, encoder, processes, progress)
             return figure.make(setup, full)
 
         make(name, out, overwrite, outcome, keeps=out, resumes=[FILE])

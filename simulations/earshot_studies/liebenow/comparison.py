@@ -13,7 +13,7 @@ from earshot_simulations.sweeps.phase import EPSILONS
 from earshot_simulations.sweeps.rows import Figures
 from earshot_simulations.sweeps.sweep import Arm, measured
 from earshot_studies.kit.outcome import Row
-from earshot_studies.liebenow.contenders import CONTENDERS, WITHOUT, Setup
+from earshot_studies.liebenow.contenders import CONTENDERS, WITHOUT, ReproductionSetup
 
 NOISE, WITH_NOISE, NO_NOISE = "noise", "as budgeted", "none"
 """A column, and what stands in it."""
@@ -83,7 +83,9 @@ class Measured:
         return row
 
 
-def compare(setup: Setup, points: Sequence[Point], names: Sequence[str]) -> list[Measured]:
+def compare(
+    setup: ReproductionSetup, points: Sequence[Point], names: Sequence[str]
+) -> list[Measured]:
     """Measure all points, and what they have in common with their quiet ones.
 
     Args:

@@ -19,7 +19,13 @@ from earshot_protocol.progress import Progress
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_simulations.phases.environments import heard_by_some
 from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.settings import BLOBS, NO_NOISE, Agreement, Discovery, Summation
+from earshot_simulations.phases.settings import (
+    BLOBS,
+    NO_NOISE,
+    Discovery,
+    PolicyChoice,
+    SummationChoice,
+)
 from earshot_simulations.phases.simulation import open_population
 from earshot_simulations.populations import SoundFolder
 from earshot_simulations.sweeps.phase import SIMULATED
@@ -60,7 +66,7 @@ CHOSEN_ON, REPORTED = 0, 1000
 
 
 @dataclass(frozen=True)
-class Contender:
+class ComparedEncoder:
     """One of those that are compared.
 
     Attributes:
@@ -81,10 +87,10 @@ class Contender:
     printed: bool = False
 
 
-PRINTED = Contender("as printed", AS_PRINTED, Discovery.LOCAL, "#e45756", "s", printed=True)
-LOCAL = Contender("local, corrected", SIMULATED, Discovery.LOCAL, "#4c78a8", "o")
-SECURE_SUM = Contender("secure-sum", SIMULATED, Discovery.SECURE_SUM, "#54a24b", "D")
-WITHOUT = Contender("k-means, no privacy", POOLED, Discovery.LOCAL, "#555555", "x")
+PRINTED = ComparedEncoder("as printed", AS_PRINTED, Discovery.LOCAL, "#e45756", "s", printed=True)
+LOCAL = ComparedEncoder("local, corrected", SIMULATED, Discovery.LOCAL, "#4c78a8", "o")
+SECURE_SUM = ComparedEncoder("secure-sum", SIMULATED, Discovery.SECURE_SUM, "#54a24b", "D")
+WITHOUT = ComparedEncoder("k-means, no privacy", POOLED, Discovery.LOCAL, "#555555", "x")
 CONTENDERS = (PRINTED, LOCAL, SECURE_SUM)
 
 
@@ -120,7 +126,7 @@ what is printed."""
 
 
 @dataclass(frozen=True)
-class Size:
+class SimulationSize:
     """How much is simulated.
 
     Attributes:
@@ -141,7 +147,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Setup:
+class ReproductionSetup:
     """What a reproduction has to work with.
 
     Attributes:
@@ -158,7 +164,7 @@ class Setup:
         DamagedEncoderError: there is no such encoder, or it is damaged.
     """
 
-    size: Size
+    size: SimulationSize
     file: Path
     sound: Path | None = None
     encoder: str | None = None
@@ -186,7 +192,7 @@ class Setup:
 
     def arm(
         self,
-        contender: Contender,
+        contender: ComparedEncoder,
         data: str,
         labels: dict[str, str | float],
         **changes: Any,
@@ -201,7 +207,7 @@ class Setup:
             phase.check()
         return Arm({"data": name, "mechanism": contender.name, **labels}, contender.measure, phases)
 
-    def _settings(self, contender: Contender, data: str) -> Settings:
+    def _settings(self, contender: ComparedEncoder, data: str) -> Settings:
         on_sound = data != BLOBS
         return Settings(
             phones=self.size.phones,
@@ -209,9 +215,9 @@ class Setup:
             data=data,
             encoder=self.encoder if on_sound else None,
             corrupted=0.0 if contender.printed else 0.05,
-            policy=Agreement.ANYTHING,
+            policy=PolicyChoice.ANYTHING,
             discovery=contender.discovery,
-            summation=Summation.IDEAL,
+            summation=SummationChoice.IDEAL,
             jobs=1,
             dimensions=DIMENSIONS if contender.printed and on_sound else None,
         )

@@ -17,10 +17,10 @@ from earshot_simulations.reporting.panels import panels_for, plain_logarithmic
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.phase import ARI_TEST, CLEAR_NAMES, NAMES, SIMULATED
 from earshot_simulations.sweeps.sweep import Arm
-from earshot_studies.kit.outcome import Outcome
+from earshot_studies.kit.outcome import Reproduction
 from earshot_studies.liebenow.at_once.phase import AT_ONCE
 from earshot_studies.liebenow.comparison import Measured, Point, compare
-from earshot_studies.liebenow.contenders import Contender, Setup
+from earshot_studies.liebenow.contenders import ComparedEncoder, ReproductionSetup
 
 GROWING_CROWD = "growing-crowd"
 _PHONES = "phones"
@@ -30,8 +30,8 @@ FEWER_SEEDS = 5
 """Phases of a crowd beyond a thousand phones."""
 _LARGE = 1_000
 _ROUTES = (
-    Contender("local", AT_ONCE, Discovery.LOCAL, "#4c78a8", "o"),
-    Contender("secure-sum", AT_ONCE, Discovery.SECURE_SUM, "#54a24b", "D"),
+    ComparedEncoder("local", AT_ONCE, Discovery.LOCAL, "#4c78a8", "o"),
+    ComparedEncoder("secure-sum", AT_ONCE, Discovery.SECURE_SUM, "#54a24b", "D"),
 )
 _TITLES = {
     ARI_TEST: "clustering (ARI), held out",
@@ -40,7 +40,7 @@ _TITLES = {
 }
 
 
-def growing_crowd(setup: Setup, full: bool = False) -> Outcome:
+def growing_crowd(setup: ReproductionSetup, full: bool = False) -> Reproduction:
     """Measure learning phases of growing crowds, on points and sound; or soundscapes without."""
     points = []
     # Every second of a soundscape is synthesized anew, which takes hours in large crowds.
@@ -70,7 +70,7 @@ shares is drawn at once.
 
 Intervals are Student's, at 95 %, over seeds.
 """
-    return Outcome(
+    return Reproduction(
         GROWING_CROWD, [each.row() for each in found], lambda path: _draw_growing(found, path), note
     )
 
@@ -114,13 +114,15 @@ ALSO_LOCAL = {1_000: 2.0, 3_000: 1.0, 10_000: 0.5}
 """By phones, the ε per phone at which the local route stands beside."""
 DROPOUT = 0.05
 
-_SUMS = Contender("secure-sum", AT_ONCE, Discovery.SECURE_SUM, "#54a24b", "D")
-_START = Contender("public centroids only", AT_ONCE, Discovery.SECURE_SUM, "#888888", "x")
-_LOCAL = Contender("local route, same ε per phone", SIMULATED, Discovery.LOCAL, "#4c78a8", "o")
+_SUMS = ComparedEncoder("secure-sum", AT_ONCE, Discovery.SECURE_SUM, "#54a24b", "D")
+_START = ComparedEncoder("public centroids only", AT_ONCE, Discovery.SECURE_SUM, "#888888", "x")
+_LOCAL = ComparedEncoder(
+    "local route, same ε per phone", SIMULATED, Discovery.LOCAL, "#4c78a8", "o"
+)
 _COLOURS = ("#c6dbef", "#9ecae1", "#6baed6", "#3182bd", "#08519c")
 
 
-def phone_unit(setup: Setup, full: bool = False) -> Outcome:
+def phone_unit(setup: ReproductionSetup, full: bool = False) -> Reproduction:
     """Every budget with every crowd, beside no noise and beside the public start centroids."""
     data = setup.data[-1]
     points: list[Point] = []
@@ -161,12 +163,12 @@ cell in one of twenty phases at most.
 
 Intervals are Student's, at 95 %, over seeds; "within noise" where an interval contains 0.
 """
-    return Outcome(
+    return Reproduction(
         PHONE_UNIT, [each.row() for each in found], lambda path: _draw_unit(found, path), note
     )
 
 
-def _local(setup: Setup, data: str, phones: int) -> Arm:
+def _local(setup: ReproductionSetup, data: str, phones: int) -> Arm:
     """The local route with the usual budget, scaled down to what the phase may cost a phone."""
     epsilon = ALSO_LOCAL[phones]
     labels: dict[str, str | float] = {"phones": phones, "epsilon": epsilon, "cells": ""}

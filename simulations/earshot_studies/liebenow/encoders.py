@@ -17,7 +17,7 @@ from earshot_client.encoder import Encoder, rate_of
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.splits import folds
-from earshot_models.origins import Source
+from earshot_models.origins import SoundSource
 from earshot_models.recipe import Recipe, train_encoder
 from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.measures import interval
@@ -33,7 +33,7 @@ from earshot_simulations.probing.seconds import (
     side_name,
 )
 from earshot_simulations.reporting.tables import markdown_table
-from earshot_studies.kit.outcome import Outcome, Row
+from earshot_studies.kit.outcome import Reproduction, Row
 
 LINEAR_ACCURACY = "liebenow-9.1"
 
@@ -68,7 +68,7 @@ def linear_accuracy(
     recipe: Recipe,
     cache: Path | None = None,
     progress: Progress = no_progress,
-) -> Outcome:
+) -> Reproduction:
     """Train, probe, and compare.
 
     Args:
@@ -88,7 +88,7 @@ def linear_accuracy(
         rows.append(_row(variant, found))
         below = below or below_sentence(found.seconds, "a trained encoder")
     note = _note(dataset, others, recipe, rows) + (f"\n{below}.\n" if below else "")
-    return Outcome(LINEAR_ACCURACY, rows, lambda path: _draw(rows, dataset, path), note)
+    return Reproduction(LINEAR_ACCURACY, rows, lambda path: _draw(rows, dataset, path), note)
 
 
 def _variants(dataset: Dataset, others: Sequence[Dataset], recipe: Recipe) -> list[_Variant]:
@@ -131,10 +131,10 @@ def _trained(
         if encoders and not variant.own:
             encoders[side] = next(iter(encoders.values()))  # none of them hears the data set
             continue
-        sources = [Source(other) for other in variant.others]
+        sources = [SoundSource(other) for other in variant.others]
         if variant.own:
             # As much as all else together: there it is that accuracy is measured.
-            sources.append(Source(training, max(1, len(sources))))
+            sources.append(SoundSource(training, max(1, len(sources))))
         place = folder / slug / (side if variant.own else "all")
         what = f"training on {variant.name}" + (f" without {side}" if variant.own else "")
 
@@ -213,7 +213,7 @@ def embedding_space(
     encoder: Encoder,
     cache: Path | None = None,
     progress: Progress = no_progress,
-) -> Outcome:
+) -> Reproduction:
     """Embed the seconds of a data set and lay them out.
 
     Args:
@@ -252,7 +252,7 @@ The thesis saw small islands in its t-SNE pictures and blamed them for clusters 
 generalize. t-SNE keeps neighbours and not distances: it shows islands in any data, so
 `earshot probe` has the measures that count.
 """
-    return Outcome(
+    return Reproduction(
         EMBEDDING_SPACE,
         rows,
         lambda path: draw_embedding(placed, label, seconds.labels, path),

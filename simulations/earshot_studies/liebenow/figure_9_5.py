@@ -27,16 +27,22 @@ from earshot_server.discovery.optics import NothingFoundError, Optics
 from earshot_server.phases.forecast import release_bytes, sum_bytes
 from earshot_simulations.engine.course import DISCOVER
 from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.settings import BLOBS, Summation
+from earshot_simulations.phases.settings import BLOBS, SummationChoice
 from earshot_simulations.phases.simulation import open_population, simulate
 from earshot_simulations.reporting.panels import panels_for, plain_logarithmic
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, estimate
 from earshot_simulations.sweeps.rows import Figures
 from earshot_simulations.sweeps.sweep import Arm, Measure, measured
-from earshot_studies.kit.outcome import Outcome, Row
+from earshot_studies.kit.outcome import Reproduction, Row
 from earshot_studies.liebenow.comparison import draw_legend
-from earshot_studies.liebenow.contenders import LOCAL, PRINTED, SECURE_SUM, Contender, Setup
+from earshot_studies.liebenow.contenders import (
+    LOCAL,
+    PRINTED,
+    SECURE_SUM,
+    ComparedEncoder,
+    ReproductionSetup,
+)
 
 CLUSTERING, SELECTION, DISCOVERY = "local clustering", "local top centroids", "global clustering"
 CENTROIDS, LABELS = "centroid vote", "label vote"
@@ -185,13 +191,13 @@ _COLOURS = {
 class _Timed:
     """One route at one size, and what its phases took."""
 
-    route: Contender
+    route: ComparedEncoder
     data: str
     settings: Settings
     figures: tuple[Figures, ...]
 
 
-def seconds(setup: Setup, full: bool = False) -> Outcome:
+def seconds(setup: ReproductionSetup, full: bool = False) -> Reproduction:
     """Figure 9.5a: seconds of every operation, all phones one after the other on one core."""
     rows: list[Row] = []
     for each in _timed(setup, full):
@@ -237,10 +243,10 @@ cost what "local, corrected" does. The thesis's sum is its own code over Postgre
 message, ours is timed without a network on both sides, so the two would not compare as systems
 even with heights at hand.
 """
-    return Outcome(NAME_A, rows, lambda path: _draw_seconds(rows, path), note)
+    return Reproduction(NAME_A, rows, lambda path: _draw_seconds(rows, path), note)
 
 
-def traffic(setup: Setup, full: bool = False) -> Outcome:
+def traffic(setup: ReproductionSetup, full: bool = False) -> Reproduction:
     """Figure 9.5b: bytes that the server receives in a phase."""
     timed = list(_timed(setup, full))
     rows: list[Row] = []
@@ -280,7 +286,7 @@ messages.
 At {most:,} phones: {_said(at_most)}. The thesis says of that number that "one can see that we are
 still in the range of gigabytes".
 """
-    return Outcome(NAME_B, rows, lambda path: _draw_traffic(rows, path), note)
+    return Reproduction(NAME_B, rows, lambda path: _draw_traffic(rows, path), note)
 
 
 def thesis_bytes(settings: Settings, phones: int, found: int, labels: int) -> float:
@@ -298,13 +304,13 @@ def thesis_bytes(settings: Settings, phones: int, found: int, labels: int) -> fl
     return float(_THESIS_BYTES * phones * entries)
 
 
-def _timed(setup: Setup, full: bool) -> Iterator[_Timed]:
+def _timed(setup: ReproductionSetup, full: bool) -> Iterator[_Timed]:
     arms: list[Arm] = []
-    kinds: list[tuple[Contender, Settings]] = []
+    kinds: list[tuple[ComparedEncoder, Settings]] = []
     for data in setup.data:
         for route in _ROUTES:
             for phones in MANY if full else FEW:
-                real: dict[str, Any] = {"phones": phones, "summation": Summation.REAL}
+                real: dict[str, Any] = {"phones": phones, "summation": SummationChoice.REAL}
                 arm = replace(setup.arm(route, data, {}, **real), measure=TIMED)
                 arms.append(arm)
                 kinds.append((route, arm.phases[0]))

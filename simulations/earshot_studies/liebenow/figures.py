@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from earshot_studies.kit.outcome import Outcome
+from earshot_studies.kit.outcome import Reproduction
 from earshot_studies.liebenow import accuracy, crowds, figure_9_5, section_10_1
-from earshot_studies.liebenow.contenders import Setup, Size
+from earshot_studies.liebenow.contenders import ReproductionSetup, SimulationSize
 
-_SOON = Size(phones=300, recordings=100, seeds=5)
-_LARGE = Size(phones=1000, recordings=200, seeds=20)
+_SOON = SimulationSize(phones=300, recordings=100, seeds=5)
+_LARGE = SimulationSize(phones=1000, recordings=200, seeds=20)
 
 
 @dataclass(frozen=True)
@@ -24,16 +24,16 @@ class Figure:
         varies: the size that is its axis, so that nobody can choose it; empty for none.
     """
 
-    make: Callable[[Setup, bool], Outcome]
-    soon: Size = _SOON
-    full: Size = _LARGE
+    make: Callable[[ReproductionSetup, bool], Reproduction]
+    soon: SimulationSize = _SOON
+    full: SimulationSize = _LARGE
     varies: str = ""
 
 
 _TIMED = Figure(
     figure_9_5.seconds,
-    Size(phones=0, recordings=100, seeds=3),
-    Size(phones=0, recordings=200, seeds=5),
+    SimulationSize(phones=0, recordings=100, seeds=3),
+    SimulationSize(phones=0, recordings=200, seeds=5),
     "phones",
 )
 
@@ -48,19 +48,19 @@ FIGURES: Mapping[str, Figure] = {
     accuracy.PRIVACY: Figure(accuracy.privacy),
     section_10_1.NAME: Figure(
         section_10_1.reproduce,
-        Size(phones=500, recordings=20, seeds=3),
-        Size(phones=500, recordings=100, seeds=10),
+        SimulationSize(phones=500, recordings=20, seeds=3),
+        SimulationSize(phones=500, recordings=100, seeds=10),
     ),
     crowds.GROWING_CROWD: Figure(
         crowds.growing_crowd,
-        Size(phones=0, recordings=50, seeds=5),
-        Size(phones=0, recordings=50, seeds=20),
+        SimulationSize(phones=0, recordings=50, seeds=5),
+        SimulationSize(phones=0, recordings=50, seeds=20),
         "phones",
     ),
     crowds.PHONE_UNIT: Figure(
         crowds.phone_unit,
-        Size(phones=0, recordings=20, seeds=3),
-        Size(phones=0, recordings=20, seeds=20),
+        SimulationSize(phones=0, recordings=20, seeds=3),
+        SimulationSize(phones=0, recordings=20, seeds=20),
         "phones",
     ),
 }

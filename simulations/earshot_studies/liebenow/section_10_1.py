@@ -21,15 +21,15 @@ from earshot_simulations.reporting.panels import panels_for
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.phase import ARI_TEST, NAMES
 from earshot_simulations.sweeps.sweep import Measure
-from earshot_studies.kit.outcome import Outcome
+from earshot_studies.kit.outcome import Reproduction
 from earshot_studies.liebenow.at_once.phase import AT_ONCE
 from earshot_studies.liebenow.comparison import Measured, Point, compare
 from earshot_studies.liebenow.contenders import (
     CHOSEN_ON,
     LOCAL,
     PRINTED,
-    Contender,
-    Setup,
+    ComparedEncoder,
+    ReproductionSetup,
     added_up,
 )
 from earshot_studies.liebenow.printed import as_printed
@@ -74,10 +74,10 @@ LOCAL_ROUTE = (
 )
 SCALES = (1.0, 4.0, 16.0)
 """By which the thesis's phones might multiply embeddings."""
-_AT_ONCE = Contender("secure-sum", AT_ONCE, Discovery.SECURE_SUM, "#54a24b", "D")
+_AT_ONCE = ComparedEncoder("secure-sum", AT_ONCE, Discovery.SECURE_SUM, "#54a24b", "D")
 
 
-def reproduce(setup: Setup, full: bool = False) -> Outcome:
+def reproduce(setup: ReproductionSetup, full: bool = False) -> Reproduction:
     """Every setting of both routes, the others as usual."""
     setup = replace(setup, first_seed=CHOSEN_ON)
     points = [*_secure_sum(setup, CROWDS if full else FEW_CROWDS), *_local(setup), *_scaled(setup)]
@@ -102,20 +102,22 @@ small; its phones may multiply them before they are clipped. *Several private cl
 
 Intervals are Student's, at 95 %, over seeds; "within noise" where an interval contains 0.
 """
-    return Outcome(NAME, [each.row(USUAL) for each in found], lambda path: _draw(found, path), note)
+    return Reproduction(
+        NAME, [each.row(USUAL) for each in found], lambda path: _draw(found, path), note
+    )
 
 
-def _secure_sum(setup: Setup, crowds: Sequence[tuple[int, float]]) -> Iterator[Point]:
+def _secure_sum(setup: ReproductionSetup, crowds: Sequence[tuple[int, float]]) -> Iterator[Point]:
     for phones, epsilon in crowds:
         crowd: dict[str, Any] = {"phones": phones, "epsilon": epsilon, "dropout": 0.05}
         yield from _asked(setup, _AT_ONCE, SECURE_SUM, f"{phones:,} phones, ε = {epsilon:g}", crowd)
 
 
-def _local(setup: Setup) -> Iterator[Point]:
+def _local(setup: ReproductionSetup) -> Iterator[Point]:
     yield from _asked(setup, LOCAL, LOCAL_ROUTE, f"{setup.size.phones:,} phones", {})
 
 
-def _scaled(setup: Setup) -> Iterator[Point]:
+def _scaled(setup: ReproductionSetup) -> Iterator[Point]:
     usual = None
     for scale in SCALES:
         measure = Measure(f"as printed, scaled by {scale:g}", partial(as_printed, scale=scale))
@@ -131,8 +133,8 @@ def _scaled(setup: Setup) -> Iterator[Point]:
 
 
 def _asked(
-    setup: Setup,
-    contender: Contender,
+    setup: ReproductionSetup,
+    contender: ComparedEncoder,
     questions: Sequence[Question],
     crowd: str,
     changes: Mapping[str, Any],

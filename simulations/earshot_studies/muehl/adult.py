@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from earshot_models.datasets.dataset import DatasetError, check_folder, existing
-from earshot_studies.muehl.table import Split, Table
+from earshot_studies.muehl.table import PublishedSplit, Table
 
 LAYOUT = "Adult: adult.data and adult.test, or adult-train.csv and adult-test.csv"
 CLASSES = ("<=50K", ">50K")
@@ -25,7 +25,7 @@ _NUMBERS = frozenset(
 _MISSING = "?"
 
 
-def load(folder: Path) -> Split:
+def load(folder: Path) -> PublishedSplit:
     """Read both parts: records float32 (records, 14) in [0, 1], by the names in `COLUMNS`.
 
     Rows with a missing value are left out. A category becomes its place among all in alphabetical
@@ -43,7 +43,7 @@ def load(folder: Path) -> Split:
     rows = np.stack(columns, axis=1).astype(np.float32)
     labels = np.array([_label(row[-1]) for row in both], dtype=np.int64)
     whole = Table(rows, labels, CLASSES)
-    return Split(whole.at(slice(len(train))), whole.at(slice(len(train), None)))
+    return PublishedSplit(whole.at(slice(len(train))), whole.at(slice(len(train), None)))
 
 
 def _rows(path: Path) -> list[list[str]]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from earshot_models.teachers.ensemble import vote_counts
 from earshot_models.votes.costs import costs, personal
 from earshot_models.votes.costs.costs import Method
-from earshot_models.votes.costs.personal import Group
+from earshot_models.votes.costs.personal import OwnerGroup
 from earshot_models.votes.rules.confident import ConfidentGNMax
 from earshot_protocol import checks
 from earshot_protocol.errors import EarshotError
@@ -27,7 +27,7 @@ from earshot_protocol.files import replace_file
 from earshot_protocol.progress import Progress
 from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_studies.kit.printed import printed_figures
-from earshot_studies.muehl.data import Subject
+from earshot_studies.muehl.data import StudiedData
 from earshot_studies.muehl.table import Table
 from earshot_studies.muehl.votes import QUARTERS, Ensembles, VoteFolder
 
@@ -35,7 +35,7 @@ LOWER = 1.0
 """ε of the group with the lower budget."""
 
 
-class Variant(enum.StrEnum):
+class InfluenceVariant(enum.StrEnum):
     """How influence differs."""
 
     EQUAL = "equal"
@@ -49,7 +49,7 @@ class Variant(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Plan:
+class VotingPlan:
     """Who votes how, and what that makes of an owner's influence.
 
     Attributes:
@@ -74,12 +74,12 @@ class Plan:
 
 
 def plan(
-    variant: Variant,
+    variant: InfluenceVariant,
     higher: float,
     quarters: int,
     ensembles: Ensembles,
     mechanism: ConfidentGNMax,
-) -> Plan:
+) -> VotingPlan:
     """How an ensemble votes.
 
     Args:
@@ -96,33 +96,35 @@ def plan(
     checks.between("higher", higher, LOWER)
     teachers = ensembles.teachers
     rich = ensembles.ends[quarters - 1]
-    groups = (Group(LOWER, teachers - rich), Group(higher, rich))
+    groups = (OwnerGroup(LOWER, teachers - rich), OwnerGroup(higher, rich))
     wanted = [(0, teacher) for teacher in range(teachers)]
     voting, impact = np.ones(2), np.ones(2)
     factor = 1.0
     match variant:
-        case Variant.UPSAMPLING:
+        case InfluenceVariant.UPSAMPLING:
             impact = personal.copies(groups).astype(np.float64)
             least, most = (int(number) for number in impact)
             wanted += [(copy, teacher) for copy in range(1, least) for teacher in range(teachers)]
             wanted += [(copy, teacher) for copy in range(least, most) for teacher in range(rich)]
             factor = len(wanted) / teachers
-        case Variant.VANISHING:
+        case InfluenceVariant.VANISHING:
             voting = personal.frequencies(groups)
             factor = float(voting @ [teachers - rich, rich]) / teachers
-        case Variant.WEIGHTING:
+        case InfluenceVariant.WEIGHTING:
             impact = personal.weights(groups)
     high = np.array([teacher < rich for _, teacher in wanted])
     weights = np.ones(len(wanted))
-    if variant is Variant.WEIGHTING:
+    if variant is InfluenceVariant.WEIGHTING:
         weights = np.where(high, impact[1], impact[0])
-    budgets = (LOWER, LOWER if variant is Variant.EQUAL else higher)
+    budgets = (LOWER, LOWER if variant is InfluenceVariant.EQUAL else higher)
     scaled = personal.scaled(mechanism, factor)
     assert isinstance(scaled, ConfidentGNMax)  # noqa: S101 - for the type checker
-    return Plan(tuple(wanted), high, weights, _pair(voting), _pair(impact), budgets, scaled, factor)
+    return VotingPlan(
+        tuple(wanted), high, weights, _pair(voting), _pair(impact), budgets, scaled, factor
+    )
 
 
-def closed_form(base: float, plan: Plan, delta: float) -> float:
+def closed_form(base: float, plan: VotingPlan, delta: float) -> float:
     """Labels by the noise alone, from those of the baseline; see `personal.expected_labels`.
 
     Args:
@@ -131,13 +133,13 @@ def closed_form(base: float, plan: Plan, delta: float) -> float:
         delta: δ.
     """
     members = np.bincount(plan.high, minlength=2).tolist()
-    groups = tuple(map(Group, plan.budgets, members))
+    groups = tuple(map(OwnerGroup, plan.budgets, members))
     often = np.array(plan.impact) * np.sqrt(plan.voting)
     return personal.expected_labels(base, groups, often, delta, plan.factor)
 
 
 def participation(
-    plan: Plan, queries: int, generator: np.random.Generator
+    plan: VotingPlan, queries: int, generator: np.random.Generator
 ) -> npt.NDArray[np.bool_]:
     """Who votes on which query, bool (queries, voters).
 
@@ -184,7 +186,7 @@ class Accounting(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Answered:
+class ProcessVotes:
     """What a voting process gave.
 
     Attributes:
@@ -215,7 +217,7 @@ class _Voting:
         takes: who took part, bool (queries, voters); None if all did.
     """
 
-    plan: Plan
+    plan: VotingPlan
     queries: npt.NDArray[np.int64]
     counts: Numbers
     winners: npt.NDArray[np.int64]
@@ -223,13 +225,13 @@ class _Voting:
 
 
 def answered(
-    plan: Plan,
+    plan: VotingPlan,
     votes: npt.NDArray[np.integer],
     classes: int,
     delta: float,
     accountings: tuple[Accounting, ...],
     generator: np.random.Generator,
-) -> dict[Accounting, Answered]:
+) -> dict[Accounting, ProcessVotes]:
     """One voting process: the same draws, stopped where each accounting says.
 
     Samples are asked in random order. Whoever exceeds a budget by the next query ends it before.
@@ -247,7 +249,7 @@ def answered(
 
 
 def _voting(
-    plan: Plan, votes: npt.NDArray[np.integer], classes: int, generator: np.random.Generator
+    plan: VotingPlan, votes: npt.NDArray[np.integer], classes: int, generator: np.random.Generator
 ) -> _Voting:
     order = generator.permutation(votes.shape[1])
     takes = None
@@ -260,7 +262,7 @@ def _voting(
     return _Voting(plan, order, counts, winners, takes)
 
 
-def _stopped(voting: _Voting, accounting: Accounting, delta: float) -> Answered:
+def _stopped(voting: _Voting, accounting: Accounting, delta: float) -> ProcessVotes:
     asked, most = 0, len(voting.queries)
     known = _FIRST if accounting is Accounting.SOUND else most
     while True:
@@ -271,7 +273,7 @@ def _stopped(voting: _Voting, accounting: Accounting, delta: float) -> Answered:
             break
         known *= 2
     spent = _spent(voting, each, asked, accounting, delta)
-    return Answered(voting.queries[:asked], voting.winners[:asked], spent)
+    return ProcessVotes(voting.queries[:asked], voting.winners[:asked], spent)
 
 
 def _realized(voting: _Voting, accounting: Accounting, known: int) -> tuple[Numbers, Numbers]:
@@ -301,7 +303,7 @@ def _realized(voting: _Voting, accounting: Accounting, known: int) -> tuple[Numb
     return found[0], found[1]
 
 
-def _scattered(plan: Plan) -> bool:
+def _scattered(plan: VotingPlan) -> bool:
     """Whether one owner moves several whole votes."""
     return len(plan.wanted) > len({teacher for _, teacher in plan.wanted})
 
@@ -362,7 +364,7 @@ class OverspentError(EarshotError):
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """One place in a table, and what came of its processes.
 
     Attributes:
@@ -371,11 +373,11 @@ class Cell:
         answers: of each accounting, one for each process.
     """
 
-    variant: Variant
+    variant: InfluenceVariant
     higher: float
     quarters: int
-    plan: Plan
-    answers: dict[Accounting, list[Answered]]
+    plan: VotingPlan
+    answers: dict[Accounting, list[ProcessVotes]]
 
     def labels(self, accounting: Accounting) -> list[int]:
         """How many each process gave."""
@@ -383,7 +385,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Work:
+class VotingWork:
     """What to work on and how much of it.
 
     Attributes:
@@ -395,7 +397,7 @@ class Work:
         progress: told what is done.
     """
 
-    subject: Subject
+    subject: StudiedData
     ensembles: Ensembles
     votes: Path
     processes: int
@@ -411,7 +413,7 @@ class Work:
             subject.recipe,
         )  # fmt: skip
 
-    def cells(self, accountings: tuple[Accounting, ...]) -> Iterator[Cell]:
+    def cells(self, accountings: tuple[Accounting, ...]) -> Iterator[TableCell]:
         """The baseline, then all others; trains teachers that are missing.
 
         Args:
@@ -420,10 +422,10 @@ class Work:
         Raises:
             OverspentError: an owner's budget was exceeded.
         """
-        variants = [Variant.VANISHING, Variant.WEIGHTING]
+        variants = [InfluenceVariant.VANISHING, InfluenceVariant.WEIGHTING]
         if self.upsampled:
-            variants.insert(0, Variant.UPSAMPLING)
-        wanted = [(Variant.EQUAL, 1.0, 2)]
+            variants.insert(0, InfluenceVariant.UPSAMPLING)
+        wanted = [(InfluenceVariant.EQUAL, 1.0, 2)]
         wanted += [(v, higher, q) for v in variants for higher in HIGHER for q in (1, 2, 3)]
         for done, (variant, higher, quarters) in enumerate(wanted):
             yield self._cell(variant, higher, quarters, accountings)
@@ -435,15 +437,15 @@ class Work:
 
     def _cell(
         self,
-        variant: Variant,
+        variant: InfluenceVariant,
         higher: float,
         quarters: int,
         accountings: tuple[Accounting, ...],
-    ) -> Cell:
+    ) -> TableCell:
         public = self.subject.public
         chosen = plan(variant, higher, quarters, self.ensembles, self.subject.mechanism)
         votes = self.folder.votes(chosen.wanted, self.progress)[:, : len(public)]
-        answers: dict[Accounting, list[Answered]] = {each: [] for each in accountings}
+        answers: dict[Accounting, list[ProcessVotes]] = {each: [] for each in accountings}
         for process in range(self.processes):
             here = tuple(
                 each for each in accountings if each is not Accounting.SOUND or process < _FEW_SOUND
@@ -453,10 +455,10 @@ class Work:
             for accounting, each in found.items():
                 checked(each, chosen)
                 answers[accounting].append(each)
-        return Cell(variant, higher, quarters, chosen, answers)
+        return TableCell(variant, higher, quarters, chosen, answers)
 
 
-def checked(answers: Answered, plan: Plan) -> Answered:
+def checked(answers: ProcessVotes, plan: VotingPlan) -> ProcessVotes:
     """The same, if every owner stayed within its own budget.
 
     Raises:
@@ -470,7 +472,9 @@ def checked(answers: Answered, plan: Plan) -> Answered:
     return answers
 
 
-def student_accuracy(work: Work, cell: Cell, accounting: Accounting, process: int) -> float:
+def student_accuracy(
+    work: VotingWork, cell: TableCell, accounting: Accounting, process: int
+) -> float:
     """How many of the test's rows a student gets right that learned from a process's answers.
 
     What was found is kept in the folder of votes.
@@ -499,7 +503,7 @@ def student_accuracy(work: Work, cell: Cell, accounting: Accounting, process: in
     return kept[key]
 
 
-def right_labels(work: Work, answers: Sequence[Answered]) -> float:
+def right_labels(work: VotingWork, answers: Sequence[ProcessVotes]) -> float:
     """Which part of the answers is the true label."""
     truth = work.subject.public.labels
     right = [

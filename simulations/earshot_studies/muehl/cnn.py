@@ -27,7 +27,7 @@ _AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
-class Settings:
+class CnnSettings:
     """Settings of training; by default those of Table 6.1 and section 6.1.1 of Mühl (2021).
 
     Attributes:
@@ -81,7 +81,7 @@ def build(shape: tuple[int, int, int], classes: int) -> keras.Model:
 
 
 @dataclass(frozen=True)
-class Network:
+class TrainedNetwork:
     """A trained network: weights, and the workshop that can run them.
 
     Attributes:
@@ -92,14 +92,14 @@ class Network:
 
     classes: tuple[str, ...]
     weights: Weights
-    workshop: Workshop = field(repr=False, compare=False)
+    workshop: NetworkWorkshop = field(repr=False, compare=False)
 
     def predict(self, samples: NDArray[np.floating]) -> NDArray[np.int64]:
         """Return the most likely class of each image, (samples,); see `teacher.named`."""
         return named(self.workshop.logits(self.weights, samples))
 
 
-class Workshop:
+class NetworkWorkshop:
     """A workshop that trains networks of one shape, one after another.
 
     Args:
@@ -112,10 +112,10 @@ class Workshop:
         self,
         shape: tuple[int, int, int],
         classes: Sequence[str],
-        settings: Settings | None = None,
+        settings: CnnSettings | None = None,
     ) -> None:
         self.classes = tuple(classes)
-        self.settings = settings or Settings()
+        self.settings = settings or CnnSettings()
         self.model = build(shape, len(self.classes))
         self._optimizer = keras.optimizers.Adam(self.settings.rate)
         self._optimizer.build(self.model.trainable_variables)
@@ -124,7 +124,7 @@ class Workshop:
 
     def fit(
         self, samples: NDArray[np.floating], labels: NDArray[np.integer], seed: int = 0
-    ) -> Network:
+    ) -> TrainedNetwork:
         """Train a network from new random weights.
 
         Args:
@@ -153,7 +153,7 @@ class Workshop:
             tf.constant([seed & 0x7FFFFFFF, 0x7EAC], tf.int32),
         )  # fmt: skip
         weights = tuple(variable.numpy() for variable in self.model.variables)
-        return Network(self.classes, weights, self)
+        return TrainedNetwork(self.classes, weights, self)
 
     def logits(self, weights: Weights, samples: NDArray[np.floating]) -> NDArray[np.float32]:
         """Return a network's logits for images, (samples, classes)."""

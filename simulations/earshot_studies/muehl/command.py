@@ -10,7 +10,7 @@ from earshot_studies.kit.making import make
 
 if TYPE_CHECKING:
     from earshot_protocol.progress import Progress
-    from earshot_studies.kit.outcome import Outcome
+    from earshot_studies.kit.outcome import Reproduction
 
 _VOTES = "votes"
 _LABELS, _ACCURACY = "personalized-labels", "personalized-accuracy"
@@ -32,7 +32,7 @@ def _table(name: str, shown: str) -> Callable[..., None]:
     ) -> None:
         from earshot_protocol.checks import whole
         from earshot_studies.muehl import tables
-        from earshot_studies.muehl.cells import Work
+        from earshot_studies.muehl.cells import VotingWork
         from earshot_studies.muehl.data import open_subject
         from earshot_studies.muehl.votes import Ensembles
 
@@ -43,8 +43,8 @@ def _table(name: str, shown: str) -> Callable[..., None]:
         whole("students", students)
         folder = votes or out / _VOTES
 
-        def outcome(progress: Progress) -> Outcome:
-            work = Work(subject, ensembles, folder, number, full, progress)
+        def outcome(progress: Progress) -> Reproduction:
+            work = VotingWork(subject, ensembles, folder, number, full, progress)
             if name == _LABELS:
                 return tables.labels(work)
             return tables.accuracy(work, students)

@@ -21,7 +21,7 @@ _STUDENT_EPOCHS = 60
 
 
 @dataclass(frozen=True)
-class Subject:
+class StudiedData:
     """A data set and what is done with it.
 
     Attributes:
@@ -51,7 +51,7 @@ class Subject:
         return self.public.joined(self.test).rows
 
 
-def open_subject(folder: Path, seed: int = 0) -> Subject:
+def open_subject(folder: Path, seed: int = 0) -> StudiedData:
     """The data set of a folder, by the files in it.
 
     The header of Table 6.3 has two columns swapped: private are 60,000 and 37,222, public 9,000 and
@@ -66,15 +66,15 @@ def open_subject(folder: Path, seed: int = 0) -> Subject:
     return _census(folder, seed)
 
 
-def _digits(folder: Path, seed: int) -> Subject:
+def _digits(folder: Path, seed: int) -> StudiedData:
     from earshot_studies.muehl import mnist
-    from earshot_studies.muehl.cnn import Settings
+    from earshot_studies.muehl.cnn import CnnSettings
 
     split = mnist.load(folder)
     rest = _mixed(split.test, seed)
     public, test = _cut(rest, len(rest) - len(rest) // 10)
-    settings = Settings()
-    return Subject(
+    settings = CnnSettings()
+    return StudiedData(
         "mnist",
         split.train,
         public,
@@ -87,7 +87,7 @@ def _digits(folder: Path, seed: int) -> Subject:
     )
 
 
-def _census(folder: Path, seed: int) -> Subject:
+def _census(folder: Path, seed: int) -> StudiedData:
     from earshot_studies.muehl import adult
 
     split = adult.load(folder)
@@ -96,7 +96,7 @@ def _census(folder: Path, seed: int) -> Subject:
     records = len(whole)
     private, rest = _cut(whole, records - records * 8000 // 45_222)
     public, test = _cut(rest, len(rest) - len(rest) // 8)
-    return Subject(
+    return StudiedData(
         "adult",
         private,
         public,
@@ -120,15 +120,15 @@ def forest(table: Table, seed: int) -> Callable[[npt.NDArray[np.float32]], npt.N
 
 def _networks(settings: object) -> Fit:
     """Trains networks on one graph that is built when the first is asked for."""
-    from earshot_studies.muehl.cnn import Settings, Workshop
+    from earshot_studies.muehl.cnn import CnnSettings, NetworkWorkshop
 
-    assert isinstance(settings, Settings)  # noqa: S101 - for the type checker
-    workshops: dict[tuple[int, ...], Workshop] = {}
+    assert isinstance(settings, CnnSettings)  # noqa: S101 - for the type checker
+    workshops: dict[tuple[int, ...], NetworkWorkshop] = {}
 
     def fit(table: Table, seed: int) -> Callable[..., npt.NDArray[np.int64]]:
         height, width, channels = shape = table.rows.shape[1:]
         if shape not in workshops:
-            workshops[shape] = Workshop((height, width, channels), table.classes, settings)
+            workshops[shape] = NetworkWorkshop((height, width, channels), table.classes, settings)
         return workshops[shape].fit(table.rows, table.labels, seed).predict
 
     return fit

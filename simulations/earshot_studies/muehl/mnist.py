@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from earshot_models.datasets.dataset import DatasetError, check_folder, existing
-from earshot_studies.muehl.table import Split, Table
+from earshot_studies.muehl.table import PublishedSplit, Table
 
 LAYOUT = "MNIST: {train,t10k}-{images-idx3,labels-idx1}-ubyte, packed by gzip or not"
 CLASSES = tuple("0123456789")
@@ -18,7 +18,7 @@ _BYTES = 0x08
 """Type code of an IDX file of unsigned bytes."""
 
 
-def load(folder: Path) -> Split:
+def load(folder: Path) -> PublishedSplit:
     """Read both parts: images float32 (images, height, width, 1) in [0, 1], and their digits.
 
     Raises:
@@ -26,7 +26,7 @@ def load(folder: Path) -> Split:
             its header or its companion.
     """
     check_folder(folder, LAYOUT)
-    return Split(train=_part(folder, "train"), test=_part(folder, "t10k"))
+    return PublishedSplit(train=_part(folder, "train"), test=_part(folder, "t10k"))
 
 
 def _part(folder: Path, name: str) -> Table:

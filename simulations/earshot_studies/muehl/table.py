@@ -59,7 +59,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Split:
+class PublishedSplit:
     """The two parts in which a data set is published."""
 
     train: Table

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from earshot_simulations.reporting.tables import markdown_table
-from earshot_studies.kit.outcome import Outcome, Row
+from earshot_studies.kit.outcome import Reproduction, Row
 from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muehl.cells import (
     DELTA,
     Accounting,
-    Cell,
-    Variant,
-    Work,
+    InfluenceVariant,
+    TableCell,
+    VotingWork,
     closed_form,
     right_labels,
     student_accuracy,
@@ -25,15 +25,17 @@ from earshot_studies.muehl.votes import QUARTERS
 LABELS, ACCURACY = "personalized-labels", "personalized-accuracy"
 
 _COLOURS = {
-    Variant.UPSAMPLING: "#4c78a8",
-    Variant.VANISHING: "#f58518",
-    Variant.WEIGHTING: "#54a24b",
-    Variant.EQUAL: "#888888",
+    InfluenceVariant.UPSAMPLING: "#4c78a8",
+    InfluenceVariant.VANISHING: "#f58518",
+    InfluenceVariant.WEIGHTING: "#54a24b",
+    InfluenceVariant.EQUAL: "#888888",
 }
 _PRINTED = printed_figures(__package__)
 
 
-def theirs(table: str, data: str, variant: Variant, higher: float, quarters: int) -> float | str:
+def theirs(
+    table: str, data: str, variant: InfluenceVariant, higher: float, quarters: int
+) -> float | str:
     """Return what Mühl (2021) has in a cell, "" if it is empty.
 
     Args:
@@ -49,7 +51,7 @@ def theirs(table: str, data: str, variant: Variant, higher: float, quarters: int
     return number
 
 
-def labels(work: Work) -> Outcome:
+def labels(work: VotingWork) -> Reproduction:
     """Labels of each cell by their accounting, by exact outcomes, and by the noise alone."""
     name = work.subject.name
     right = work.teachers() == np.concatenate(
@@ -61,7 +63,7 @@ def labels(work: Work) -> Outcome:
     for cell in work.cells(tuple(Accounting)):
         counts = {each: np.array(cell.labels(each), dtype=float) for each in Accounting}
         mean = {each: float(count.mean()) for each, count in counts.items()}
-        if cell.variant is Variant.EQUAL:
+        if cell.variant is InfluenceVariant.EQUAL:
             base = mean[Accounting.THEIRS]
             quality = _quality(work, cell, float(right.mean()))
         answers = cell.answers[Accounting.THEIRS]
@@ -107,10 +109,10 @@ quarter falls below the baseline, as theirs does, and below the closed form: few
 noise is scaled down with them, and an owner who votes rarely pays much each time. The unluckiest of
 all, asked where teachers disagree, ends it for everybody.
 """
-    return Outcome(LABELS, rows, _drawing(rows, "ours_by_theirs", "labels"), note)
+    return Reproduction(LABELS, rows, _drawing(rows, "ours_by_theirs", "labels"), note)
 
 
-def accuracy(work: Work, students: int) -> Outcome:
+def accuracy(work: VotingWork, students: int) -> Reproduction:
     """Accuracy of students of each cell, on answers by their accounting and by exact outcomes.
 
     Args:
@@ -149,26 +151,26 @@ the same budgets.
 One standard error of {len(work.subject.test):,} records is about
 {100 * np.sqrt(0.9 * 0.1 / len(work.subject.test)):.1f} points at 90 %; all cells share the test.
 """
-    return Outcome(ACCURACY, rows, _drawing(rows, "theirs_accuracy", "accuracy in %"), note)
+    return Reproduction(ACCURACY, rows, _drawing(rows, "theirs_accuracy", "accuracy in %"), note)
 
 
-def _printed(table: str, data: str, cell: Cell) -> str:
+def _printed(table: str, data: str, cell: TableCell) -> str:
     """Return a cell of theirs as it is printed."""
     number = theirs(table, data, cell.variant, cell.higher, cell.quarters)
     return number if isinstance(number, str) else f"{number:g}"
 
 
-def _named(cell: Cell, work: Work) -> Row:
+def _named(cell: TableCell, work: VotingWork) -> Row:
     return {
         "data": work.subject.name,
         "variant": str(cell.variant),
         "higher": cell.higher,
-        "share": "" if cell.variant is Variant.EQUAL else cell.quarters / QUARTERS,
+        "share": "" if cell.variant is InfluenceVariant.EQUAL else cell.quarters / QUARTERS,
         "processes": work.processes,
     }
 
 
-def _quality(work: Work, cell: Cell, teachers: float) -> str:
+def _quality(work: VotingWork, cell: TableCell, teachers: float) -> str:
     name = work.subject.name
     theirs = {table: _PRINTED[table][name] for table in ("teachers", "rejected", "right")}
     answers = cell.answers[Accounting.THEIRS]
@@ -186,7 +188,7 @@ def _most(rows: Sequence[Row]) -> str:
     return f"{max(float(row['ours_sound']) for row in rows):,.0f} at most"
 
 
-def _shares(work: Work) -> str:
+def _shares(work: VotingWork) -> str:
     ends = work.ensembles.ends[: QUARTERS - 1]
     return ", ".join(f"{100 * end / work.ensembles.teachers:.1f} %" for end in ends)
 
@@ -197,9 +199,9 @@ def _drawing(rows: Sequence[Row], column: str, what: str) -> Callable[[Path], No
 
         figure = Figure(figsize=(11, 4.2), layout="constrained")
         axes = figure.subplots(1, QUARTERS - 1, sharey=True)
-        base = next(row for row in rows if row["variant"] == Variant.EQUAL)
+        base = next(row for row in rows if row["variant"] == InfluenceVariant.EQUAL)
         for quarters, axis in enumerate(axes, start=1):
-            axis.axhline(float(base[column]), color=_COLOURS[Variant.EQUAL], linewidth=1)
+            axis.axhline(float(base[column]), color=_COLOURS[InfluenceVariant.EQUAL], linewidth=1)
             for variant, colour in _COLOURS.items():
                 curve = [
                     row for row in rows

@@ -13,11 +13,11 @@ from earshot_studies.kit.making import WORK, make
 
 if TYPE_CHECKING:
     from earshot_protocol.progress import Progress
-    from earshot_studies.kit.outcome import Outcome
+    from earshot_studies.kit.outcome import Reproduction
 
 
-class Teachers(StrEnum):
-    """What teachers are; the values of `taggers.school.Kind`, which is imported where needed."""
+class TeacherChoice(StrEnum):
+    """Kinds of teachers: the values of `taggers.school.LearnerKind`, imported where needed."""
 
     LINEAR = "linear"
     SMALL = "small"
@@ -30,25 +30,25 @@ def _taggers(module: str, shown: str) -> Callable[..., None]:
         *,
         data: Path,
         out: Path,
-        teachers: Teachers = Teachers.SMALL,
+        teachers: TeacherChoice = TeacherChoice.SMALL,
         seeds: int | None = None,
         full: bool = False,
         processes: int = 2,
         cache: Path | None = None,
         overwrite: bool = False,
     ) -> None:
-        from earshot_studies.muschiol.taggers.school import Kind, Teaching
-        from earshot_studies.muschiol.taggers.study import Study
-        from earshot_studies.muschiol.work import Work
+        from earshot_studies.muschiol.taggers.school import LearnerKind, Teaching
+        from earshot_studies.muschiol.taggers.study import TaggerStudy
+        from earshot_studies.muschiol.work import TaggerWork
 
         folder = cache or out / WORK
         found = import_module(f"{__package__}.{module}")
-        study, teaching = Study(data, folder), Teaching(Kind(teachers.value))
+        study, teaching = TaggerStudy(data, folder), Teaching(LearnerKind(teachers.value))
         count = seeds if seeds is not None else 10 if full else 5
-        work = Work(study, count, teaching, processes, full, out)
+        work = TaggerWork(study, count, teaching, processes, full, out)
 
-        def outcome(progress: Progress) -> Outcome:
-            made: Outcome = found.reproduce(replace(work, progress=progress))
+        def outcome(progress: Progress) -> Reproduction:
+            made: Reproduction = found.reproduce(replace(work, progress=progress))
             return made
 
         make(found.NAME, out, overwrite, outcome, keeps=folder, also=found.FILES)
@@ -81,7 +81,7 @@ def privacy(
     *,
     data: Path,
     out: Path,
-    teachers: Teachers = Teachers.SMALL,
+    teachers: TeacherChoice = TeacherChoice.SMALL,
     seeds: int | None = None,
     queries: int = 2000,
     full: bool = False,
@@ -112,7 +112,7 @@ def privacy(
     check_processes("processes", processes)
     work = cache or out / WORK
 
-    def outcome(progress: Progress) -> Outcome:
+    def outcome(progress: Progress) -> Reproduction:
         return privacy.reproduce(
             privacy.on_mixtures(data, work, teachers.value, queries, count, processes, progress)
         )
@@ -150,9 +150,9 @@ def phones(
 
     work = out / WORK
 
-    def outcome(progress: Progress) -> Outcome:
+    def outcome(progress: Progress) -> Reproduction:
         return study.reproduce(
-            study.Plan(
+            study.PhonesPlan(
                 data,
                 work,
                 phones=phones,

@@ -17,12 +17,12 @@ from earshot_models.votes.costs.muschiol import raw_thresholds
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
 from earshot_studies.kit.claims import Claim, claims_table, verdicts
-from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
+from earshot_studies.kit.outcome import Reproduction, Row, means, with_interval
 from earshot_studies.kit.pictures import bars, curve, multiples
 from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, Scored, prepared
-from earshot_studies.muschiol.taggers.school import Kind
-from earshot_studies.muschiol.work import Work
+from earshot_studies.muschiol.taggers.school import LearnerKind
+from earshot_studies.muschiol.work import TaggerWork
 
 BASELINE = 1
 """One teacher that learned from all mixtures."""
@@ -464,7 +464,7 @@ _BATCHES, _BATCH = 1000, 32
 """Whose labels are counted (Figure 5.9)."""
 
 
-def of_seed(work: Work, seed: int) -> list[Row]:
+def of_seed(work: TaggerWork, seed: int) -> list[Row]:
     """The mean over a few teachers of ten of each recipe, on test mixtures.
 
     Args:
@@ -556,7 +556,7 @@ def gains(rows: Sequence[Row]) -> list[Claim]:
 
 
 def _note(
-    work: Work,
+    work: TaggerWork,
     table: Sequence[Row],
     recipes: Sequence[Row],
     found: Sequence[Claim],
@@ -825,12 +825,12 @@ _THEIRS = (
 )
 
 
-def reproduce(work: Work) -> Outcome:
+def reproduce(work: TaggerWork) -> Reproduction:
     """Tables 5.1 to 5.3, and Figures 5.6 to 5.11; what was measured of a seed is kept."""
     rows, recipes = [], []
     for seed in work.reported:
         rows += work.kept(NAME, seed, lambda seed=seed: _of_seed(work, seed))  # type: ignore[misc]
-        if work.teaching.kind is not Kind.LINEAR:
+        if work.teaching.kind is not LearnerKind.LINEAR:
             name = f"{RECIPES_NAME} {work.full}"
             recipes += work.kept(
                 name,
@@ -840,7 +840,7 @@ def reproduce(work: Work) -> Outcome:
     table = _averaged(rows)
     found, gained = orderings(rows), gains(recipes) if recipes else []
     by_recipe = _by_recipe(recipes)
-    return Outcome(
+    return Reproduction(
         NAME,
         [*table, *by_recipe],
         lambda path: _draw(table, gained, path),
@@ -848,7 +848,7 @@ def reproduce(work: Work) -> Outcome:
     )
 
 
-def _of_seed(work: Work, seed: int) -> list[Row]:
+def _of_seed(work: TaggerWork, seed: int) -> list[Row]:
     rows = measured(lambda teachers: work.ensemble(teachers, seed))
     return [{"seed": seed} | row for row in rows]
 

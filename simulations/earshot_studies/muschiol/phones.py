@@ -18,11 +18,11 @@ from earshot_models.tagging.metrics import scores
 from earshot_models.votes.electorate import Electorate
 from earshot_models.votes.output_ballots import Outputs
 from earshot_models.votes.rules.gnthreshold import GNThresholdRule
-from earshot_models.votes.tally.budgets import Budget
+from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.federated import Federated
-from earshot_models.votes.tally.run import Request, run
-from earshot_models.votes.tally.secure_sums import Crowd as Participants
-from earshot_models.votes.tally.tallies import Counter, Sums
+from earshot_models.votes.tally.run import LabellingRequest, run
+from earshot_models.votes.tally.secure_sums import TeacherCrowd as Participants
+from earshot_models.votes.tally.tallies import Counter, SumSettings
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
@@ -33,10 +33,10 @@ from earshot_simulations.sweeps.estimate import paired
 from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.mixtures.embedding import Part
 from earshot_studies.kit.mixtures.ensembles import Aim, thresholds
-from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
+from earshot_studies.kit.outcome import Reproduction, Row, means, with_interval
 from earshot_studies.kit.pictures import bars, multiples
-from earshot_studies.muschiol.taggers.phones import Crowd, answers, ballots, crowd
-from earshot_studies.muschiol.taggers.study import Size, Study
+from earshot_studies.muschiol.taggers.phones import PhoneOutputs, answers, ballots, crowd
+from earshot_studies.muschiol.taggers.study import TaggerStudy, TaggerStudySize
 
 NAME = "audioset-phones"
 NO_NOISE, CURATOR, REAL, LAW = "no noise", "curator", "secure sum", "the law of the secure sum"
@@ -53,7 +53,7 @@ Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Plan:
+class PhonesPlan:
     """What is counted.
 
     Attributes:
@@ -87,7 +87,7 @@ class Plan:
     threshold: float = 0.2
     seeds: int = 5
     real: int | None = None
-    sums: Sums = field(default_factory=lambda: Sums(vanishing=0.05))
+    sums: SumSettings = field(default_factory=lambda: SumSettings(vanishing=0.05))
     progress: Progress = silent
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ class Plan:
         if self.real is not None:
             checks.whole("real", self.real, 0, self.seeds)
         checks.share("threshold", self.threshold)
-        Budget(self.epsilon, self.delta, Unit.PHONE, self.phones * self.mixtures)
+        QueryBudget(self.epsilon, self.delta, Unit.PHONE, self.phones * self.mixtures)
 
     @property
     def numbers(self) -> range:
@@ -137,7 +137,7 @@ class Plan:
         return high
 
 
-def reproduce(plan: Plan) -> Outcome:
+def reproduce(plan: PhonesPlan) -> Reproduction:
     """Both tallies, side by side; what a seed gave is kept and read again."""
     rows = [row for seed in plan.numbers for row in _of_seed(plan, seed)]
     tallies = dict.fromkeys(str(row["tally"]) for row in rows)
@@ -146,10 +146,10 @@ def reproduce(plan: Plan) -> Outcome:
         group = [row for row in rows if row["tally"] == name]
         first: Row = {"tally": name, "seeds": len(group)}
         averaged.append(first | means(group, _COLUMNS))
-    return Outcome(NAME, rows, lambda path: _draw(averaged, path), _note(plan, rows, averaged))
+    return Reproduction(NAME, rows, lambda path: _draw(averaged, path), _note(plan, rows, averaged))
 
 
-def _of_seed(plan: Plan, seed: int) -> list[Row]:
+def _of_seed(plan: PhonesPlan, seed: int) -> list[Row]:
     own = {name: value for name, value in asdict(plan).items() if name not in _NOT_OF_A_SEED}
     settings = [own | {"real": plan.cryptography(seed)}]
     return Kept(plan.work).rows(f"phones-{seed}", settings, lambda: list(measure(plan, seed)))
@@ -158,15 +158,15 @@ def _of_seed(plan: Plan, seed: int) -> list[Row]:
 _NOT_OF_A_SEED = ("data", "work", "seeds", "real", "progress")
 
 
-def measure(plan: Plan, seed: int) -> Iterator[Row]:
+def measure(plan: PhonesPlan, seed: int) -> Iterator[Row]:
     """One crowd: what is answered, and what students learn of it, without noise and by each tally.
 
     Args:
         plan: of all.
         seed: of mixtures and noise; that of a sum with real cryptography is nobody's.
     """
-    size = Size(plan.phones * plan.mixtures, queries=plan.samples)
-    study = Study(plan.data, plan.work, size)
+    size = TaggerStudySize(plan.phones * plan.mixtures, queries=plan.samples)
+    study = TaggerStudy(plan.data, plan.work, size)
 
     def told(done: int, total: int) -> None:
         plan.progress(f"crowd {seed} of {plan.seeds}: phones learn", done, total)
@@ -201,7 +201,7 @@ _EFFORTLESS: Row = dict.fromkeys(
 
 
 def _ideal(
-    plan: Plan, cast: NDArray[np.int8], sigma: float, generator: np.random.Generator
+    plan: PhonesPlan, cast: NDArray[np.int8], sigma: float, generator: np.random.Generator
 ) -> Numbers:
     """Shares of those who stay, with the noise that they add: the law of the sum."""
     gone = generator.choice(plan.phones, int(plan.sums.vanishing * plan.phones), replace=False)
@@ -213,15 +213,15 @@ def _ideal(
     return counts / len(stay)
 
 
-def _real(plan: Plan, seed: int, cast: NDArray[np.int8], sigma: float) -> tuple[Numbers, Row]:
+def _real(plan: PhonesPlan, seed: int, cast: NDArray[np.int8], sigma: float) -> tuple[Numbers, Row]:
     """The same through the tally that `earshot pate label --tally federated` runs."""
     folder = plan.work / f"sum-{seed}"
     folder.mkdir(exist_ok=True)
     cut = plan.threshold * plan.phones
     rule = GNThresholdRule(sigma=sigma, winners=plan.most, cut=cut)
-    budget = Budget(plan.epsilon, plan.delta, Unit.PHONE, plan.phones * plan.mixtures)
-    sums = Sums(plan.sums.dropout, plan.sums.corrupted, plan.sums.vanishing, plan.samples)
-    request = Request(rule, budget, Counter.FEDERATED, sums)
+    budget = QueryBudget(plan.epsilon, plan.delta, Unit.PHONE, plan.phones * plan.mixtures)
+    sums = SumSettings(plan.sums.dropout, plan.sums.corrupted, plan.sums.vanishing, plan.samples)
+    request = LabellingRequest(rule, budget, Counter.FEDERATED, sums)
     voters = Electorate(cast, cast.shape[2])  # type: ignore[arg-type]
     outcome = run(request, voters, folder, progress=plan.progress)
     (seen,) = outcome.labelled.sights
@@ -240,7 +240,9 @@ def _real(plan: Plan, seed: int, cast: NDArray[np.int8], sigma: float) -> tuple[
     return seen.total / seen.voters, effort
 
 
-def _row(plan: Plan, seed: int, name: str, people: Crowd, shares: Numbers, effort: Row) -> Row:
+def _row(
+    plan: PhonesPlan, seed: int, name: str, people: PhoneOutputs, shares: Numbers, effort: Row
+) -> Row:
     """What is answered, and a student of it, by shares of the phones (samples, labels)."""
     answered = _right(people.queries.truth, shares, shares > plan.threshold)
     # A student of noisy counts: what is made of them is free.
@@ -272,7 +274,7 @@ def _right(truth: NDArray[np.int8], likely: NDArray[Any], named: NDArray[Any]) -
     }
 
 
-def _note(plan: Plan, rows: Sequence[Row], averaged: Sequence[Row]) -> str:
+def _note(plan: PhonesPlan, rows: Sequence[Row], averaged: Sequence[Row]) -> str:
     labels = 20
     sigma = plan.deviation(labels)
     titles = {

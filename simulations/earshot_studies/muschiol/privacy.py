@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models.tagging.metrics import scores
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs import muschiol
 from earshot_models.votes.costs.costs import Method, epsilon
 from earshot_models.votes.costs.muschiol import PrintedRule, independent
@@ -31,13 +31,13 @@ from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, estimate
 from earshot_studies.kit.claims import Claim, verdicts
 from earshot_studies.kit.kept import Kept
-from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
+from earshot_studies.kit.outcome import Reproduction, Row, means, with_interval
 from earshot_studies.kit.pictures import curve, multiples
 from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muschiol.taggers.ensembles import prepared
 from earshot_studies.muschiol.taggers.powers import contents
-from earshot_studies.muschiol.taggers.school import Kind, Teaching
-from earshot_studies.muschiol.taggers.study import Size, Study
+from earshot_studies.muschiol.taggers.school import LearnerKind, Teaching
+from earshot_studies.muschiol.taggers.study import TaggerStudy, TaggerStudySize
 
 ADAPTIVE = "adaptive"
 ANSWERED = (2000, 5000)
@@ -150,7 +150,7 @@ BUCKETS = np.geomspace(1e-4, 1, 17)
 
 
 @dataclass(frozen=True)
-class Ensemble:
+class SampleVotes:
     """What teachers say of the samples that they are asked about.
 
     Attributes:
@@ -166,7 +166,7 @@ class Ensemble:
     teachers: int
 
     @classmethod
-    def of(cls, probabilities: NDArray[np.floating], truth: NDArray[np.int8]) -> Ensemble:
+    def of(cls, probabilities: NDArray[np.floating], truth: NDArray[np.int8]) -> SampleVotes:
         """From what each teacher says, (teachers, queries, labels) in [0, 1]."""
         cut = np.zeros(probabilities.shape[1:])
         for each in probabilities:
@@ -176,7 +176,7 @@ class Ensemble:
         return cls(np.minimum(whole, teachers), np.minimum(cut, teachers), truth, teachers)
 
 
-class Cost(NamedTuple):
+class MeanDivergences(NamedTuple):
     """Divergences of one query on average.
 
     Attributes:
@@ -193,7 +193,7 @@ class Cost(NamedTuple):
 
 
 def measure(
-    ensemble: Ensemble, seed: int, progress: Callable[[str], None] = lambda what: None
+    ensemble: SampleVotes, seed: int, progress: Callable[[str], None] = lambda what: None
 ) -> Iterator[Row]:
     """Every setting of Table 5.4 and of Figures 5.13 to 5.16 on one ensemble.
 
@@ -216,7 +216,7 @@ def measure(
         yield from distribution(ensemble, threshold, seed)
 
 
-def table_row(ensemble: Ensemble, setting: Setting, seed: int) -> Row:
+def table_row(ensemble: SampleVotes, setting: Setting, seed: int) -> Row:
     """One row of Table 5.4: theirs by their accounting, and what holds."""
     row = figure_row("5.4", ensemble, setting, 0.3, 0.6, seed, ANSWERED[0], False)
     if setting[0] != GRID:
@@ -227,7 +227,7 @@ def table_row(ensemble: Ensemble, setting: Setting, seed: int) -> Row:
 
 def figure_row(
     table: str,
-    ensemble: Ensemble,
+    ensemble: SampleVotes,
     setting: Setting,
     noise: float,
     check_noise: float,
@@ -253,7 +253,7 @@ def figure_row(
 
 
 def _claimed(
-    ensemble: Ensemble,
+    ensemble: SampleVotes,
     setting: Setting,
     noise: float,
     check_noise: float,
@@ -268,7 +268,7 @@ def _claimed(
         checked = own.check_sigma * generator.standard_normal(len(passed))
         passed = ensemble.votes.max(axis=1) + checked >= own.check * own.teachers
     share = float(passed.mean())
-    cost = Cost(
+    cost = MeanDivergences(
         muschiol.claimed_checks(own, ensemble.votes).mean(axis=0),
         muschiol.claimed_answers(own, ensemble.votes[passed]).mean(axis=0),
     )
@@ -295,7 +295,7 @@ def voting(setting: Setting, noise: float, check_noise: float, teachers: int) ->
     sigma = muschiol.deviation(noise, teachers)
     asked = None
     if check:
-        asked = Check(float(check) * teachers, muschiol.deviation(check_noise, teachers))
+        asked = ConfidentCheck(float(check) * teachers, muschiol.deviation(check_noise, teachers))
     match threshold:
         case "adaptive":
             return AdaptiveThreshold(sigma, teachers, MOST, asked)
@@ -306,7 +306,7 @@ def voting(setting: Setting, noise: float, check_noise: float, teachers: int) ->
 
 
 def sound(
-    ensemble: Ensemble,
+    ensemble: SampleVotes,
     setting: Setting,
     noise: float,
     check_noise: float,
@@ -352,14 +352,14 @@ def sound(
 
 def _sound_cost(
     own: ThresholdVoting, votes: Numbers, passed: Passing, method: Method, unit: Unit
-) -> Cost:
+) -> MeanDivergences:
     table = votes[:1] if method is Method.INDEPENDENT else votes
     each = threshold_divergences(own, table, ORDERS, method, unit)
     answered = each.answered if method is Method.INDEPENDENT else each.answered[passed]
-    return Cost(each.asked.mean(axis=0), answered.mean(axis=0))
+    return MeanDivergences(each.asked.mean(axis=0), answered.mean(axis=0))
 
 
-def distribution(ensemble: Ensemble, threshold: str, seed: int) -> Iterator[Row]:
+def distribution(ensemble: SampleVotes, threshold: str, seed: int) -> Iterator[Row]:
     """Figure 5.16: samples by q, σ_e = .4, with and without a check of σ_c = .6 at .6."""
     generator = np.random.default_rng([seed, 2])
     own = rule((threshold, "0.6"), 0.4, 0.6)._replace(teachers=ensemble.teachers)
@@ -400,7 +400,7 @@ def _right(name: str, truth: NDArray[np.int8], named: Passing) -> Row:
 Rows = Sequence[Row]
 
 
-class Found(NamedTuple):
+class HeldStatement(NamedTuple):
     """A statement, held against ours by Muschiol's accounting and soundly.
 
     Attributes:
@@ -439,7 +439,7 @@ SOUND = "left_out_exact"
 """Its column: a teacher left out, v = 3, exact outcomes."""
 
 
-def statements(rows: Rows) -> list[Found]:
+def statements(rows: Rows) -> list[HeldStatement]:
     """All of them.
 
     Args:
@@ -456,12 +456,12 @@ def statements(rows: Rows) -> list[Found]:
         ratio: Callable[[_Seed, str], float],
         claimed: str = "claimed",
         sound: str | None = SOUND,
-    ) -> Found:
+    ) -> HeldStatement:
         def claim(column: str) -> Claim:
             ours = estimate([ratio(seed, column) for seed in each])
             return Claim(said, what, theirs, ours, expected, expected, "one ensemble")
 
-        return Found(claim(claimed), None if sound is None else claim(sound))
+        return HeldStatement(claim(claimed), None if sound is None else claim(sound))
 
     listed = [
         found(
@@ -780,7 +780,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Plan:
+class PrivacyPlan:
     """What is measured.
 
     Attributes:
@@ -792,7 +792,7 @@ class Plan:
         progress: told how far it is.
     """
 
-    ensemble: Callable[[int], Ensemble]
+    ensemble: Callable[[int], SampleVotes]
     described: str
     key: str
     work: Path
@@ -808,16 +808,16 @@ class Plan:
         return range(1, self.seeds + 1)
 
 
-def reproduce(plan: Plan) -> Outcome:
+def reproduce(plan: PrivacyPlan) -> Reproduction:
     """Table 5.4's costs and Figures 5.13 to 5.16; what a seed gave is kept and read again."""
     rows = [row for seed in plan.numbers for row in _of_seed(plan, seed)]
     averaged = averages(rows)
-    return Outcome(
+    return Reproduction(
         NAME, averaged, lambda path: _draw(averaged, path), _note(rows, averaged, plan.described)
     )
 
 
-def _of_seed(plan: Plan, seed: int) -> list[Row]:
+def _of_seed(plan: PrivacyPlan, seed: int) -> list[Row]:
     done = 0
 
     def told(what: str) -> None:
@@ -1020,7 +1020,7 @@ def on_mixtures(
     seeds: int,
     processes: int,
     progress: Progress,
-) -> Plan:
+) -> PrivacyPlan:
     """Fifty teachers on mixtures of mel powers; small networks are those of `audioset-ensemble`.
 
     Args:
@@ -1036,15 +1036,15 @@ def on_mixtures(
         InvalidParametersError: another kind, or no queries or seeds.
         DatasetError, UnreadableFileError, InvalidInputError: as `tagging.ensembles.prepared`.
     """
-    chosen = Kind(kind)
-    linear = chosen is Kind.LINEAR
-    size = Size(queries=queries, **_LINEAR) if linear else Size()
-    study = Study(data, work, size)
+    chosen = LearnerKind(kind)
+    linear = chosen is LearnerKind.LINEAR
+    size = TaggerStudySize(queries=queries, **_LINEAR) if linear else TaggerStudySize()
+    study = TaggerStudy(data, work, size)
     teaching = Teaching(kind=chosen)
 
-    def ensemble(seed: int) -> Ensemble:
+    def ensemble(seed: int) -> SampleVotes:
         asked = prepared(study, TEACHERS, seed, teaching, processes, progress).queries
-        return Ensemble.of(asked.probabilities[:, :queries], asked.truth[:queries])
+        return SampleVotes.of(asked.probabilities[:, :queries], asked.truth[:queries])
 
     each = size.mixtures // TEACHERS
     whom = "logistic regressions on mean and deviation of mel bands" if linear else "small networks"
@@ -1055,4 +1055,4 @@ sounds, two on average, in a long tail (rank^−.8). They are asked about {numbe
 recordings, {seeds} times with other mixtures and teachers. Teachers share recordings, so the unit
 that is protected is a mixture."""
     key = repr((contents(data), size, study.recipe, study.mel, teaching, queries))
-    return Plan(ensemble, described, key, work, seeds, progress)
+    return PrivacyPlan(ensemble, described, key, work, seeds, progress)

@@ -24,7 +24,7 @@ from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
 from earshot_studies.kit.claims import Claim, claims_table
 from earshot_studies.kit.mixtures.mixing import LEVEL
-from earshot_studies.kit.outcome import Outcome, Row, means
+from earshot_studies.kit.outcome import Reproduction, Row, means
 from earshot_studies.kit.pictures import bars, multiples
 from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muschiol.ensemble import (
@@ -41,15 +41,15 @@ from earshot_studies.muschiol.privacy import (
     MOST,
     ORDERS,
     TABLE_5_4,
-    Ensemble,
+    SampleVotes,
     Setting,
     rule,
     voting,
 )
 from earshot_studies.muschiol.taggers.ensembles import Scored, prepared
-from earshot_studies.muschiol.taggers.school import Kind, School, Tagging, Teaching
-from earshot_studies.muschiol.taggers.study import Material, Study, material
-from earshot_studies.muschiol.work import Work
+from earshot_studies.muschiol.taggers.school import LearnerKind, School, Tagging, Teaching
+from earshot_studies.muschiol.taggers.study import Material, TaggerStudy, material
+from earshot_studies.muschiol.work import TaggerWork
 
 TEACHERS = 50
 NOISE, CHECK_NOISE = 0.3, 0.6
@@ -101,7 +101,7 @@ def lessons(full: bool) -> list[Lesson]:
 
 
 @dataclass(frozen=True)
-class Answers:
+class EnsembleAnswers:
     """What an ensemble answered.
 
     Attributes:
@@ -117,7 +117,7 @@ class Answers:
     costs: Row
 
 
-def answers(lesson: Lesson, ensemble: Ensemble, seed: int) -> Answers:
+def answers(lesson: Lesson, ensemble: SampleVotes, seed: int) -> EnsembleAnswers:
     """Ask until so many are answered, or there are no more queries.
 
     Args:
@@ -130,7 +130,7 @@ def answers(lesson: Lesson, ensemble: Ensemble, seed: int) -> Answers:
     """
     if lesson.rule == TRUE:
         numbers = np.arange(min(lesson.samples, len(ensemble.truth)))
-        return Answers(len(numbers), numbers, ensemble.truth[numbers] == 1, {})
+        return EnsembleAnswers(len(numbers), numbers, ensemble.truth[numbers] == 1, {})
     ask = _as_printed if lesson.rule == PRINTED else _soundly
     passed, said = ask(lesson.setting, ensemble, seed)
     numbers = np.flatnonzero(passed)[: lesson.samples]
@@ -142,13 +142,15 @@ def answers(lesson: Lesson, ensemble: Ensemble, seed: int) -> Answers:
     # Without a check nobody asks more than is answered; with one, until enough are.
     enough = len(numbers) == lesson.samples
     asked = int(numbers[-1]) + 1 if enough else len(passed)
-    return Answers(asked, numbers, said[numbers], _costs(lesson, ensemble, asked, passed[:asked]))
+    return EnsembleAnswers(
+        asked, numbers, said[numbers], _costs(lesson, ensemble, asked, passed[:asked])
+    )
 
 
 Asked = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 
-def _as_printed(setting: Setting, ensemble: Ensemble, seed: int) -> Asked:
+def _as_printed(setting: Setting, ensemble: SampleVotes, seed: int) -> Asked:
     """Every query: whether it passes, and what is said of it."""
     own = rule(setting, NOISE, CHECK_NOISE)._replace(teachers=ensemble.teachers)
     generator = np.random.default_rng([seed, 0])
@@ -160,13 +162,13 @@ def _as_printed(setting: Setting, ensemble: Ensemble, seed: int) -> Asked:
     return passed, noisy > own.thresholds(ensemble.votes)[:, None]
 
 
-def _soundly(setting: Setting, ensemble: Ensemble, seed: int) -> Asked:
+def _soundly(setting: Setting, ensemble: SampleVotes, seed: int) -> Asked:
     own = voting(setting, NOISE, CHECK_NOISE, ensemble.teachers)
     found = own.winners(ensemble.cut, np.random.default_rng([seed, 1]).bytes)
     return found[:, 0] != NONE, found == 1
 
 
-def _costs(lesson: Lesson, ensemble: Ensemble, asked: int, passed: NDArray[np.bool_]) -> Row:
+def _costs(lesson: Lesson, ensemble: SampleVotes, asked: int, passed: NDArray[np.bool_]) -> Row:
     """ε at Muschiol's δ: as claimed, or by the noise of rules that hold."""
     if lesson.rule == PRINTED:
         own = rule(lesson.setting, NOISE, CHECK_NOISE)._replace(teachers=ensemble.teachers)
@@ -176,12 +178,12 @@ def _costs(lesson: Lesson, ensemble: Ensemble, asked: int, passed: NDArray[np.bo
     return _of_noise(lesson, ensemble, asked, int(passed.sum()))
 
 
-def promised(lesson: Lesson, ensemble: Ensemble) -> Row:
+def promised(lesson: Lesson, ensemble: SampleVotes) -> Row:
     """ε of a lesson of rules that hold, whatever the votes: of all queries, and its answers."""
     return _of_noise(lesson, ensemble, len(ensemble.cut), lesson.samples)
 
 
-def _of_noise(lesson: Lesson, ensemble: Ensemble, asked: int, answered: int) -> Row:
+def _of_noise(lesson: Lesson, ensemble: SampleVotes, asked: int, answered: int) -> Row:
     own_voting = voting(lesson.setting, NOISE, CHECK_NOISE, ensemble.teachers)
     found: Row = {}
     for column, unit in (("left_out", Unit.PHONE), ("replaced", Unit.REPLACED_PHONE)):
@@ -192,8 +194,8 @@ def _of_noise(lesson: Lesson, ensemble: Ensemble, asked: int, answered: int) -> 
 
 
 def taught(
-    study: Study, teaching: Teaching, lesson: Lesson, seed: int
-) -> tuple[Answers, Tagging, Material]:
+    study: TaggerStudy, teaching: Teaching, lesson: Lesson, seed: int
+) -> tuple[EnsembleAnswers, Tagging, Material]:
     """A student of a lesson; the same each time.
 
     Raises:
@@ -206,7 +208,7 @@ def taught(
     return given, student, school.material
 
 
-def measured(study: Study, teaching: Teaching, lesson: Lesson, seed: int) -> Row:
+def measured(study: TaggerStudy, teaching: Teaching, lesson: Lesson, seed: int) -> Row:
     """What a student learned, on test mixtures.
 
     Its threshold is the best of Muschiol's by macro F1 on validation mixtures.
@@ -240,7 +242,7 @@ def measured(study: Study, teaching: Teaching, lesson: Lesson, seed: int) -> Row
     }
 
 
-def beside(study: Study, teaching: Teaching, seed: int) -> Iterator[Row]:
+def beside(study: TaggerStudy, teaching: Teaching, seed: int) -> Iterator[Row]:
     """What the ensemble and the baseline themselves reach on the same test mixtures."""
     for name, teachers in (("ensemble", TEACHERS), ("baseline", BASELINE)):
         found = prepared(study, teachers, seed, teaching)
@@ -260,14 +262,14 @@ def beside(study: Study, teaching: Teaching, seed: int) -> Iterator[Row]:
 
 
 @lru_cache(maxsize=1)
-def ensemble_of(study: Study, teaching: Teaching, seed: int) -> Ensemble:
+def ensemble_of(study: TaggerStudy, teaching: Teaching, seed: int) -> SampleVotes:
     """One process teaches many students of one seed."""
     asked = prepared(study, TEACHERS, seed, teaching).queries
-    return Ensemble.of(asked.probabilities, asked.truth)
+    return SampleVotes.of(asked.probabilities, asked.truth)
 
 
 @lru_cache(maxsize=1)
-def _school(study: Study, teaching: Teaching, seed: int) -> School:
+def _school(study: TaggerStudy, teaching: Teaching, seed: int) -> School:
     return School(material(study, seed), teaching)
 
 
@@ -371,7 +373,7 @@ def best_value(table: Sequence[Row]) -> tuple[Row, list[Row]]:
     return best, sorted(undominated, key=lambda row: float(row["left_out"]))
 
 
-def _note(work: Work, rows: Sequence[Row], table: Sequence[Row]) -> str:
+def _note(work: TaggerWork, rows: Sequence[Row], table: Sequence[Row]) -> str:
     """Markdown."""
     listed = orderings(rows)
     best, undominated = best_value(table)
@@ -510,7 +512,7 @@ def _shown(row: Row, column: str) -> str:
     return said(row, column)
 
 
-def publish(work: Work, table: Sequence[Row], path: Path) -> None:
+def publish(work: TaggerWork, table: Sequence[Row], path: Path) -> None:
     """Train the best student of rules that hold again, of the first seed, and write it.
 
     Which is the best, and its thresholds, are chosen on validation mixtures; what is known of its
@@ -526,7 +528,7 @@ def publish(work: Work, table: Sequence[Row], path: Path) -> None:
     """
     from earshot_models.tagging import publishing
     from earshot_models.tagging.examples import Examples
-    from earshot_models.tagging.tagger_file import Cost
+    from earshot_models.tagging.tagger_file import TaggerCost
     from earshot_models.tagging.training import Tagger
 
     best, _ = best_value(table)
@@ -544,7 +546,7 @@ def publish(work: Work, table: Sequence[Row], path: Path) -> None:
         + f", of {len(ensemble.cut):,} queries the first {lesson.samples:,} that are answered, "
         "whichever those are; holds of noise that is secret, which a simulation's is not"
     )
-    cost = Cost(
+    cost = TaggerCost(
         epsilon=float(promised(lesson, ensemble)["replaced"]),
         delta=muschiol.DELTA,
         unit=Unit.REPLACED_PHONE,
@@ -578,17 +580,17 @@ _COLUMNS = (
 )
 
 
-def reproduce(work: Work) -> Outcome:
+def reproduce(work: TaggerWork) -> Reproduction:
     """Table 5.4's students; what was measured of each is kept, and the best is published."""
     rows = measured_rows(work)
     table = averaged(rows)
-    if work.out is not None and work.teaching.kind is Kind.SMALL:
+    if work.out is not None and work.teaching.kind is LearnerKind.SMALL:
         (name,) = FILES
         publish(work, table, work.out / name)
-    return Outcome(NAME, table, lambda path: _draw(table, path), _note(work, rows, table))
+    return Reproduction(NAME, table, lambda path: _draw(table, path), _note(work, rows, table))
 
 
-def measured_rows(work: Work) -> list[Row]:
+def measured_rows(work: TaggerWork) -> list[Row]:
     """Of every student of every seed, and of their ensembles and baselines."""
     for seed in work.reported:
         for teachers in (TEACHERS, BASELINE):
@@ -611,7 +613,7 @@ def measured_rows(work: Work) -> list[Row]:
     return rows
 
 
-def _taught(work: Work, due: Sequence[tuple[int, Lesson]]) -> Iterable[Row]:
+def _taught(work: TaggerWork, due: Sequence[tuple[int, Lesson]]) -> Iterable[Row]:
     """In order, one after another or several at a time."""
     from joblib import Parallel, delayed
 
@@ -625,7 +627,7 @@ def _taught(work: Work, due: Sequence[tuple[int, Lesson]]) -> Iterable[Row]:
     return found
 
 
-def _kept(work: Work, seed: int, lesson: Lesson) -> Row:
+def _kept(work: TaggerWork, seed: int, lesson: Lesson) -> Row:
     (row,) = work.kept(
         _name(lesson), seed, lambda: [measured(work.study, work.teaching, lesson, seed)]
     )

@@ -15,15 +15,15 @@ from earshot_studies.kit.kept import Kept, rows_at
 from earshot_studies.kit.outcome import Row
 from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, Progress, prepared
 from earshot_studies.muschiol.taggers.powers import contents
-from earshot_studies.muschiol.taggers.school import NETWORKS, Kind, Teaching
-from earshot_studies.muschiol.taggers.study import Study
+from earshot_studies.muschiol.taggers.school import NETWORKS, LearnerKind, Teaching
+from earshot_studies.muschiol.taggers.study import TaggerStudy
 
 _VERSION = 1
 """Of what is kept; it is part of the key."""
 
 
 @dataclass(frozen=True)
-class Work:
+class TaggerWork:
     """What is mixed, how taggers are trained, and how often.
 
     Attributes:
@@ -36,7 +36,7 @@ class Work:
         progress: told what is done.
     """
 
-    study: Study
+    study: TaggerStudy
     seeds: int = 5
     teaching: Teaching = NETWORKS
     processes: int = 1
@@ -79,7 +79,7 @@ class Work:
         """For notes: what was mixed of what, and who learned from it."""
         size, recipe = self.study.size, self.study.recipe
         tagger = "logistic regressions on the mean and deviation of each band"
-        if self.teaching.kind is Kind.SMALL:
+        if self.teaching.kind is LearnerKind.SMALL:
             tagger = (
                 "small convolutional networks, trained by Muschiol's recipe (balanced batches, "
                 "mixup), stopped early and chosen by mAP on validation mixtures"

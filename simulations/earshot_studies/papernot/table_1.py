@@ -21,7 +21,7 @@ from earshot_models.votes.costs.costs import (
     spent,
     spent_epsilon,
 )
-from earshot_models.votes.costs.releases import Release, best_release
+from earshot_models.votes.costs.releases import CostRelease, best_release
 from earshot_models.votes.costs.smooth import exact_sensitivities, local_sensitivities
 from earshot_models.votes.counts import checked_counts
 from earshot_models.votes.rules.confident import ConfidentGNMax
@@ -30,7 +30,7 @@ from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_simulations.probing.seconds import Progress, no_progress
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, estimate
-from earshot_studies.kit.outcome import Outcome, Row
+from earshot_studies.kit.outcome import Reproduction, Row
 from earshot_studies.kit.pictures import multiples
 from earshot_studies.kit.printed import printed_figures
 
@@ -48,7 +48,7 @@ Votes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Case:
+class PaperRow:
     """A row of the paper's table.
 
     Attributes:
@@ -67,7 +67,7 @@ class Case:
 
 
 CASES = {
-    name: Case(
+    name: PaperRow(
         f"{name.lower()}.npy",
         ConfidentGNMax(row["threshold"], row["check_sigma"], row["sigma"]),
         row["delta"],
@@ -78,7 +78,7 @@ CASES = {
 }
 
 
-def read_votes(folder: Path, cases: Mapping[str, Case] = CASES) -> dict[str, Votes]:
+def read_votes(folder: Path, cases: Mapping[str, PaperRow] = CASES) -> dict[str, Votes]:
     """The votes of all cases.
 
     Raises:
@@ -100,9 +100,9 @@ def read_votes(folder: Path, cases: Mapping[str, Case] = CASES) -> dict[str, Vot
 def reproduce(
     votes: Mapping[str, Votes],
     seeds: int = SEEDS,
-    cases: Mapping[str, Case] = CASES,
+    cases: Mapping[str, PaperRow] = CASES,
     progress: Progress = no_progress,
-) -> Outcome:
+) -> Reproduction:
     """Draw the mechanism anew with every seed, and account what came of it in every way.
 
     Args:
@@ -111,14 +111,14 @@ def reproduce(
         cases: what to make.
         progress: told how far it is.
     """
-    drawn: dict[str, list[Draw]] = {name: [] for name in cases}
+    drawn: dict[str, list[RowRun]] = {name: [] for name in cases}
     for seed in range(seeds):
         progress("accounting votes", seed, seeds)
         for name, case in cases.items():
             drawn[name].append(account(case, votes[name], seed))
     progress("accounting votes", seeds, seeds)
     rows = [_row(name, case, drawn[name]) for name, case in cases.items()]
-    return Outcome(
+    return Reproduction(
         NAME,
         rows,
         lambda path: _draw(cases, votes, drawn, path),
@@ -127,7 +127,7 @@ def reproduce(
 
 
 @dataclass(frozen=True)
-class Draw:
+class RowRun:
     """One run of a case.
 
     Attributes:
@@ -143,7 +143,7 @@ class Draw:
     voted: npt.NDArray[np.bool_]
     epsilons: dict[str, float]
     labels: dict[str, float]
-    release: dict[str, Release]
+    release: dict[str, CostRelease]
     seconds: dict[str, float]
 
 
@@ -156,7 +156,7 @@ EXACT_SANITIZED = "exact, published"
 _ACCOUNTS = (SOUND, THEIRS, SANITIZED, EXACT, EXACT_CLASSIC, EXACT_SANITIZED)
 
 
-def account(case: Case, votes: Votes, seed: int) -> Draw:
+def account(case: PaperRow, votes: Votes, seed: int) -> RowRun:
     """One run: draw winners in the order of queries, and account for those up to the last answer.
 
     Args:
@@ -202,11 +202,11 @@ def account(case: Case, votes: Votes, seed: int) -> Draw:
         (EXACT_CLASSIC, Method.EXACT, True),
     ):
         labels[name] = float(_labels(case, votes, winners != NONE, method, classic))
-    return Draw(asked, voted, found, labels, releases, clock.seconds)
+    return RowRun(asked, voted, found, labels, releases, clock.seconds)
 
 
 def _labels(
-    case: Case, votes: Votes, voted: npt.NDArray[np.bool_], method: Method, classic: bool
+    case: PaperRow, votes: Votes, voted: npt.NDArray[np.bool_], method: Method, classic: bool
 ) -> int:
     """Answers before ε exceeds 1; queries are taken in doubling pieces until it does."""
     size = 500
@@ -219,8 +219,8 @@ def _labels(
 
 
 def _published(
-    case: Case, votes: Votes, voted: npt.NDArray[np.bool_], method: Method
-) -> tuple[float, Release]:
+    case: PaperRow, votes: Votes, voted: npt.NDArray[np.bool_], method: Method
+) -> tuple[float, CostRelease]:
     """ε as it is published in the mean: the cost of publishing included, by their conversion."""
     found = []
     each = query_divergences(case.aggregator, votes, _RELEASES, method, voted=voted)
@@ -245,7 +245,7 @@ class _Clock:
         self.seconds[name], self._since = now - self._since, now
 
 
-def _row(name: str, case: Case, drawn: Sequence[Draw]) -> Row:
+def _row(name: str, case: PaperRow, drawn: Sequence[RowRun]) -> Row:
     row: Row = {
         "data": name,
         "answers": case.answers,
@@ -316,9 +316,9 @@ is not known here.
 
 
 def _draw(
-    cases: Mapping[str, Case],
+    cases: Mapping[str, PaperRow],
     votes: Mapping[str, Votes],
-    drawn: Mapping[str, Sequence[Draw]],
+    drawn: Mapping[str, Sequence[RowRun]],
     path: Path,
 ) -> None:
     """ε by answers, for the first seed."""

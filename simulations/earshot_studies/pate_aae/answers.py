@@ -24,13 +24,13 @@ from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol import checks
 from earshot_simulations.generation import budgets
 from earshot_studies.pate_aae.digits import TEACHER, MovedRidge
-from earshot_studies.pate_aae.split import Clips
+from earshot_studies.pate_aae.split import LabelledClips
 
 Told = Callable[[int, int], None]
 """Callback that receives the number of trained teachers, and of all."""
 
 
-class Noise(enum.StrEnum):
+class AnswerNoise(enum.StrEnum):
     """Laws of the noise on answers."""
 
     PRINTED = "LNMax as printed"
@@ -44,7 +44,7 @@ class Noise(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Ensemble:
+class ClipTeachers:
     """Teachers on disjoint parts of private clips.
 
     Attributes:
@@ -65,12 +65,12 @@ class Ensemble:
 
 
 def ensemble(
-    private: Clips,
+    private: LabelledClips,
     classes: tuple[str, ...],
     teachers: int,
     generator: np.random.Generator,
     progress: Told = lambda done, total: None,
-) -> Ensemble:
+) -> ClipTeachers:
     """Train teachers on raw pictures: with a shared encoder, one clip could move all votes.
 
     Args:
@@ -89,11 +89,11 @@ def ensemble(
         learner = MovedRidge(TEACHER)
         found.append(trained(learner, private.pictures[part], private.labels[part], classes))
         progress(done, teachers)
-    return Ensemble(tuple(found), classes)
+    return ClipTeachers(tuple(found), classes)
 
 
 @functools.lru_cache(maxsize=256)
-def scale(noise: Noise, epsilon: float, delta: float, queries: int) -> float:
+def scale(noise: AnswerNoise, epsilon: float, delta: float, queries: int) -> float:
     """Return the scale of the noise on every count, in votes; 0 for none.
 
     Args:
@@ -108,18 +108,18 @@ def scale(noise: Noise, epsilon: float, delta: float, queries: int) -> float:
     checks.epsilon("epsilon", epsilon)
     checks.whole("queries", queries)
     match noise:
-        case Noise.PRINTED:
+        case AnswerNoise.PRINTED:
             return printed_scale(epsilon, queries)
-        case Noise.LAPLACE:
+        case AnswerNoise.LAPLACE:
             return budgets.labels(epsilon, delta, queries, budgets.NoisyMax.LNMAX)
-        case Noise.GAUSSIAN:
+        case AnswerNoise.GAUSSIAN:
             return budgets.labels(epsilon, delta, queries, budgets.NoisyMax.GNMAX)
-        case Noise.NONE:
+        case AnswerNoise.NONE:
             return 0.0
 
 
 def answered(
-    noise: Noise,
+    noise: AnswerNoise,
     votes: NDArray[np.float64],
     size: float,
     generator: np.random.Generator,
@@ -138,11 +138,11 @@ def answered(
         InvalidParametersError: if the noise has no size, but must have one.
     """
     match noise:
-        case Noise.NONE:
+        case AnswerNoise.NONE:
             # Ties are broken at random: otherwise the first class would win more often.
             most: NDArray[np.int64] = (votes + 0.5 * generator.random(votes.shape)).argmax(axis=1)
             return most
-        case Noise.GAUSSIAN:
+        case AnswerNoise.GAUSSIAN:
             return GNMax(size).winners(votes, generator.bytes)
         case _:
             return LNMax(1 / checks.positive("size", size)).winners(votes, generator.bytes)

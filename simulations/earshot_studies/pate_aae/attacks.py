@@ -20,14 +20,14 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.progress import Progress
 from earshot_simulations.membership.game import Game, Records, Sampler, Train
 from earshot_simulations.membership.planted import repeating
-from earshot_simulations.membership.suite import ATTACKS, CONFIDENCE, Attack, Report, attacked
+from earshot_simulations.membership.suite import ATTACKS, CONFIDENCE, Attack, AttackReport, attacked
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_studies.kit.kept import Kept, digest
-from earshot_studies.kit.outcome import Outcome, Row
+from earshot_studies.kit.outcome import Reproduction, Row
 
 
 @dataclass(frozen=True)
-class Setting:
+class GameSetting:
     """What was played.
 
     Attributes:
@@ -50,7 +50,7 @@ class Setting:
     recipes: str
 
 
-def _note(rows: Sequence[Row], setting: Setting) -> str:
+def _note(rows: Sequence[Row], setting: GameSetting) -> str:
     """The whole Markdown.
 
     Args:
@@ -218,7 +218,7 @@ _DIGITS = "fsdd"
 _VERSION = 1
 
 
-class Subject(enum.StrEnum):
+class AttackedSystem(enum.StrEnum):
     """What is attacked."""
 
     PATE_GAN = "PATE-GAN"
@@ -232,7 +232,7 @@ class Subject(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Work:
+class AttackWork:
     """What is attacked, and where what was found is kept.
 
     Attributes:
@@ -247,13 +247,13 @@ class Work:
 
     public: str
     clips: Records
-    trained: Mapping[Subject, Train]
+    trained: Mapping[AttackedSystem, Train]
     trials: int
     folder: Path
     progress: Progress
     attacks: Mapping[str, Attack]
 
-    def rows(self, subject: Subject, seed: int) -> list[Row]:
+    def rows(self, subject: AttackedSystem, seed: int) -> list[Row]:
         """What every attack shows of a subject in one game, from an earlier run if there was one.
 
         Args:
@@ -272,7 +272,7 @@ class Work:
         name = f"{subject.name.lower()}-{seed}"
         return Kept(self.folder).rows(name, [*settings, digest(self.clips)], measured)
 
-    def _told(self, subject: Subject, seed: int) -> Callable[[int, int], None]:
+    def _told(self, subject: AttackedSystem, seed: int) -> Callable[[int, int], None]:
         return lambda done, total: self.progress(f"{subject}, seed {seed}", done, total)
 
 
@@ -289,9 +289,9 @@ def opened(
     trials: int,
     progress: Progress,
     speaker: str | None = None,
-    trained: Mapping[Subject, Train] | None = None,
+    trained: Mapping[AttackedSystem, Train] | None = None,
     attacks: Mapping[str, Attack] = TRIED,
-) -> Work:
+) -> AttackWork:
     """The clips of all speakers but one, with everything that can be refused refused.
 
     Args:
@@ -317,7 +317,9 @@ def opened(
     split = open_split(data / _DIGITS, speaker, folder / "sound", told)
     clips = split.private.pictures
     game(clips, trials, FIRST_SEED)
-    return Work(split.speaker, clips, trained or subjects(), trials, folder, progress, attacks)
+    return AttackWork(
+        split.speaker, clips, trained or subjects(), trials, folder, progress, attacks
+    )
 
 
 def game(clips: Records, trials: int, seed: int) -> Game:
@@ -335,36 +337,36 @@ def game(clips: Records, trials: int, seed: int) -> Game:
     return Game(records, drawn[:0], reference, instead, trials, SAMPLES)
 
 
-def subjects() -> dict[Subject, Train]:
+def subjects() -> dict[AttackedSystem, Train]:
     """What trains each of them; see `RECIPES`."""
     from earshot_models.generators.autoencoder import train_autoencoder
     from earshot_models.generators.origin import NOT_PRIVATE
     from earshot_models.generators.pate_gan import Ensemble
-    from earshot_models.generators.settings import Network, Settings
-    from earshot_simulations.auditing.attacked_generators import Recipe, pate_gan, warmed_up
+    from earshot_models.generators.settings import GeneratorSettings, Network
+    from earshot_simulations.auditing.attacked_generators import PateGanRecipe, pate_gan, warmed_up
 
-    voted = Settings(
+    voted = GeneratorSettings(
         network=Network.DENSE, width=64, latent=3, critic_width=32, steps=20, batch=8, rate=5e-4,
         critic_rate=2e-3, averaging=0.9,
     )  # fmt: skip
-    open = Settings(
+    open = GeneratorSettings(
         network=Network.DENSE, width=64, latent=3, critic_width=16, steps=600, batch=RECORDS,
         rate=3e-3, critic_rate=3e-3, averaging=0.9,
     )  # fmt: skip
-    recipe = Recipe(voted, Ensemble(RECORDS // 2, width=16, batch=2), EPSILON, DELTA)
+    recipe = PateGanRecipe(voted, Ensemble(RECORDS // 2, width=16, batch=2), EPSILON, DELTA)
 
     def autoencoder(records: Records, seed: int) -> Sampler:
         return train_autoencoder(records, open, NOT_PRIVATE, seed)
 
     return {
-        Subject.PATE_GAN: pate_gan(recipe),
-        Subject.WARMED: warmed_up(recipe, open),
-        Subject.AAE: autoencoder,
-        Subject.REPEATING: repeating,
+        AttackedSystem.PATE_GAN: pate_gan(recipe),
+        AttackedSystem.WARMED: warmed_up(recipe, open),
+        AttackedSystem.AAE: autoencoder,
+        AttackedSystem.REPEATING: repeating,
     }
 
 
-def reproduce(work: Work, seeds: int) -> Outcome:
+def reproduce(work: AttackWork, seeds: int) -> Reproduction:
     """Every subject in so many games, all of them reported.
 
     Args:
@@ -374,23 +376,23 @@ def reproduce(work: Work, seeds: int) -> Outcome:
     rows = [
         row
         for seed in range(FIRST_SEED, FIRST_SEED + seeds)
-        for subject in Subject
+        for subject in AttackedSystem
         for row in work.rows(subject, seed)
     ]
-    return Outcome(
+    return Reproduction(
         NAME,
         rows,
         lambda path: _draw(rows, EPSILON, path),
         _note(
             rows,
-            Setting(
+            GameSetting(
                 work.public, work.trials, RECORDS, SAMPLES, EPSILON, DELTA, CONFIDENCE, RECIPES
             ),
         ),
     )
 
 
-def _rows(subject: Subject, seed: int, report: Report) -> list[Row]:
+def _rows(subject: AttackedSystem, seed: int, report: AttackReport) -> list[Row]:
     return [
         {
             "generator": str(subject),

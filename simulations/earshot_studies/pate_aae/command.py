@@ -9,7 +9,7 @@ from earshot_studies.kit.making import WORK, make
 
 if TYPE_CHECKING:
     from earshot_protocol.progress import Progress
-    from earshot_studies.kit.outcome import Outcome
+    from earshot_studies.kit.outcome import Reproduction
 
 
 def private_digits(
@@ -44,14 +44,14 @@ def private_digits(
     from earshot_protocol import checks
     from earshot_simulations.engine.processes import check_processes
     from earshot_studies.pate_aae import table_1
-    from earshot_studies.pate_aae.study import EPSILONS, Size
+    from earshot_studies.pate_aae.study import EPSILONS, StudySize
 
     count = checks.whole("seeds", seeds)
     check_processes("processes", processes)
-    size = Size(teachers, queries, delta=delta, epsilons=tuple(epsilon or EPSILONS))
+    size = StudySize(teachers, queries, delta=delta, epsilons=tuple(epsilon or EPSILONS))
     folder = work or out / WORK
 
-    def outcome(progress: Progress) -> Outcome:
+    def outcome(progress: Progress) -> Reproduction:
         study = table_1.opened(data, folder, size, progress, speaker)
         return table_1.reproduce(study, count, processes)
 
@@ -85,7 +85,7 @@ def attacks(
     count = checks.whole("seeds", seeds)
     folder = work or out / WORK
 
-    def outcome(progress: Progress) -> Outcome:
+    def outcome(progress: Progress) -> Reproduction:
         attacked = attacks.opened(data, folder, trials, progress, speaker)
         return attacks.reproduce(attacked, count)
 

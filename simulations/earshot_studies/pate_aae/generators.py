@@ -19,13 +19,13 @@ from earshot_models.generators.generator import Generator
 from earshot_models.generators.pate_gan import Ensemble, queries, train_pate_gan
 from earshot_models.generators.private_autoencoder import train_private_autoencoder
 from earshot_models.generators.private_training import PrivateTraining
-from earshot_models.generators.settings import Settings
+from earshot_models.generators.settings import GeneratorSettings
 from earshot_models.generators.start import Start
 from earshot_models.votes.rules.gnmax import GNMax
 from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations.generation import budgets, recipes
 from earshot_studies.pate_aae.split import Split
-from earshot_studies.pate_aae.systems import Budget, Makers, Order, System
+from earshot_studies.pate_aae.systems import Makers, PublicationBudget, System, TrainingOrder
 
 _UNIT = "clip"
 
@@ -33,7 +33,7 @@ _TEACHERS = Ensemble()
 
 
 @dataclass(frozen=True)
-class Recipe:
+class GeneratorRecipes:
     """The recipes of all generators.
 
     Attributes:
@@ -48,14 +48,14 @@ class Recipe:
         voted_started: Settings of a generator that starts with these and learns from votes.
     """
 
-    open: Settings = recipes.OPEN
-    noisy: Settings = recipes.NOISY
-    judged: Settings = recipes.JUDGED
+    open: GeneratorSettings = recipes.OPEN
+    noisy: GeneratorSettings = recipes.NOISY
+    judged: GeneratorSettings = recipes.JUDGED
     norm: float = recipes.NORM
-    voted: Settings = recipes.VOTED
+    voted: GeneratorSettings = recipes.VOTED
     teachers: Ensemble = _TEACHERS
-    start: Settings = recipes.START
-    voted_started: Settings = recipes.VOTED_STARTED
+    start: GeneratorSettings = recipes.START
+    voted_started: GeneratorSettings = recipes.VOTED_STARTED
 
     @property
     def described(self) -> dict[System, str]:
@@ -91,7 +91,7 @@ class Recipe:
         return {system: words.get(system, open) for system in System}
 
 
-def _network(settings: Settings) -> str:
+def _network(settings: GeneratorSettings) -> str:
     return (
         f"{settings.network.value} networks of width {settings.width}, {settings.latent} latent "
         f"numbers, Adam at {settings.rate:g} and {settings.critic_rate:g}"
@@ -103,9 +103,9 @@ def critics(teachers: int) -> Ensemble:
     return replace(_TEACHERS, teachers=max(2, teachers))
 
 
-def makers(recipe: Recipe | None = None) -> Makers:
+def makers(recipe: GeneratorRecipes | None = None) -> Makers:
     """Return the makers of all systems."""
-    chosen = recipe or Recipe()
+    chosen = recipe or GeneratorRecipes()
     starts = _Starts(chosen.start)
     return {
         System.PRINTED: functools.partial(_printed, chosen),
@@ -122,25 +122,25 @@ def makers(recipe: Recipe | None = None) -> Makers:
     }
 
 
-Starts = Callable[[Order], Start[Any]]
+Starts = Callable[[TrainingOrder], Start[Any]]
 
 
 class _Starts:
     """Public networks, one of each kind for all systems and budgets of a seed."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: GeneratorSettings) -> None:
         self._settings = settings
         self._kept: dict[str, tuple[Split, int, Start[Any]]] = {}
 
-    def autoencoder(self, order: Order) -> Start[Any]:
+    def autoencoder(self, order: TrainingOrder) -> Start[Any]:
         """Return the autoencoder of the public speaker."""
         return self._found(start_autoencoder, order)
 
-    def gan(self, order: Order) -> Start[Any]:
+    def gan(self, order: TrainingOrder) -> Start[Any]:
         """Return the GAN of the public speaker."""
         return self._found(start_gan, order)
 
-    def _found(self, begin: Callable[..., Start[Any]], order: Order) -> Start[Any]:
+    def _found(self, begin: Callable[..., Start[Any]], order: TrainingOrder) -> Start[Any]:
         split, seed, start = self._kept.get(begin.__name__, (None, None, None))
         if start is None or split is not order.split or seed != order.seed:
             start = begin(
@@ -151,30 +151,30 @@ class _Starts:
         return start
 
 
-def _begun(starts: Starts | None, order: Order, share: float) -> Start[Any] | None:
+def _begun(starts: Starts | None, order: TrainingOrder, share: float) -> Start[Any] | None:
     """Return a system's start, with the share of a step that its noise asks for."""
     return None if starts is None else replace(starts(order), share=share)
 
 
-def _printed(recipe: Recipe, order: Order) -> Generator:
+def _printed(recipe: GeneratorRecipes, order: TrainingOrder) -> Generator:
     return train_autoencoder(
         order.split.private.pictures, recipe.open, origin.NOT_PRIVATE, order.seed,
         progress=order.progress, checkpoint=order.checkpoint,
     )  # fmt: skip
 
 
-def _public(recipe: Recipe, order: Order) -> Generator:
+def _public(recipe: GeneratorRecipes, order: TrainingOrder) -> Generator:
     return train_autoencoder(
         order.split.public.pictures, recipe.open, origin.PUBLIC, order.seed,
         progress=order.progress, checkpoint=order.checkpoint,
     )  # fmt: skip
 
 
-def _public_gan(starts: _Starts, order: Order) -> Generator:
+def _public_gan(starts: _Starts, order: TrainingOrder) -> Generator:
     return starts.gan(order).generator
 
 
-def _private(recipe: Recipe, starts: Starts | None, order: Order) -> Generator:
+def _private(recipe: GeneratorRecipes, starts: Starts | None, order: TrainingOrder) -> Generator:
     budget, training = _given(order), _training(recipe.noisy, recipe.norm, order)
     return train_private_autoencoder(
         order.split.private.pictures, recipe.noisy, training, _origin(budget),
@@ -183,7 +183,7 @@ def _private(recipe: Recipe, starts: Starts | None, order: Order) -> Generator:
     )  # fmt: skip
 
 
-def _dp_gan(recipe: Recipe, starts: Starts | None, order: Order) -> Generator:
+def _dp_gan(recipe: GeneratorRecipes, starts: Starts | None, order: TrainingOrder) -> Generator:
     budget, training = _given(order), _training(recipe.judged, recipe.norm, order)
     return train_dp_gan(
         order.split.private.pictures, recipe.judged, training, _origin(budget),
@@ -192,7 +192,7 @@ def _dp_gan(recipe: Recipe, starts: Starts | None, order: Order) -> Generator:
     )  # fmt: skip
 
 
-def _pate_gan(recipe: Recipe, starts: Starts | None, order: Order) -> Generator:
+def _pate_gan(recipe: GeneratorRecipes, starts: Starts | None, order: TrainingOrder) -> Generator:
     budget = _given(order)
     asked = queries(recipe.voted)
     deviation = budgets.pate_gan(budget.epsilon, budget.delta, asked, budgets.NoisyMax.GNMAX)
@@ -204,23 +204,23 @@ def _pate_gan(recipe: Recipe, starts: Starts | None, order: Order) -> Generator:
     )  # fmt: skip
 
 
-def _training(settings: Settings, norm: float, order: Order) -> PrivateTraining:
+def _training(settings: GeneratorSettings, norm: float, order: TrainingOrder) -> PrivateTraining:
     clips = len(order.split.private)
     noise = _noise(_given(order), clips, settings)
     return PrivateTraining(noise, settings.batch / clips, norm, settings.steps)
 
 
 @functools.lru_cache(maxsize=64)
-def _noise(budget: Budget, clips: int, settings: Settings) -> float:
+def _noise(budget: PublicationBudget, clips: int, settings: GeneratorSettings) -> float:
     """Compute the noise, once for all seeds: it takes seconds."""
     return budgets.dp_sgd(budget.epsilon, budget.delta, clips, settings)
 
 
-def _given(order: Order) -> Budget:
+def _given(order: TrainingOrder) -> PublicationBudget:
     if order.budget is None:
         raise InvalidParametersError("budget: needed, as this generator meets private clips")
     return order.budget
 
 
-def _origin(budget: Budget) -> origin.Origin:
+def _origin(budget: PublicationBudget) -> origin.Origin:
     return origin.private(budget.epsilon, budget.delta, _UNIT)

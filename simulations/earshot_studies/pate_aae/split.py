@@ -24,7 +24,7 @@ _TEST = "test"
 
 
 @dataclass(frozen=True)
-class Clips:
+class LabelledClips:
     """Pictures of clips and their labels.
 
     Attributes:
@@ -55,10 +55,10 @@ class Split:
 
     classes: tuple[str, ...]
     speaker: str
-    public: Clips
-    validation: Clips
-    private: Clips
-    test: Clips
+    public: LabelledClips
+    validation: LabelledClips
+    private: LabelledClips
+    test: LabelledClips
 
 
 def open_split(
@@ -101,7 +101,7 @@ def open_split(
                 )
     whole = _clips(found, cache, progress, settings)
 
-    def part(public: bool, test: bool) -> Clips:
+    def part(public: bool, test: bool) -> LabelledClips:
         return _where(
             whole,
             found.clips,
@@ -160,14 +160,16 @@ def open_sounds(
 
 def _clips(
     found: Dataset, cache: Path | None, progress: Progress, settings: SpectrogramSettings
-) -> Clips:
+) -> LabelledClips:
     sounds = waveforms(found, cache, progress, settings.rate).all()
     # A clip is one digit: of the few that last longer than a second, the first one counts.
     seconds = np.stack([audio.windows(sound, settings.rate, settings.rate)[0] for sound in sounds])
     labels = np.array([found.labels.index(str(clip.label)) for clip in found.clips])
-    return Clips(log_mel(seconds, settings), labels)
+    return LabelledClips(log_mel(seconds, settings), labels)
 
 
-def _where(whole: Clips, clips: Sequence[Clip], wanted: Callable[[Clip], bool]) -> Clips:
+def _where(
+    whole: LabelledClips, clips: Sequence[Clip], wanted: Callable[[Clip], bool]
+) -> LabelledClips:
     rows = [number for number, clip in enumerate(clips) if wanted(clip)]
-    return Clips(whole.pictures[rows], whole.labels[rows])
+    return LabelledClips(whole.pictures[rows], whole.labels[rows])

@@ -24,10 +24,17 @@ from earshot_protocol.progress import Progress
 from earshot_simulations.generation.frechet import fidelity
 from earshot_simulations.generation.public_embedding import PublicEmbedding
 from earshot_studies.kit.kept import Kept, digest, rows_at
-from earshot_studies.pate_aae.answers import Ensemble, Noise, answered, ensemble, scale
+from earshot_studies.pate_aae.answers import AnswerNoise, ClipTeachers, answered, ensemble, scale
 from earshot_studies.pate_aae.digits import STUDENT, TEACHER, MovedRidge
-from earshot_studies.pate_aae.split import Clips, Split
-from earshot_studies.pate_aae.systems import Budget, Makers, Order, Samples, System, shares
+from earshot_studies.pate_aae.split import LabelledClips, Split
+from earshot_studies.pate_aae.systems import (
+    Makers,
+    PublicationBudget,
+    SampleSource,
+    System,
+    TrainingOrder,
+    shares,
+)
 
 Cell = dict[str, str | float | int]
 """Measurements by name."""
@@ -44,7 +51,7 @@ _TEACHERS, _GENERATOR, _SAMPLES, _QUERIES, _NOISE = range(5)
 
 
 @dataclass(frozen=True)
-class Size:
+class StudySize:
     """The amount of training and of queries.
 
     Attributes:
@@ -90,7 +97,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Study:
+class ClipStudy:
     """The source of clips, and the measurements on them.
 
     Attributes:
@@ -109,7 +116,7 @@ class Study:
 
     split: Split
     embedding: PublicEmbedding
-    size: Size
+    size: StudySize
     makers: Makers
     recipes: Mapping[System, str]
     folder: Path
@@ -150,8 +157,8 @@ class Study:
         split, own = self.split, self._ensemble(seed)
         said = own.answers(split.test.pictures)
         votes = own.votes(split.test.pictures)
-        size = scale(Noise.NONE, 1.0, self.size.delta, len(votes))
-        winners = answered(Noise.NONE, votes, size, _generator(seed, _NOISE))
+        size = scale(AnswerNoise.NONE, 1.0, self.size.delta, len(votes))
+        winners = answered(AnswerNoise.NONE, votes, size, _generator(seed, _NOISE))
         return {
             "seed": seed,
             "central": self._right(MovedRidge(TEACHER), split.private, split.test),
@@ -164,7 +171,7 @@ class Study:
     def _measured(
         self, system: System, seed: int, epsilons: Sequence[float], name: str
     ) -> list[Cell]:
-        budgets = [Budget(epsilon, self.size.delta) for epsilon in epsilons]
+        budgets = [PublicationBudget(epsilon, self.size.delta) for epsilon in epsilons]
         generator = self._trained(system, seed, shares(system, budgets[0])[0], name)
         samples = generator.samples(self.size.samples, _number(seed, _SAMPLES))
         real = self.embedding.embed(self.split.private.pictures)
@@ -187,8 +194,8 @@ class Study:
 
     def _taught(
         self,
-        labels: Budget,
-        whole: Budget,
+        labels: PublicationBudget,
+        whole: PublicationBudget,
         queries: NDArray[np.float32],
         votes: NDArray[np.float64],
         seed: int,
@@ -199,12 +206,12 @@ class Study:
         """
         agreed = votes.argmax(axis=1)
         found: Cell = {"labels_epsilon": labels.epsilon, "agreement": float(_share(votes).mean())}
-        for place, noise in enumerate(Noise):
-            budget = whole if noise is Noise.PRINTED else labels
+        for place, noise in enumerate(AnswerNoise):
+            budget = whole if noise is AnswerNoise.PRINTED else labels
             size = scale(noise, budget.epsilon, budget.delta, len(votes))
             # The same noise numbers for every system and budget: comparisons are paired.
             winners = answered(noise, votes, size, _generator(seed, _NOISE, place))
-            taught = Clips(queries, winners)
+            taught = LabelledClips(queries, winners)
             found |= {
                 f"{noise.name.lower()}_scale": size,
                 f"{noise.name.lower()}_kept": float((winners == agreed).mean()),
@@ -214,16 +221,18 @@ class Study:
             }
         return found
 
-    def _right(self, learner: MovedRidge, taught: Clips, test: Clips) -> float:
+    def _right(self, learner: MovedRidge, taught: LabelledClips, test: LabelledClips) -> float:
         student = supervised(learner, taught.pictures, taught.labels, self.split.classes)
         return float((student.predict(test.pictures) == test.labels).mean())
 
-    def _trained(self, system: System, seed: int, budget: Budget | None, name: str) -> Samples:
+    def _trained(
+        self, system: System, seed: int, budget: PublicationBudget | None, name: str
+    ) -> SampleSource:
         def told(what: str, done: int, total: int, line: str | None = None) -> None:
             spent = "" if budget is None else f", ε {2 * budget.epsilon:g}"
             self.progress(f"{system}{spent}, seed {seed}", done, total, line)
 
-        order = Order(
+        order = TrainingOrder(
             self.split,
             budget,
             _number(seed, _GENERATOR),
@@ -232,7 +241,7 @@ class Study:
         )
         return self.makers[system](order)
 
-    def _ensemble(self, seed: int) -> Ensemble:
+    def _ensemble(self, seed: int) -> ClipTeachers:
         if seed not in self._ensembles:
             self._ensembles.clear()
             self._ensembles[seed] = ensemble(
@@ -245,7 +254,7 @@ class Study:
         return self._ensembles[seed]
 
     @cached_property
-    def _ensembles(self) -> dict[int, Ensemble]:
+    def _ensembles(self) -> dict[int, ClipTeachers]:
         """Ensemble of the last seed; training others again is cheaper than keeping all."""
         return {}
 

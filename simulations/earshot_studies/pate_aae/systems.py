@@ -52,7 +52,7 @@ class System(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Budget:
+class PublicationBudget:
     """ε and δ of a publication, for a clip that is present or absent."""
 
     epsilon: float
@@ -63,17 +63,19 @@ class Budget:
         checks.probability("delta", self.delta)
 
     @property
-    def half(self) -> Budget:
+    def half(self) -> PublicationBudget:
         """Budget of each of two publications that together cost this one, by plain addition."""
-        return Budget(self.epsilon / 2, self.delta / 2)
+        return PublicationBudget(self.epsilon / 2, self.delta / 2)
 
 
-def shares(system: System, whole: Budget) -> tuple[Budget | None, Budget]:
+def shares(
+    system: System, whole: PublicationBudget
+) -> tuple[PublicationBudget | None, PublicationBudget]:
     """Return the budget of the generator, None if it spends nothing, and that of the labels."""
     return (whole.half, whole.half) if system.spends else (None, whole)
 
 
-class Samples(Protocol):
+class SampleSource(Protocol):
     """A trained generator, asked for nothing but samples."""
 
     def samples(self, count: int, seed: int) -> NDArray[np.float32]:
@@ -81,7 +83,7 @@ class Samples(Protocol):
 
 
 @dataclass(frozen=True)
-class Order:
+class TrainingOrder:
     """The inputs of a generator's training.
 
     Attributes:
@@ -93,11 +95,11 @@ class Order:
     """
 
     split: Split
-    budget: Budget | None
+    budget: PublicationBudget | None
     seed: int
     checkpoint: Path
     progress: Progress
 
 
-Maker = Callable[[Order], Samples]
+Maker = Callable[[TrainingOrder], SampleSource]
 Makers = Mapping[System, Maker]

@@ -24,10 +24,10 @@ from earshot_simulations.generation.public_embedding import NOTE, PublicEmbeddin
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
 from earshot_studies.kit.claims import Claim, claims_table, verdicts
-from earshot_studies.kit.outcome import Outcome, Row, means, with_interval
+from earshot_studies.kit.outcome import Reproduction, Row, means, with_interval
 from earshot_studies.kit.pictures import curve
 from earshot_studies.kit.printed import printed_figures
-from earshot_studies.pate_aae.answers import Noise
+from earshot_studies.pate_aae.answers import AnswerNoise
 from earshot_studies.pate_aae.right_labels import (
     TEACHERS,
     WORDS,
@@ -35,7 +35,7 @@ from earshot_studies.pate_aae.right_labels import (
     printed_right_labels,
 )
 from earshot_studies.pate_aae.split import Split, open_sounds, open_split
-from earshot_studies.pate_aae.study import Cell, Size, Study
+from earshot_studies.pate_aae.study import Cell, ClipStudy, StudySize
 from earshot_studies.pate_aae.systems import Makers, System
 
 _PRINTED = printed_figures(__package__)
@@ -51,17 +51,17 @@ ACCURACY: Mapping[System, float] = {
     System[name.upper()]: own for name, own in _PRINTED["accuracy"].items()
 }
 
-ACCURACIES = {noise: f"{noise.name.lower()}_accuracy" for noise in Noise}
+ACCURACIES = {noise: f"{noise.name.lower()}_accuracy" for noise in AnswerNoise}
 """Columns, by the noise on the answers."""
-KEPT = {noise: f"{noise.name.lower()}_kept" for noise in Noise}
+KEPT = {noise: f"{noise.name.lower()}_kept" for noise in AnswerNoise}
 """Columns: how many answers are those that there would be without noise."""
-SCALES = {noise: f"{noise.name.lower()}_scale" for noise in Noise}
+SCALES = {noise: f"{noise.name.lower()}_scale" for noise in AnswerNoise}
 """Columns: the size of the noise, in votes."""
 
 _MEASURED = ("fid", "fid_real", "agreement", *KEPT.values(), *ACCURACIES.values())
 
 
-class Found(NamedTuple):
+class Measurements(NamedTuple):
     """All that was measured.
 
     Attributes:
@@ -150,7 +150,7 @@ def claims(
         pairs: Pairs of systems.
     """
     found = []
-    accuracy = ACCURACIES[Noise.GAUSSIAN]
+    accuracy = ACCURACIES[AnswerNoise.GAUSSIAN]
     for one, other in pairs:
         said = f"*{one}* is ahead of *{other}*"
         first, second = FID.get(one, {}), FID.get(other, {})
@@ -167,7 +167,7 @@ def claims(
     return found
 
 
-def _note(found: Found, study: Study) -> str:
+def _note(found: Measurements, study: ClipStudy) -> str:
     """Return the note in Markdown."""
     size, split = study.size, study.split
     ahead, started = (claims(found.cells, size.epsilons, pairs) for pairs in (_PAIRS, _BY_START))
@@ -253,19 +253,19 @@ their Figure 5 cannot be of this noise.
 """
 
 
-def _recipes(study: Study) -> str:
+def _recipes(study: ClipStudy) -> str:
     words = {recipe: [] for recipe in study.recipes.values()}  # type: dict[str, list[str]]
     for system, recipe in study.recipes.items():
         words[recipe].append(str(system))
     return "\n".join(f"- *{'*, *'.join(names)}*: {recipe}." for recipe, names in words.items())
 
 
-def _seeds(found: Found) -> str:
+def _seeds(found: Measurements) -> str:
     count = len(found.references)
     return f"{count} seed{'' if count == 1 else 's'}."
 
 
-def _references(found: Found) -> str:
+def _references(found: Measurements) -> str:
     names = {
         "central": "all private clips with their labels: not private",
         "public": "the public speaker's clips alone: free",
@@ -282,12 +282,12 @@ def _references(found: Found) -> str:
     )
 
 
-def _rows(found: Found, system: System) -> list[Row]:
+def _rows(found: Measurements, system: System) -> list[Row]:
     own = [row for row in found.table if row["system"] == system]
     return sorted(own, key=lambda row: float(row["epsilon"]))
 
 
-def _distances(found: Found) -> str:
+def _distances(found: Measurements) -> str:
     rows: list[Row] = []
     for system in System:
         row: Row = {"system": str(system)}
@@ -300,11 +300,11 @@ def _distances(found: Found) -> str:
     return "Theirs / ours:\n\n" + markdown_table(rows, list(rows[0]))
 
 
-def _real(found: Found) -> str:
+def _real(found: Measurements) -> str:
     return with_interval(means(found.table, ("fid_real",)), "fid_real", 2)
 
 
-def _ratios(found: Found, epsilons: Sequence[float]) -> str:
+def _ratios(found: Measurements, epsilons: Sequence[float]) -> str:
     rows: list[Row] = []
     for one, other in _PAIRS:
         row: Row = {"ratio of distances": f"{one} over {other}"}
@@ -316,14 +316,14 @@ def _ratios(found: Found, epsilons: Sequence[float]) -> str:
     return markdown_table(rows, list(rows[0]))
 
 
-def _accuracies(found: Found) -> str:
+def _accuracies(found: Measurements) -> str:
     rows: list[Row] = [
         {
             "system": str(system),
             "ε": f"{row['epsilon']:g}",
             **{str(noise): with_interval(row, ACCURACIES[noise]) for noise in _order()},
-            "GNMax: σ": f"{float(row[SCALES[Noise.GAUSSIAN]]):.3g}",
-            "answers unchanged": with_interval(row, KEPT[Noise.GAUSSIAN], 2),
+            "GNMax: σ": f"{float(row[SCALES[AnswerNoise.GAUSSIAN]]):.3g}",
+            "answers unchanged": with_interval(row, KEPT[AnswerNoise.GAUSSIAN], 2),
         }
         for system in System
         for row in _rows(found, system)
@@ -331,13 +331,13 @@ def _accuracies(found: Found) -> str:
     return markdown_table(rows, list(rows[0]))
 
 
-def _order() -> tuple[Noise, ...]:
-    return Noise.GAUSSIAN, Noise.LAPLACE, Noise.PRINTED, Noise.NONE
+def _order() -> tuple[AnswerNoise, ...]:
+    return AnswerNoise.GAUSSIAN, AnswerNoise.LAPLACE, AnswerNoise.PRINTED, AnswerNoise.NONE
 
 
-def _chance(found: Found, classes: int) -> str:
+def _chance(found: Measurements, classes: int) -> str:
     """Said plainly of budgets of 0.1 and less, for all that keeps them."""
-    chance, name = 1 / classes, ACCURACIES[Noise.GAUSSIAN]
+    chance, name = 1 / classes, ACCURACIES[AnswerNoise.GAUSSIAN]
     rows = [
         row
         for row in found.table
@@ -358,7 +358,7 @@ def _chance(found: Found, classes: int) -> str:
     )
 
 
-def _scales(study: Study) -> str:
+def _scales(study: ClipStudy) -> str:
     rows: list[Row] = []
     for queries in dict.fromkeys((study.size.queries, _MANY)):
         for epsilon in sorted(study.size.epsilons):
@@ -425,8 +425,8 @@ def shown(epsilons: Sequence[float]) -> tuple[float, ...]:
 
 
 def _draw(
-    found: Found,
-    size: Size,
+    found: Measurements,
+    size: StudySize,
     samples: Mapping[tuple[System, float], NDArray[np.float32]],
     path: Path,
 ) -> None:
@@ -451,8 +451,8 @@ def _draw(
     distance.set_title("Fréchet distance to private clips\ndotted: theirs, in another embedding")
     distance.set_yscale("log")
     for axis, noise, words in (
-        (gaussian, Noise.GAUSSIAN, "GNMax within the budget"),
-        (printed, Noise.PRINTED, "LNMax at scale K/2ε, as printed"),
+        (gaussian, AnswerNoise.GAUSSIAN, "GNMax within the budget"),
+        (printed, AnswerNoise.PRINTED, "LNMax at scale K/2ε, as printed"),
     ):
         _curves(axis, found.table, ACCURACIES[noise])
         for name, style in (("central", "--"), ("public", ":")):
@@ -508,12 +508,12 @@ _DIGITS, _SOUNDS = "fsdd", "free_sounds"
 def opened(
     data: Path,
     work: Path,
-    size: Size,
+    size: StudySize,
     progress: Progress,
     speaker: str | None = None,
     makers: Makers | None = None,
     recipes: Mapping[System, str] | None = None,
-) -> Study:
+) -> ClipStudy:
     """The study of a folder's digits, with everything that can be refused refused.
 
     Args:
@@ -526,7 +526,7 @@ def opened(
         recipes: how these train, in words; needed with makers of one's own.
 
     Raises:
-        DatasetError, InvalidInputError, InvalidParametersError: see `open_split`, `Study`.
+        DatasetError, InvalidInputError, InvalidParametersError: see `open_split`, `ClipStudy`.
     """
 
     def told(done: int, total: int) -> None:
@@ -537,13 +537,13 @@ def opened(
     if makers is None or recipes is None:
         from earshot_studies.pate_aae import generators
 
-        own = generators.Recipe(teachers=generators.critics(size.teachers))
+        own = generators.GeneratorRecipes(teachers=generators.critics(size.teachers))
         makers, recipes = generators.makers(own), own.described
     embedding = _embedding(data / _SOUNDS, split, work, told)
-    return Study(split, embedding, size, makers, recipes, work, progress)
+    return ClipStudy(split, embedding, size, makers, recipes, work, progress)
 
 
-def reproduce(study: Study, seeds: int, processes: int = 1) -> Outcome:
+def reproduce(study: ClipStudy, seeds: int, processes: int = 1) -> Reproduction:
     """Every system under every budget, so many times.
 
     Args:
@@ -558,13 +558,13 @@ def reproduce(study: Study, seeds: int, processes: int = 1) -> Outcome:
     _measure(study, numbers, check_processes("processes", processes))
     references: list[Cell] = [study.references(seed) for seed in numbers]
     cells = [cell for seed in numbers for system in System for cell in study.cells(system, seed)]
-    found = Found(cells, references, averaged(cells))
+    found = Measurements(cells, references, averaged(cells))
     samples = {
         (system, epsilon): study.pictures(system, epsilon, 1)
         for system in System
         for epsilon in shown(study.size.epsilons)
     }
-    return Outcome(
+    return Reproduction(
         NAME,
         found.table,
         lambda path: _draw(found, study.size, samples, path),
@@ -572,7 +572,7 @@ def reproduce(study: Study, seeds: int, processes: int = 1) -> Outcome:
     )
 
 
-def _measure(study: Study, seeds: range, processes: int) -> None:
+def _measure(study: ClipStudy, seeds: range, processes: int) -> None:
     """Let cells be kept: a part of a seed at a time, of systems that learn from the same start."""
     from joblib import Parallel, delayed
 
@@ -594,7 +594,7 @@ def _measure(study: Study, seeds: range, processes: int) -> None:
         study.progress("systems", done, total)
 
 
-def _part(study: Study, seed: int, systems: tuple[System, ...]) -> int:
+def _part(study: ClipStudy, seed: int, systems: tuple[System, ...]) -> int:
     """How many systems were measured."""
     if not systems[0].started:
         study.references(seed)

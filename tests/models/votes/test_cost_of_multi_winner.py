@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.bits import bit_divergence
 from earshot_models.votes.costs.claims import (
     claimed_binary,
@@ -220,7 +220,7 @@ def test_one_way_is_cheaper_than_the_other() -> None:
 
 @pytest.mark.parametrize("method", Method)
 def test_checks_are_paid_by_every_query_and_answers_where_they_were_given(method: Method) -> None:
-    check = Check(40.0, 12.0)
+    check = ConfidentCheck(40.0, 12.0)
     plain, asking = BinaryVoting(50, 9.0), BinaryVoting(50, 9.0, check)
     votes = np.array([[3.0, 30.0], [25.0, 50.0]])
     answered = np.array([[True, False], [False, False]])
@@ -237,7 +237,7 @@ def test_checks_are_paid_by_every_query_and_answers_where_they_were_given(method
 
 @pytest.mark.parametrize("method", Method)
 def test_a_powerset_checks_the_largest_count_once(method: Method) -> None:
-    voting = PowersetVoting(20, 7.0, Check(40.0, 12.0))
+    voting = PowersetVoting(20, 7.0, ConfidentCheck(40.0, 12.0))
     asked, paid = set_divergences(voting, NOBODY, ORDERS, method)
     assert (asked <= ORDERS / (2 * 144)).all()
     assert (paid <= ORDERS / 49).all()

@@ -14,7 +14,7 @@ from scipy.special import log_ndtr
 from support.examples import examples
 from support.muschiol_theorem import theorem
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.bits import bit_divergence
 from earshot_models.votes.costs.costs import Method, epsilon
 from earshot_models.votes.costs.muschiol import claimed_threshold
@@ -199,7 +199,7 @@ def test_the_exponential_mechanism_costs_no_more_than_is_said_on_real_neighbours
 
 @pytest.mark.parametrize("method", Method)
 def test_answered_samples_pay_for_their_check_too(method: Method) -> None:
-    check = Check(30.0, 5.0)
+    check = ConfidentCheck(30.0, 5.0)
     votes = np.array([[50.0, 2, 1], [29.0, 3, 0]])
     for plain, asking in (
         (GNThreshold(20, 4, 50), GNThreshold(20, 4, 50, None, check)),

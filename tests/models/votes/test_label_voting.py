@@ -16,7 +16,7 @@ from scipy import stats
 from support.goodness import ALPHA_LIMIT, frequent, source
 from support.refusals import refused
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.rules.binary import BinaryVoting
 from earshot_models.votes.rules.label_votes import label_agreement
 from earshot_models.votes.rules.powerset import PowersetVoting, _any_beyond
@@ -42,7 +42,7 @@ def test_labels_have_noise_of_their_own() -> None:
 
 
 def test_a_check_is_of_each_label_and_its_noise_is_not_the_answers() -> None:
-    voting = BinaryVoting(50, 7.0, Check(35.0, 5.0))
+    voting = BinaryVoting(50, 7.0, ConfidentCheck(35.0, 5.0))
     votes = np.broadcast_to([10.0, 25.0], (DRAWS, 2))
     assert label_agreement(votes, 50)[0].tolist() == [40, 25]
     found = voting.winners(votes, source(3))
@@ -157,7 +157,7 @@ def test_twenty_labels_win_without_a_vote_when_noise_is_large() -> None:
 
 def test_a_powerset_query_that_does_not_pass_has_no_label_at_all() -> None:
     predictions = np.zeros((10, 4000, 2), dtype=np.int8)
-    voting = PowersetVoting(2, 0.1, Check(12.0, 2.0))
+    voting = PowersetVoting(2, 0.1, ConfidentCheck(12.0, 2.0))
     found = voting.winners(voting.votes(predictions), source(7))
     assert ((found == NONE).all(axis=1) | (found == 0).all(axis=1)).all()
     assert frequent(found[:, 0] != NONE, stats.norm.cdf(-1.0))
@@ -198,8 +198,8 @@ test_parameters_out_of_range_are_named = refused(
     ("1 or 2", ClippedVoting, 2, 1.0, 3, 1.0),
     ("labels", PowersetVoting, 0, 1.0),
     ("512", PowersetVoting, 513, 1.0),
-    ("threshold", Check, math.inf, 1.0),
-    ("deviation", Check, 1.0, 0.0),
+    ("threshold", ConfidentCheck, math.inf, 1.0),
+    ("deviation", ConfidentCheck, 1.0, 0.0),
 )
 
 test_bad_input_is_named = refused(

@@ -9,7 +9,7 @@ from support.goodness import ALPHA_LIMIT, fit_p_value
 from support.vote_rules import rule, tallied
 
 from earshot_models.votes.electorate import electorate
-from earshot_models.votes.rules.rule import Kind
+from earshot_models.votes.rules.rule import VoteKind
 from earshot_models.votes.tally.central import Central
 from earshot_models.votes.tally.tallies import Counter
 from earshot_protocol.privacy.mechanisms import Unit
@@ -33,8 +33,8 @@ def test_noise_and_answers_of_250_teachers_on_200_queries() -> None:
     found = [made.ask(range(at, at + QUERIES)) for at in range(0, queries, QUERIES)]
     survivors = 225
     for kind, exact, deviation, cell in (
-        (Kind.VOTES, counts, 40.0, 1),
-        (Kind.CHECK, None, 150.0, 30),
+        (VoteKind.VOTES, counts, 40.0, 1),
+        (VoteKind.CHECK, None, 150.0, 30),
     ):
         noise = []
         for at, answers in enumerate(found):
@@ -43,7 +43,7 @@ def test_noise_and_answers_of_250_teachers_on_200_queries() -> None:
             assert seen.voters == TEACHERS
             if exact is None:
                 proposed = next(
-                    each for each in answers.sights if each.kind is Kind.VOTES
+                    each for each in answers.sights if each.kind is VoteKind.VOTES
                 ).total.argmax(axis=1)
                 truth = np.take_along_axis(counts[own], proposed[:, None], axis=1)
             else:

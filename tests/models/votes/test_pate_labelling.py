@@ -15,14 +15,14 @@ import pytest
 from support.vote_rules import rule
 
 from earshot_models.votes.electorate import Electorate, electorate, load
-from earshot_models.votes.rules.rule import Kind
+from earshot_models.votes.rules.rule import VoteKind
 from earshot_models.votes.tally import journal
-from earshot_models.votes.tally.budgets import Budget
+from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.interface import Purchase
 from earshot_models.votes.tally.journal import OtherLabellingError
 from earshot_models.votes.tally.labelling import End
-from earshot_models.votes.tally.run import KEY, Request, run
-from earshot_models.votes.tally.tallies import Counter, Sums, tally
+from earshot_models.votes.tally.run import KEY, LabellingRequest, run
+from earshot_models.votes.tally.tallies import Counter, SumSettings, tally
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, WrongStateError
 from earshot_protocol.privacy.conversions import zcdp_epsilon
 from earshot_protocol.privacy.mechanisms import Unit
@@ -39,15 +39,17 @@ def voters(queries: int = 400, teachers: int = TEACHERS) -> Electorate:
     return Electorate(np.where(agree, right, generator.integers(0, 10, agree.shape)), 10)
 
 
-def budget(epsilon: float = 2.0, delta: float = 1e-5, **more: Any) -> Budget:
-    return Budget(epsilon, delta, more.pop("unit", Unit.REPLACED_PHONE), more.pop("records", 250))
+def budget(epsilon: float = 2.0, delta: float = 1e-5, **more: Any) -> QueryBudget:
+    return QueryBudget(
+        epsilon, delta, more.pop("unit", Unit.REPLACED_PHONE), more.pop("records", 250)
+    )
 
 
 # ------------------------------------------------------------------------------- budget
 
 
 def test_a_curator_asks_as_long_as_one_more_query_has_room(tmp_path: Path) -> None:
-    request = Request(CONFIDENT, budget())
+    request = LabellingRequest(CONFIDENT, budget())
     outcome = run(request, voters(), tmp_path)
     labelled = outcome.labelled
     assert labelled.end is End.BUDGET
@@ -69,9 +71,9 @@ def test_room_is_the_largest_number_that_the_budget_covers(name: str) -> None:
     own = budget(1.0)
     found = own.room(made, (), 5000)
     assert 0 < found < 5000
-    assert own.spent(made, [Purchase(Kind.VOTES, found)], own.unit) <= 1.0
-    assert own.spent(made, [Purchase(Kind.VOTES, found + 1)], own.unit) > 1.0
-    assert own.room(made, [Purchase(Kind.VOTES, found)], 5000) == 0
+    assert own.spent(made, [Purchase(VoteKind.VOTES, found)], own.unit) <= 1.0
+    assert own.spent(made, [Purchase(VoteKind.VOTES, found + 1)], own.unit) > 1.0
+    assert own.room(made, [Purchase(VoteKind.VOTES, found)], 5000) == 0
     assert own.room(made, (), 7) == 7
 
 
@@ -95,8 +97,8 @@ def test_secure_sums_keep_the_budget_they_were_given(tmp_path: Path, confident: 
     mechanism = rule("confident", 4.0, (7, 4.0))
     if not confident:
         mechanism = rule("gnmax", 4.0)
-    sums = Sums(corrupted=0.0, dropout=0.2, at_once=8)
-    request = Request(mechanism, budget(9.0, records=12), Counter.FEDERATED, sums)
+    sums = SumSettings(corrupted=0.0, dropout=0.2, at_once=8)
+    request = LabellingRequest(mechanism, budget(9.0, records=12), Counter.FEDERATED, sums)
     outcome = run(request, crowd, tmp_path)
     bought = outcome.labelled.bought
     assert outcome.labelled.end is End.BUDGET
@@ -112,14 +114,14 @@ def test_with_a_student_a_filter_keeps_the_budget_whatever_teachers_agree_on(
     crowd = voters(60, 12)
     guess = np.eye(10)[np.array([np.bincount(each).argmax() for each in crowd.predictions.T])]
     mechanism = rule("interactive", 4.0, (7, 4.0), confidence=0.5)
-    request = Request(
-        mechanism, budget(9.0, records=12), Counter.FEDERATED, Sums(corrupted=0.0, at_once=8)
+    request = LabellingRequest(
+        mechanism, budget(9.0, records=12), Counter.FEDERATED, SumSettings(corrupted=0.0, at_once=8)
     )
     outcome = run(request, crowd, tmp_path, scores=guess)
     bought = outcome.labelled.bought
-    sums = {kind: sum(each.queries for each in bought if each.kind is kind) for kind in Kind}
+    sums = {kind: sum(each.queries for each in bought if each.kind is kind) for kind in VoteKind}
     assert outcome.labelled.end is End.BUDGET
-    assert 0 < sums[Kind.VOTES] < sums[Kind.CHECK]
+    assert 0 < sums[VoteKind.VOTES] < sums[VoteKind.CHECK]
     assert outcome.budget.spent(outcome.tally, bought, Unit.REPLACED_PHONE) <= 9.0
 
 
@@ -157,7 +159,7 @@ def test_a_labelling_killed_at_any_write_spends_nothing_twice(
 
 
 def test_a_journal_goes_on_under_the_same_parameters_only(tmp_path: Path) -> None:
-    request = Request(CONFIDENT, budget(), most=30)
+    request = LabellingRequest(CONFIDENT, budget(), most=30)
     crowd = voters()
     first = run(request, crowd, tmp_path)
     again = run(request, crowd, tmp_path)
@@ -165,9 +167,9 @@ def test_a_journal_goes_on_under_the_same_parameters_only(tmp_path: Path) -> Non
     assert again.labelled.bought == first.labelled.bought
     other = rule("confident", 41.0, (200, 150.0))
     with pytest.raises(OtherLabellingError, match=r"deviation 40\.0, not 41\.0"):
-        run(Request(other, budget(), most=30), crowd, tmp_path)
+        run(LabellingRequest(other, budget(), most=30), crowd, tmp_path)
     with pytest.raises(OtherLabellingError, match=r"epsilon 2\.0, not 3\.0"):
-        run(Request(CONFIDENT, budget(3.0), most=30), crowd, tmp_path)
+        run(LabellingRequest(CONFIDENT, budget(3.0), most=30), crowd, tmp_path)
     changed = crowd.predictions.copy()
     changed[0, 0] = (changed[0, 0] + 1) % 10
     with pytest.raises(OtherLabellingError, match="votes "):
@@ -176,14 +178,14 @@ def test_a_journal_goes_on_under_the_same_parameters_only(tmp_path: Path) -> Non
 
 def test_without_the_teachers_noise_a_sum_is_not_run_once_more(tmp_path: Path) -> None:
     crowd = voters(6, 12)
-    request = Request(rule("gnmax", 4.0), budget(9.0, records=12), Counter.FEDERATED)
+    request = LabellingRequest(rule("gnmax", 4.0), budget(9.0, records=12), Counter.FEDERATED)
     with journal.opened(tmp_path / journal.FILE, identity(request, crowd)):
         pass
     with pytest.raises(WrongStateError, match=f"{KEY} is gone"):
         run(request, crowd, tmp_path)
 
 
-def identity(request: Request, crowd: Electorate) -> dict[str, Any]:
+def identity(request: LabellingRequest, crowd: Electorate) -> dict[str, Any]:
     from earshot_models.votes.electorate import fingerprint
 
     votes = {"votes": fingerprint(crowd.predictions), "weights": None, "scores": None}

@@ -10,11 +10,11 @@ import pytest
 from support.vote_rules import rule
 
 from earshot_models.votes.electorate import Electorate
-from earshot_models.votes.rules.rule import UNITS, Kind
-from earshot_models.votes.tally.budgets import Budget, _order
+from earshot_models.votes.rules.rule import UNITS, VoteKind
+from earshot_models.votes.tally.budgets import QueryBudget, _order
 from earshot_models.votes.tally.interface import Purchase, Tally
-from earshot_models.votes.tally.run import Request, run
-from earshot_models.votes.tally.tallies import Counter, Sums, tally
+from earshot_models.votes.tally.run import LabellingRequest, run
+from earshot_models.votes.tally.tallies import Counter, SumSettings, tally
 from earshot_protocol.privacy.divergences import ORDERS, renyi
 from earshot_protocol.privacy.mechanisms import Unit
 
@@ -38,17 +38,19 @@ def made(name: str, at_once: int) -> Tally:
     scores = np.eye(4)[np.zeros(QUERIES, int)] if mechanism.takes_scores else None
     return tally(
         counter, mechanism, Electorate(np.zeros(shape, np.int8), 4), weights, scores,
-        sums=Sums(at_once=at_once), delta=1e-5, random=lambda *_: None,  # type: ignore[arg-type, return-value]
+        sums=SumSettings(at_once=at_once), delta=1e-5, random=lambda *_: None,  # type: ignore[arg-type, return-value]
     )  # fmt: skip
 
 
-def walk(own: Budget, asked: Tally, generator: np.random.Generator, share: float) -> list[Purchase]:
+def walk(
+    own: QueryBudget, asked: Tally, generator: np.random.Generator, share: float
+) -> list[Purchase]:
     """What some votes would buy until the budget ends it: each kind of a share of the queries."""
     bought: list[Purchase] = []
     left = QUERIES
     while left and (room := own.room(asked, bought, min(left, asked.at_once))):
         for each in asked.worst(room):
-            count = room if each.kind is Kind.CHECK else int(generator.binomial(room, share))
+            count = room if each.kind is VoteKind.CHECK else int(generator.binomial(room, share))
             if count:
                 bought.append(Purchase(each.kind, count))
         left -= room
@@ -59,7 +61,7 @@ def walk(own: Budget, asked: Tally, generator: np.random.Generator, share: float
 @pytest.mark.parametrize("name", list(MECHANISMS))
 def test_no_votes_spend_more_than_is_promised(name: str, unit: Unit) -> None:
     epsilon = 9.0
-    own, asked = Budget(epsilon, 1e-5, unit, TEACHERS), made(name, 10)
+    own, asked = QueryBudget(epsilon, 1e-5, unit, TEACHERS), made(name, 10)
     weights = [1, 2] if MECHANISMS[name][2] is not None else [1]
     promised = {
         (other, weight): own.promised(asked, QUERIES, other, weight)
@@ -81,7 +83,7 @@ def test_no_votes_spend_more_than_is_promised(name: str, unit: Unit) -> None:
 
 
 def test_what_all_queries_cost_is_promised_where_the_budget_has_room() -> None:
-    own, asked = Budget(50.0, 1e-5, Unit.PHONE, TEACHERS), made("one", 7)
+    own, asked = QueryBudget(50.0, 1e-5, Unit.PHONE, TEACHERS), made("one", 7)
     dearest = [each for block in [7] * 8 + [4] for each in asked.worst(block)]
     for unit in UNITS:
         assert own.promised(asked, QUERIES, unit) == own.spent(asked, dearest, unit)
@@ -92,9 +94,9 @@ def test_where_nothing_depends_on_votes_the_promise_is_what_is_spent(
     counter: Counter, tmp_path: Path
 ) -> None:
     crowd = Electorate(np.zeros((12, 40), np.int8), 4)
-    request = Request(
-        rule("gnmax", 4.0), Budget(6.0, 1e-5, Unit.PHONE, 12), counter,
-        Sums(corrupted=0.0, at_once=8),
+    request = LabellingRequest(
+        rule("gnmax", 4.0), QueryBudget(6.0, 1e-5, Unit.PHONE, 12), counter,
+        SumSettings(corrupted=0.0, at_once=8),
     )  # fmt: skip
     outcome = run(request, crowd, tmp_path)
     figures = outcome.figures()
@@ -104,7 +106,7 @@ def test_where_nothing_depends_on_votes_the_promise_is_what_is_spent(
 
 def test_of_delta_sums_take_more_where_more_is_promised() -> None:
     """The budget is for a teacher left out; the promise of one replaced has a larger ε."""
-    own, asked = Budget(2.0, 1e-5, Unit.PHONE, TEACHERS), made("sums", 10)
+    own, asked = QueryBudget(2.0, 1e-5, Unit.PHONE, TEACHERS), made("sums", 10)
     found = own.promised(asked, QUERIES, Unit.REPLACED_PHONE)
     assert found > 2.0
     # What the filter lets losses be at its order, for the dearest of votes and checks.

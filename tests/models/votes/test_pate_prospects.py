@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.vote_rules import rule
 
-from earshot_models.votes.rules.rule import Rule
+from earshot_models.votes.rules.rule import VotingRule
 from earshot_models.votes.tally.prospects import Prospects, prospects, shares, table, weights_of
 from earshot_models.votes.tally.tallies import Counter
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -19,7 +19,9 @@ CONFIDENT = rule("confident", 40.0, (200, 150.0))
 DELTA = 1e-5
 
 
-def made(counter: Counter, asked: Rule, weights: Any = None, answered: float = 1.0) -> Prospects:
+def made(
+    counter: Counter, asked: VotingRule, weights: Any = None, answered: float = 1.0
+) -> Prospects:
     return prospects(
         counter,
         asked,

@@ -13,9 +13,9 @@ from support.goodness import ALPHA_LIMIT, fit_p_value
 from support.vote_rules import noise, rule, tallied
 
 from earshot_models.votes.electorate import Electorate, electorate
-from earshot_models.votes.rules.rule import UNITS, Kind, Rule
+from earshot_models.votes.rules.rule import UNITS, VoteKind, VotingRule
 from earshot_models.votes.tally.interface import Purchase
-from earshot_models.votes.tally.secure_sums import Crowd, SecureSums, draw_vanishing
+from earshot_models.votes.tally.secure_sums import SecureSums, TeacherCrowd, draw_vanishing
 from earshot_models.votes.tally.tallies import Counter, tally
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, TooManyDropoutsError
 from earshot_protocol.privacy.events import Event, Pure, SkellamSum, ZeroConcentrated
@@ -28,7 +28,9 @@ QUIET = 1e-3
 """Noise so small that none of it is ever drawn in a test."""
 
 
-def asked(counter: Counter, own: Rule, predictions: Any, classes: int = 10, **more: Any) -> Any:
+def asked(
+    counter: Counter, own: VotingRule, predictions: Any, classes: int = 10, **more: Any
+) -> Any:
     table = np.asarray(predictions)
     voters = Electorate(table, table.shape[2] if own.several else classes)
     return tallied(counter, own, voters, **more)
@@ -50,7 +52,7 @@ def histogram(column: Any, classes: int) -> list[int]:
 
 
 def test_a_sum_is_the_survivors_ballots_and_their_own_noise_and_nothing_else() -> None:
-    crowd = Crowd(10, dropout=0.3, corrupted=0.0)
+    crowd = TeacherCrowd(10, dropout=0.3, corrupted=0.0)
     mechanism = VoteSum(OneHot(3), 5, 4.0, 1e-5, crowd.honest_survivors)
     inputs = np.random.default_rng(1).integers(0, 2, (10, 5, 3))
     gone = {"share keys": frozenset({4}), "masked input": frozenset({7}), "unmask": frozenset({1})}
@@ -66,7 +68,7 @@ def test_a_sum_is_the_survivors_ballots_and_their_own_noise_and_nothing_else() -
 
 
 def test_a_sum_refuses_when_more_teachers_vanish_than_it_allows_for() -> None:
-    crowd = Crowd(9, dropout=0.12, corrupted=0.0)
+    crowd = TeacherCrowd(9, dropout=0.12, corrupted=0.0)
     mechanism = VoteSum(OneHot(2), 1, 1.0, 1e-5, crowd.honest_survivors)
     gone = {"masked input": frozenset({0, 1})}
     with pytest.raises(TooManyDropoutsError):
@@ -75,7 +77,7 @@ def test_a_sum_refuses_when_more_teachers_vanish_than_it_allows_for() -> None:
 
 def test_the_noise_of_real_sums_has_the_law_that_is_claimed() -> None:
     """All teachers stay, so there are n/n' times as much: Skellam of that variance."""
-    crowd = Crowd(8, dropout=0.13, corrupted=0.0)
+    crowd = TeacherCrowd(8, dropout=0.13, corrupted=0.0)
     deviation, entries, sums = 3.0, 4000, 8
     mechanism = VoteSum(OneHot(2), entries // 2, deviation, 1e-5, crowd.honest_survivors)
     runs = SecureSums(crowd)
@@ -93,7 +95,7 @@ def test_the_noise_of_real_sums_has_the_law_that_is_claimed() -> None:
 
 
 def test_vanishing_teachers_are_as_many_as_asked_for_and_never_more_than_allowed() -> None:
-    crowd = Crowd(100, dropout=0.1)
+    crowd = TeacherCrowd(100, dropout=0.1)
     gone = draw_vanishing(crowd, 0.1, noise("who"))
     assert len(frozenset().union(*gone.values())) == 10 == sum(map(len, gone.values()))
     with pytest.raises(InvalidParametersError, match=r"at most the dropout of 0\.1"):
@@ -112,7 +114,7 @@ def test_without_noise_the_plurality_wins(counter: Counter, name: str) -> None:
     for query, answer in enumerate(found.outcomes.tolist()):
         votes = histogram(predictions[:, query], 4)
         assert votes[answer] == max(votes)
-    assert found.bought == (Purchase(Kind.VOTES, 12),)
+    assert found.bought == (Purchase(VoteKind.VOTES, 12),)
 
 
 @pytest.mark.parametrize("counter", list(Counter))
@@ -126,9 +128,9 @@ def test_a_check_lets_pass_what_enough_teachers_agree_on(counter: Counter) -> No
     paid = {each.kind: each.queries for each in found.bought}
     passed = sum(each >= 7 for each in most)
     assert paid == {
-        Kind.CHECK: 30,
+        VoteKind.CHECK: 30,
         # A server sees all counts before it knows on what to ask; a curator stops at the check.
-        Kind.VOTES: passed if counter is Counter.CENTRAL else 30,
+        VoteKind.VOTES: passed if counter is Counter.CENTRAL else 30,
     }
 
 
@@ -143,13 +145,16 @@ def test_with_a_student_only_what_teachers_do_not_agree_on_goes_into_a_histogram
     found = asked(Counter.FEDERATED, mechanism, predictions, 3, scores=scores).ask(range(20))
     agreed = [query for query in range(20) if query != 3 and votes[query][guess[query]] >= 6]
     check, full = found.sights
-    assert (check.kind, full.kind) == (Kind.CHECK, Kind.VOTES)
+    assert (check.kind, full.kind) == (VoteKind.CHECK, VoteKind.VOTES)
     assert check.queries == tuple(each for each in range(20) if each != 3)
     assert full.queries == tuple(each for each in range(20) if each not in agreed)
     assert {0, 1, 2, 3} <= set(full.queries)
     for query, answer in enumerate(found.outcomes.tolist()):
         assert votes[query][answer] == max(votes[query])
-    assert found.bought == (Purchase(Kind.CHECK, 19), Purchase(Kind.VOTES, 20 - len(agreed)))
+    assert found.bought == (
+        Purchase(VoteKind.CHECK, 19),
+        Purchase(VoteKind.VOTES, 20 - len(agreed)),
+    )
 
 
 def several(seed: int = 3, teachers: int = 9, queries: int = 10, labels: int = 4) -> Any:
@@ -262,11 +267,11 @@ def shift(events: tuple[Event, ...]) -> tuple[float, float, float]:
     ],
 )
 def test_a_sum_costs_what_one_teacher_can_change(
-    own: Rule, classes: int, zeroed: tuple[float, float], replaced: tuple[float, float]
+    own: VotingRule, classes: int, zeroed: tuple[float, float], replaced: tuple[float, float]
 ) -> None:
     shape = (9, 1, classes) if own.several else (9, 1)
     made = asked(Counter.FEDERATED, own, np.zeros(shape, dtype=int), classes)
-    bought = [Purchase(Kind.VOTES, 200)]
+    bought = [Purchase(VoteKind.VOTES, 200)]
     for unit, (l1, l2) in zip(UNITS, (zeroed, replaced), strict=True):
         expected = (1600.0, 200 * l1, math.sqrt(200) * l2)
         assert shift(made.events(bought, unit)) == pytest.approx(expected, rel=1e-12)
@@ -279,7 +284,7 @@ def test_a_check_costs_the_same_in_both_units_and_a_teacher_of_no_weight_nothing
     for unit in UNITS:
         for weight in (1, 2):
             expected = (22500.0, 50.0 * weight, math.sqrt(50) * weight)
-            found = shift(made.events([Purchase(Kind.CHECK, 50)], unit, weight))
+            found = shift(made.events([Purchase(VoteKind.CHECK, 50)], unit, weight))
             assert found == pytest.approx(expected, rel=1e-12)
         assert made.events(made.worst(3), unit, 0) == ()
         assert made.events(made.worst(3), unit) == made.events(made.worst(3), unit, 2)
@@ -288,14 +293,18 @@ def test_a_check_costs_the_same_in_both_units_and_a_teacher_of_no_weight_nothing
 def test_laplace_shares_cost_the_scale_times_all_queries() -> None:
     made = asked(Counter.FEDERATED, rule("lnmax", 20.0), np.zeros((9, 4), int))
     for unit, moved in ((Unit.PHONE, 1), (Unit.REPLACED_PHONE, 2)):
-        (event,) = made.events([Purchase(Kind.VOTES, 4)], unit)
+        (event,) = made.events([Purchase(VoteKind.VOTES, 4)], unit)
         assert (event.scale, event.sensitivity) == (20.0, 4 * moved)
 
 
 def test_a_curator_pays_for_checks_and_for_answers() -> None:
     mechanism = rule("confident", 40.0, (200, 150.0))
     made = asked(Counter.CENTRAL, mechanism, np.zeros((3, 1), int))
-    bought = [Purchase(Kind.CHECK, 64), Purchase(Kind.VOTES, 5), Purchase(Kind.VOTES, 2)]
+    bought = [
+        Purchase(VoteKind.CHECK, 64),
+        Purchase(VoteKind.VOTES, 5),
+        Purchase(VoteKind.VOTES, 2),
+    ]
     rho = 64 / (2 * 150**2) + 7 / 40**2
     (event,) = made.events(bought, Unit.REPLACED_PHONE)
     assert isinstance(event, ZeroConcentrated)
@@ -305,8 +314,8 @@ def test_a_curator_pays_for_checks_and_for_answers() -> None:
     (event,) = made.events(bought, Unit.REPLACED_PHONE, 3)
     assert event.rho == pytest.approx(9 * rho)
     laplace = asked(Counter.CENTRAL, rule("lnmax", 20.0), np.zeros((3, 1), int))
-    assert laplace.events([Purchase(Kind.VOTES, 7)], Unit.REPLACED_PHONE) == (Pure(0.1, 7),)
-    assert laplace.events([Purchase(Kind.VOTES, 7)], Unit.PHONE) == (Pure(0.05, 7),)
+    assert laplace.events([Purchase(VoteKind.VOTES, 7)], Unit.REPLACED_PHONE) == (Pure(0.1, 7),)
+    assert laplace.events([Purchase(VoteKind.VOTES, 7)], Unit.PHONE) == (Pure(0.05, 7),)
 
 
 # ------------------------------------------------------------------------------- bad input

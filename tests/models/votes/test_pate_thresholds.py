@@ -17,9 +17,9 @@ from support.vote_rules import THRESHOLDS, rule, tallied
 
 from earshot_models.votes.costs import muschiol
 from earshot_models.votes.costs.bits import bit_divergence
-from earshot_models.votes.electorate import Poll, electorate
+from earshot_models.votes.electorate import PollForm, electorate
 from earshot_models.votes.output_ballots import STEPS
-from earshot_models.votes.rules.rule import Kind, Rule
+from earshot_models.votes.rules.rule import VoteKind, VotingRule
 from earshot_models.votes.tally.interface import Purchase, times
 from earshot_models.votes.tally.prospects import prospects, shares, table
 from earshot_models.votes.tally.tallies import Counter
@@ -39,7 +39,7 @@ def probabilities(teachers: int = 9, queries: int = 12, labels: int = 5) -> Any:
     return generator.beta(0.4 + 3 * there, 3.4 - 3 * there, (teachers, queries, labels))
 
 
-def asked(counter: Counter, own: Rule, votes: Any, **more: Any) -> Any:
+def asked(counter: Counter, own: VotingRule, votes: Any, **more: Any) -> Any:
     return tallied(counter, own, electorate(votes, True, fractions=True), **more)
 
 
@@ -69,7 +69,7 @@ def limit(name: str, row: list[float]) -> float:
 
 def made(
     name: str, counter: Counter, check: tuple[float, float] | None = None, **more: Any
-) -> Rule:
+) -> VotingRule:
     own: dict[str, Any] = {}
     if name == "gnthreshold":
         own["cut"] = 2.3
@@ -91,7 +91,7 @@ def test_probabilities_add_up_and_labels_above_the_threshold_win(
         expected = [int(each > limit(name, row)) for each in row]
         assert found.outcomes[query].tolist() == expected
     assert 0 < found.outcomes.sum() < found.outcomes.size
-    assert found.bought == (Purchase(Kind.VOTES, 12),)
+    assert found.bought == (Purchase(VoteKind.VOTES, 12),)
     assert len(found.sights) == (0 if counter is Counter.CENTRAL else 1)
 
 
@@ -113,7 +113,7 @@ def test_a_check_is_read_from_the_same_noisy_counts_or_paid_for(name: str) -> No
         assert sum(answered) == 12 - clear
     np.testing.assert_array_equal(free.outcomes, paid.outcomes)
     # One sum, whose server could not skip anything: everything that was asked is paid for.
-    assert free.bought == (Purchase(Kind.VOTES, 12),)
+    assert free.bought == (Purchase(VoteKind.VOTES, 12),)
     assert [each.queries for each in paid.bought] == [12, int((paid.outcomes[:, 0] != NONE).sum())]
 
 
@@ -152,7 +152,7 @@ def test_what_a_curator_and_what_a_sum_cost(unit: Unit) -> None:
         return float((divergences + more).min())
 
     votes = np.zeros((9, 1, 20), dtype=np.int8)
-    bought = (Purchase(Kind.CHECK, 400), Purchase(Kind.VOTES, 250))
+    bought = (Purchase(VoteKind.CHECK, 400), Purchase(VoteKind.VOTES, 250))
     bits, noise = changed * bit_divergence(30.0, orders), orders * changed / 1800
     check, grid = bit_divergence(50.0, orders), orders / (2 * 40.0**2)
     for name, each in (
@@ -171,7 +171,9 @@ def test_what_a_curator_and_what_a_sum_cost(unit: Unit) -> None:
         assert composed_epsilon((event,), delta) == pytest.approx(expected, rel=2e-3)
         assert own.events((), unit) == ()
     plain = rule("gnthreshold-adaptive", 30.0, winners=3, threshold=4.0)
-    (summed,) = asked(Counter.FEDERATED, plain, votes).events((Purchase(Kind.VOTES, 250),), unit)
+    (summed,) = asked(Counter.FEDERATED, plain, votes).events(
+        (Purchase(VoteKind.VOTES, 250),), unit
+    )
     assert isinstance(summed, SkellamSum)
     assert summed.l2 == pytest.approx(math.sqrt(250 * changed))
     assert summed.l1 == 250 * changed
@@ -180,15 +182,15 @@ def test_what_a_curator_and_what_a_sum_cost(unit: Unit) -> None:
 
 def test_the_printed_cost_stands_beside_and_is_less() -> None:
     mechanism = rule("gnthreshold", muschiol.deviation(0.3, 50), winners=3)
-    bought = (Purchase(Kind.VOTES, 2000),)
+    bought = (Purchase(VoteKind.VOTES, 2000),)
     assert round(mechanism.claimed_epsilon(times(bought), 1e-8) or 0, 1) == 418.4
     adaptive = rule("gnthreshold-adaptive", 40.0, (5, 60.0))
     for counter in Counter:
         ready = prospects(counter, adaptive, 20, 1e-6, np.ones(50, dtype=np.int64), answered=0.5)
         rows = table(ready, shares(None, 50), 100)
-        both = (Purchase(Kind.CHECK, 100), Purchase(Kind.VOTES, 50))
+        both = (Purchase(VoteKind.CHECK, 100), Purchase(VoteKind.VOTES, 50))
         if counter is Counter.FEDERATED:  # whose counts are seen before any check
-            both = (Purchase(Kind.CHECK, 100), Purchase(Kind.VOTES, 100))
+            both = (Purchase(VoteKind.CHECK, 100), Purchase(VoteKind.VOTES, 100))
         for row in rows:
             assert row["as_printed"] == adaptive.claimed_epsilon(times(both), 1e-6)
             assert row["as_printed"] < row["epsilon"]  # type: ignore[operator]
@@ -200,9 +202,11 @@ def test_the_printed_cost_stands_beside_and_is_less() -> None:
 
 def test_how_likely_noise_passes_a_bar_by_itself() -> None:
     free = rule("gnthreshold-adaptive", 10.0, threshold=25.0)
-    assert free.passes_by_chance(Poll(20, 50), 50) == pytest.approx(1 - stats.norm.cdf(2.5) ** 20)
+    assert free.passes_by_chance(PollForm(20, 50), 50) == pytest.approx(
+        1 - stats.norm.cdf(2.5) ** 20
+    )
     own = rule("gnthreshold", 10.0, (25.0, 10.0))
-    assert own.passes_by_chance(Poll(20, 50), 50) == pytest.approx(stats.norm.sf(2.5))
+    assert own.passes_by_chance(PollForm(20, 50), 50) == pytest.approx(stats.norm.sf(2.5))
 
 
 def test_votes_that_do_not_fit_are_refused() -> None:

@@ -15,7 +15,7 @@ from support.refusals import refused
 from earshot_models.votes.costs.costs import Method, query_divergences
 from earshot_models.votes.costs.dependent import dependent_divergence, log_other_winner
 from earshot_models.votes.costs.personal import (
-    Group,
+    OwnerGroup,
     OwnersAccount,
     concentration,
     concentrations,
@@ -54,7 +54,7 @@ CONFIDENT = ConfidentGNMax(200.0, 150.0, 40.0)
 def test_labels_of_the_thesis_are_a_closed_form(table: tuple[str, int, float]) -> None:
     _, base, tolerance = table
     for (ratio, percent), (upsampled, weighted) in TABLES[table].items():
-        groups = [Group(1.0, 4 * (100 - percent)), Group(ratio, 4 * percent)]
+        groups = [OwnerGroup(1.0, 4 * (100 - percent)), OwnerGroup(ratio, 4 * percent)]
         by_weight = expected_labels(base, groups, weights(groups), 1e-5)
         assert by_weight == pytest.approx(weighted, rel=tolerance)
         times = copies(groups)
@@ -65,24 +65,28 @@ def test_labels_of_the_thesis_are_a_closed_form(table: tuple[str, int, float]) -
 
 
 def test_weights_are_one_on_average_and_in_the_ratio_of_budgets() -> None:
-    groups = [Group(1.0, 150), Group(1.5, 60), Group(4.0, 40)]
+    groups = [OwnerGroup(1.0, 150), OwnerGroup(1.5, 60), OwnerGroup(4.0, 40)]
     found = weights(groups)
     assert found @ [150, 60, 40] == pytest.approx(250)
     np.testing.assert_allclose(found / found[0], [1, 1.5, 4])
-    half = weights([Group(1.0, 125), Group(5.0, 125)])
+    half = weights([OwnerGroup(1.0, 125), OwnerGroup(5.0, 125)])
     np.testing.assert_allclose(half, [1 / 3, 5 / 3])
 
 
 def test_copies_are_the_smallest_that_have_the_ratio() -> None:
-    assert copies([Group(1.0, 10), Group(1.5, 10)]).tolist() == [2, 3]
-    assert copies([Group(0.2, 10), Group(0.6, 10), Group(1.0, 2)]).tolist() == [1, 3, 5]
+    assert copies([OwnerGroup(1.0, 10), OwnerGroup(1.5, 10)]).tolist() == [2, 3]
+    assert copies([OwnerGroup(0.2, 10), OwnerGroup(0.6, 10), OwnerGroup(1.0, 2)]).tolist() == [
+        1,
+        3,
+        5,
+    ]
     with pytest.raises(InvalidParametersError, match="ratios of whole numbers"):
-        copies([Group(1.0, 10), Group(math.pi, 10)])
+        copies([OwnerGroup(1.0, 10), OwnerGroup(math.pi, 10)])
 
 
 def test_the_one_who_may_spend_more_votes_twice_the_square_as_often() -> None:
-    np.testing.assert_allclose(frequencies([Group(1.0, 9), Group(3.0, 9)]), [1 / 18, 1.0])
-    np.testing.assert_allclose(frequencies([Group(2.0, 9), Group(2.0, 9)]), [1.0, 1.0])
+    np.testing.assert_allclose(frequencies([OwnerGroup(1.0, 9), OwnerGroup(3.0, 9)]), [1 / 18, 1.0])
+    np.testing.assert_allclose(frequencies([OwnerGroup(2.0, 9), OwnerGroup(2.0, 9)]), [1.0, 1.0])
 
 
 def test_noise_and_threshold_grow_with_the_votes() -> None:
@@ -185,8 +189,8 @@ def test_a_payment_that_an_owner_cannot_make_is_refused_and_not_counted() -> Non
 
 test_what_is_out_of_range_is_named = refused(
     InvalidParametersError,
-    ("epsilon", Group, 0.0, 10),
-    ("at least 2", Group, 1.0, 1),
+    ("epsilon", OwnerGroup, 0.0, 10),
+    ("at least 2", OwnerGroup, 1.0, 1),
     ("at least one", weights, []),
     ("without a budget", OwnersAccount, np.array([1.0, 0.0]), 1e-5),
     ("positive and finite", OwnersAccount, np.array([math.nan]), 1e-5),
@@ -196,7 +200,7 @@ test_what_is_out_of_range_is_named = refused(
     ("weights", OwnersAccount(np.ones(2), 1e-5).willing, GNMax(1.0), np.ones(3)),
     ("weights", OwnersAccount(np.ones(1), 1e-5).willing, GNMax(1.0), -np.ones(1)),
     ("factor", scaled, GNMax(1.0), 0.0),
-    ("sensitivities", expected_labels, 10, [Group(1.0, 5)], np.ones(2), 1e-5),
-    ("sensitivities", expected_labels, 10, [Group(1.0, 5)], np.zeros(1), 1e-5),
+    ("sensitivities", expected_labels, 10, [OwnerGroup(1.0, 5)], np.ones(2), 1e-5),
+    ("sensitivities", expected_labels, 10, [OwnerGroup(1.0, 5)], np.zeros(1), 1e-5),
     ("gamma", LNMax, math.inf),
 )

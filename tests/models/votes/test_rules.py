@@ -11,12 +11,12 @@ import pytest
 from support.vote_rules import rule, tallied
 
 from earshot_models.votes.costs.releases import VotesCost
-from earshot_models.votes.electorate import Electorate, Poll
-from earshot_models.votes.rules.rule import UNITS, Kind, Rule
+from earshot_models.votes.electorate import Electorate, PollForm
+from earshot_models.votes.rules.rule import UNITS, VoteKind, VotingRule
 from earshot_models.votes.rules.table import RULES
-from earshot_models.votes.tally.budgets import Budget
+from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.interface import Purchase
-from earshot_models.votes.tally.run import Request
+from earshot_models.votes.tally.run import LabellingRequest
 from earshot_models.votes.tally.tallies import Counter, tally
 from earshot_protocol.errors import EarshotError, InvalidParametersError
 from earshot_protocol.privacy.divergences import ORDERS, renyi
@@ -44,11 +44,11 @@ CASES: dict[str, dict[str, Any]] = {
     "grid-threshold": {"grid": (2.25, 5.75)},
 }
 """Options of each rule beside its noise; together they name every rule."""
-POLL = Poll(LABELS, TEACHERS)
+POLL = PollForm(LABELS, TEACHERS)
 Case = pytest.mark.parametrize("case", list(CASES))
 
 
-def made(case: str, counter: Counter = Counter.CENTRAL, sigma: float = QUIET) -> Rule:
+def made(case: str, counter: Counter = Counter.CENTRAL, sigma: float = QUIET) -> VotingRule:
     """Return a rule; its other noise is as large."""
     options = dict(CASES[case])
     if options.get("check") is not None:
@@ -58,14 +58,14 @@ def made(case: str, counter: Counter = Counter.CENTRAL, sigma: float = QUIET) ->
     return rule(case.split()[0], sigma, **options)
 
 
-def answers(own: Rule) -> Any:
+def answers(own: VotingRule) -> Any:
     """Return all that a teacher may answer to one query."""
     if not own.several:
         return np.arange(NONE, LABELS)
     return np.array(list(itertools.product((0, 1), repeat=LABELS)))
 
 
-def crowd(own: Rule) -> Electorate:
+def crowd(own: VotingRule) -> Electorate:
     """Return teachers that are of one mind on the first queries, and of many on the last."""
     generator = np.random.default_rng(3)
     spread = np.linspace(0, 0.6, QUERIES)
@@ -175,7 +175,7 @@ def test_unanimous_teachers_are_answered_with_what_they_say(case: str) -> None:
 @Case
 def test_the_worst_case_is_no_less_than_what_is_realised(case: str, counter: Counter) -> None:
     made_ = asked(case, counter, sigma=20.0)
-    own = Budget(50.0, 1e-5, Unit.REPLACED_PHONE, TEACHERS)
+    own = QueryBudget(50.0, 1e-5, Unit.REPLACED_PHONE, TEACHERS)
     bought = made_.ask(range(QUERIES)).bought
     for unit in UNITS:
         worst = own.spent(made_, made_.worst(QUERIES), unit)
@@ -189,18 +189,18 @@ def test_queries_cost_in_proportion_to_their_number(case: str, unit: Unit) -> No
     own = made(case, sigma=20.0)
 
     def curve(times: int) -> Any:
-        events = own.curator_events(POLL, dict.fromkeys(Kind, times), unit, 1)
+        events = own.curator_events(POLL, dict.fromkeys(VoteKind, times), unit, 1)
         return np.sum([renyi(each, ORDERS) for each in events], axis=0)
 
     np.testing.assert_allclose(curve(7), 7 * curve(1), rtol=1e-9)
-    assert own.curator_events(POLL, dict.fromkeys(Kind, 0), unit, 1) == ()
+    assert own.curator_events(POLL, dict.fromkeys(VoteKind, 0), unit, 1) == ()
 
 
 @Case
 def test_a_heavier_teacher_pays_more_and_one_of_no_weight_nothing(case: str) -> None:
     own = asked(case, Counter.FEDERATED, sigma=20.0)
-    for bought in (Purchase(Kind.VOTES, 3), Purchase(Kind.CHECK, 3)):
-        if bought.kind is Kind.CHECK and own.rule.check is None:
+    for bought in (Purchase(VoteKind.VOTES, 3), Purchase(VoteKind.CHECK, 3)):
+        if bought.kind is VoteKind.CHECK and own.rule.check is None:
             continue
         light, heavy = (own.events([bought], Unit.PHONE, weight) for weight in (1, 3))
         assert own.events([bought], Unit.PHONE, 0) == ()
@@ -225,7 +225,7 @@ def test_weighing_makes_noise_and_thresholds_grow_together(case: str) -> None:
 @Case
 def test_the_identity_of_a_journal_is_plain_and_names_every_option(case: str) -> None:
     own = made(case)
-    request = Request(own, Budget(2.0, 1e-5, Unit.PHONE, TEACHERS))
+    request = LabellingRequest(own, QueryBudget(2.0, 1e-5, Unit.PHONE, TEACHERS))
     plain = request.identity(LABELS)
     keys = (
         *("name", "classes", "deviation", "confidence", "tau", "norm", "cut", "grid", "scale"),
@@ -239,7 +239,7 @@ def test_the_identity_of_a_journal_is_plain_and_names_every_option(case: str) ->
         value = getattr(own, name)
         if not isinstance(value, float):
             continue
-        other = Request(replace(own, **{name: value * 0.75}), request.budget)
+        other = LabellingRequest(replace(own, **{name: value * 0.75}), request.budget)
         assert other.identity(LABELS) != plain, name
 
 
@@ -350,5 +350,5 @@ def test_journals_that_were_begun_before_rules_were_classes_go_on(name: str) -> 
         "epsilon": 2.0, "delta": 1e-5, "unit": "phone", "records": 9, "dropout": 0.05,
         "corrupted": 0.05, "vanishing": 0.0, "at_once": 200, "counter": "central", "most": None,
     }  # fmt: skip
-    request = Request(made(name, sigma=8.0), Budget(2.0, 1e-5, Unit.PHONE, TEACHERS))
+    request = LabellingRequest(made(name, sigma=8.0), QueryBudget(2.0, 1e-5, Unit.PHONE, TEACHERS))
     assert request.identity(LABELS) == alike | FORMER[name]

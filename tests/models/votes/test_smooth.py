@@ -16,7 +16,7 @@ from support.refusals import refused
 from earshot_models.votes.costs.costs import Method, query_divergences
 from earshot_models.votes.costs.dependent import log_other_winner
 from earshot_models.votes.costs.releases import (
-    Release,
+    CostRelease,
     best_release,
     largest_beta,
     printed_release_divergence,
@@ -227,5 +227,5 @@ test_what_is_out_of_range_is_named = refused(
 
 
 def test_a_release_has_secret_noise() -> None:
-    assert Release(4.0, 0.1, 2.0, 0.25, 1.0).noise == 0.5
+    assert CostRelease(4.0, 0.1, 2.0, 0.25, 1.0).noise == 0.5
     assert largest_beta(14) == pytest.approx(0.5 * math.log(14 / 13))

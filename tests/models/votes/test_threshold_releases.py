@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.releases import smooth_sensitivity
 from earshot_models.votes.costs.thresholds import release_costs, threshold_divergences
@@ -23,8 +23,8 @@ from earshot_protocol.privacy.mechanisms import Unit
 TEACHERS = 40
 RULES = (
     GNThreshold(12.0, 3.0, TEACHERS, most=2),
-    GNThreshold(12.0, 3.0, TEACHERS, most=2, check=Check(25.0, 4.0)),
-    AdaptiveThreshold(2.0, TEACHERS, most=1, check=Check(25.0, 4.0)),
+    GNThreshold(12.0, 3.0, TEACHERS, most=2, check=ConfidentCheck(25.0, 4.0)),
+    AdaptiveThreshold(2.0, TEACHERS, most=1, check=ConfidentCheck(25.0, 4.0)),
     GridThreshold((8.0, 16.0, 24.0), 6.0, 3.0, TEACHERS, most=2),
 )
 NAMES = ("fixed", "checked", "adaptive", "grid")

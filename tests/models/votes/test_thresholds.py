@@ -15,7 +15,7 @@ from support.examples import examples
 from support.goodness import ALPHA_LIMIT, frequent, source
 from support.refusals import refused
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.rules.against_thresholds import largest_outputs
 from earshot_models.votes.rules.gnthreshold import GNThreshold
 from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold, above_widest_gap
@@ -36,9 +36,9 @@ def test_a_fixed_threshold_has_a_normal_law() -> None:
 @pytest.mark.parametrize(
     "voting",
     [
-        GNThreshold(10.0, 1e-3, 50, check=Check(30.0, 5.0)),
-        AdaptiveThreshold(1e-3, 50, check=Check(30.0, 5.0)),
-        GridThreshold((10.0,), 1e-3, 1e-3, 50, check=Check(30.0, 5.0)),
+        GNThreshold(10.0, 1e-3, 50, check=ConfidentCheck(30.0, 5.0)),
+        AdaptiveThreshold(1e-3, 50, check=ConfidentCheck(30.0, 5.0)),
+        GridThreshold((10.0,), 1e-3, 1e-3, 50, check=ConfidentCheck(30.0, 5.0)),
     ],
 )
 def test_a_check_looks_at_the_largest_vote_with_one_noise(voting: Any) -> None:

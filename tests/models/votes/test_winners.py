@@ -16,7 +16,7 @@ from support.refusals import refused
 from earshot_models.votes.counts import checked_counts, checked_scores, checked_votes
 from earshot_models.votes.rules.confident import ConfidentGNMax
 from earshot_models.votes.rules.gnmax import GNMax
-from earshot_models.votes.rules.interactive import Answers, InteractiveGNMax
+from earshot_models.votes.rules.interactive import InteractiveGNMax, StudentAnswers
 from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.voting.teacher_ballots import NONE
@@ -122,7 +122,7 @@ def test_who_is_just_as_sure_as_asked_for_is_not_reinforced() -> None:
     aggregator = InteractiveGNMax(1000.0, 1.0, 1.0, 0.5)
     votes = np.array([[10.0, 0.0]] * 2)
     found = aggregator.answers(votes, scores([0.5, 0.5], [0.25, 0.75]))
-    assert isinstance(found, Answers)
+    assert isinstance(found, StudentAnswers)
     assert found.winners.tolist() == [NONE, 1]
     assert not found.voted.any()
 

@@ -59,7 +59,7 @@ _MIXTURES = {
 }
 _TAGGERS = {
     _moved(
-        "muschiol.taggers.study.Size.__init__.__defaults__",
+        "muschiol.taggers.study.TaggerStudySize.__init__.__defaults__",
         "tagging.study.Size.__init__.__defaults__",
     ): "(500, 40, 50, 60)",
 }

@@ -18,7 +18,7 @@ _SIGNS = """
 """
 _SWAPPED = {getattr(ast, each.split(":")[0]): each.split(":")[1] for each in _SIGNS.split()}
 """What a sign becomes."""
-_LIMITS = {"acceptance.py": "Limits", "policy.py": "Policy", "budgets.py": "Budget"}
+LIMITS = {"acceptance.py": "Limits", "policy.py": "Policy", "budgets.py": "LedgerBudget"}
 """Files whose classes of this name hold published limits."""
 _CHECKING = ("check", "_check")
 _CHECKS = {"between", "whole", "positive", "epsilon", "fraction", "share", "probability"}
@@ -99,7 +99,7 @@ _Change = tuple[str, str, bool, int, int, str]
 
 class _Finder:
     def __init__(self, name: str, data: bytes, starts: list[int]) -> None:
-        self._limits = _LIMITS.get(name, "")
+        self._limits = LIMITS.get(name, "")
         self._data, self._starts = data, starts
         self._function: tuple[str, ...] = ()
         self._outside = True

@@ -33,7 +33,7 @@ from earshot_client.transport.http import HttpTransport  # noqa: E402
 from earshot_client.visits.participation import Participation  # noqa: E402
 from earshot_protocol.api import Invite, StartPhase  # noqa: E402
 from earshot_protocol.secure_sum.bell import BELL  # noqa: E402
-from earshot_server.api.app import Settings, create_app  # noqa: E402
+from earshot_server.api.app import ApiSettings, create_app  # noqa: E402
 from earshot_server.credentials import Credentials  # noqa: E402
 from earshot_server.discovery.optics import Optics  # noqa: E402
 from earshot_server.operator_client import OperatorClient  # noqa: E402
@@ -89,7 +89,7 @@ def simulated(epsilon: float) -> dict[str, Any]:
 def over_http(url: str, folder: Path) -> dict[str, Any]:
     database = Database(url)
     credentials = Credentials.load_or_create(folder)
-    server = make_server("127.0.0.1", 0, create_app(Settings(database, credentials)), True)
+    server = make_server("127.0.0.1", 0, create_app(ApiSettings(database, credentials)), True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     address = f"http://127.0.0.1:{server.server_port}"

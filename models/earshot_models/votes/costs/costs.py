@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs import dependent, laplace
 from earshot_models.votes.costs.outcomes import check_divergence, outcome_divergence
 from earshot_protocol import checks
@@ -44,11 +44,11 @@ class Method(enum.StrEnum):
     """By the law of what is published, in both directions; private itself."""
 
 
-class Aggregator(Protocol):
+class WinnerVoting(Protocol):
     """Curator's vote for one winner, as far as its cost needs to know it."""
 
     @property
-    def check(self) -> Check | None:
+    def check(self) -> ConfidentCheck | None:
         """Check before an answer; None for none."""
 
     @property
@@ -79,7 +79,7 @@ class Divergences(NamedTuple):
 
 
 def query_divergences(
-    aggregator: Aggregator,
+    aggregator: WinnerVoting,
     votes: npt.NDArray[np.number],
     orders: npt.ArrayLike,
     method: Method = Method.INDEPENDENT,
@@ -177,7 +177,7 @@ def epsilon(
 
 
 def spent_epsilon(
-    aggregator: Aggregator,
+    aggregator: WinnerVoting,
     votes: npt.NDArray[np.number],
     voted: npt.NDArray[np.bool_],
     delta: float,
@@ -269,7 +269,7 @@ def laplace_answer(
 
 
 def _check(
-    check: Check,
+    check: ConfidentCheck,
     agreement: Numbers,
     orders: Numbers,
     method: Method,

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.bits import bit_divergence
 from earshot_models.votes.costs.costs import Divergences, Method
 from earshot_models.votes.costs.dependent import dependent_divergence, log_other_answer
@@ -30,7 +30,7 @@ Numbers = npt.NDArray[np.float64]
 Answered = npt.NDArray[np.bool_]
 
 
-class Sets(Protocol):
+class SetVoting(Protocol):
     """Curator's vote for sets of labels."""
 
     @property
@@ -38,11 +38,11 @@ class Sets(Protocol):
         """Standard deviation of the noise on each count, σ."""
 
     @property
-    def check(self) -> Check | None:
+    def check(self) -> ConfidentCheck | None:
         """Check of the query, on the largest count; None for none."""
 
 
-class LabelVoting(Sets, Protocol):
+class LabelVoting(SetVoting, Protocol):
     """Curator's vote in which each label is decided by itself."""
 
     @property
@@ -101,7 +101,7 @@ def label_divergences(
 
 
 def set_divergences(
-    voting: Sets,
+    voting: SetVoting,
     votes: SubsetVotes,
     orders: npt.ArrayLike,
     method: Method,

@@ -118,7 +118,7 @@ class PrintedRule(NamedTuple):
         return log_other_labels(table - self.thresholds(table)[:, None], 0.0, self.sigma)
 
 
-class Claim(NamedTuple):
+class ClaimedCost(NamedTuple):
     """Claimed cost of some queries.
 
     Attributes:
@@ -167,7 +167,7 @@ def claimed_checks(
 
 def claim(
     rule: PrintedRule, votes: npt.NDArray[np.number], answered: npt.NDArray[np.bool_] | None = None
-) -> Claim:
+) -> ClaimedCost:
     """Return ε of some queries as in Table 5.4, at δ = 10⁻⁸ and orders from 2 on.
 
     Args:
@@ -184,7 +184,7 @@ def claim(
         raise InvalidParametersError("answered: must be at least one query")
     answers = claimed_answers(rule, votes[passed]).sum(axis=0)
     by_votes = answers + claimed_checks(rule, votes).sum(axis=0)
-    return Claim(
+    return ClaimedCost(
         epsilon(by_votes, ORDERS, DELTA, classic=True)[0],
         independent(rule, len(votes), int(passed.sum())),
         float(np.exp(rule.log_q(votes[passed])).mean()),

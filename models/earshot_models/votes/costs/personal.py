@@ -25,7 +25,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.conversions import zcdp_epsilon, zcdp_rho
@@ -41,7 +41,7 @@ class Gaussian(Protocol):
     """Curator's vote for one winner by Gaussian noise."""
 
     @property
-    def check(self) -> Check | None:
+    def check(self) -> ConfidentCheck | None:
         """Check before an answer; None for none."""
 
     @property
@@ -60,7 +60,7 @@ Own = TypeVar("Own", bound=Scalable)
 
 
 @dataclass(frozen=True)
-class Group:
+class OwnerGroup:
     """Group of owners with equal budgets.
 
     Attributes:
@@ -84,7 +84,7 @@ class Group:
             )
 
 
-def weights(groups: Sequence[Group]) -> Numbers:
+def weights(groups: Sequence[OwnerGroup]) -> Numbers:
     """Return the weight ψ of each group: proportional to budgets, and one on average over owners.
 
     Sensitivities in the ratio R of two budgets use both up at about the same query (section 6.2.2,
@@ -98,7 +98,7 @@ def weights(groups: Sequence[Group]) -> Numbers:
     return found
 
 
-def copies(groups: Sequence[Group]) -> npt.NDArray[np.int64]:
+def copies(groups: Sequence[OwnerGroup]) -> npt.NDArray[np.int64]:
     """Return how many teachers T use a record of each group: the smallest proportional to budgets.
 
     Args:
@@ -122,7 +122,7 @@ def copies(groups: Sequence[Group]) -> npt.NDArray[np.int64]:
     return found
 
 
-def frequencies(groups: Sequence[Group]) -> Numbers:
+def frequencies(groups: Sequence[OwnerGroup]) -> Numbers:
     """Return how often a teacher of each group votes, at most always: as 2ε², where budgets differ.
 
     For budgets 1 and R that is 1 : 2R², which section 6.2.2 found to keep the costs of both in the
@@ -165,7 +165,7 @@ def concentration(epsilon: npt.ArrayLike, delta: float) -> Numbers:
 
 def expected_labels(
     base: float,
-    groups: Sequence[Group],
+    groups: Sequence[OwnerGroup],
     sensitivities: npt.NDArray[np.number],
     delta: float,
     factor: float = 1.0,
@@ -202,7 +202,7 @@ def concentrations(aggregator: Gaussian) -> tuple[float, float]:
     return asked, 1 / aggregator.deviation**2
 
 
-def _of(groups: Sequence[Group]) -> tuple[Numbers, Numbers]:
+def _of(groups: Sequence[OwnerGroup]) -> tuple[Numbers, Numbers]:
     """Return the groups' budgets, and their shares of the owners."""
     if not groups:
         raise InvalidParametersError("groups: must be at least one")

@@ -106,7 +106,7 @@ class Costs(NamedTuple):
     sensitivities: Numbers
 
 
-class Release(NamedTuple):
+class CostRelease(NamedTuple):
     """Settings by which a cost is published.
 
     Attributes:
@@ -132,12 +132,12 @@ class Release(NamedTuple):
         return max(self.sensitivity * self.deviation, _LEAST)
 
 
-def published(divergence: float, release: Release, random: RandomBytes = os.urandom) -> float:
+def published(divergence: float, release: CostRelease, random: RandomBytes = os.urandom) -> float:
     """Return R + SS·N(0, σ_s²), rounded up to a multiple of 2^-10: what may be shown of a cost.
 
     The noise is in exact steps, far smaller than those that are published: it falls into each of
     these nearly as often as real-valued noise would (`noisy_counts.ODDS`). The value can be smaller
-    than R, even negative; the sum of it and `Release.divergence` is what was spent at this order.
+    than R, even negative; its sum with `CostRelease.divergence` is what was spent at this order.
 
     Args:
         divergence: Divergence R of the actual votes.
@@ -148,7 +148,7 @@ def published(divergence: float, release: Release, random: RandomBytes = os.uran
     return math.ceil(noisy * _CELLS) / _CELLS
 
 
-def best_release(sensitivities: Numbers, order: float) -> Release:
+def best_release(sensitivities: Numbers, order: float) -> CostRelease:
     """Return β and σ_s that minimise the cost of publishing plus the deviation of the noise.
 
     It looks at the votes: to publish, choose with votes that are not secret, or beforehand.
@@ -163,5 +163,5 @@ def best_release(sensitivities: Numbers, order: float) -> Release:
         left = order - (order - 1) * math.exp(2 * beta)
         deviation = (order / left / secret) ** (1 / 3)  # where the sum's derivative vanishes
         cost = release_divergence(order, float(beta), deviation)
-        found.append(Release(order, float(beta), deviation, secret, cost))
+        found.append(CostRelease(order, float(beta), deviation, secret, cost))
     return min(found, key=lambda each: each.divergence + each.noise)

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs import costs, dependent
 from earshot_models.votes.costs.outcomes import check_divergence, outcome_divergence
 from earshot_protocol import checks
@@ -25,7 +25,7 @@ from earshot_protocol.errors import InvalidParametersError
 Numbers = npt.NDArray[np.float64]
 
 
-class Aggregator(costs.Aggregator, Protocol):
+class GaussianWinnerVoting(costs.WinnerVoting, Protocol):
     """Curator's vote for one winner by Gaussian noise."""
 
     @property
@@ -40,7 +40,7 @@ _ROUNDING = 1e-9
 
 
 def local_sensitivities(
-    aggregator: Aggregator,
+    aggregator: GaussianWinnerVoting,
     votes: npt.NDArray[np.number],
     voted: npt.NDArray[np.bool_],
     order: float,
@@ -83,7 +83,7 @@ def local_sensitivities(
 
 
 def exact_sensitivities(
-    aggregator: Aggregator,
+    aggregator: GaussianWinnerVoting,
     votes: npt.NDArray[np.number],
     voted: npt.NDArray[np.bool_],
     order: float,
@@ -249,7 +249,7 @@ class _Answers:
         return bounds
 
 
-def _check_table(check: Check, order: float, teachers: int, weight: float) -> Numbers:
+def _check_table(check: ConfidentCheck, order: float, teachers: int, weight: float) -> Numbers:
     """Return what the check of v votes costs, v = 0, 1, …, n."""
     numbers = np.arange(teachers + 1.0)
     logs = dependent.log_other_answer(numbers, check.threshold, check.deviation)

@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.bits import bit_divergence
 from earshot_models.votes.costs.costs import Divergences, Method
 from earshot_models.votes.costs.dependent import dependent_divergence, log_other_answer
@@ -65,7 +65,7 @@ class AnswerCosts(Protocol):
         return 0.0
 
 
-class ThresholdVoting(AnswerCosts, Protocol):
+class AccountedThresholds(AnswerCosts, Protocol):
     """Curator's vote against thresholds, as far as its cost needs to know it."""
 
     @property
@@ -81,12 +81,12 @@ class ThresholdVoting(AnswerCosts, Protocol):
         """Number of a teacher's largest outputs that count, v; None for all."""
 
     @property
-    def check(self) -> Check | None:
+    def check(self) -> ConfidentCheck | None:
         """Check of the query, on the largest s; None for none."""
 
 
 def threshold_divergences(
-    voting: ThresholdVoting,
+    voting: AccountedThresholds,
     votes: npt.NDArray[np.number],
     orders: npt.ArrayLike,
     method: Method,
@@ -126,7 +126,9 @@ def threshold_divergences(
     return Divergences(asked, answer)
 
 
-def changed_labels(voting: ThresholdVoting, labels: int, unit: Unit = Unit.REPLACED_PHONE) -> int:
+def changed_labels(
+    voting: AccountedThresholds, labels: int, unit: Unit = Unit.REPLACED_PHONE
+) -> int:
     """Return Δ², the labels whose votes one teacher changes, each by at most one vote.
 
     Raises:
@@ -142,7 +144,10 @@ def changed_labels(voting: ThresholdVoting, labels: int, unit: Unit = Unit.REPLA
 
 
 def gaussian_divergence(
-    voting: ThresholdVoting, labels: int, orders: npt.ArrayLike, unit: Unit = Unit.REPLACED_PHONE
+    voting: AccountedThresholds,
+    labels: int,
+    orders: npt.ArrayLike,
+    unit: Unit = Unit.REPLACED_PHONE,
 ) -> Numbers:
     """Return λΔ²/2σ², (orders,), the cost against anybody who sees the noisy votes themselves.
 
@@ -301,7 +306,7 @@ def threshold_ratio(deviation: float, changed: int) -> float:
 
 
 def release_costs(
-    voting: ThresholdVoting,
+    voting: AccountedThresholds,
     votes: npt.NDArray[np.number],
     answered: npt.NDArray[np.bool_],
     order: float,

@@ -19,16 +19,16 @@ from typing import ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs import muschiol, thresholds
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.releases import Costs, VotesCost
 from earshot_models.votes.costs.thresholds import release_costs
-from earshot_models.votes.electorate import Electorate, Poll
+from earshot_models.votes.electorate import Electorate, PollForm
 from earshot_models.votes.output_ballots import Outputs
 from earshot_models.votes.rules.label_votes import Outcomes, Votes
 from earshot_models.votes.rules.powerset import check_winners
-from earshot_models.votes.rules.rule import Kind, Numbers, Passing, Rule, Times
+from earshot_models.votes.rules.rule import Numbers, Passing, Times, VoteKind, VotingRule
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.overriding import override
@@ -86,12 +86,12 @@ class ThresholdAnswering(thresholds.AnswerCosts, Protocol):
         """Return the answers on this many labels, in the order of `law`."""
 
 
-class ThresholdVoting(ThresholdAnswering, thresholds.ThresholdVoting, Protocol):
+class ThresholdVoting(ThresholdAnswering, thresholds.AccountedThresholds, Protocol):
     """A curator's vote against thresholds."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThresholdRule(Rule):
+class ThresholdRule(VotingRule):
     """A rule by which labels win that have more votes than a threshold.
 
     Attributes:
@@ -123,10 +123,10 @@ class ThresholdRule(Rule):
 
     @property
     @override
-    def check(self) -> Check | None:
+    def check(self) -> ConfidentCheck | None:
         if self.threshold is None or self.check_sigma is None:
             return None
-        return Check(self.threshold, self.check_sigma)
+        return ConfidentCheck(self.threshold, self.check_sigma)
 
     @property
     @override
@@ -139,12 +139,12 @@ class ThresholdRule(Rule):
         return self.winners is not None
 
     @override
-    def check_poll(self, poll: Poll) -> None:
+    def check_poll(self, poll: PollForm) -> None:
         check_winners(self.winners, poll.classes)
         super().check_poll(poll)
 
     @override
-    def check_curator(self, poll: Poll, weighed: bool) -> None:
+    def check_curator(self, poll: PollForm, weighed: bool) -> None:
         super().check_curator(poll, weighed)
         if self.bar is not None:
             raise InvalidParametersError(
@@ -152,7 +152,7 @@ class ThresholdRule(Rule):
             )
 
     @override
-    def check_sums(self, poll: Poll) -> None:
+    def check_sums(self, poll: PollForm) -> None:
         if poll.steps > 1 and self.check is not None:
             raise InvalidParametersError(
                 "check-sigma: teachers' probabilities say neither yes nor no to a proposed label; "
@@ -160,15 +160,15 @@ class ThresholdRule(Rule):
             )
 
     @override
-    def ballot(self, poll: Poll) -> Outputs:
+    def ballot(self, poll: PollForm) -> Outputs:
         return Outputs(poll.classes, self.winners, poll.steps)
 
     @override
-    def check_ballot(self, poll: Poll) -> Agreement:
+    def check_ballot(self, poll: PollForm) -> Agreement:
         return Agreement()
 
     @abstractmethod
-    def voting(self, poll: Poll) -> ThresholdVoting:
+    def voting(self, poll: PollForm) -> ThresholdVoting:
         """Return the curator's vote."""
 
     @override
@@ -189,7 +189,7 @@ class ThresholdRule(Rule):
         """
 
     @override
-    def read(self, poll: Poll, totals: Whole, voters: float, teachers: float) -> Whole:
+    def read(self, poll: PollForm, totals: Whole, voters: float, teachers: float) -> Whole:
         votes = totals.astype(np.float64) / self.ballot(poll).vote * (teachers / voters)
         found = self.winning(votes, teachers).astype(np.int64)
         if self.bar is not None:
@@ -202,16 +202,16 @@ class ThresholdRule(Rule):
         return np.asarray(totals.argmax(axis=1))
 
     @override
-    def agreeing(self, poll: Poll, answers: Whole, proposed: Whole) -> Whole:
+    def agreeing(self, poll: PollForm, answers: Whole, proposed: Whole) -> Whole:
         own = self.ballot(poll).cast(answers)  # a label that does not count is not agreed on
         return np.asarray(np.take_along_axis(own, proposed[None, :, None], axis=-1)[..., 0] == 1)
 
     @override
     def curator_events(
-        self, poll: Poll, times: Times, unit: Unit, weight: int
+        self, poll: PollForm, times: Times, unit: Unit, weight: int
     ) -> tuple[Event, ...]:
         asked, answered = _curves(self, poll.classes, unit)
-        total = times[Kind.CHECK] * asked + times[Kind.VOTES] * answered
+        total = times[VoteKind.CHECK] * asked + times[VoteKind.VOTES] * answered
         return (RenyiCurve(tuple(ORDERS.tolist()), tuple(total.tolist())),) if total.any() else ()
 
     @override
@@ -227,15 +227,15 @@ class ThresholdRule(Rule):
         """Return ε that Muschiol (2021) claims of the same; it does not hold."""
         check = None if self.check is None else self.check.deviation
         return muschiol.claimed_epsilon(
-            self.sigma, times[Kind.VOTES], check, times[Kind.CHECK], delta
+            self.sigma, times[VoteKind.VOTES], check, times[VoteKind.CHECK], delta
         )
 
     @override
-    def least_agreement(self, poll: Poll, voters: float) -> float:
+    def least_agreement(self, poll: PollForm, voters: float) -> float:
         return 0.0  # no teacher names any label
 
     @override
-    def passes_by_chance(self, poll: Poll, voters: float) -> float | None:
+    def passes_by_chance(self, poll: PollForm, voters: float) -> float | None:
         from scipy import stats
 
         if self.bar is None:
@@ -248,7 +248,7 @@ class ThresholdRule(Rule):
 def _curves(rule: ThresholdRule, classes: int, unit: Unit) -> tuple[Numbers, Numbers]:
     """Return the divergences of a check and of an answer, each (orders,)."""
     any_votes, anybody = np.zeros((1, classes)), 2**30  # neither changes what noise costs
-    voting = rule.voting(Poll(classes, anybody))
+    voting = rule.voting(PollForm(classes, anybody))
     each = thresholds.threshold_divergences(voting, any_votes, ORDERS, Method.INDEPENDENT, unit)
     return each.asked[0], each.answered[0]
 
@@ -320,7 +320,7 @@ def noisy(table: Votes, deviation: float, random: RandomBytes) -> Votes:
 
 
 def passed(
-    check: Check | None, table: Votes, winning: npt.NDArray[np.bool_], random: RandomBytes
+    check: ConfidentCheck | None, table: Votes, winning: npt.NDArray[np.bool_], random: RandomBytes
 ) -> Outcomes:
     """Return winning labels as outcomes, `NONE` for a query that does not pass the check."""
     found = winning.astype(np.int64)

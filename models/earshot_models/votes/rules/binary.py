@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import Check
-from earshot_models.votes.electorate import Poll
+from earshot_models.votes.confident_check import ConfidentCheck
+from earshot_models.votes.electorate import PollForm
 from earshot_models.votes.label_ballots import Approval
 from earshot_models.votes.rules.label_votes import LabelRule, Majorities, Votes, of_all
 from earshot_protocol import checks
@@ -34,7 +34,7 @@ class BinaryVoting(Majorities):
 
     teachers: int
     deviation: float
-    check: Check | None = None
+    check: ConfidentCheck | None = None
 
     def __post_init__(self) -> None:
         checks.whole("teachers", self.teachers)
@@ -57,9 +57,9 @@ class BinaryRule(LabelRule):
     name: ClassVar[str] = "binary"
 
     @override
-    def ballot(self, poll: Poll) -> Approval:
+    def ballot(self, poll: PollForm) -> Approval:
         return Approval(poll.classes)
 
     @override
-    def voting(self, poll: Poll) -> BinaryVoting:
+    def voting(self, poll: PollForm) -> BinaryVoting:
         return BinaryVoting(poll.teachers, self.sigma, self.check)

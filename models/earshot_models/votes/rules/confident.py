@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.counts import checked_votes
 from earshot_models.votes.rules.gnmax import GNMax
 from earshot_models.votes.rules.one_winner import (
@@ -51,9 +51,9 @@ class ConfidentGNMax(GaussianAnswering, Winning):
     takes_scores: ClassVar[bool] = False
 
     @property
-    def check(self) -> Check:
+    def check(self) -> ConfidentCheck:
         """Check before an answer."""
-        return Check(self.threshold, self.check_deviation)
+        return ConfidentCheck(self.threshold, self.check_deviation)
 
     def times(self, factor: float) -> ConfidentGNMax:
         """Return the same for a multiple of the votes."""
@@ -101,8 +101,8 @@ class ConfidentRule(PublishingRule):
 
     @property
     @override
-    def check(self) -> Check:
-        return Check(self.threshold, self.check_sigma)
+    def check(self) -> ConfidentCheck:
+        return ConfidentCheck(self.threshold, self.check_sigma)
 
     @property
     @override

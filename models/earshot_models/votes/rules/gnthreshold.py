@@ -10,12 +10,12 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.bits import bit_divergence
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.thresholds import fixed_divergences, log_other_labels
 from earshot_models.votes.counts import checked_label_votes
-from earshot_models.votes.electorate import Poll
+from earshot_models.votes.electorate import PollForm
 from earshot_models.votes.rules.against_thresholds import (
     ThresholdAnswering,
     ThresholdRule,
@@ -51,7 +51,7 @@ class GNThreshold(ThresholdAnswering):
     deviation: float
     teachers: int
     most: int | None = None
-    check: Check | None = None
+    check: ConfidentCheck | None = None
 
     def __post_init__(self) -> None:
         check_numbers(self.deviation, self.teachers, self.most)
@@ -115,7 +115,7 @@ class GNThresholdRule(ThresholdRule):
     name: ClassVar[str] = "gnthreshold"
 
     @override
-    def voting(self, poll: Poll) -> GNThreshold:
+    def voting(self, poll: PollForm) -> GNThreshold:
         cut = poll.teachers / 2 if self.cut is None else self.cut
         return GNThreshold(cut, self.sigma, poll.teachers, self.winners, self.check)
 

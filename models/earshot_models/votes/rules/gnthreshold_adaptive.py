@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.thresholds import (
     gap_divergences,
@@ -18,7 +18,7 @@ from earshot_models.votes.costs.thresholds import (
     widest_gaps,
 )
 from earshot_models.votes.counts import checked_label_votes, middle_of_widest_gap
-from earshot_models.votes.electorate import Poll
+from earshot_models.votes.electorate import PollForm
 from earshot_models.votes.rules.against_thresholds import (
     ThresholdAnswering,
     ThresholdRule,
@@ -56,7 +56,7 @@ class AdaptiveThreshold(ThresholdAnswering):
     deviation: float
     teachers: int
     most: int | None = None
-    check: Check | None = None
+    check: ConfidentCheck | None = None
 
     def __post_init__(self) -> None:
         check_numbers(self.deviation, self.teachers, self.most)
@@ -129,12 +129,12 @@ class AdaptiveRule(ThresholdRule):
     name: ClassVar[str] = "gnthreshold-adaptive"
 
     @override
-    def check_poll(self, poll: Poll) -> None:
+    def check_poll(self, poll: PollForm) -> None:
         checks.whole("classes", poll.classes, 2)
         super().check_poll(poll)
 
     @override
-    def voting(self, poll: Poll) -> AdaptiveThreshold:
+    def voting(self, poll: PollForm) -> AdaptiveThreshold:
         return AdaptiveThreshold(self.sigma, poll.teachers, self.winners, self.check)
 
     @override
@@ -142,6 +142,6 @@ class AdaptiveRule(ThresholdRule):
         return above_widest_gap(votes)
 
     @override
-    def draws(self, poll: Poll) -> int:
+    def draws(self, poll: PollForm) -> int:
         """Return the draws that decide a query: each count may turn the threshold four times."""
         return 1 + 4 * poll.classes

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from cyclopts import Parameter
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.bits import bit_divergence
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.thresholds import fixed_divergences, grid_divergence
 from earshot_models.votes.counts import checked_label_votes
-from earshot_models.votes.electorate import Poll
+from earshot_models.votes.electorate import PollForm
 from earshot_models.votes.rules.against_thresholds import (
     ThresholdAnswering,
     ThresholdRule,
@@ -64,7 +64,7 @@ class GridThreshold(ThresholdAnswering):
     deviation: float
     teachers: int
     most: int | None = None
-    check: Check | None = None
+    check: ConfidentCheck | None = None
 
     def __post_init__(self) -> None:
         check_numbers(self.deviation, self.teachers, self.most)
@@ -197,16 +197,16 @@ class GridRule(ThresholdRule):
         return replace(super().weighing(mean), grid=tuple(each * mean for each in self.grid))
 
     @override
-    def check_curator(self, poll: Poll, weighed: bool) -> None:
+    def check_curator(self, poll: PollForm, weighed: bool) -> None:
         self._check_grid(poll, self.scale is not None)
         super().check_curator(poll, weighed)
 
     @override
-    def check_sums(self, poll: Poll) -> None:
+    def check_sums(self, poll: PollForm) -> None:
         self._check_grid(poll, self.scale is None)
         super().check_sums(poll)
 
-    def _check_grid(self, poll: Poll, scaled: bool) -> None:
+    def _check_grid(self, poll: PollForm, scaled: bool) -> None:
         if max(self.grid) >= poll.teachers:
             raise InvalidParametersError(
                 f"grid={self.grid}: must be below the {poll.teachers} teachers"
@@ -218,7 +218,7 @@ class GridRule(ThresholdRule):
             )
 
     @override
-    def voting(self, poll: Poll) -> GridThreshold:
+    def voting(self, poll: PollForm) -> GridThreshold:
         scale = self.scale or 0.0
         return GridThreshold(self.grid, scale, self.sigma, poll.teachers, self.winners, self.check)
 
@@ -228,5 +228,5 @@ class GridRule(ThresholdRule):
         return np.asarray(votes > grid[room(grid, votes, teachers).argmax(axis=1)][:, None])
 
     @override
-    def draws(self, poll: Poll) -> int:
+    def draws(self, poll: PollForm) -> int:
         return super().draws(poll) + len(self.grid)

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.counts import checked_scores, checked_votes
 from earshot_models.votes.electorate import Electorate
 from earshot_models.votes.rules.gnmax import GNMax
@@ -27,7 +27,7 @@ from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.teacher_ballots import NONE, Whole
 
 
-class Answers(NamedTuple):
+class StudentAnswers(NamedTuple):
     """Answers that a student gets to some queries.
 
     Attributes:
@@ -72,9 +72,9 @@ class InteractiveGNMax(GaussianAnswering):
     takes_scores: ClassVar[bool] = True
 
     @property
-    def check(self) -> Check:
+    def check(self) -> ConfidentCheck:
         """Check before an answer."""
-        return Check(self.threshold, self.check_deviation)
+        return ConfidentCheck(self.threshold, self.check_deviation)
 
     def agreement(
         self, votes: npt.NDArray[np.number], scores: npt.NDArray[np.number] | None = None
@@ -107,7 +107,7 @@ class InteractiveGNMax(GaussianAnswering):
         votes: npt.NDArray[np.number],
         scores: npt.NDArray[np.number] | None,
         random: RandomBytes = os.urandom,
-    ) -> Answers:
+    ) -> StudentAnswers:
         """Return one class for every query, or `NONE`, and whose answer it is.
 
         Args:
@@ -123,7 +123,7 @@ class InteractiveGNMax(GaussianAnswering):
         sure = expected.max(axis=1) > self.confidence
         found = np.where(sure, expected.argmax(axis=1), NONE).astype(np.int64)
         found[passing] = GNMax(self.deviation).winners(table[passing], random)
-        return Answers(found, passing)
+        return StudentAnswers(found, passing)
 
 
 def _votes_and_scores(
@@ -159,8 +159,8 @@ class InteractiveRule(OneWinnerRule):
 
     @property
     @override
-    def check(self) -> Check:
-        return Check(self.threshold, self.check_sigma)
+    def check(self) -> ConfidentCheck:
+        return ConfidentCheck(self.threshold, self.check_sigma)
 
     @property
     def voting(self) -> InteractiveGNMax:

@@ -18,9 +18,9 @@ from typing import ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.counts import checked_label_votes
-from earshot_models.votes.electorate import Electorate, Poll
+from earshot_models.votes.electorate import Electorate, PollForm
 from earshot_models.votes.label_ballots import Approval
 from earshot_models.votes.rules.rule import CheckedRule, Numbers, Passing
 from earshot_models.votes.subsets import checked_predictions
@@ -58,7 +58,7 @@ class Majorities(Protocol):
         """
 
     def winners(
-        self: ByLabel, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom
+        self: SeparateLabels, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom
     ) -> Outcomes:
         """Return which labels win.
 
@@ -80,7 +80,7 @@ class Majorities(Protocol):
         return found
 
 
-class ByLabel(Majorities, Protocol):
+class SeparateLabels(Majorities, Protocol):
     """A curator's vote in which each label is decided by itself."""
 
     @property
@@ -92,7 +92,7 @@ class ByLabel(Majorities, Protocol):
         """Standard deviation of the noise, s, in votes."""
 
     @property
-    def check(self) -> Check | None:
+    def check(self) -> ConfidentCheck | None:
         """Check of every label by itself; None for none."""
 
 
@@ -104,11 +104,11 @@ class LabelRule(CheckedRule):
     between_classes: ClassVar[bool] = False
 
     @override
-    def check_ballot(self, poll: Poll) -> Approval:
+    def check_ballot(self, poll: PollForm) -> Approval:
         return Approval(poll.classes)
 
     @abstractmethod
-    def voting(self, poll: Poll) -> ByLabel:
+    def voting(self, poll: PollForm) -> SeparateLabels:
         """Return the curator's vote."""
 
     @override
@@ -120,12 +120,12 @@ class LabelRule(CheckedRule):
         return found, (found != NONE).any(axis=1)
 
     @override
-    def read(self, poll: Poll, totals: Whole, voters: float, teachers: float) -> Whole:
+    def read(self, poll: PollForm, totals: Whole, voters: float, teachers: float) -> Whole:
         votes = totals.astype(np.float64) / self.ballot(poll).vote
         return (votes > voters / 2).astype(np.int64)
 
     @override
-    def least_agreement(self, poll: Poll, voters: float) -> float:
+    def least_agreement(self, poll: PollForm, voters: float) -> float:
         return voters / 2
 
 

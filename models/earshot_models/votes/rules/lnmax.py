@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from earshot_models.votes.costs import costs
 from earshot_models.votes.counts import checked_votes
-from earshot_models.votes.electorate import Poll
+from earshot_models.votes.electorate import PollForm
 from earshot_models.votes.rules.laws import laplace_law
 from earshot_models.votes.rules.one_winner import UnaidedRule, Unchecked, Winners, Winning, largest
-from earshot_models.votes.rules.rule import Kind, Numbers, Times
+from earshot_models.votes.rules.rule import Numbers, Times, VoteKind
 from earshot_protocol import checks
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy import noisy_counts
@@ -88,7 +88,7 @@ class LNMaxRule(UnaidedRule):
 
     @override
     def curator_events(
-        self, poll: Poll, times: Times, unit: Unit, weight: int
+        self, poll: PollForm, times: Times, unit: Unit, weight: int
     ) -> tuple[Event, ...]:
         """Return what a curator released: pure ε, γ for each vote by which a count may differ.
 
@@ -96,11 +96,17 @@ class LNMaxRule(UnaidedRule):
         one direction, which costs γ once.
         """
         cost = weight * self.ballot(poll).l1(unit) / self.sigma
-        return (Pure(cost, times[Kind.VOTES]),) if cost and times[Kind.VOTES] else ()
+        return (Pure(cost, times[VoteKind.VOTES]),) if cost and times[VoteKind.VOTES] else ()
 
     @override
     def summed(
-        self, poll: Poll, kind: Kind, queries: int, weight: int, delta: float, survivors: int
+        self,
+        poll: PollForm,
+        kind: VoteKind,
+        queries: int,
+        weight: int,
+        delta: float,
+        survivors: int,
     ) -> BallotSum:
         return BallotSum(2 / self.sigma, weight * queries, survivors, largest_entry=weight)
 

@@ -16,12 +16,12 @@ from typing import ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs import costs, smooth
 from earshot_models.votes.costs.outcomes import log_winning
 from earshot_models.votes.costs.releases import Costs, VotesCost
-from earshot_models.votes.electorate import Electorate, Poll
-from earshot_models.votes.rules.rule import Numbers, Passing, Rule
+from earshot_models.votes.electorate import Electorate, PollForm
+from earshot_models.votes.rules.rule import Numbers, Passing, VotingRule
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.overriding import override
@@ -38,7 +38,7 @@ class Unchecked:
     takes_scores: ClassVar[bool] = False
 
     @property
-    def check(self) -> Check | None:
+    def check(self) -> ConfidentCheck | None:
         """Check before an answer: there is none."""
         return None
 
@@ -111,24 +111,24 @@ class GaussianAnswering(Answering):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneWinnerRule(Rule):
+class OneWinnerRule(VotingRule):
     """A rule by which one class wins."""
 
     @override
-    def ballot(self, poll: Poll) -> OneHot:
+    def ballot(self, poll: PollForm) -> OneHot:
         return OneHot(poll.classes)
 
     @override
-    def check_ballot(self, poll: Poll) -> Agreement:
+    def check_ballot(self, poll: PollForm) -> Agreement:
         return Agreement()
 
     @override
-    def read(self, poll: Poll, totals: Whole, voters: float, teachers: float) -> Whole:
+    def read(self, poll: PollForm, totals: Whole, voters: float, teachers: float) -> Whole:
         winners: Whole = totals.argmax(axis=1).astype(np.int64)
         return winners
 
     @override
-    def least_agreement(self, poll: Poll, voters: float) -> float:
+    def least_agreement(self, poll: PollForm, voters: float) -> float:
         return voters / poll.classes
 
 
@@ -157,7 +157,7 @@ class PublishingRule(UnaidedRule):
 
     @property
     @abstractmethod
-    def gaussian(self) -> smooth.Aggregator:
+    def gaussian(self) -> smooth.GaussianWinnerVoting:
         """Curator's vote, which is by Gaussian noise."""
 
     @override
@@ -174,7 +174,7 @@ class PublishingRule(UnaidedRule):
         return Costs(float((each.asked + each.answered).sum()), sensitivities)
 
     @override
-    def check_release(self, cost: VotesCost, poll: Poll, order: float) -> None:
+    def check_release(self, cost: VotesCost, poll: PollForm, order: float) -> None:
         if cost is VotesCost.DEPENDENT:
             unanimous = np.eye(1, poll.classes)
             smooth.local_sensitivities(self.gaussian, unanimous, np.ones(1, bool), order, 1)

@@ -10,11 +10,11 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import Check
-from earshot_models.votes.electorate import Electorate, Poll
+from earshot_models.votes.confident_check import ConfidentCheck
+from earshot_models.votes.electorate import Electorate, PollForm
 from earshot_models.votes.label_ballots import Subset
 from earshot_models.votes.rules.label_votes import Outcomes
-from earshot_models.votes.rules.rule import CheckedRule, Kind, Numbers, Passing, Times
+from earshot_models.votes.rules.rule import CheckedRule, Numbers, Passing, Times, VoteKind
 from earshot_models.votes.subsets import SubsetVotes, subset_votes
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -51,7 +51,7 @@ class PowersetVoting:
 
     labels: int
     deviation: float
-    check: Check | None = None
+    check: ConfidentCheck | None = None
 
     def __post_init__(self) -> None:
         checks.whole("labels", self.labels, 1, MOST_SET_LABELS)
@@ -135,12 +135,12 @@ class PowersetRule(CheckedRule):
         return True
 
     @override
-    def check_poll(self, poll: Poll) -> None:
+    def check_poll(self, poll: PollForm) -> None:
         checks.whole("classes", poll.classes)
         check_winners(self.winners, poll.classes)
 
     @override
-    def check_curator(self, poll: Poll, weighed: bool) -> None:
+    def check_curator(self, poll: PollForm, weighed: bool) -> None:
         super().check_curator(poll, weighed)
         if self.winners is not None:
             raise InvalidParametersError(
@@ -149,11 +149,11 @@ class PowersetRule(CheckedRule):
             )
 
     @override
-    def ballot(self, poll: Poll) -> Subset:
+    def ballot(self, poll: PollForm) -> Subset:
         return Subset(poll.classes, self.winners)
 
     @override
-    def check_ballot(self, poll: Poll) -> Agreement:
+    def check_ballot(self, poll: PollForm) -> Agreement:
         return Agreement()
 
     @override
@@ -165,30 +165,30 @@ class PowersetRule(CheckedRule):
         return found, (found != NONE).any(axis=1)
 
     @override
-    def read(self, poll: Poll, totals: Whole, voters: float, teachers: float) -> Whole:
+    def read(self, poll: PollForm, totals: Whole, voters: float, teachers: float) -> Whole:
         sets: Whole = self.ballot(poll).sets()[totals.argmax(axis=1)]
         return sets
 
     @override
-    def agreeing(self, poll: Poll, answers: Whole, proposed: Whole) -> Whole:
+    def agreeing(self, poll: PollForm, answers: Whole, proposed: Whole) -> Whole:
         return np.asarray((answers == proposed).all(axis=-1))
 
     @override
-    def _counted(self, poll: Poll) -> Ballot:
+    def _counted(self, poll: PollForm) -> Ballot:
         # Sets of labels are not listed here: a vote for one of them is one, however many there are.
         return OneHot(2)
 
     @override
     def curator_events(
-        self, poll: Poll, times: Times, unit: Unit, weight: int
+        self, poll: PollForm, times: Times, unit: Unit, weight: int
     ) -> tuple[Event, ...]:
         events = super().curator_events(poll, times, unit, weight)
-        if times[Kind.VOTES]:  # the coin of sets that nobody casts
-            events += (Pure(2 * noisy_counts.ODDS, times[Kind.VOTES]),)
+        if times[VoteKind.VOTES]:  # the coin of sets that nobody casts
+            events += (Pure(2 * noisy_counts.ODDS, times[VoteKind.VOTES]),)
         return events
 
     @override
-    def least_agreement(self, poll: Poll, voters: float) -> float:
+    def least_agreement(self, poll: PollForm, voters: float) -> float:
         return 1.0  # each teacher has a set of its own
 
 

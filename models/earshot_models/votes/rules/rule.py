@@ -17,9 +17,9 @@ from typing import ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import Check
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.releases import Costs, VotesCost
-from earshot_models.votes.electorate import Electorate, Poll
+from earshot_models.votes.electorate import Electorate, PollForm
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.overriding import override
@@ -37,7 +37,7 @@ UNITS = (Unit.PHONE, Unit.REPLACED_PHONE)
 """A teacher left out, and a teacher whose data, or one record of them, are others."""
 
 
-class Kind(enum.StrEnum):
+class VoteKind(enum.StrEnum):
     """What teachers' votes are spent on."""
 
     VOTES = "votes"
@@ -46,12 +46,12 @@ class Kind(enum.StrEnum):
     """Whether enough teachers agree."""
 
 
-Times = Mapping[Kind, int]
+Times = Mapping[VoteKind, int]
 """Queries that were asked, by what their votes were spent on."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule(ABC):
+class VotingRule(ABC):
     """How answers come from votes.
 
     Attributes:
@@ -82,7 +82,7 @@ class Rule(ABC):
         checks.positive(self.noise_name, self.sigma)
 
     @property
-    def check(self) -> Check | None:
+    def check(self) -> ConfidentCheck | None:
         """Check of every query, or of each label; None for none."""
         return None
 
@@ -119,7 +119,7 @@ class Rule(ABC):
             self, **{each: value * mean for each, value in own.items() if value is not None}
         )
 
-    def check_poll(self, poll: Poll) -> None:
+    def check_poll(self, poll: PollForm) -> None:
         """Refuse a form of queries that the rule cannot decide.
 
         Raises:
@@ -128,7 +128,7 @@ class Rule(ABC):
         checks.whole("classes", poll.classes, 1 if self.several else 2)
         _ = self.ballot(poll)
 
-    def check_curator(self, poll: Poll, weighed: bool) -> None:
+    def check_curator(self, poll: PollForm, weighed: bool) -> None:
         """Refuse options that a curator does not have.
 
         Raises:
@@ -139,7 +139,7 @@ class Rule(ABC):
                 f"{self.name}: votes for several labels are weighed by a federated tally alone"
             )
 
-    def check_sums(self, poll: Poll) -> None:  # noqa: B027 - most rules have nothing to refuse
+    def check_sums(self, poll: PollForm) -> None:  # noqa: B027 - most rules have nothing to refuse
         """Refuse options that secure sums do not have.
 
         Raises:
@@ -147,11 +147,11 @@ class Rule(ABC):
         """
 
     @abstractmethod
-    def ballot(self, poll: Poll) -> Ballot:
+    def ballot(self, poll: PollForm) -> Ballot:
         """Return the ballot that a teacher of weight 1 casts on one query."""
 
     @abstractmethod
-    def check_ballot(self, poll: Poll) -> Ballot:
+    def check_ballot(self, poll: PollForm) -> Ballot:
         """Return the ballot that a teacher of weight 1 casts on one check."""
 
     @abstractmethod
@@ -171,7 +171,7 @@ class Rule(ABC):
         """
 
     @abstractmethod
-    def read(self, poll: Poll, totals: Whole, voters: float, teachers: float) -> Whole:
+    def read(self, poll: PollForm, totals: Whole, voters: float, teachers: float) -> Whole:
         """Return the answers that noisy sums of ballots give: all of it is post-processing.
 
         Args:
@@ -197,7 +197,7 @@ class Rule(ABC):
         """Return what teachers are asked to agree with after a sum of votes: the answers."""
         return answers
 
-    def agreeing(self, poll: Poll, answers: Whole, proposed: Whole) -> Whole:
+    def agreeing(self, poll: PollForm, answers: Whole, proposed: Whole) -> Whole:
         """Return whether each teacher agrees with what is proposed, for `check_ballot`.
 
         Args:
@@ -208,7 +208,7 @@ class Rule(ABC):
         return np.asarray(answers == proposed)
 
     def curator_events(
-        self, poll: Poll, times: Times, unit: Unit, weight: int
+        self, poll: PollForm, times: Times, unit: Unit, weight: int
     ) -> tuple[Event, ...]:
         """Return what a curator released, whatever the votes are: all Gaussian noise is one event.
 
@@ -219,18 +219,24 @@ class Rule(ABC):
             weight: Weight of the teacher in which they differ, at least 1.
         """
         ballot = self._counted(poll)
-        rho = times[Kind.VOTES] * _rho(ballot.l2(unit) / ballot.vote, self.sigma)
+        rho = times[VoteKind.VOTES] * _rho(ballot.l2(unit) / ballot.vote, self.sigma)
         if self.check is not None:
             change = self.check_ballot(poll).l2(unit)
-            rho += times[Kind.CHECK] * _rho(change, self.check.deviation)
+            rho += times[VoteKind.CHECK] * _rho(change, self.check.deviation)
         return (ZeroConcentrated(weight**2 * rho),) if rho else ()
 
-    def _counted(self, poll: Poll) -> Ballot:
+    def _counted(self, poll: PollForm) -> Ballot:
         """Return the ballot that a curator counts."""
         return self.ballot(poll)
 
     def summed(
-        self, poll: Poll, kind: Kind, queries: int, weight: int, delta: float, survivors: int
+        self,
+        poll: PollForm,
+        kind: VoteKind,
+        queries: int,
+        weight: int,
+        delta: float,
+        survivors: int,
     ) -> BallotSum | VoteSum:
         """Return one secure sum, as a teacher of this weight accounts for it.
 
@@ -243,7 +249,7 @@ class Rule(ABC):
             survivors: Teachers that stay and add their noise (n').
         """
         ballot, deviation = self.ballot(poll), self.sigma
-        if kind is Kind.CHECK and self.check is not None:
+        if kind is VoteKind.CHECK and self.check is not None:
             ballot, deviation = self.check_ballot(poll), self.check.deviation
         ballot = Weighted(ballot, weight) if weight > 1 else ballot
         return VoteSum(ballot, queries, deviation, delta, survivors)
@@ -266,7 +272,7 @@ class Rule(ABC):
         raise InvalidParametersError(f"{self.name}: has no cost by votes that can be published")
 
     def check_release(  # noqa: B027 - nor here
-        self, cost: VotesCost, poll: Poll, order: float
+        self, cost: VotesCost, poll: PollForm, order: float
     ) -> None:
         """Refuse noise with which `release` would fail, before anything is asked.
 
@@ -294,7 +300,7 @@ class Rule(ABC):
         """Return the answers that (ε, δ) pays for at this `sigma`; None where that is not known."""
         return None
 
-    def draws(self, poll: Poll) -> int:
+    def draws(self, poll: PollForm) -> int:
         """Return the draws of noise that can decide one query: of its check and of each count."""
         return 1 + poll.classes
 
@@ -313,7 +319,7 @@ class Rule(ABC):
         return deviations * self.sigma * (math.sqrt(2.0) if self.between_classes else 1.0)
 
     @abstractmethod
-    def least_agreement(self, poll: Poll, voters: float) -> float:
+    def least_agreement(self, poll: PollForm, voters: float) -> float:
         """Return the number that a check looks at where teachers agree least.
 
         Args:
@@ -321,7 +327,7 @@ class Rule(ABC):
             voters: Weight of all teachers.
         """
 
-    def passes_by_chance(self, poll: Poll, voters: float) -> float | None:
+    def passes_by_chance(self, poll: PollForm, voters: float) -> float | None:
         """Return the probability that noise passes the query on which teachers agree least.
 
         None without a check. Arguments are those of `least_agreement`.
@@ -337,7 +343,7 @@ class Rule(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckedRule(Rule):
+class CheckedRule(VotingRule):
     """A rule that may ask first whether enough teachers agree.
 
     Attributes:
@@ -361,10 +367,10 @@ class CheckedRule(Rule):
 
     @property
     @override
-    def check(self) -> Check | None:
+    def check(self) -> ConfidentCheck | None:
         if self.threshold is None or self.check_sigma is None:
             return None
-        return Check(self.threshold, self.check_sigma)
+        return ConfidentCheck(self.threshold, self.check_sigma)
 
 
 def _rho(distance: float, deviation: float) -> float:

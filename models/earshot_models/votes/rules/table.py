@@ -13,10 +13,10 @@ from earshot_models.votes.rules.grid_threshold import GridRule
 from earshot_models.votes.rules.interactive import InteractiveRule
 from earshot_models.votes.rules.lnmax import LNMaxRule
 from earshot_models.votes.rules.powerset import PowersetRule
-from earshot_models.votes.rules.rule import Rule
+from earshot_models.votes.rules.rule import VotingRule
 from earshot_models.votes.rules.tau import TauRule
 
-RULES: Mapping[str, type[Rule]] = {
+RULES: Mapping[str, type[VotingRule]] = {
     rule.name: rule
     for rule in (
         LNMaxRule,

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import Check
-from earshot_models.votes.electorate import Poll
+from earshot_models.votes.confident_check import ConfidentCheck
+from earshot_models.votes.electorate import PollForm
 from earshot_models.votes.label_ballots import Clipped
 from earshot_models.votes.rules.label_votes import LabelRule, Majorities, Votes, of_all
 from earshot_protocol import checks
@@ -43,7 +43,7 @@ class ClippedVoting(Majorities):
     tau: float
     norm: int
     deviation: float
-    check: Check | None = None
+    check: ConfidentCheck | None = None
 
     def __post_init__(self) -> None:
         checks.whole("teachers", self.teachers)
@@ -97,9 +97,9 @@ class TauRule(LabelRule):
         return True
 
     @override
-    def ballot(self, poll: Poll) -> Clipped:
+    def ballot(self, poll: PollForm) -> Clipped:
         return Clipped(poll.classes, self.tau, self.norm)
 
     @override
-    def voting(self, poll: Poll) -> ClippedVoting:
+    def voting(self, poll: PollForm) -> ClippedVoting:
         return ClippedVoting(poll.teachers, self.tau, self.norm, self.sigma, self.check)

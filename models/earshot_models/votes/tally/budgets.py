@@ -5,8 +5,8 @@ where it stops. So the cost is that of the noise alone. Where an answer is paid 
 one, what is bought depends on what was published before: the losses of everything bought are added
 up at one order that was fixed in advance, and nothing is asked that might carry them over the
 budget. Such a filter keeps its budget whatever was chosen on the way (Feldman and Zrnic, NeurIPS
-2021). So what is promised is `Budget.promised`, worked out before any vote is cast. What was spent
-in the end depends on the votes there: it is no promise, and tells of them.
+2021). So the promise is `QueryBudget.promised`, worked out before any vote is cast. The cost in the
+end depends on the votes there: it is not a promise, and tells of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FOR_SUMS = 0.1
 
 
 @dataclass(frozen=True)
-class Budget:
+class QueryBudget:
     """Budget of all queries together.
 
     Attributes:
@@ -151,7 +151,7 @@ class Budget:
 
 
 @functools.lru_cache(maxsize=16)
-def _best_order(budget: Budget, curve: bytes, through_sums: bool) -> tuple[float, float]:
+def _best_order(budget: QueryBudget, curve: bytes, through_sums: bool) -> tuple[float, float]:
     """Return the order at which most queries have room, and ε beside their losses there."""
     losses = np.frombuffer(curve)
     delta = budget.delta * (1 - _FOR_SUMS) if through_sums else budget.delta
@@ -169,7 +169,7 @@ def _curve(tally: Tally, bought: Purchase, unit: Unit, weight: int | None) -> Cu
     return losses
 
 
-def _order(budget: Budget, tally: Tally) -> tuple[float, float]:
+def _order(budget: QueryBudget, tally: Tally) -> tuple[float, float]:
     events = tally.events(tally.worst(tally.at_once), budget.unit)
     curve = np.sum([renyi(each) for each in events], axis=0)
     return _best_order(budget, curve.tobytes(), any(map(distance, events)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.rules.rule import Kind
+from earshot_models.votes.rules.rule import VoteKind
 from earshot_models.votes.tally.interface import (
     Answers,
     Bought,
@@ -51,8 +51,8 @@ class Central(Tally):
 
     @override
     def worst(self, queries: int) -> Bought:
-        votes = Purchase(Kind.VOTES, queries)
-        return (votes,) if self.rule.check is None else (Purchase(Kind.CHECK, queries), votes)
+        votes = Purchase(VoteKind.VOTES, queries)
+        return (votes,) if self.rule.check is None else (Purchase(VoteKind.CHECK, queries), votes)
 
     @override
     def _events(self, bought: Bought, unit: Unit, weight: int) -> tuple[Event, ...]:
@@ -64,8 +64,8 @@ class Central(Tally):
         scores = None if self.scores is None else self.scores[queries.start : queries.stop]
         found, voted = self.rule.decide(asked, self.weights, scores, self.random)
         answered = int(voted.sum())
-        bought = [Purchase(Kind.VOTES, answered)] if answered else []
+        bought = [Purchase(VoteKind.VOTES, answered)] if answered else []
         if self.rule.check is not None:
-            bought.insert(0, Purchase(Kind.CHECK, len(queries)))
+            bought.insert(0, Purchase(VoteKind.CHECK, len(queries)))
         progress("queries", queries.stop, self.queries)
         return Answers(found, tuple(bought))

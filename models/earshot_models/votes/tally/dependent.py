@@ -13,12 +13,12 @@ import numpy as np
 
 from earshot_models.votes.costs import releases
 from earshot_models.votes.costs.releases import VotesCost
-from earshot_models.votes.rules.rule import Rule
+from earshot_models.votes.rules.rule import VotingRule
 from earshot_models.votes.rules.table import RULES
-from earshot_models.votes.tally.budgets import Budget
+from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.central import Central
 from earshot_models.votes.tally.interface import Tally
-from earshot_models.votes.tally.labelling import Labelled
+from earshot_models.votes.tally.labelling import LabelledQueries
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.conversions import renyi_epsilons
 from earshot_protocol.privacy.noisy_counts import ODDS
@@ -31,7 +31,7 @@ _BETA = 0.8
 """Share of the largest β of an order."""
 
 
-def plan(budget: Budget) -> releases.Release:
+def plan(budget: QueryBudget) -> releases.CostRelease:
     """Return order, β and σ_s, by the budget alone: 1 + 2 ln(1/δ)/ε, a tenth of ε to publish.
 
     Raises:
@@ -48,11 +48,11 @@ def plan(budget: Budget) -> releases.Release:
         )
     deviation = math.sqrt(order / (2 * left * spare))
     cost = releases.release_divergence(order, beta, deviation)
-    return releases.Release(order, beta, deviation, math.nan, cost)
+    return releases.CostRelease(order, beta, deviation, math.nan, cost)
 
 
 def publish(
-    cost: VotesCost, tally: Central, labelled: Labelled, budget: Budget
+    cost: VotesCost, tally: Central, labelled: LabelledQueries, budget: QueryBudget
 ) -> Mapping[str, float | str]:
     """Return the figures of one publication: whoever draws it twice has paid twice.
 
@@ -95,7 +95,7 @@ def _in_steps(draws: int, order: float) -> float:
     return draws * ODDS * (2 * order - 1) / (order - 1)
 
 
-def check_noise(cost: VotesCost, tally: Tally, budget: Budget) -> None:
+def check_noise(cost: VotesCost, tally: Tally, budget: QueryBudget) -> None:
     """Refuse what `publish` would refuse, before anything is asked.
 
     Raises:
@@ -105,7 +105,7 @@ def check_noise(cost: VotesCost, tally: Tally, budget: Budget) -> None:
     rule.check_release(cost, tally.poll, wanted.order)
 
 
-def check(cost: VotesCost, tally: Tally) -> Rule:
+def check(cost: VotesCost, tally: Tally) -> VotingRule:
     """Return the rule whose cost can be published so.
 
     Raises:

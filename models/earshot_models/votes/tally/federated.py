@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from earshot_models.votes.rules.rule import Kind, Passing
+from earshot_models.votes.rules.rule import Passing, VoteKind
 from earshot_models.votes.tally.interface import (
     Answers,
     Bought,
@@ -70,8 +70,8 @@ class Federated(Tally):
 
     @override
     def worst(self, queries: int) -> Bought:
-        votes = Purchase(Kind.VOTES, queries)
-        return (votes,) if self.rule.check is None else (votes, Purchase(Kind.CHECK, queries))
+        votes = Purchase(VoteKind.VOTES, queries)
+        return (votes,) if self.rule.check is None else (votes, Purchase(VoteKind.CHECK, queries))
 
     @override
     def _events(self, bought: Bought, unit: Unit, weight: int) -> tuple[Event, ...]:
@@ -91,12 +91,12 @@ class Federated(Tally):
         numbers = np.array(queries)
         if self.proposals is not None:
             return self._ask_about(self.proposals[numbers], numbers, progress)
-        seen = self._sum(Kind.VOTES, numbers, self._ballots(numbers), progress)
+        seen = self._sum(VoteKind.VOTES, numbers, self._ballots(numbers), progress)
         found = self._read(seen)
         if self.rule.check is None:
-            return Answers(found, (Purchase(Kind.VOTES, len(numbers)),), (seen,))
+            return Answers(found, (Purchase(VoteKind.VOTES, len(numbers)),), (seen,))
         proposed = self.rule.proposed(seen.total, found)
-        checked = self._sum(Kind.CHECK, numbers, self._agreement(numbers, proposed), progress)
+        checked = self._sum(VoteKind.CHECK, numbers, self._agreement(numbers, proposed), progress)
         return Answers(
             np.where(self._passed(checked), found, NONE),
             tuple(Purchase(each.kind, len(numbers)) for each in (seen, checked)),
@@ -109,13 +109,13 @@ class Federated(Tally):
         asked = np.flatnonzero(proposed != NONE)
         if len(asked):
             agreement = self._agreement(numbers[asked], proposed[asked])
-            checked = self._sum(Kind.CHECK, numbers[asked], agreement, progress, numbers[0])
+            checked = self._sum(VoteKind.CHECK, numbers[asked], agreement, progress, numbers[0])
             found[asked] = np.where(self._passed(checked), proposed[asked], NONE)
             sights.append(checked)
         open_ones = np.flatnonzero(found == NONE)
         if len(open_ones):
             rest = numbers[open_ones]
-            seen = self._sum(Kind.VOTES, rest, self._ballots(rest), progress, numbers[0])
+            seen = self._sum(VoteKind.VOTES, rest, self._ballots(rest), progress, numbers[0])
             found[open_ones] = self._read(seen)
             sights.append(seen)
         bought = tuple(Purchase(each.kind, len(each.queries)) for each in sights)
@@ -136,7 +136,7 @@ class Federated(Tally):
 
     def _sum(
         self,
-        kind: Kind,
+        kind: VoteKind,
         numbers: Whole,
         inputs: Whole,
         progress: Progress,

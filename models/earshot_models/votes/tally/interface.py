@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from earshot_models.votes.electorate import Electorate, Poll
-from earshot_models.votes.rules.rule import Kind, Rule, Times
+from earshot_models.votes.electorate import Electorate, PollForm
+from earshot_models.votes.rules.rule import Times, VoteKind, VotingRule
 from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.progress import Progress, silent
@@ -23,7 +23,7 @@ class Purchase:
         queries: Number of queries that were asked at once.
     """
 
-    kind: Kind
+    kind: VoteKind
     queries: int
 
 
@@ -41,7 +41,7 @@ class Sight:
         voters: Weight of all teachers whose ballots are in it (n).
     """
 
-    kind: Kind
+    kind: VoteKind
     queries: tuple[int, ...]
     total: Whole
     voters: int
@@ -64,7 +64,7 @@ class Answers:
 
 def times(bought: Bought) -> Times:
     """Return the number of queries that were paid for, by kind."""
-    return {kind: sum(each.queries for each in bought if each.kind is kind) for kind in Kind}
+    return {kind: sum(each.queries for each in bought if each.kind is kind) for kind in VoteKind}
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,13 @@ class Tally(ABC):
         at_once: Most queries that are asked about together.
     """
 
-    rule: Rule
+    rule: VotingRule
     voters: Electorate
     weights: Whole
     at_once: int = field(default=256, kw_only=True)
 
     @property
-    def poll(self) -> Poll:
+    def poll(self) -> PollForm:
         """Form of the queries and of their answers."""
         return self.voters.poll
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from earshot_models.votes.rules.rule import Kind
+from earshot_models.votes.rules.rule import VoteKind
 from earshot_models.votes.tally.interface import Answers, Purchase, Sight
 from earshot_protocol import journal
 from earshot_protocol.errors import LocalError
@@ -133,9 +133,9 @@ def _compare(path: Path, begun: Identity, now: Identity) -> None:
 def _answers(row: dict[str, Any]) -> Answers:
     return Answers(
         np.array(row["outcomes"], dtype=np.int64),
-        tuple(Purchase(Kind(kind), int(queries)) for kind, queries in row["bought"]),
+        tuple(Purchase(VoteKind(kind), int(queries)) for kind, queries in row["bought"]),
         tuple(
-            Sight(Kind(kind), tuple(queries), np.array(total, dtype=np.int64), int(voters))
+            Sight(VoteKind(kind), tuple(queries), np.array(total, dtype=np.int64), int(voters))
             for kind, queries, total, voters in row["sights"]
         ),
     )

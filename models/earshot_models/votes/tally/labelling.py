@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earshot_models.votes.tally.budgets import Budget
+from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.interface import Purchase, Sight, Tally
 from earshot_models.votes.tally.journal import LabellingJournal
 from earshot_protocol.errors import InvalidParametersError
@@ -24,7 +24,7 @@ class End(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledQueries:
     """Result of a labelling.
 
     Attributes:
@@ -45,11 +45,11 @@ class Labelled:
 
 def label(
     tally: Tally,
-    budget: Budget,
+    budget: QueryBudget,
     journal: LabellingJournal,
     most: int | None = None,
     progress: Progress = silent,
-) -> Labelled:
+) -> LabelledQueries:
     """Ask about queries in their order, block by block.
 
     A block is in the journal before this goes on, so a run that is killed goes on where it stopped:
@@ -83,7 +83,7 @@ def label(
         journal.append(tally.ask(range(journal.asked, journal.asked + count), progress))
     progress("queries", journal.asked, wanted)
     outcomes = [block.outcomes for block in journal.blocks]
-    return Labelled(
+    return LabelledQueries(
         np.concatenate(outcomes),
         journal.bought,
         tuple(sight for block in journal.blocks for sight in block.sights),

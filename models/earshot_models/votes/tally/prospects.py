@@ -9,9 +9,9 @@ import numpy as np
 
 from earshot_models.votes.costs import personal
 from earshot_models.votes.electorate import Electorate
-from earshot_models.votes.rules.rule import UNITS, Kind, Rule
+from earshot_models.votes.rules.rule import UNITS, VoteKind, VotingRule
 from earshot_models.votes.tally.interface import Purchase, Tally, times
-from earshot_models.votes.tally.tallies import Counter, Sums, tally
+from earshot_models.votes.tally.tallies import Counter, SumSettings, tally
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.composition import composed_epsilon
@@ -71,7 +71,7 @@ class Prospects:
         """Return what this many queries are expected to buy."""
         if self.tally.pays_for_answers:
             answers = round(self.answered * queries)
-            return Purchase(Kind.CHECK, queries), Purchase(Kind.VOTES, answers)
+            return Purchase(VoteKind.CHECK, queries), Purchase(VoteKind.VOTES, answers)
         whole, rest = divmod(queries, self.tally.at_once)
         blocks = [*self.tally.worst(self.tally.at_once)] * whole
         return (*blocks, *(self.tally.worst(rest) if rest else ()))
@@ -120,7 +120,7 @@ def shares(text: str | None, teachers: int, epsilon: float | None = None) -> lis
     ]
 
 
-def _group(text: str, part: str) -> personal.Group:
+def _group(text: str, part: str) -> personal.OwnerGroup:
     epsilon, _, members = part.partition(":")
     try:
         budget, count = float(epsilon), int(members)
@@ -128,7 +128,7 @@ def _group(text: str, part: str) -> personal.Group:
         raise InvalidInputError(
             f"--groups {text}: must be ε:members of every group, such as 1:125,2:125"
         ) from None
-    return personal.Group(budget, count)
+    return personal.OwnerGroup(budget, count)
 
 
 def weights_of(sharing: Sequence[Share]) -> Whole:
@@ -138,11 +138,11 @@ def weights_of(sharing: Sequence[Share]) -> Whole:
 
 def prospects(
     counter: Counter,
-    rule: Rule,
+    rule: VotingRule,
     classes: int,
     delta: float,
     weights: Whole,
-    sums: Sums | None = None,
+    sums: SumSettings | None = None,
     answered: float = 1.0,
 ) -> Prospects:
     """Return the prospects of a tally of this many teachers; arguments as of `tallies.tally`."""

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from earshot_models.votes.rules.rule import UNITS, Kind
+from earshot_models.votes.rules.rule import UNITS, VoteKind
 from earshot_models.votes.rules.table import RULES
-from earshot_models.votes.tally.budgets import Budget
+from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.federated import Federated
 from earshot_models.votes.tally.interface import Purchase, Tally, times
-from earshot_models.votes.tally.labelling import Labelled
+from earshot_models.votes.tally.labelling import LabelledQueries
 from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.teacher_ballots import NONE, Whole
@@ -39,7 +39,7 @@ UNIT_WORDS = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LabellingResult:
     """A labelling, and what it was made from.
 
     Attributes:
@@ -52,8 +52,8 @@ class Outcome:
     """
 
     tally: Tally
-    budget: Budget
-    labelled: Labelled
+    budget: QueryBudget
+    labelled: LabelledQueries
     weights: Whole
     dealt: bool
     dependent: Mapping[str, Any] | None = None
@@ -131,7 +131,7 @@ class Outcome:
             return None
         lead, doubtful = lead_in_doubt(self.tally), 0
         for sight in self.labelled.sights:
-            if sight.kind is Kind.VOTES:
+            if sight.kind is VoteKind.VOTES:
                 given = self.labelled.outcomes[list(sight.queries)] != NONE
                 two = np.sort(sight.total, axis=1)[:, -2:]
                 doubtful += int(((two[:, 1] - two[:, 0] < lead) & given).sum())
@@ -153,7 +153,7 @@ class Outcome:
         }
 
 
-def write(outcome: Outcome, folder: Path) -> list[Path]:
+def write(outcome: LabellingResult, folder: Path) -> list[Path]:
     """Write answers, figures and report, each whole or not at all."""
     figures = outcome.figures()
     contents = {
@@ -379,6 +379,6 @@ def lead_in_doubt(tally: Tally) -> float:
     own = tally.rule
     if not isinstance(tally, Federated):
         return own.lead_in_doubt(CONFIDENCE)
-    law = tally.summed(Purchase(Kind.VOTES, 1), tally.heaviest).noise(tally.sums.crowd.teachers)
+    law = tally.summed(Purchase(VoteKind.VOTES, 1), tally.heaviest).noise(tally.sums.crowd.teachers)
     decisive = law.of_difference if own.between_classes else law
     return decisive.radius(CONFIDENCE) / own.ballot(tally.poll).vote

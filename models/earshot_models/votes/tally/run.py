@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from earshot_models.votes.costs.releases import VotesCost
 from earshot_models.votes.electorate import Electorate, fingerprint
-from earshot_models.votes.rules.rule import Plain, Rule
+from earshot_models.votes.rules.rule import Plain, VotingRule
 from earshot_models.votes.tally import dependent, journal
-from earshot_models.votes.tally.budgets import Budget
+from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.central import Central
 from earshot_models.votes.tally.labelling import label
-from earshot_models.votes.tally.result import Outcome
-from earshot_models.votes.tally.tallies import Counter, Sums, tally
+from earshot_models.votes.tally.result import LabellingResult
+from earshot_models.votes.tally.tallies import Counter, SumSettings, tally
 from earshot_protocol import keyed_randomness
 from earshot_protocol.errors import InvalidInputError, WrongStateError
 from earshot_protocol.files import OWNER_ONLY, replace_file
@@ -33,7 +33,7 @@ RESUMES = (journal.FILE, KEY)
 
 
 @dataclass(frozen=True)
-class Request:
+class LabellingRequest:
     """Settings of a labelling.
 
     Attributes:
@@ -45,10 +45,10 @@ class Request:
         cost: Cost that looks at votes, to be published besides; by default none is.
     """
 
-    rule: Rule
-    budget: Budget
+    rule: VotingRule
+    budget: QueryBudget
     counter: Counter = Counter.CENTRAL
-    sums: Sums = field(default_factory=Sums)
+    sums: SumSettings = field(default_factory=SumSettings)
     most: int | None = None
     cost: VotesCost | None = None
 
@@ -60,13 +60,13 @@ class Request:
 
 
 def run(
-    request: Request,
+    request: LabellingRequest,
     voters: Electorate,
     folder: Path,
     weights: Whole | None = None,
     scores: npt.NDArray[np.float64] | None = None,
     progress: Progress = silent,
-) -> Outcome:
+) -> LabellingResult:
     """Label, from where a run in this folder was cut short.
 
     Args:
@@ -106,7 +106,7 @@ def run(
         published = written.published
         key_path.unlink(missing_ok=True)
     own = np.ones(voters.teachers, dtype=np.int64) if weights is None else weights
-    return Outcome(chosen, request.budget, labelled, own, voters.dealt, published)
+    return LabellingResult(chosen, request.budget, labelled, own, voters.dealt, published)
 
 
 def _noise(counter: Counter, journal_path: Path, key_path: Path) -> Callable[..., RandomBytes]:

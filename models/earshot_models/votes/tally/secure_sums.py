@@ -26,7 +26,7 @@ Whole = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Crowd:
+class TeacherCrowd:
     """Teachers of a secure sum.
 
     Attributes:
@@ -60,7 +60,7 @@ class Crowd:
 
 
 @dataclass
-class Effort:
+class SumEffort:
     """Effort of some sums.
 
     Attributes:
@@ -106,8 +106,8 @@ class SecureSums:
         effort: Effort of all sums so far.
     """
 
-    crowd: Crowd
-    effort: Effort = field(default_factory=Effort)
+    crowd: TeacherCrowd
+    effort: SumEffort = field(default_factory=SumEffort)
 
     def run(
         self,
@@ -158,7 +158,7 @@ class SecureSums:
 class _Watch(Observer):
     """Adds up what a sum takes."""
 
-    effort: Effort
+    effort: SumEffort
     progress: Progress
 
     @override
@@ -177,7 +177,9 @@ class _Watch(Observer):
         self.progress(name, done, total)
 
 
-def draw_vanishing(crowd: Crowd, share: float, random: RandomBytes) -> dict[str, frozenset[int]]:
+def draw_vanishing(
+    crowd: TeacherCrowd, share: float, random: RandomBytes
+) -> dict[str, frozenset[int]]:
     """Draw teachers that vanish in the midst of a sum, each before a round drawn at random.
 
     Args:

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from earshot_models.votes.counts import checked_scores
 from earshot_models.votes.electorate import Electorate
-from earshot_models.votes.rules.rule import Rule
+from earshot_models.votes.rules.rule import VotingRule
 from earshot_models.votes.tally.central import Central
 from earshot_models.votes.tally.federated import Federated
 from earshot_models.votes.tally.interface import Tally
-from earshot_models.votes.tally.secure_sums import Crowd, SecureSums
+from earshot_models.votes.tally.secure_sums import SecureSums, TeacherCrowd
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.randomness import RandomBytes
@@ -30,7 +30,7 @@ class Counter(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Sums:
+class SumSettings:
     """Settings of secure sums.
 
     Attributes:
@@ -51,12 +51,12 @@ class Sums:
 
 def tally(
     counter: Counter,
-    rule: Rule,
+    rule: VotingRule,
     voters: Electorate,
     weights: Whole | None = None,
     scores: npt.NDArray[np.float64] | None = None,
     *,
-    sums: Sums | None = None,
+    sums: SumSettings | None = None,
     delta: float,
     random: Callable[..., RandomBytes],
 ) -> Tally:
@@ -101,14 +101,14 @@ def tally(
         raise InvalidInputError(f"{rule.name}: scores of a student (--scores): the rule {needs}")
     if scores is not None:
         scores = checked_scores(scores, (voters.queries, voters.classes))
-    chosen = sums or Sums()
+    chosen = sums or SumSettings()
     if counter is Counter.CENTRAL:
         return Central(rule, voters, weighed, scores, at_once=chosen.at_once)
     return Federated(
         rule,
         voters,
         weighed,
-        SecureSums(Crowd(voters.teachers, chosen.dropout, chosen.corrupted)),
+        SecureSums(TeacherCrowd(voters.teachers, chosen.dropout, chosen.corrupted)),
         delta,
         random,
         chosen.vanishing,

@@ -20,7 +20,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases.parameters import hierarchy_of
 from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.statistics import StatisticsParameters
-from earshot_server.commands.options import DEFAULT, AsJson, Connection, Labels
+from earshot_server.commands.options import DEFAULT, AsJson, Labels, OperatorConnection
 from earshot_server.commands.phase import prospects
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
 from earshot_server.commands.phase.kinds import LABELLING, Options, chosen, parameters_of
@@ -45,7 +45,7 @@ def start(
     cohort: str = "",
     anyway: bool = False,
     dry_run: bool = False,
-    connection: Connection = DEFAULT,
+    connection: OperatorConnection = DEFAULT,
     as_json: AsJson = False,
 ) -> None:
     """Start a phase, which gathers phones and then runs, and print its identifier.
@@ -90,7 +90,7 @@ def start(
     _foretell_and_start(asked, operator, dry_run, as_json)
 
 
-def _embeddings(options: Options, connection: Connection) -> Samples:
+def _embeddings(options: Options, connection: OperatorConnection) -> Samples:
     """Return the samples to be labelled: of a file, or what another phase could not name."""
     file, phase = options.samples, options.samples_of
     if file is not None and phase is not None:
@@ -136,7 +136,7 @@ def _foretell_and_start(
         sys.exit(1)
 
 
-def _operator(connection: Connection, dry_run: bool) -> OperatorClient | None:
+def _operator(connection: OperatorConnection, dry_run: bool) -> OperatorClient | None:
     """The server's operator; None for a dry run where there is no server to ask."""
     try:
         operator = connection.operator()

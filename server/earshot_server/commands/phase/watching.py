@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.messages import Failed
 from earshot_server.api.views import Cohorts, Phases, PhaseView, Spent
-from earshot_server.commands.options import DEFAULT, AsJson, Connection
+from earshot_server.commands.options import DEFAULT, AsJson, OperatorConnection
 from earshot_server.dashboard import refusals
 from earshot_server.dashboard.outcomes import words_for
 from earshot_server.dashboard.wording import from_now, printable, real
@@ -27,7 +27,7 @@ Phase = Annotated[
 ]
 
 
-def list_phases(*, connection: Connection = DEFAULT, as_json: AsJson = False) -> None:
+def list_phases(*, connection: OperatorConnection = DEFAULT, as_json: AsJson = False) -> None:
     """List all phases, newest first, and what phones have spent in them."""
     client = connection.operator()
     phases = client.phases()
@@ -43,7 +43,9 @@ def list_phases(*, connection: Connection = DEFAULT, as_json: AsJson = False) ->
             _total(f"one of the cohort {cohort}, in all that it could join,", costs)
 
 
-def show(phase: Phase, /, *, connection: Connection = DEFAULT, as_json: AsJson = False) -> None:
+def show(
+    phase: Phase, /, *, connection: OperatorConnection = DEFAULT, as_json: AsJson = False
+) -> None:
     """Show one phase: where it stands, how many phones have answered, and its result."""
     client = connection.operator()
     everything = client.export(client.find(phase))
@@ -72,7 +74,7 @@ def show(phase: Phase, /, *, connection: Connection = DEFAULT, as_json: AsJson =
             print(f"  {line}")
 
 
-def cohorts(*, connection: Connection = DEFAULT, as_json: AsJson = False) -> None:
+def cohorts(*, connection: OperatorConnection = DEFAULT, as_json: AsJson = False) -> None:
     """List the cohorts that phones belong to, and how many phones each has."""
     known = connection.operator().cohorts()
     if as_json:
@@ -83,7 +85,9 @@ def cohorts(*, connection: Connection = DEFAULT, as_json: AsJson = False) -> Non
         print(f"{name:<32}  {cohort.phones} phones, {cohort.free} of them in no phase")
 
 
-def stop(phase: Phase, /, *, connection: Connection = DEFAULT, as_json: AsJson = False) -> None:
+def stop(
+    phase: Phase, /, *, connection: OperatorConnection = DEFAULT, as_json: AsJson = False
+) -> None:
     """End a phase without a result; its phones are told. One that is over stays as it is."""
     client = connection.operator()
     came = client.stop(client.find(phase))
@@ -98,7 +102,9 @@ def stop(phase: Phase, /, *, connection: Connection = DEFAULT, as_json: AsJson =
         print(f"phase {over.phase} had already ended: {over.status}{when}{why}")
 
 
-def export(phase: Phase, /, *, out: Path | None = None, connection: Connection = DEFAULT) -> None:
+def export(
+    phase: Phase, /, *, out: Path | None = None, connection: OperatorConnection = DEFAULT
+) -> None:
     """Write everything about a phase as JSON: parameters, steps, result, privacy spent.
 
     Args:

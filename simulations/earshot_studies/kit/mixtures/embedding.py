@@ -19,7 +19,7 @@ from earshot_client.lite_rt_encoder import spectrum
 from earshot_protocol import checks
 from earshot_protocol.spectrum import Spectrum
 from earshot_studies.kit.kept import Kept
-from earshot_studies.kit.mixtures.mixing import Recipe, mix
+from earshot_studies.kit.mixtures.mixing import MixingRecipe, mix
 from earshot_studies.kit.mixtures.sources import Side, Sources
 
 Progress = Callable[[str, int, int], None]
@@ -148,7 +148,7 @@ def prepare(
     encoder: Encoder,
     of: Spectrum,
     size: Size,
-    recipe: Recipe,
+    recipe: MixingRecipe,
     seed: int,
     cache: Path,
     progress: Progress = lambda what, done, total: None,
@@ -188,7 +188,7 @@ def _made(
     encoder: Encoder,
     of: Spectrum,
     size: Size,
-    recipe: Recipe,
+    recipe: MixingRecipe,
     seed: int,
     progress: Progress,
 ) -> Mixtures:

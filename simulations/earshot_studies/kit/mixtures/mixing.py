@@ -19,7 +19,7 @@ _BATCH = 256
 
 
 @dataclass(frozen=True)
-class Recipe:
+class MixingRecipe:
     """The way in which sounds are mixed.
 
     Attributes:
@@ -57,7 +57,7 @@ def mix(
     side: Side,
     holdings: Sequence[NDArray[np.int64]],
     count: int,
-    recipe: Recipe,
+    recipe: MixingRecipe,
     generator: np.random.Generator,
 ) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
     """Mix the given seconds.
@@ -96,7 +96,7 @@ def mix(
 
 
 def drawn_labels(
-    there: NDArray[np.bool_], count: int, recipe: Recipe, generator: np.random.Generator
+    there: NDArray[np.bool_], count: int, recipe: MixingRecipe, generator: np.random.Generator
 ) -> NDArray[np.int8]:
     """Draw distinct labels for each mixture, by their chance: 0 or 1, int8 (count, labels).
 

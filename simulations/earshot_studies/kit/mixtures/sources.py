@@ -31,7 +31,7 @@ class Side(IntEnum):
 
 
 @dataclass(frozen=True)
-class Seconds:
+class MixtureSeconds:
     """Seconds for mixtures, by their label and side.
 
     Attributes:
@@ -68,7 +68,7 @@ class Seconds:
 
 
 @dataclass(frozen=True)
-class Sources(Seconds):
+class Sources(MixtureSeconds):
     """Seconds with their sound.
 
     Attributes:

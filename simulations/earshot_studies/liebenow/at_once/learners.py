@@ -38,7 +38,7 @@ from earshot_protocol.phases.plan import PUBLISHED, SecureSum
 from earshot_protocol.privacy.laws import DiscreteLaplaceNoise
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.wire import Matrix
-from earshot_server.discovery.interface import Discovery
+from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.phases.learning import LearningPhase
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_studies.liebenow.at_once.heard import HeardByAll
@@ -50,7 +50,7 @@ _AT_ONCE = 20_000
 
 
 def learn(
-    parameters: PhaseParameters, heard: HeardByAll, seed: int, discovery: Discovery
+    parameters: PhaseParameters, heard: HeardByAll, seed: int, discovery: CentroidDiscovery
 ) -> Result:
     """Run a learning phase and return its publication.
 

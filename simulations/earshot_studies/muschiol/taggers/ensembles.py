@@ -23,8 +23,8 @@ from earshot_simulations.engine.quiet import let_cancelled_jobs_go
 from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.mixtures.sources import Side
 from earshot_studies.muschiol.taggers.powers import contents
-from earshot_studies.muschiol.taggers.school import NETWORKS, Kind, School, Teaching
-from earshot_studies.muschiol.taggers.study import Study, material
+from earshot_studies.muschiol.taggers.school import NETWORKS, LearnerKind, School, Teaching
+from earshot_studies.muschiol.taggers.study import TaggerStudy, material
 
 Progress = Callable[[str, int, int], None]
 
@@ -33,7 +33,7 @@ FEWEST = 10
 
 _VERSION = 1
 """Cache format version; part of the key."""
-_AT_ONCE = {Kind.LINEAR: 50, Kind.SMALL: 1}
+_AT_ONCE = {LearnerKind.LINEAR: 50, LearnerKind.SMALL: 1}
 """Teachers that are trained before anything is kept."""
 _SIDES = (Side.VALIDATION, Side.QUERIES, Side.TEST)
 
@@ -73,7 +73,7 @@ class EnsembleScores:
 
 
 def prepared(
-    study: Study,
+    study: TaggerStudy,
     teachers: int,
     seed: int,
     teaching: Teaching = NETWORKS,
@@ -98,8 +98,8 @@ def prepared(
 
     Raises:
         InvalidParametersError: if a teacher would have fewer than ten mixtures; or as
-            `Study.material`.
-        DatasetError, UnreadableFileError, InvalidInputError: as `Study.material`.
+            `TaggerStudy.material`.
+        DatasetError, UnreadableFileError, InvalidInputError: as `TaggerStudy.material`.
     """
     checks.whole("teachers", teachers)
     if study.size.mixtures < FEWEST * teachers:
@@ -125,7 +125,9 @@ def prepared(
         return EnsembleScores(tuple(map(str, kept["labels"])), *sides)
 
 
-def _place(study: Study, teachers: int, seed: int, teaching: Teaching, first: int | None) -> Path:
+def _place(
+    study: TaggerStudy, teachers: int, seed: int, teaching: Teaching, first: int | None
+) -> Path:
     settings = [_VERSION, contents(study.data), asdict(study.size), asdict(study.recipe)]
     settings += [asdict(study.mel), asdict(teaching), teachers, seed]
     settings += [] if first is None else [first]
@@ -136,7 +138,7 @@ def _place(study: Study, teachers: int, seed: int, teaching: Teaching, first: in
 class _Ensemble:
     """An ensemble in training, with a file for each few teachers, each complete or missing."""
 
-    study: Study
+    study: TaggerStudy
     teachers: int
     seed: int
     teaching: Teaching
@@ -184,12 +186,12 @@ class _Ensemble:
 
 
 @lru_cache(maxsize=1)
-def _school(study: Study, seed: int, teaching: Teaching) -> School:
+def _school(study: TaggerStudy, seed: int, teaching: Teaching) -> School:
     """Return the school of a seed, in which one process trains many teachers."""
     return School(material(study, seed), teaching)
 
 
-def _gather(study: Study, seed: int, folder: Path, path: Path) -> None:
+def _gather(study: TaggerStudy, seed: int, folder: Path, path: Path) -> None:
     """Collect all teachers in one file, by sides."""
     whole = np.concatenate([np.load(each) for each in sorted(folder.glob("?????.npy"))])
     mixed = material(study, seed)

@@ -16,7 +16,7 @@ PENALTY = 1.0
 
 
 @dataclass(frozen=True)
-class Scale:
+class FeatureScale:
     """Scale that brings features to mean 0 and deviation 1; of public mixtures.
 
     Attributes:
@@ -27,7 +27,7 @@ class Scale:
     deviation: NDArray[np.float64]
 
     @classmethod
-    def of(cls, power: NDArray[np.float32]) -> Scale:
+    def of(cls, power: NDArray[np.float32]) -> FeatureScale:
         """Fit the scale to the mel power of some mixtures, (mixtures, frames, bands)."""
         raw = _bands(power)
         return cls(raw.mean(axis=0), np.maximum(raw.std(axis=0), 1e-6))
@@ -47,11 +47,11 @@ class LinearTagger:
     """
 
     heads: Heads
-    scale: Scale
+    scale: FeatureScale
 
     @classmethod
     def trained(
-        cls, power: NDArray[np.float32], truth: NDArray[np.integer], scale: Scale
+        cls, power: NDArray[np.float32], truth: NDArray[np.integer], scale: FeatureScale
     ) -> LinearTagger:
         """Fit to mel power (mixtures, frames, bands) and its labels, (mixtures, labels)."""
         part = Part(scale.features(power), truth.astype(np.int8))

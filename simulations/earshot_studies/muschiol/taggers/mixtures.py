@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_studies.kit.mixtures.mixing import Recipe, drawn_labels
+from earshot_studies.kit.mixtures.mixing import MixingRecipe, drawn_labels
 from earshot_studies.kit.mixtures.sources import BACKGROUND, Side
 from earshot_studies.muschiol.taggers.powers import Powers
 
-LONG_TAIL = Recipe(counts=(0.25, 0.5, 0.25), tail=0.8, least_noise=10.0, most_noise=0.0)
+LONG_TAIL = MixingRecipe(counts=(0.25, 0.5, 0.25), tail=0.8, least_noise=10.0, most_noise=0.0)
 """Recipe of one to three labels, two on average, with a label's chance by its rank^−0.8, and a
 background that is as loud as all of them or up to 10 dB softer."""
 
@@ -26,7 +26,7 @@ _NOBODY = -1
 
 
 @dataclass(frozen=True)
-class Mixtures:
+class DrawnMixtures:
     """Some mixtures, as they were drawn.
 
     Attributes:
@@ -44,9 +44,9 @@ class Mixtures:
     def __len__(self) -> int:
         return len(self.seconds)
 
-    def rows(self, rows: slice | NDArray[np.integer]) -> Mixtures:
+    def rows(self, rows: slice | NDArray[np.integer]) -> DrawnMixtures:
         """Return some of the mixtures."""
-        return Mixtures(self.powers, self.seconds[rows], self.gains[rows], self.truth[rows])
+        return DrawnMixtures(self.powers, self.seconds[rows], self.gains[rows], self.truth[rows])
 
     def power(self) -> NDArray[np.float32]:
         """Return the mel power of all mixtures, float32 (mixtures, frames, bands)."""
@@ -61,9 +61,9 @@ def draw(
     powers: Powers,
     side: Side,
     count: int,
-    recipe: Recipe,
+    recipe: MixingRecipe,
     generator: np.random.Generator,
-) -> Mixtures:
+) -> DrawnMixtures:
     """Draw mixtures of the recordings of one side.
 
     Args:
@@ -97,4 +97,4 @@ def draw(
         seconds[:, parts] = generator.choice(behind, count)
         gains[:, parts] = gains.sum(axis=1) * 10 ** (-below / 10)
     gains /= gains.sum(axis=1, keepdims=True)
-    return Mixtures(powers, seconds, gains.astype(np.float32), truth)
+    return DrawnMixtures(powers, seconds, gains.astype(np.float32), truth)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_studies.kit.mixtures.embedding import Part
-from earshot_studies.muschiol.taggers.linear import Scale
+from earshot_studies.muschiol.taggers.linear import FeatureScale
 from earshot_studies.muschiol.taggers.study import Material
 
 RIDGE = 5.0
@@ -26,7 +26,7 @@ _AT_ONCE = 100
 
 
 @dataclass(frozen=True)
-class Crowd:
+class PhoneOutputs:
     """The output of phones, and the mixtures that they are asked about.
 
     Attributes:
@@ -46,7 +46,7 @@ def crowd(
     phones: int,
     ridge: float = RIDGE,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Crowd:
+) -> PhoneOutputs:
     """Teach all phones, each on its share of the pool, and ask them.
 
     Args:
@@ -66,7 +66,7 @@ def crowd(
             f"phones={phones}: {len(material.pool):,} mixtures are fewer than two for each; there "
             f"can be at most {len(material.pool) // 2}"
         )
-    scale = Scale.of(material.validation.power())
+    scale = FeatureScale.of(material.validation.power())
     validation, queries, test = (
         Part(scale.features(mixtures.power()), mixtures.truth)
         for mixtures in (material.validation, material.queries, material.test)
@@ -80,7 +80,7 @@ def crowd(
         features = scale.features(own.power()).astype(np.float64)
         said[first:last] = answers(features.reshape(shape), own.truth.reshape(shape), asked, ridge)
         progress(last, phones)
-    return Crowd(said, validation, queries, test)
+    return PhoneOutputs(said, validation, queries, test)
 
 
 def ballots(probabilities: NDArray[np.floating], most: int) -> NDArray[np.int8]:

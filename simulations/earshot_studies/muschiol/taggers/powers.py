@@ -15,7 +15,7 @@ from earshot_models.tagging.mel_power import MelSettings, mel_power
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.mixtures.mixing import LEVEL
-from earshot_studies.kit.mixtures.sources import Seconds, Side, Sources, open_sources
+from earshot_studies.kit.mixtures.sources import MixtureSeconds, Side, Sources, open_sources
 
 _VERSION = 1
 """Cache format version; part of the key."""
@@ -23,7 +23,7 @@ _FIELDS = ("label", "side", "recording", "power")
 
 
 @dataclass(frozen=True)
-class Powers(Seconds):
+class Powers(MixtureSeconds):
     """Seconds with their mel power.
 
     Attributes:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
-from earshot_studies.muschiol.taggers.linear import LinearTagger, Scale
+from earshot_studies.muschiol.taggers.linear import FeatureScale, LinearTagger
 from earshot_studies.muschiol.taggers.study import Material
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _LOOKS, _PATIENCE = 60, 2
 """Steps between checks of validation, and checks without a gain that end training."""
 
 
-class Kind(StrEnum):
+class LearnerKind(StrEnum):
     """Kinds of teachers and students.
 
     `LINEAR` is a logistic regression per label on statistics of bands, `SMALL` the small network of
@@ -48,7 +48,7 @@ class Teaching:
         adaptive: Whether examples of badly learned labels count for more.
     """
 
-    kind: Kind = Kind.SMALL
+    kind: LearnerKind = LearnerKind.SMALL
     steps: int = 900
     mixup: bool = True
     balanced: bool = True
@@ -57,10 +57,10 @@ class Teaching:
 
     def __post_init__(self) -> None:
         try:
-            object.__setattr__(self, "kind", Kind(self.kind))
+            object.__setattr__(self, "kind", LearnerKind(self.kind))
         except ValueError:
             raise InvalidParametersError(
-                f"kind={self.kind!r}: must be one of {', '.join(Kind)}"
+                f"kind={self.kind!r}: must be one of {', '.join(LearnerKind)}"
             ) from None
         checks.whole("steps", self.steps)
 
@@ -102,7 +102,7 @@ class School:
             targets: Labels, 0 or 1, (mixtures, labels).
             seed: Seed of a network's weights and batches.
         """
-        if self.teaching.kind is Kind.LINEAR:
+        if self.teaching.kind is LearnerKind.LINEAR:
             return LinearTagger.trained(power, targets, self._scale)
         from earshot_models.tagging.examples import Examples
 
@@ -121,8 +121,8 @@ class School:
         return self.material.validation.power()
 
     @cached_property
-    def _scale(self) -> Scale:
-        return Scale.of(self._validation)
+    def _scale(self) -> FeatureScale:
+        return FeatureScale.of(self._validation)
 
     @cached_property
     def _power(self) -> NDArray[np.float32]:

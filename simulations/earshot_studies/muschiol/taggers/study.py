@@ -11,9 +11,9 @@ import numpy as np
 from earshot_models.datasets.waveforms import Progress
 from earshot_models.tagging.mel_power import MelSettings
 from earshot_protocol import checks
-from earshot_studies.kit.mixtures.mixing import Recipe
+from earshot_studies.kit.mixtures.mixing import MixingRecipe
 from earshot_studies.kit.mixtures.sources import Side
-from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL, Mixtures, draw
+from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL, DrawnMixtures, draw
 from earshot_studies.muschiol.taggers.powers import open_powers
 
 HEARD = MelSettings(8000, 512, 256, 32, 1.0)
@@ -22,7 +22,7 @@ twice as long."""
 
 
 @dataclass(frozen=True)
-class Size:
+class TaggerStudySize:
     """The amount of mixtures.
 
     Attributes:
@@ -52,12 +52,12 @@ class Material:
     """
 
     labels: tuple[str, ...]
-    pool: Mixtures
-    validation: Mixtures
-    queries: Mixtures
-    test: Mixtures
+    pool: DrawnMixtures
+    validation: DrawnMixtures
+    queries: DrawnMixtures
+    test: DrawnMixtures
 
-    def teacher(self, number: int, of: int) -> Mixtures:
+    def teacher(self, number: int, of: int) -> DrawnMixtures:
         """Return the mixtures of one of several teachers.
 
         They are that teacher's alone, and numbers of mixtures differ by at most one.
@@ -66,7 +66,7 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Study:
+class TaggerStudy:
     """The source of sound, and the mixtures made of it.
 
     Attributes:
@@ -79,8 +79,8 @@ class Study:
 
     data: Path
     cache: Path
-    size: Size = field(default_factory=Size)
-    recipe: Recipe = LONG_TAIL
+    size: TaggerStudySize = field(default_factory=TaggerStudySize)
+    recipe: MixingRecipe = LONG_TAIL
     mel: MelSettings = HEARD
 
     def material(self, seed: int, progress: Progress = lambda done, total: None) -> Material:
@@ -109,6 +109,6 @@ class Study:
 
 
 @lru_cache(maxsize=1)
-def material(study: Study, seed: int) -> Material:
-    """Return `Study.material`, with a cache of the last result."""
+def material(study: TaggerStudy, seed: int) -> Material:
+    """Return `TaggerStudy.material`, with a cache of the last result."""
     return study.material(seed)
