@@ -144,6 +144,13 @@ def cut_short() -> Callable[[int], Run]:
     return cut
 
 
+@pytest.fixture(scope="module")
+def module_without_pictures() -> Iterator[None]:
+    """In reports that are written while the module's tests run."""
+    with undrawn.undrawn():
+        yield
+
+
 @pytest.fixture
 def no_pictures() -> Iterator[None]:
     """In reports that this test has written."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from support.simulated import essence
+from support.simulated import essence, interrupted_after
 
 from earshot_protocol.privacy.significance import are_clear
 from earshot_simulations.adversary.adversary import Adversary
@@ -96,11 +96,7 @@ def test_somebody_vanishes_in_every_step() -> None:
 def test_an_interrupt_leaves_the_sums_that_were_finished(place: int) -> None:
     stop = steps(SMALL)[place]
 
-    def interrupt(what: str, done: int, total: int) -> None:
-        if what == stop and done == total:
-            raise KeyboardInterrupt
-
-    run = simulate(SMALL, interrupt)
+    run = simulate(SMALL, interrupted_after(stop))
     assert run.found.label_votes is None
     assert run.found.ari_test is None
     # Inputs leave the phones in the third round of each sum; from then on it is spent.

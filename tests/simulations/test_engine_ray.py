@@ -14,14 +14,13 @@ from typing import Any
 
 import pytest
 from support.deadly import Deadly
+from support.simulated import decided
 
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidParametersError
-from earshot_simulations import Discovery, Settings, SummationChoice, result, simulate
+from earshot_simulations import Discovery, Settings, SummationChoice, simulate
 from earshot_simulations.engine import cluster as clusters
 from earshot_simulations.engine.cluster import ClusterError, MissingRayError
-from earshot_simulations.phases.kept import MEASURED
-from earshot_simulations.phases.run import DIGEST, Run
 from earshot_simulations.phases.settings import EngineChoice
 
 SETTINGS = Settings(
@@ -40,12 +39,6 @@ OBJECT_BYTES = 80 * 2**20
 # Ray forks for its own processes, which become others at once. A test before these may have
 # imported JAX, which then warns of every fork.
 pytestmark = pytest.mark.filterwarnings(r"ignore:os\.fork\(\) was called.*JAX:RuntimeWarning")
-
-
-def found(run: Run) -> dict[str, object]:
-    """All of a result that is decided by its settings."""
-    left_out = MEASURED | {DIGEST}
-    return {name: value for name, value in result(run).items() if name not in left_out}
 
 
 def left_behind() -> set[str]:
@@ -71,9 +64,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_the_bits_are_the_same_wherever_phones_run(summation: SummationChoice) -> None:
     before = left_behind()
     settings = replace(SETTINGS, summation=summation)
-    alone = found(simulate(replace(settings, jobs=1)))
-    assert found(simulate(settings)) == alone
-    assert found(simulate(replace(settings, engine=EngineChoice.RAY))) == alone
+    alone = decided(simulate(replace(settings, jobs=1)))
+    assert decided(simulate(settings)) == alone
+    assert decided(simulate(replace(settings, engine=EngineChoice.RAY))) == alone
     assert left_behind() == before
 
 
@@ -82,7 +75,7 @@ def test_a_killed_worker_of_two_nodes_costs_no_bit(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = left_behind()
-    whole = found(simulate(replace(SETTINGS, jobs=1)))
+    whole = decided(simulate(replace(SETTINGS, jobs=1)))
     deadly = Deadly(folder=tmp_path, phone=77, answer="SharedKeys", spared=os.getpid())
     monkeypatch.setattr(Settings, "attack", lambda *given: deadly)
     places: list[set[str]] = []
@@ -92,7 +85,7 @@ def test_a_killed_worker_of_two_nodes_costs_no_bit(
 
     run = simulate(replace(ON_RAY, address=cluster.address), look)
     assert (tmp_path / "death-0").exists()
-    assert found(run) == whole
+    assert decided(run) == whole
     assert max(map(len, places)) == 2  # each node has its own phones' states
     assert left_behind() == before
 

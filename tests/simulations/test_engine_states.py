@@ -14,11 +14,10 @@ from pathlib import Path
 
 import pytest
 from support.deadly import Deadly
+from support.simulated import decided
 
-from earshot_simulations import Discovery, Settings, SummationChoice, result, simulate
+from earshot_simulations import Discovery, Settings, SummationChoice, simulate
 from earshot_simulations.engine.states import NEW, States
-from earshot_simulations.phases.kept import MEASURED
-from earshot_simulations.phases.run import DIGEST, Run
 
 SETTINGS = Settings(
     discovery=Discovery.LOCAL,
@@ -30,12 +29,6 @@ SETTINGS = Settings(
     jobs=1,
     seed=3,
 )
-
-
-def found(run: Run) -> dict[str, object]:
-    """All of a result that is decided by its settings."""
-    left_out = MEASURED | {DIGEST}
-    return {name: value for name, value in result(run).items() if name not in left_out}
 
 
 def left_behind(folder: Path) -> list[str]:
@@ -90,7 +83,7 @@ def test_a_killed_process_costs_no_bit(
     monkeypatch.setattr(Settings, "attack", lambda *given: deadly)
     run = simulate(replace(settings, jobs=2))
     assert (tmp_path / "death-0").exists()
-    assert found(run) == found(whole)
+    assert decided(run) == decided(whole)
     assert left_behind(tmp_path) == []
 
 

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-from earshot_client.command import main
+from support.command import ended
 
 NOISE = ("--sigma", "40", "--check-sigma", "150", "--threshold", "200")
 BUDGET = ("--epsilon", "1", "--delta", "1e-5")
-
-
-def earshot(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
-    """The exit status of a command."""
-    monkeypatch.setattr(sys, "argv", ["earshot", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
 
 
 @pytest.fixture
@@ -55,7 +45,7 @@ def test_label_writes_answers_figures_and_a_report_and_goes_on(
         "--out",
         out,
     )
-    assert earshot(monkeypatch, *command) == 0
+    assert ended(monkeypatch, *command) == 0
     figures = json.loads((out / "result.json").read_text())
     with (out / "answers.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -70,12 +60,12 @@ def test_label_writes_answers_figures_and_a_report_and_goes_on(
     assert "the curator sees every vote" in report
     assert "which teacher cast which was made up" in report
     capsys.readouterr()
-    assert earshot(monkeypatch, *command, "--json") == 0
+    assert ended(monkeypatch, *command, "--json") == 0
     assert json.loads(capsys.readouterr().out) == figures
-    assert earshot(monkeypatch, *command[:-3], 249, "--out", out) == 2
+    assert ended(monkeypatch, *command[:-3], 249, "--out", out) == 2
     assert "do not have one vote from each of the 249 teachers" in capsys.readouterr().err
     other = [word if word != "40" else "50" for word in command]
-    assert earshot(monkeypatch, *other) == 2
+    assert ended(monkeypatch, *other) == 2
     assert "deviation 40.0, not 50.0" in capsys.readouterr().err
 
 
@@ -110,7 +100,7 @@ def test_what_is_promised_depends_on_no_vote(
         np.save(votes, np.array(teachers))
         command = ("pate", "label", "confident", votes, "--classes", 10, *CONFIDENT, "--out", out)
         given = ("--epsilon", budget, "--delta", "1e-5", "--unit", unit.replace(" ", "-"))
-        assert earshot(monkeypatch, *command, *given) == 0
+        assert ended(monkeypatch, *command, *given) == 0
         found.append(promise(out, capsys.readouterr().out))
         shown = json.loads((out / "result.json").read_text())
         assert shown["realised"]["private"]
@@ -128,12 +118,12 @@ def test_a_cost_that_looks_at_votes_is_published_once(
 ) -> None:
     out = tmp_path / "out"
     command = ("pate", "label", "confident", votes, *NOISE, *BUDGET, "--out", out)
-    assert earshot(monkeypatch, *command) == 0
-    assert earshot(monkeypatch, *command, "--votes-cost", "dependent") == 0
+    assert ended(monkeypatch, *command) == 0
+    assert ended(monkeypatch, *command, "--votes-cost", "dependent") == 0
     first = json.loads((out / "result.json").read_text())["data_dependent"]
     assert first["method"] == "dependent"
     assert 0 < first["publishing"] <= 0.1 * (1 + 1e-9)
-    assert earshot(monkeypatch, *command, "--votes-cost", "dependent") == 0
+    assert ended(monkeypatch, *command, "--votes-cost", "dependent") == 0
     assert json.loads((out / "result.json").read_text())["data_dependent"] == first
     assert "Such a cost is private" in (out / "report.md").read_text()
 
@@ -146,7 +136,7 @@ def test_labels_of_few_teachers_through_secure_sums(
     np.save(votes, np.tile(labels, (30, 1, 1)))
     noise = ("--sigma", "2.5")
     command = ("--epsilon", 20, "--delta", "1e-3", "--tally", "federated", "--out", out)
-    assert earshot(monkeypatch, "pate", "label", "binary", votes, *noise, *command) == 0
+    assert ended(monkeypatch, "pate", "label", "binary", votes, *noise, *command) == 0
     with (out / "answers.csv").open() as file:
         rows = list(csv.reader(file))
     assert rows[0] == ["query", "label_0", "label_1", "label_2", "label_3"]
@@ -172,15 +162,15 @@ def test_budget_says_what_queries_cost_and_how_many_a_budget_buys(
         "--classes",
         10,
     )
-    assert earshot(monkeypatch, *known, "--queries", 200, "--json") == 0
+    assert ended(monkeypatch, *known, "--queries", 200, "--json") == 0
     rows = json.loads(capsys.readouterr().out)
     assert {row["unit"]: round(row["epsilon"], 2) for row in rows} == {
         "phone": pytest.approx(1.535, abs=0.01),
         "replaced phone": pytest.approx(2.208, abs=0.01),
     }
-    assert earshot(monkeypatch, *known, "--groups", "1:125,2:125") == 0
+    assert ended(monkeypatch, *known, "--groups", "1:125,2:125") == 0
     assert "of 2 at δ = 1e-05, replaced phone, weight 2" in capsys.readouterr().out
-    assert earshot(monkeypatch, *known) == 2
+    assert ended(monkeypatch, *known) == 2
     assert "give one of --queries, --epsilon and --groups" in capsys.readouterr().err
 
 
@@ -217,7 +207,7 @@ def test_mistakes_are_one_line_and_exit_status_2(
         "--out",
         tmp_path / "out",
     )
-    assert earshot(monkeypatch, *command, *words) == 2
+    assert ended(monkeypatch, *command, *words) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.splitlines()[-1].startswith("earshot: ")
@@ -255,7 +245,7 @@ def test_a_folder_of_teachers_votes_on_samples(
     samples, out = tmp_path / "samples.npy", tmp_path / tally
     command = ("pate", "label", "gnmax", ensemble, "--samples", samples, "--names", "left,right")
     noise = ("--sigma", 1, "--epsilon", 1000, "--delta", 1e-3)
-    assert earshot(monkeypatch, *command, *noise, "--tally", tally, "--out", out) == 0
+    assert ended(monkeypatch, *command, *noise, "--tally", tally, "--out", out) == 0
     with (out / "answers.csv").open() as file:
         answers = [int(row["answer"]) for row in csv.DictReader(file)]
     # The budget has room for fewer where a server sees the counts.
@@ -284,8 +274,7 @@ def test_what_no_ensemble_can_vote_on(
     noise = ("--sigma", 1, *BUDGET)
     out = tmp_path / "out"
     assert (
-        earshot(monkeypatch, "pate", "label", "gnmax", ensemble, *options, *noise, "--out", out)
-        != 0
+        ended(monkeypatch, "pate", "label", "gnmax", ensemble, *options, *noise, "--out", out) != 0
     )
     assert named in capsys.readouterr().err
     assert not out.exists()

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from support.command import ended
 
-from earshot_client.command import main
 from earshot_models.generators import dp_gan, pate_gan, private_autoencoder
 from earshot_models.generators.networks import Decoder
 from earshot_models.generators.origin import Origin
@@ -24,14 +24,6 @@ from earshot_simulations.generation import budgets, recipes, run
 
 RATE = 8000
 CLIPS = 24
-
-
-def earshot(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
-    """The exit status of a command."""
-    monkeypatch.setattr(sys, "argv", ["earshot", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
 
 
 def folder_of(path: Path, seed: int, clips: int = CLIPS) -> Path:
@@ -61,7 +53,7 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def generate(monkeypatch: pytest.MonkeyPatch) -> Any:
     def command(*words: object) -> int:
-        return earshot(monkeypatch, "pate", "generate", *words)
+        return ended(monkeypatch, "pate", "generate", *words)
 
     return command
 
@@ -76,7 +68,7 @@ def published(public: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("published") / "out"
     with pytest.MonkeyPatch.context() as patch:
         words = ("pate", "generate", "--kind", "aae", "--public", public, *SMALL, "--out", out)
-        assert earshot(patch, *words) == 0
+        assert ended(patch, *words) == 0
     return out
 
 
@@ -302,13 +294,13 @@ def test_a_training_that_was_cut_short_goes_on_and_another_is_refused(
     assert [path.name for path in out.iterdir()] == ["work"]
     assert (out / "work").stat().st_mode & 0o077 == 0
     monkeypatch.setattr(sys, "argv", [])
-    assert earshot(monkeypatch, "pate", "generate", *words, "--steps", 70) == 2
+    assert ended(monkeypatch, "pate", "generate", *words, "--steps", 70) == 2
     assert "another training" in capsys.readouterr().err
-    assert earshot(monkeypatch, "pate", "generate", *words, "--steps", 60) == 0
+    assert ended(monkeypatch, "pate", "generate", *words, "--steps", 60) == 0
     assert not (out / "work").exists()
     whole = tmp_path / "whole"
     words = (*words[:-1], whole)
-    assert earshot(monkeypatch, "pate", "generate", *words, "--steps", 60) == 0
+    assert ended(monkeypatch, "pate", "generate", *words, "--steps", 60) == 0
     one, other = (
         generator_file.load(each / "generator.npz").samples(2, 0) for each in (out, whole)
     )

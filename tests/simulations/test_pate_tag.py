@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +12,8 @@ import msgspec
 import numpy as np
 import pytest
 import soundfile
+from support.command import ended
 
-from earshot_client.command import main
 from earshot_models.tagging import recordings, tagger_file
 from earshot_models.tagging.evidence import best_thresholds, gathered
 from earshot_models.tagging.examples import Examples
@@ -111,14 +110,6 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-def earshot(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
-    """The exit status of a command."""
-    monkeypatch.setattr(sys, "argv", ["earshot", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
-
-
 def test_every_file_is_named_and_what_cannot_be_read_is_listed(
     student: Path,
     folder: Path,
@@ -127,7 +118,7 @@ def test_every_file_is_named_and_what_cannot_be_read_is_listed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "out"
-    assert earshot(monkeypatch, "pate", "tag", student, folder, "--out", out) == 0
+    assert ended(monkeypatch, "pate", "tag", student, folder, "--out", out) == 0
     with (out / "tags.csv").open() as file:
         rows = {row["file"]: row for row in csv.DictReader(file)}
     named = {name: row["named"] for name, row in rows.items()}
@@ -169,7 +160,7 @@ def test_every_file_is_named_and_what_cannot_be_read_is_listed(
 def test_json_alone_needs_no_folder(
     student: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert earshot(monkeypatch, "pate", "tag", student, folder, "--json") == 0
+    assert ended(monkeypatch, "pate", "tag", student, folder, "--json") == 0
     figures = json.loads(capsys.readouterr().out)
     by_label = {row["label"]: row for row in figures["labels"]}
     assert by_label["hum"]["files"] == 3
@@ -182,7 +173,7 @@ def test_the_page_plays_what_was_named_the_surest_first(
     student: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    assert earshot(monkeypatch, "pate", "tag", student, folder, "--out", out, "--page") == 0
+    assert ended(monkeypatch, "pate", "tag", student, folder, "--out", out, "--page") == 0
     page = (out / "page.html").read_text()
     assert page.count("<audio") == 5
     assert "4 files of 7 have a label" in page
@@ -205,7 +196,7 @@ def test_names_that_false_alarms_would_explain_are_said_to_be_noise(
         tagger, msgspec.structs.replace(card, thresholds=hasty, evidence=evidence, cost=None), path
     )
     out = tmp_path / "out"
-    assert earshot(monkeypatch, "pate", "tag", path, folder, "--out", out) == 0
+    assert ended(monkeypatch, "pate", "tag", path, folder, "--out", out) == 0
     printed = capsys.readouterr().out
     assert "May be noise, named no more often than by mistake: hum." in printed
     assert "do not take it for private" in printed
@@ -225,7 +216,7 @@ def test_a_tagger_without_evidence_says_that_all_may_be_noise(
     path = tmp_path / "bare.keras"
     tagger_file.save(tagger, msgspec.structs.replace(card, evidence=()), path)
     out = tmp_path / "out"
-    assert earshot(monkeypatch, "pate", "tag", path, folder, "--out", out) == 0
+    assert ended(monkeypatch, "pate", "tag", path, folder, "--out", out) == 0
     assert "It is not stated how often this tagger is wrong" in capsys.readouterr().out
     report = (out / "report.md").read_text()
     assert "not known" in report
@@ -253,7 +244,7 @@ def test_what_it_cannot_tag_is_refused(
         ((student, tmp_path / "gone", "--json"), "there is no folder"),
         ((student, empty, "--json"), "holds no sound"),
     ):
-        assert earshot(monkeypatch, "pate", "tag", *words) == 2
+        assert ended(monkeypatch, "pate", "tag", *words) == 2
         assert message in capsys.readouterr().err
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support.command import Earshot
 from support.documented import loaded, options
-from support.simulated import KINDS, essence
+from support.simulated import KINDS, essence, interrupted_after
 from support.undrawn import undrawn
 
 from earshot_protocol.errors import InvalidParametersError
@@ -123,11 +123,7 @@ def test_an_interrupt_at_any_step_leaves_what_was_finished(kind: str, place: int
     names = steps(settings)
     stop = names[place]
 
-    def interrupt(what: str, done: int, total: int) -> None:
-        if what == stop and done == total:
-            raise KeyboardInterrupt
-
-    run = simulate(settings, interrupt)
+    run = simulate(settings, interrupted_after(stop))
     assert run.interrupted == f"interrupted in the step '{stop}'"
     assert run.stopped
     assert asked(run) == names[:place]
@@ -174,7 +170,7 @@ def test_an_interrupt_in_two_processes_ends_as_well(kind: str) -> None:
         if what == stop:
             raise KeyboardInterrupt
 
-    run = simulate(settings, interrupt)
+    run = simulate(settings, interrupted_after(stop))
     assert run.interrupted is not None
     assert stop in run.interrupted
     # And the processes are there for the next run.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import soundfile
 from support.command import Earshot
-from support.undrawn import undrawn
 
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -55,11 +54,7 @@ TINY = Settings(
     seed=4,
 )
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _without_pictures() -> Iterator[None]:
-    with undrawn():
-        yield
+pytestmark = pytest.mark.usefixtures("module_without_pictures")
 
 
 def kept(settings: Settings, folder: Path) -> Path:

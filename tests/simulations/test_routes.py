@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import soundfile
 from support.command import Earshot
-from support.undrawn import undrawn
 
 from earshot_client.encoder import default_encoder, rate_of
 from earshot_client.lite_rt_encoder import LiteRtEncoder
@@ -49,15 +48,11 @@ WORDS = (
 LOCAL, SECURE_SUM = Routes.BOTH.each
 Runs = dict[Discovery, Run]
 
+pytestmark = pytest.mark.usefixtures("module_without_pictures")
+
 
 def both(**changes: Any) -> dict[Discovery, Settings]:
     return {route: replace(SMALL, discovery=route, **changes) for route in Routes.BOTH.each}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _without_pictures() -> Iterator[None]:
-    with undrawn():
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from support.simulated import essence
+from support.simulated import essence, interrupted_after
 from support.steps import STEPS
 
 from earshot_protocol import checks
@@ -135,11 +135,7 @@ def test_the_record_says_what_was_spent_and_sent(real: Run) -> None:
 
 @pytest.mark.parametrize("stop", STEPS)
 def test_an_interrupt_leaves_the_votes_that_were_finished(stop: str) -> None:
-    def interrupt(what: str, done: int, total: int) -> None:
-        if what == stop and done == total:
-            raise KeyboardInterrupt
-
-    run = simulate(SMALL, interrupt)
+    run = simulate(SMALL, interrupted_after(stop))
     place = STEPS.index(stop)
     assert len(run.found.points) > 0
     assert (run.found.global_centroids is None) == (place == 0)

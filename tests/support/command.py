@@ -42,6 +42,14 @@ def earshot(*words: object, **environment: str) -> subprocess.CompletedProcess[s
     return subprocess.CompletedProcess(arguments, code or 0, printed.getvalue(), said.getvalue())
 
 
+def ended(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+    """The exit status of a command whose output goes where the test's goes."""
+    monkeypatch.setattr(sys, "argv", ["earshot", *map(str, words)])
+    with pytest.raises(SystemExit) as exited:
+        main()
+    return int(exited.value.code or 0)
+
+
 def dry_start(*options: str, status: int = 0) -> str:
     """Return what `earshot phase start --dry-run` prints, or why it refuses."""
     words = ("phase", "start", "--phones", "1000", "--dry-run")

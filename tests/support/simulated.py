@@ -9,14 +9,16 @@ import msgspec
 import numpy as np
 
 from earshot_protocol.phases.learning import Budget
+from earshot_protocol.progress import Progress
 from earshot_server.discovery.optics import Optics
 from earshot_simulations.engine.course import Course
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import AGREES, Scenario
 from earshot_simulations.engine.local import LocalEngine
+from earshot_simulations.phases.kept import MEASURED
 from earshot_simulations.phases.labelling import LabellingSettings
 from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.run import Run
+from earshot_simulations.phases.run import DIGEST, Run, result
 from earshot_simulations.phases.settings import (
     Discovery,
     PhaseSettings,
@@ -87,9 +89,25 @@ def essence(run: Run[Any]) -> dict[str, object]:
     return told
 
 
+def decided(run: Run[Any]) -> dict[str, object]:
+    """All of a result that is decided by its settings."""
+    left_out = MEASURED | {DIGEST}
+    return {name: value for name, value in result(run).items() if name not in left_out}
+
+
 def bits(value: object) -> object:
     """The phase's name is random, and so no figure."""
     return None if isinstance(value, bytes) and len(value) == 16 else value
+
+
+def interrupted_after(step: str) -> Progress:
+    """A display on which somebody presses Ctrl-C when a step is done."""
+
+    def interrupt(what: str, done: int, total: int, line: str | None = None) -> None:
+        if what == step and done == total:
+            raise KeyboardInterrupt
+
+    return interrupt
 
 
 def by_phones(settings: Settings, population: Population) -> Any:
