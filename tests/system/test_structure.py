@@ -29,7 +29,14 @@ PACKAGES = {
 }
 PRODUCT = sorted(path for folder in {*PACKAGES.values()} for path in folder.rglob("*.py"))
 SOURCES = sorted((*PRODUCT, *(ROOT / "tests").rglob("*.py")))
-PAGES = sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
+PAGES = sorted(
+    (
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("*/README.md"),
+        *ROOT.glob("simulations/*/*/README.md"),
+    )
+)
 """Decision records stay as they were written."""
 CORE = {"numpy", "cryptography", "msgspec"}
 WIDEST_LINE = 100

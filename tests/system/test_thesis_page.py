@@ -1,4 +1,4 @@
-"""docs/thesis.md and the list of papers lead where they say: steps, sections, commands."""
+"""Pages of the papers lead where they say: steps, sections, commands."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import pytest
 from earshot_client.command import SUB_COMMANDS
 from earshot_studies.commands.reproduce import STUDIES
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+STUDIED = ROOT / "simulations/earshot_studies"
 THESIS = (DOCS / "thesis.md").read_text(encoding="utf-8")
 PAPERS = (DOCS / "references.md").read_text(encoding="utf-8").split("## The secure sum")[0]
 REPRODUCED = set(STUDIES)
+NAMES = ("thesis.md", "references.md", "private-votes.md", "private-sound.md", "auditing.md")
 
 
 def anchors(page: Path) -> set[str]:
@@ -22,13 +25,15 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("text", [THESIS, PAPERS], ids=["thesis.md", "references.md"])
-def test_every_link_leads_somewhere(text: str) -> None:
-    own = "thesis.md" if text is THESIS else "references.md"
-    links = re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", text)
+PAGES = [*(DOCS / name for name in NAMES), *sorted(STUDIED.glob("*/README.md"))]
+
+
+@pytest.mark.parametrize("own", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_every_link_leads_somewhere(own: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", own.read_text("utf-8"))
     assert links
     for name, anchor in links:
-        page = DOCS / (name or own)
+        page = own.parent / name if name else own
         assert page.exists(), name
         assert not anchor or anchor in anchors(page), f"{name}#{anchor}"
 
@@ -41,17 +46,17 @@ def test_every_step_of_algorithm_1_has_a_row() -> None:
 
 
 def test_every_figure_of_the_thesis_that_can_be_made_is_in_the_table() -> None:
-    table = THESIS.split("## Chapters 9 and 10")[1]
+    table = (STUDIED / "liebenow/README.md").read_text("utf-8")
     made = {name for name in REPRODUCED if name and name.startswith("liebenow-")}
     assert set(re.findall(r"`earshot reproduce (liebenow-[\d.]+\w?)[` ]", table)) == made
 
 
-@pytest.mark.parametrize("text", [THESIS, PAPERS], ids=["thesis.md", "references.md"])
-def test_every_command_is_there(text: str) -> None:
-    for command in re.findall(r"`earshot ([^`]+)`", text):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_every_command_is_there(page: Path) -> None:
+    for command in re.findall(r"`earshot ([^`]+)`", page.read_text("utf-8")):
         first, *rest = command.split()
         assert first in SUB_COMMANDS, command
-        if first == "reproduce":
+        if first == "reproduce" and rest:
             assert rest[0] in REPRODUCED, command
 
 
@@ -64,3 +69,10 @@ def test_every_paper_has_commands_that_are_there() -> None:
         ]
         assert commands
         assert set(commands) <= REPRODUCED, row
+
+
+def test_every_study_of_a_paper_has_a_page_that_names_its_commands() -> None:
+    folders = [path.parent for path in STUDIED.glob("*/command.py")]
+    assert {path.name for path in folders} == {page.parent.name for page in PAGES[len(NAMES) :]}
+    said = " ".join(page.read_text("utf-8") for page in PAGES)
+    assert [name for name in REPRODUCED if name and name not in said] == []
