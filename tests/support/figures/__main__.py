@@ -23,7 +23,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from support.figures import material
-from support.figures.reading import Facts, facts
+from support.figures.reading import Facts, by_elements, facts
 from support.figures.runs import RUNS
 
 PACKAGES = ("protocol", "client", "server", "models", "simulations")
@@ -201,7 +201,7 @@ def compared(base: Side, names: list[str], given: argparse.Namespace) -> int:
             for name in names
         }
         for name, results in asked.items():
-            first, second, *last = (each.result() for each in results)
+            first, second, *last = (by_elements(each.result()) for each in results)
             if "failed.txt:1" in first:
                 print(f"FAILS    {name} at the base: {first.get('failed.txt:2', first)}")
                 wrong += 1

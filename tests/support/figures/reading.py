@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -33,6 +34,24 @@ def facts(folder: Path, names: Mapping[str, str]) -> Facts:
                     text = text.replace(written, name)
                 found[f"{place}{key}"] = text
     return found
+
+
+def by_elements(found: Facts) -> Facts:
+    """Return the facts with each page by its tags and texts: where its lines end says nothing."""
+    lines: dict[str, dict[int, str]] = {}
+    rest: Facts = {}
+    for place, line in found.items():
+        name, _, number = place.rpartition(":")
+        if name.endswith(".html"):
+            lines.setdefault(name, {})[int(number)] = line
+        else:
+            rest[place] = line
+    for name, own in lines.items():
+        text = "\n".join(own[number] for number in sorted(own))
+        parts = [each.strip() for each in re.split(r"(?<=>)|(?=<)", text)]
+        for number, part in enumerate(filter(None, parts), 1):
+            rest[f"{name}:{number}"] = part
+    return rest
 
 
 def _read(path: Path) -> Iterator[tuple[str, Any]]:
