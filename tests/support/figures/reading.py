@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import html
 import json
 import re
 import zipfile
@@ -50,7 +51,7 @@ def by_elements(found: Facts) -> Facts:
         text = "\n".join(own[number] for number in sorted(own))
         parts = [each.strip() for each in re.split(r"(?<=>)|(?=<)", text)]
         for number, part in enumerate(filter(None, parts), 1):
-            rest[f"{name}:{number}"] = part
+            rest[f"{name}:{number}"] = html.unescape(part)
     return rest
 
 
