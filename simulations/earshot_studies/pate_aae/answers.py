@@ -1,8 +1,8 @@
 """Teachers' answers about generated clips, under the noise of a budget.
 
 There are three ways to add noise: as Yang et al. (Interspeech 2021) print it, and as Laplace and as
-Gaussian noise that keep the budget. A clip is protected because it is with one teacher, of which it
-may move the whole vote: to another class, whether the clip is replaced or left out.
+Gaussian noise that keep the budget. A clip is protected because only one teacher has it. It may
+move that teacher's whole vote to another class, whether the clip is replaced or left out.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def ensemble(
         progress: Callback after each teacher.
 
     Raises:
-        InvalidParametersError: if there are more teachers than clips, or none.
+        InvalidParametersError: There are more teachers than clips, or none.
     """
     parts = partitions(np.arange(len(private)), teachers, generator)
     found = []
@@ -98,12 +98,12 @@ def scale(noise: AnswerNoise, epsilon: float, delta: float, queries: int) -> flo
 
     Args:
         noise: Law of the noise.
-        epsilon: ε of all answers; `PRINTED` is named after it, but does not guarantee it.
-        delta: δ of all answers; the printed scale ignores it.
+        epsilon: Budget ε of all answers; `PRINTED` is named after it, but does not guarantee it.
+        delta: Budget δ of all answers; the printed scale ignores it.
         queries: Number of clips that are answered (K).
 
     Raises:
-        InvalidParametersError: if a number is out of range, such as no queries.
+        InvalidParametersError: A number is out of range, or there are no queries.
     """
     checks.epsilon("epsilon", epsilon)
     checks.whole("queries", queries)
@@ -134,8 +134,8 @@ def answered(
             randomness.
 
     Raises:
-        InvalidInputError: if the votes are invalid.
-        InvalidParametersError: if the noise has no size, but must have one.
+        InvalidInputError: The votes are invalid.
+        InvalidParametersError: The noise has no size, but must have one.
     """
     match noise:
         case AnswerNoise.NONE:

@@ -1,7 +1,7 @@
 """Attacks on generators of spoken digits from their samples alone: what each shows of a clip.
 
-No table of a paper: Yang et al. (Interspeech 2021) and Jordon et al. (ICLR 2019) attack nothing.
-Every number below was fixed, on games of seeds below 1000, before those that are reported.
+No paper has these figures: Yang et al. (Interspeech 2021) and Jordon et al. (ICLR 2019) attack
+nothing. Every number below was fixed on games of seeds below 1000, before the reported games.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from earshot_studies.kit.outcome import Reproduction, Row
 
 @dataclass(frozen=True)
 class GameSetting:
-    """What was played.
+    """The settings of the reported games.
 
     Attributes:
-        public: the speaker who is not attacked.
-        trials: generators of a game.
-        records: clips whose membership is guessed.
-        samples: of each generator.
-        epsilon, delta: that all are held against.
-        confidence: of a lower bound.
-        recipes: how generators are trained, in words.
+        public: Speaker who is not attacked.
+        trials: Number of generators in a game.
+        records: Number of clips whose membership is guessed.
+        samples: Number of samples of each generator.
+        epsilon, delta: Budget against which all generators are held.
+        confidence: Confidence of a lower bound.
+        recipes: Training of the generators, in words.
     """
 
     public: str
@@ -51,45 +51,47 @@ class GameSetting:
 
 
 def _note(rows: Sequence[Row], setting: GameSetting) -> str:
-    """The whole Markdown.
+    """Write the whole note in Markdown.
 
     Args:
-        rows: of all generators, games and attacks.
-        setting: what was played.
+        rows: Results of all generators, games and attacks.
+        setting: Settings of the games.
     """
     measured = setting.trials - setting.trials // 2
     return f"""# Attacks on generators of spoken digits
 
-No paper has these figures. In a game a coin decides for each of {setting.records} clips of
+No paper has these figures. In a game, a coin decides for each of {setting.records} clips of
 all speakers but {setting.public} whether a generator learns from it or from another such clip;
 {setting.trials} generators are trained, each with new coins, and attackers see {setting.samples}
-samples of each. The coins of {setting.trials // 2} generators are known to them, those of
-{measured} are guessed. Pictures are those of all our generators of speech.
+samples of each. They know the coins of {setting.trials // 2} generators and guess those of the
+other {measured}. Pictures are those of all our generators of speech.
 Generators: {setting.recipes}.
 
 Every generator is held against ε = {setting.epsilon:g}, δ = {setting.delta:g}, for a clip that is
 replaced. *Shown* is a lower bound on its ε with a confidence of {setting.confidence:.0%} in one
-game, by the attack that did best on known coins: no other's bound counts. *Power* is the same of a
-generator that repeats its clips.
+game, by the attack that did best on known coins; no other attack's bound counts. *Power* is the
+same bound for a generator that repeats its clips.
 
 {_verdicts(rows)}
 
 - **fails**: it is shown not to keep ε = {setting.epsilon:g}.
-- **passes**: nothing more was shown, though the same attacks show more of one that repeats its
-  clips. It is no proof: its noise is, see the audit of votes and of DP-SGD. An attack whose area is
-  clear of a half has seen clips, even where ε = {setting.epsilon:g} allows as much.
+- **passes**: nothing more was shown, though the same attacks show more of a generator that repeats
+  its clips. This does not prove that it is private: its noise does, as the audits of votes and of
+  DP-SGD check. An attack whose area is clear of a half has seen clips, even where
+  ε = {setting.epsilon:g} allows as much.
 - **says nothing**: the attacks had no power; a generator that hides nothing would look the same.
 
-*PATE-GAN, warmed up on its clips* has all the noise of the PATE-GAN above it, and a decoder that an
-autoencoder of the same clips left. A generator of {setting.records} clips at this ε makes noise;
-samples to listen to need thousands.
+*PATE-GAN, warmed up on its clips* has all the noise of the PATE-GAN above it, and starts with the
+decoder of an autoencoder of the same clips. A generator that learns from {setting.records} clips at
+this ε produces noise; samples worth listening to need thousands of clips.
 
 {_words(rows)}
 
 ## Every attack in every game
 
-Area under the curve of true over false alarms, a half for a blind attack, and the rate of true
-alarms where 1 % are false; intervals of 95 % by drawing trials and clips again.
+*Area* is the area under the curve of true against false alarms, a half for a blind attack. Beside
+it is the rate of true alarms where 1 % are false. The 95 % intervals come from drawing trials and
+clips again.
 
 {_attacks(rows)}
 """
@@ -114,7 +116,7 @@ def _verdicts(rows: Sequence[Row]) -> str:
 
 
 def _words(rows: Sequence[Row]) -> str:
-    """How often each verdict was found, generator by generator."""
+    """List how often each verdict was found, generator by generator."""
     counts: dict[str, dict[str, int]] = {}
     for row in rows:
         if row["stands"]:
@@ -155,9 +157,9 @@ def _draw(rows: Sequence[Row], epsilon: float, path: Path) -> None:
     """Write the picture.
 
     Args:
-        rows: of all generators, games and attacks.
-        epsilon: that all generators are held against.
-        path: of the PNG.
+        rows: Results of all generators, games and attacks.
+        epsilon: Budget ε against which all generators are held.
+        path: Path of the PNG.
     """
     from matplotlib.figure import Figure
 
@@ -205,44 +207,45 @@ def _draw(rows: Sequence[Row], epsilon: float, path: Path) -> None:
 
 NAME = "pate-gan-attacks"
 FIRST_SEED = 2026
-"""Of the games that are reported; none below 1000 is."""
+"""First seed of the reported games; seeds below 1000 are never reported."""
 EPSILON, DELTA = 2.0, 1e-5
-"""That all generators are held against, for a clip that is replaced."""
+"""Budget against which all generators are held, for a clip that is replaced."""
 RECORDS, REFERENCE, SAMPLES = 12, 24, 100
-"""Clips whose membership is guessed, others that attackers have, and samples."""
+"""Numbers of clips whose membership is guessed, of others that attackers have, and of samples."""
 
 TRIED = {name: own for name, own in ATTACKS.items() if name != "shadow models: correlations"}
-"""Attacks: 1,280 numbers have 800,000 correlations, too many for twenty shadow models."""
+"""Attacks by name, without one: 1,280 numbers have 800,000 correlations, too many for twenty shadow
+models."""
 
 _DIGITS = "fsdd"
 _VERSION = 1
 
 
 class AttackedSystem(enum.StrEnum):
-    """What is attacked."""
+    """The generators that are attacked."""
 
     PATE_GAN = "PATE-GAN"
-    """As it is offered."""
+    """PATE-GAN as it is offered."""
     WARMED = "PATE-GAN, warmed up on its clips"
-    """With all its noise, from a decoder that an autoencoder of the same clips left: planted."""
+    """PATE-GAN with all its noise, and a planted decoder, left by an autoencoder of its clips."""
     AAE = "AAE, as printed"
     """An autoencoder without noise, held against the same ε, which it does not keep."""
     REPEATING = "repeats its clips"
-    """Planted: what attacks could find at all."""
+    """Planted generator that shows how much attacks could find at all."""
 
 
 @dataclass(frozen=True)
 class AttackWork:
-    """What is attacked, and where what was found is kept.
+    """The subjects of the attacks, and the folder that keeps results.
 
     Attributes:
-        public: the speaker who is not attacked.
-        clips: float32 (clips, frames, bands), of all others.
-        trained: what trains each subject.
-        trials: generators of each.
-        folder: that keeps what was found.
-        progress: told what is done.
-        attacks: by name.
+        public: Speaker who is not attacked.
+        clips: Clips of all other speakers, float32 (clips, frames, bands).
+        trained: Function that trains each subject.
+        trials: Number of generators of each subject.
+        folder: Folder that keeps results.
+        progress: Callback for progress.
+        attacks: Attacks by name.
     """
 
     public: str
@@ -254,11 +257,11 @@ class AttackWork:
     attacks: Mapping[str, Attack]
 
     def rows(self, subject: AttackedSystem, seed: int) -> list[Row]:
-        """What every attack shows of a subject in one game, from an earlier run if there was one.
+        """Return what every attack shows of a subject in one game; an earlier run is reused.
 
         Args:
-            subject: what is attacked.
-            seed: of clips, coins, trainings and samples.
+            subject: Generator that is attacked.
+            seed: Seed of clips, coins, trainings and samples.
         """
 
         def measured() -> list[Row]:
@@ -280,7 +283,7 @@ RECIPES = (
     "dense networks of width 64 with 3 latent numbers; 20 steps of 8 votes by 6 teachers under "
     "GNMax; autoencoders 600 steps of 12 clips"
 )
-"""How generators are trained, in words."""
+"""Training of the generators, in words."""
 
 
 def opened(
@@ -292,22 +295,22 @@ def opened(
     trained: Mapping[AttackedSystem, Train] | None = None,
     attacks: Mapping[str, Attack] = TRIED,
 ) -> AttackWork:
-    """The clips of all speakers but one, with everything that can be refused refused.
+    """Open the clips of all speakers but one, and refuse at once whatever can be refused.
 
     Args:
-        data: folder that holds `fsdd`.
-        folder: that keeps what was found.
-        trials: generators of each subject.
-        progress: told what is done.
-        speaker: the public one, who is not attacked; the first by name where None.
-        trained: what trains each subject; `subjects` where None.
-        attacks: by name.
+        data: Folder that holds `fsdd`.
+        folder: Folder that keeps results.
+        trials: Number of generators of each subject.
+        progress: Callback for progress.
+        speaker: Public speaker, who is not attacked; None for the first by name.
+        trained: Function that trains each subject; None for `subjects`.
+        attacks: Attacks by name.
 
     Raises:
-        DatasetError: no such folder, or files of other names.
-        InvalidParametersError: no speaker of that name, or too few trials.
-        InvalidInputError: a single speaker, one without clips to train or to test on, or too few
-            clips.
+        DatasetError: There is no such folder, or its files have other names.
+        InvalidParametersError: There is no speaker of that name, or there are too few trials.
+        InvalidInputError: There is only one speaker, one has no clip to train or to test on, or
+            there are too few clips.
     """
     from earshot_studies.pate_aae.split import open_split
 
@@ -323,11 +326,11 @@ def opened(
 
 
 def game(clips: Records, trials: int, seed: int) -> Game:
-    """A game for some clips: a lost coin exchanges one for another, and all else is left out.
+    """Draw the clips of a game: a lost coin exchanges one for another, and all others are left out.
 
     Raises:
-        InvalidInputError: fewer clips than it needs.
-        InvalidParametersError: too few trials.
+        InvalidInputError: There are fewer clips than the game needs.
+        InvalidParametersError: There are too few trials.
     """
     needed = 2 * RECORDS + REFERENCE
     if len(clips) < needed:
@@ -338,7 +341,7 @@ def game(clips: Records, trials: int, seed: int) -> Game:
 
 
 def subjects() -> dict[AttackedSystem, Train]:
-    """What trains each of them; see `RECIPES`."""
+    """Return the function that trains each subject; see `RECIPES`."""
     from earshot_models.generators.autoencoder import train_autoencoder
     from earshot_models.generators.origin import NOT_PRIVATE
     from earshot_models.generators.pate_gan import Ensemble
@@ -367,11 +370,11 @@ def subjects() -> dict[AttackedSystem, Train]:
 
 
 def reproduce(work: AttackWork, seeds: int) -> Reproduction:
-    """Every subject in so many games, all of them reported.
+    """Attack every subject in several games, all of which are reported.
 
     Args:
-        work: what is attacked.
-        seeds: games, the first of `FIRST_SEED`.
+        work: Subjects and settings of the attacks.
+        seeds: Number of games, the first with `FIRST_SEED`.
     """
     rows = [
         row

@@ -1,4 +1,4 @@
-"""Commands of private students of spoken digits, and of attacks on what they learn from."""
+"""Commands of private students of spoken digits, and of attacks on the generators they use."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def private_digits(
         data: Folder that holds fsdd and free_sounds.
         out: New folder for the CSV, the picture and the Markdown note.
         speaker: Speaker whose clips are public; by default the first by name.
-        seeds: Repetitions, each with its own teachers, generators and noise.
-        teachers: Parts of the private clips.
-        queries: Generated clips that are answered.
-        epsilon: A budget; may be repeated. By default the paper's.
-        delta: δ of every budget.
-        processes: Processes that train.
+        seeds: Number of repetitions, each with its own teachers, generators and noise.
+        teachers: Number of teachers, each with its own part of the private clips.
+        queries: Number of generated clips that are answered.
+        epsilon: Budget ε; may be repeated. The default is the paper's values.
+        delta: Budget δ, the same for every ε.
+        processes: Number of processes that train.
         work: Folder that keeps cells between runs; by default OUT/work.
         overwrite: Replace these files where --out has them.
     """
@@ -68,14 +68,14 @@ def attacks(
     work: Path | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Show what attackers learn of a clip from samples of generators, private, planted and printed.
+    """Show what attackers learn of a clip from samples of private, planted and printed generators.
 
     Args:
         data: Folder that holds fsdd.
         out: New folder for the CSV, the picture and the Markdown note.
         speaker: Speaker who is not attacked; by default the first by name.
-        seeds: Games, each of its own clips and generators.
-        trials: Generators of each kind in a game.
+        seeds: Number of games, each with its own clips and generators.
+        trials: Number of generators of each kind in a game.
         work: Folder that keeps games between runs; by default OUT/work.
         overwrite: Replace these files where --out has them.
     """

@@ -1,7 +1,8 @@
 """The small classifier of spoken digits, trained hundreds of times in a row on a few clips each.
 
-It is a ridge regression on a log-mel picture, with every clip moved in time by a few frames either
-way. With nine clips of 1,280 numbers each, it learns best and fastest among the models tried.
+It is a ridge regression on a log-mel picture, with every clip moved in time by a few frames in
+either direction. With nine clips of 1,280 numbers each, it learns best and fastest among the models
+tried.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
 
 SILENCE = -1.0
-"""Value of a picture where nothing was heard; frames that a moved clip leaves empty get it."""
+"""Value of a picture where nothing was heard, and of frames that a moved clip leaves empty."""
 
 TEACHER, STUDENT = 10.0, 100.0
 """Strengths of regularization for a teacher and for a student, chosen on recordings of a speaker
-who is in no figure: a teacher with nine clips, a student of 200 clips some of whose labels noise
-has made wrong."""
+who is in no figure: a teacher with nine clips, and a student with 200 clips, some of whose labels
+are wrong because of noise."""
 
 
 class MovedRidge:
     """A ridge classifier of pictures that may begin a little earlier or later.
 
     Args:
-        strength: Strength of regularization, against sums over all moved clips.
+        strength: Strength of regularization, relative to sums over all moved clips.
         reach: Largest number of frames by which a clip is moved, either way.
 
     Raises:
-        InvalidParametersError: if a number is out of range.
+        InvalidParametersError: A number is out of range.
     """
 
     def __init__(self, strength: float = TEACHER, reach: int = 3) -> None:
@@ -48,7 +49,7 @@ class MovedRidge:
             labels: Class numbers, (samples,). If all are the same, that class is the only answer.
 
         Raises:
-            InvalidInputError: if there are no pictures, some are not finite or not longer than they
+            InvalidInputError: There are no pictures, some are not finite or not longer than they
                 are moved, or labels and pictures differ in number.
         """
         from sklearn.linear_model import RidgeClassifier
@@ -74,7 +75,7 @@ class MovedRidge:
         """Return the class number of each picture, (samples,).
 
         Raises:
-            InvalidInputError: if the classifier was not trained.
+            InvalidInputError: The classifier was not trained.
         """
         if self._only is not None:
             return np.full(len(samples), self._only, dtype=np.int64)

@@ -1,7 +1,8 @@
 """Training of each generator of spoken digits, and the noise that its share of a budget needs.
 
 Sizes, steps and norms were chosen on the public speaker alone. All networks, and the random numbers
-that a sample is made from, are the same for all systems, as in Yang et al. (Interspeech 2021, 4.2).
+from which a sample is made, are the same for all systems, as in Yang et al. (Interspeech 2021,
+4.2).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class GeneratorRecipes:
         norm: Norm to which gradients are clipped.
         voted: Settings of a generator that learns from votes.
         teachers: Ensemble of critics that vote.
-        start: Settings of public networks that the three may start with.
+        start: Settings of the public networks with which the three private generators may start.
         voted_started: Settings of a generator that starts with these and learns from votes.
     """
 
@@ -59,7 +60,7 @@ class GeneratorRecipes:
 
     @property
     def described(self) -> dict[System, str]:
-        """Descriptions for notes, which also tell cells of different recipes apart."""
+        """Descriptions for notes, which also tell apart cells of different recipes."""
         open = f"{_network(self.open)}, {self.open.steps:,} steps of {self.open.batch} clips"
         noisy, judged = (
             f"{_network(own)}, {own.steps:,} steps of {own.batch} clips on average (Poisson), "

@@ -1,8 +1,8 @@
-"""The most labels that Laplace noise of scale K/2ε leaves right: Figure 5 of Yang et al.
+"""Bounds on the labels that Laplace noise of scale K/2ε leaves right: Figure 5 of Yang et al.
 
-The best possible votes are those of teachers that all agree and are right. The labels that noise
-leaves of these, and the accuracy of a student that learns from them, are known exactly, or bounded,
-without any sound.
+The best possible votes are those of teachers that all agree and are right. The share of
+these labels that noise leaves right is known exactly, and the accuracy of a student that learns
+from them is bounded, without any sound.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from earshot_models.votes.costs.claims import printed_scale
 from earshot_protocol import checks
 
 TEACHERS, WORDS = 200, 35
-"""Teachers and words of the paper."""
+"""Numbers of teachers and of words in the paper."""
 
 
 def right_labels(teachers: int, classes: int, scale: float) -> float:
     """Return the share of right labels of teachers who all vote for the right class.
 
-    ∫ f(x) F(x + n/b)^(m−1) dx, f and F of Laplace noise of scale 1, by parts: the winner's noise
-    beyond −n/b and beyond 0 in closed form, between them by quadrature.
+    It is ∫ f(x) F(x + n/b)^(m−1) dx, with density f and distribution function F of Laplace noise of
+    scale 1, computed in parts: the winner's noise beyond −n/b and beyond 0 in closed form, and
+    between them by quadrature.
 
     Args:
         teachers: Number of teachers (n).
@@ -31,7 +32,7 @@ def right_labels(teachers: int, classes: int, scale: float) -> float:
         A share from 1/m, where the noise drowns everything, to 1.
 
     Raises:
-        InvalidParametersError: if there are no teachers, fewer than two classes, or no scale.
+        InvalidParametersError: There are no teachers, fewer than two classes, or no scale.
     """
     from scipy.integrate import quad
 
@@ -59,18 +60,19 @@ def printed_right_labels(epsilon: float, queries: int) -> float:
 def most_accuracy(epsilon: float, queries: int, words: int = WORDS) -> float:
     """Bound the accuracy of a student, however cleanly the generated clips fall into words.
 
-    Clips of one word, told from others without an error, share n = ⌈K/m⌉ noisy labels. Each of
-    those has the law P_c if its word is c: right with p, else any other word alike. Whoever guesses
-    a word from n of them is right with probability 1/m + TV at most, TV the distance from the
-    labels' law P_c to n draws of all words alike, TV ≤ √(n · KL / 2) (Pinsker), and TV ≤ 1 − 1/m.
+    Clips of one word, told from others without an error, share n = ⌈K/m⌉ noisy labels. Each label
+    has the law P_c if its word is c: it is right with probability p, and otherwise any other word,
+    all equally likely. Whoever guesses a word from n of them is right with probability 1/m + TV at
+    most. TV is the distance from the labels' law P_c to n uniform draws of words, with
+    TV ≤ √(n · KL / 2) (Pinsker) and TV ≤ 1 − 1/m.
 
     Args:
-        epsilon: ε that the scale K/2ε is named after.
+        epsilon: Budget ε after which the scale K/2ε is named.
         queries: Number of queries (K), at least one for every word.
         words: Number of words (m).
 
     Raises:
-        InvalidParametersError: if there are fewer queries than words.
+        InvalidParametersError: There are fewer queries than words.
     """
     checks.whole("queries", queries, words)
     right = right_labels(TEACHERS, words, printed_scale(epsilon, queries))

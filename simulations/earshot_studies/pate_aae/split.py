@@ -1,7 +1,7 @@
-"""Split of speakers: one of a data set is public, the others are private, and some takes are tests.
+"""Split of a data set: one speaker is public, the others are private, and some takes are tests.
 
-Everything that is chosen is chosen on the public speaker: private ones train teachers or private
-generators, and are tested on once, with other takes.
+Every choice is made on the public speaker. Private speakers train teachers or private generators,
+and are tested on once, with other takes.
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ class Split:
         classes: Names of the classes.
         speaker: Public speaker.
         public: Takes of the public speaker, except those of the tests.
-        validation: Takes of the public speaker from the tests; everything that is chosen is chosen
-            on these.
+        validation: Takes of the public speaker from the tests, on which every choice is made.
         private: Takes of the other speakers, except those of the tests.
         test: Takes of the other speakers from the official tests.
     """
@@ -78,10 +77,10 @@ def open_split(
         settings: Settings of the pictures.
 
     Raises:
-        DatasetError: if there is no such folder, or files have other names.
-        InvalidParametersError: if there is no speaker of that name.
-        InvalidInputError: if there is only one speaker, or one has no clip to train or to test on.
-        UnreadableFileError: if a file does not decode.
+        DatasetError: There is no such folder, or its files have other names.
+        InvalidParametersError: There is no speaker of that name.
+        InvalidInputError: There is only one speaker, or one has no clip to train or to test on.
+        UnreadableFileError: A file does not decode.
     """
     found = spoken_digits.load(data)
     speakers = sorted({clip.group for clip in found.clips})
@@ -146,8 +145,8 @@ def open_sounds(
         settings: Settings of the pictures.
 
     Raises:
-        DatasetError: if there is no such folder, or no sound in it.
-        UnreadableFileError: if a file does not decode.
+        DatasetError: There is no such folder, or no sound in it.
+        UnreadableFileError: A file does not decode.
     """
     found = folder.load(data)
     waves = waveforms(found, cache, progress, settings.rate).all()

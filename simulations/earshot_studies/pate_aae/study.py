@@ -1,4 +1,4 @@
-"""Private students of spoken digits: every generator, every budget, every seed, each once.
+"""Private students of spoken digits: every generator under every budget with every seed, once.
 
 A cell holds the results of one trained generator under one budget: the distance of its samples from
 real clips, and the accuracy of students that learned from answers about them. Cells are kept, so a
@@ -45,7 +45,7 @@ EPSILONS = (0.01, 0.1, 1.0, 10.0, 100.0)
 _VERSION = 1
 """Cache format version; part of the key."""
 _SHOWN = 6
-"""Number of samples that are kept to be looked at."""
+"""Number of samples that are kept for pictures."""
 _TEACHERS, _GENERATOR, _SAMPLES, _QUERIES, _NOISE = range(5)
 """Uses of a seed's random numbers."""
 
@@ -55,11 +55,11 @@ class StudySize:
     """The amount of training and of queries.
 
     Attributes:
-        teachers: Teachers on disjoint parts of the private clips (I).
-        queries: Generated clips that are answered (K); I of them, as in equation 8.
-        samples: Generated clips whose distance is measured.
-        delta: δ of every budget.
-        epsilons: ε of the budgets.
+        teachers: Number of teachers on disjoint parts of the private clips (I).
+        queries: Number of generated clips that are answered (K); I of them, as in equation 8.
+        samples: Number of generated clips whose distance is measured.
+        delta: Budget δ, the same for every ε.
+        epsilons: Budgets ε, all different.
     """
 
     teachers: int = 200
@@ -81,7 +81,7 @@ class StudySize:
         """Refuse sizes that this few private clips do not allow.
 
         Raises:
-            InvalidParametersError: if there are fewer clips than teachers, or δ is so large that a
+            InvalidParametersError: There are fewer clips than teachers, or δ is so large that a
                 clip may be published.
         """
         if self.teachers > clips:
@@ -105,12 +105,12 @@ class ClipStudy:
         embedding: Embedding in which distances are measured.
         size: Amount of training and of queries.
         makers: Makers of the generators.
-        recipes: Recipe of each generator, in words; another recipe has other cells.
+        recipes: Recipe of each generator, in words; every recipe has cells of its own.
         folder: Folder that keeps cells.
         progress: Callback for progress.
 
     Raises:
-        InvalidParametersError: if there are fewer clips than teachers, or δ is so large that a clip
+        InvalidParametersError: There are fewer clips than teachers, or δ is so large that a clip
             may be published.
     """
 
@@ -126,7 +126,7 @@ class ClipStudy:
         self.size.check(len(self.split.private))
 
     def references(self, seed: int) -> Cell:
-        """Return floors and ceilings of students without generated clips."""
+        """Return floors and ceilings of accuracy, reached without generated clips."""
         return self._kept(f"references-{seed}", lambda: [self._references(seed)])[0]
 
     def cells(self, system: System, seed: int) -> list[Cell]:
@@ -200,9 +200,9 @@ class ClipStudy:
         votes: NDArray[np.float64],
         seed: int,
     ) -> Cell:
-        """Train and score students of answers about the same clips, with every noise.
+        """Train and score students that learn from answers about the same clips, with every noise.
 
-        The printed scale counts no cost but that of the labels, so it gets the whole ε.
+        The printed scale counts only the cost of the labels, so it gets the whole ε.
         """
         agreed = votes.argmax(axis=1)
         found: Cell = {"labels_epsilon": labels.epsilon, "agreement": float(_share(votes).mean())}
@@ -271,7 +271,7 @@ class ClipStudy:
 
     @cached_property
     def _cells(self) -> Path:
-        """Folder of cells of these clips and sizes: cells of others are in another one."""
+        """Folder of cells of these clips and sizes; others have another folder."""
         split, size = self.split, self.size
         parts = (split.public, split.validation, split.private, split.test)
         arrays = [array for part in parts for array in (part.pictures, part.labels)]

@@ -20,7 +20,7 @@ class System(enum.StrEnum):
     """Generators, by their kind and training data."""
 
     PRINTED = "AAE, as printed"
-    """Adversarial autoencoder of the private clips themselves: not private."""
+    """Adversarial autoencoder of the private clips themselves, which is not private."""
     PUBLIC = "AAE, public"
     """Adversarial autoencoder of the public speaker alone, which costs nobody anything."""
     PRIVATE = "AAE, DP-SGD"
@@ -32,11 +32,11 @@ class System(enum.StrEnum):
     PUBLIC_GAN = "GAN, public"
     """GAN of the public speaker alone: the start of GANs, which costs nobody anything."""
     STARTED_PRIVATE = "AAE, DP-SGD, from a public start"
-    """Continues from an autoencoder of the public speaker, beside that speaker's clips."""
+    """Autoencoder that continues from one of the public speaker, beside that speaker's clips."""
     STARTED_PATE_GAN = "PATE-GAN, from a public start"
-    """Continues from the public GAN, beside the public speaker's clips."""
+    """PATE-GAN that continues from the public GAN, beside the public speaker's clips."""
     STARTED_DP_GAN = "DP-GAN, from a public start"
-    """Continues from the public GAN, beside the public speaker's clips."""
+    """DP-GAN that continues from the public GAN, beside the public speaker's clips."""
 
     @property
     def spends(self) -> bool:

@@ -46,28 +46,28 @@ FID, AHEAD = (
     }
     for table, unit in (("fid", 1), ("ahead", 0.01))
 )
-"""By system and ε: Fréchet distances of Table 1, and accuracy by which AAE is ahead (4.2)."""
+"""Fréchet distances of Table 1, and accuracy by which AAE is ahead (4.2), by system and ε."""
 ACCURACY: Mapping[System, float] = {
     System[name.upper()]: own for name, own in _PRINTED["accuracy"].items()
 }
 
 ACCURACIES = {noise: f"{noise.name.lower()}_accuracy" for noise in AnswerNoise}
-"""Columns, by the noise on the answers."""
+"""Columns of accuracy, by the noise on the answers."""
 KEPT = {noise: f"{noise.name.lower()}_kept" for noise in AnswerNoise}
-"""Columns: how many answers are those that there would be without noise."""
+"""Columns of the share of answers that noise leaves unchanged."""
 SCALES = {noise: f"{noise.name.lower()}_scale" for noise in AnswerNoise}
-"""Columns: the size of the noise, in votes."""
+"""Columns of the scale of the noise, in votes."""
 
 _MEASURED = ("fid", "fid_real", "agreement", *KEPT.values(), *ACCURACIES.values())
 
 
 class Measurements(NamedTuple):
-    """All that was measured.
+    """All measurements of a study.
 
     Attributes:
-        cells: of every system, budget and seed.
-        references: what is reached without generated clips, of every seed.
-        table: means over seeds of the cells.
+        cells: Cells of every system, budget and seed.
+        references: Accuracy that is reached without generated clips, for every seed.
+        table: Means of the cells over seeds.
     """
 
     cells: Sequence[Cell]
@@ -76,7 +76,7 @@ class Measurements(NamedTuple):
 
 
 def averaged(cells: Sequence[Cell]) -> list[Row]:
-    """Means over seeds with half of their 95 % intervals, by system and ε."""
+    """Return means over seeds with half of their 95 % intervals, by system and ε."""
     groups: dict[tuple[str, float], list[Cell]] = {}
     for cell in cells:
         groups.setdefault((str(cell["system"]), float(cell["epsilon"])), []).append(cell)
@@ -93,13 +93,13 @@ def averaged(cells: Sequence[Cell]) -> list[Row]:
 def difference(
     cells: Sequence[Cell], column: str, one: System, other: System, epsilon: float
 ) -> Estimate:
-    """One system's figure less another's under one budget, in pairs of a seed."""
+    """Return one system's figure minus another's under one budget, paired by seed."""
     first, second = (_by_seed(cells, column, system, epsilon) for system in (one, other))
     return paired([first[seed] for seed in first], [second[seed] for seed in first])
 
 
 def ratio(cells: Sequence[Cell], one: System, other: System, epsilon: float) -> float:
-    """Of the mean distances of two systems under one budget."""
+    """Return the ratio of the mean distances of two systems under one budget."""
     first, second = (_by_seed(cells, "fid", system, epsilon) for system in (one, other))
     return sum(first.values()) / sum(second[seed] for seed in first)
 
@@ -124,7 +124,7 @@ _PAIRS = (
     (System.PRIVATE, System.DP_GAN),
     (System.PATE_GAN, System.DP_GAN),
 )
-"""Pairs of which the first is said to be ahead."""
+"""Pairs of systems, the first of which is said to be ahead."""
 _BY_START = (
     (System.STARTED_PRIVATE, System.PRIVATE),
     (System.STARTED_PATE_GAN, System.PATE_GAN),
@@ -136,7 +136,8 @@ _BY_START = (
     (System.STARTED_PRIVATE, System.STARTED_DP_GAN),
     (System.STARTED_PATE_GAN, System.STARTED_DP_GAN),
 )
-"""Pairs by which a start helps, private clips help a start, and one is ahead of others with it."""
+"""Pairs that show whether a start helps, whether private clips help a start, and which system is
+ahead with it."""
 
 
 def claims(
@@ -177,17 +178,18 @@ After Table 1 and Figure 5 of PATE-AAE (Yang et al., Interspeech 2021), on other
 ratios can be compared, figures cannot.
 
 All {len(split.private):,} clips of all speakers but {split.speaker} are private, the
-{len(split.public):,} of {split.speaker}, on which everything was chosen, are public, and
-{len(split.test):,} other takes of the private speakers test. {size.teachers} teachers of
+{len(split.public):,} of {split.speaker}, on which every choice was made, are public, and
+{len(split.test):,} other takes of the private speakers are for tests. {size.teachers} teachers of
 {len(split.private) // size.teachers} clips each vote on K = {size.queries} generated clips, from
-which students learn. {_seeds(found)} A budget (δ = {size.delta:g} in all) is for one private clip
-that is there or not. Where generators spend, they and labels get half of it each. *From a public
-start*, which the paper does not have, continues from networks of {split.speaker}'s clips.
+which students learn. {_seeds(found)} A budget (δ = {size.delta:g} in all) protects one private
+clip, present or absent. Where generators spend a budget, they get half of it and labels the other
+half. *From a public start*, which the paper does not have, continues from networks of
+{split.speaker}'s clips.
 
 {_recipes(study)}
 
 The AAE *as printed* has fitted every private clip: whatever its labels cost, **it is not private**.
-It stands beside their figures and must not be published.
+It is shown beside their figures and must not be published.
 
 ## Who is ahead
 
@@ -195,8 +197,8 @@ It stands beside their figures and must not be published.
 
 {claims_table(ahead, "Yang et al.")}
 
-*Accuracy* is of students by GNMax, within the whole budget; differences are paired by seed, with
-95 % intervals over seeds, and theirs are of other sound in another embedding.
+*Accuracy* is that of students taught by GNMax within the whole budget. Differences are paired by
+seed, with 95 % intervals over seeds; theirs come from other sound in another embedding.
 
 ## Does a public start help?
 
@@ -208,9 +210,10 @@ It stands beside their figures and must not be published.
 
 {_distances(found)}
 
-Distances are in a {study.embedding.dimensions}-dimensional embedding that was fitted on public
-sound. Real clips from real clips (halves): {_real(found)}. Only *AAE, as printed* is trained as
-theirs. It never meets ε, so its distance cannot vary with it; theirs falls from 30.2 to 24.0.
+Distances are measured in a {study.embedding.dimensions}-dimensional embedding that was fitted on
+public sound. Between halves of the real clips it is {_real(found)}. Only *AAE, as printed* is
+trained like theirs. Its training does not use ε, so its distance cannot vary with it; theirs falls
+from 30.2 to 24.0.
 
 {_ratios(found, size.epsilons)}
 
@@ -220,7 +223,7 @@ theirs. It never meets ε, so its distance cannot vary with it; theirs falls fro
 
 {_accuracies(found)}
 
-*As printed* is Laplace noise of scale K/2ε for the whole ε. *No noise* is the votes' own answers.
+*As printed* is Laplace noise of scale K/2ε for the whole ε. *No noise* takes the votes as they are.
 Theirs at ε = 100: {", ".join(f"{name} {each:.2f} %" for name, each in ACCURACY.items())}.
 
 {_chance(found, len(split.classes))}
@@ -230,26 +233,26 @@ Theirs at ε = 100: {", ".join(f"{name} {each:.2f} %" for name, each in ACCURACY
 {_scales(study)}
 
 A query costs 2/b at a scale b, so K of them cost 4ε by addition, and less at δ = {size.delta:g}
-where K is large. *At least* is measured: one query of two classes, K times, with the worst of some
-leads.
+where K is large. *At least* is measured: one query of two classes, K times, with the worst of
+several leads.
 
-Were all {TEACHERS} teachers right about {WORDS} words, this many labels would be right at that
-scale, and a student would be right at most as often as the last column says:
+If all {TEACHERS} teachers were right about {WORDS} words, this share of the labels would be right
+at that scale, and a student would be right at most as often as the last column says:
 
 {_figure_5()}
 
-Whatever K from {WORDS} on, that is {_best(0.01):.2f} at ε = 0.01 and {_best(0.1):.2f} at ε = 0.1:
-their Figure 5 cannot be of this noise.
+For any K from {WORDS} on, that is at most {_best(0.01):.2f} at ε = 0.01 and {_best(0.1):.2f} at
+ε = 0.1: their Figure 5 cannot come from this noise.
 
 ## Why they differ
 
-- Their teachers learn from an encoder that has fitted the private clips, so one clip moves all
+- Their teachers learn from an encoder that has fitted the private clips, so one clip may move all
   votes, and no ε holds for the whole.
-- {len(split.private):,} clips are few: noise of DP-SGD at ε 0.5 is many times a batch's gradient,
-  where their 105,829 would bear it.
+- {len(split.private):,} clips are few: at ε = 0.5 the noise of DP-SGD is many times a batch's
+  gradient, while their 105,829 clips would bear it.
 - All seeds share one test set. Its standard error, {100 * (0.25 / len(split.test)) ** 0.5:.1f}
-  points at 50 %, is in none of the intervals.
-- Distances are measured with the private clips, by an experimenter ({NOTE}).
+  points at 50 %, is not part of any interval.
+- Distances are measured by an experimenter, with the private clips ({NOTE}).
 """
 
 
@@ -267,18 +270,18 @@ def _seeds(found: Measurements) -> str:
 
 def _references(found: Measurements) -> str:
     names = {
-        "central": "all private clips with their labels: not private",
-        "public": "the public speaker's clips alone: free",
+        "central": "trained on all private clips with their labels: not private",
+        "public": "trained on the public speaker's clips alone: free",
         "teacher": "one teacher",
-        "vote": "all teachers' vote, no noise",
+        "vote": "vote of all teachers, without noise",
     }
     row = means(found.references, list(names))
     return markdown_table(
         [
-            {"who learns from": words, "accuracy on private speakers": with_interval(row, name)}
+            {"classifier": words, "accuracy on private speakers": with_interval(row, name)}
             for name, words in names.items()
         ],
-        ("who learns from", "accuracy on private speakers"),
+        ("classifier", "accuracy on private speakers"),
     )
 
 
@@ -336,7 +339,7 @@ def _order() -> tuple[AnswerNoise, ...]:
 
 
 def _chance(found: Measurements, classes: int) -> str:
-    """Said plainly of budgets of 0.1 and less, for all that keeps them."""
+    """Say whether students guess under budgets of 0.1 and less, for systems that keep them."""
     chance, name = 1 / classes, ACCURACIES[AnswerNoise.GAUSSIAN]
     rows = [
         row
@@ -353,7 +356,7 @@ def _chance(found: Measurements, classes: int) -> str:
     return (
         f"Chance is {chance:.2f}. **At ε of 0.1 and less, students that keep the budget are "
         f"{'guessing' if guessing else 'better than chance'}**: {held} of {len(rows)} intervals "
-        f"hold chance; the best is {best['system']} at ε {best['epsilon']:g} with "
+        f"contain chance; the best is {best['system']} at ε {best['epsilon']:g} with "
         f"{with_interval(best, name)}."
     )
 
@@ -393,7 +396,10 @@ def _figure_5() -> str:
 
 
 def _best(epsilon: float) -> float:
-    """Over numbers of queries: whole labels of a word, of which more only mean more noise."""
+    """Return the highest bound over numbers of queries that give each word equally many labels.
+
+    Beyond these, more labels only bring more noise.
+    """
     return max(most_accuracy(epsilon, WORDS * each) for each in range(1, 300))
 
 
@@ -414,12 +420,12 @@ _DASHED = (
     System.STARTED_PATE_GAN,
     System.STARTED_DP_GAN,
 )
-"""Dashed: those without have the same colours."""
+"""Systems whose curves are dashed; their counterparts without a start have the same colours."""
 _SAMPLES = 4
 
 
 def shown(epsilons: Sequence[float]) -> tuple[float, ...]:
-    """The budgets whose samples are drawn: the second smallest, as in Figure 4, and the largest."""
+    """Return the budgets whose samples are drawn: second smallest, as in Figure 4, and largest."""
     ordered = sorted(epsilons)
     return tuple(dict.fromkeys((ordered[min(1, len(ordered) - 1)], ordered[-1])))
 
@@ -433,10 +439,10 @@ def _draw(
     """Write the picture.
 
     Args:
-        found: what was measured.
-        size: for how many queries.
-        samples: some of each system under some budgets, (samples, frames, bands).
-        path: of the PNG.
+        found: Measurements to draw.
+        size: Size of the study, of which the title names the number of queries.
+        samples: Some samples of each system under some budgets, (samples, frames, bands).
+        path: Path of the PNG.
     """
     from matplotlib.figure import Figure
 
@@ -461,7 +467,7 @@ def _draw(
         axis.axhline(0.1, color="black", linewidth=0.5)
         axis.set_ylim(0, 1)
         axis.set_title(f"accuracy of students, K = {size.queries}\n{words}")
-    # Below what one model of all data reaches.
+    # Below the line of a model that is trained on all data.
     gaussian.legend(fontsize=7, handlelength=4, loc="upper left", bbox_to_anchor=(0, 0.96))
     _grid(below, samples)
     figure.savefig(path, dpi=100)
@@ -482,7 +488,7 @@ def _curves(axis: Any, table: Sequence[Row], name: str) -> None:
 
 
 def _grid(figure: Any, samples: Mapping[tuple[System, float], NDArray[np.float32]]) -> None:
-    """Samples of a system in a row, budget after budget; time runs to the right."""
+    """Draw samples of each system in a row, budget after budget; time runs to the right."""
     epsilons = list(dict.fromkeys(epsilon for _, epsilon in samples))
     axes = figure.subplots(len(System), _SAMPLES * len(epsilons), squeeze=False)
     for row, system in zip(axes, System, strict=True):
@@ -514,19 +520,20 @@ def opened(
     makers: Makers | None = None,
     recipes: Mapping[System, str] | None = None,
 ) -> ClipStudy:
-    """The study of a folder's digits, with everything that can be refused refused.
+    """Open the study of a folder's digits, and refuse at once whatever can be refused.
 
     Args:
-        data: folder that holds `fsdd` and `free_sounds`.
-        work: folder of what is kept.
-        size: how much is trained and asked.
-        progress: told what is done.
-        speaker: the public one; the first by name where None.
-        makers: of the generators; those of `spoken.generators` where None.
-        recipes: how these train, in words; needed with makers of one's own.
+        data: Folder that holds `fsdd` and `free_sounds`.
+        work: Folder that keeps cells, decoded sound and the embedding.
+        size: Amount of training and of queries.
+        progress: Callback for progress.
+        speaker: Public speaker; None for the first by name.
+        makers: Makers of the generators; None for those of `pate_aae.generators`.
+        recipes: Recipe of each generator, in words; needed with other makers.
 
     Raises:
-        DatasetError, InvalidInputError, InvalidParametersError: see `open_split`, `ClipStudy`.
+        DatasetError, InvalidInputError, InvalidParametersError: `open_split` or `ClipStudy` refuses
+            its arguments.
     """
 
     def told(done: int, total: int) -> None:
@@ -544,15 +551,16 @@ def opened(
 
 
 def reproduce(study: ClipStudy, seeds: int, processes: int = 1) -> Reproduction:
-    """Every system under every budget, so many times.
+    """Measure every system under every budget with several seeds.
 
     Args:
-        study: what to measure.
-        seeds: repetitions, each with its own teachers, generators and noise.
-        processes: that train.
+        study: Study to measure.
+        seeds: Number of repetitions, each with its own teachers, generators and noise.
+        processes: Number of processes that train.
 
     Raises:
-        InvalidParametersError: no seeds or processes, or more of these than this machine can use.
+        InvalidParametersError: There are no seeds or processes, or more processes than this machine
+            can use.
     """
     numbers = range(1, checks.whole("seeds", seeds) + 1)
     _measure(study, numbers, check_processes("processes", processes))
@@ -573,7 +581,7 @@ def reproduce(study: ClipStudy, seeds: int, processes: int = 1) -> Reproduction:
 
 
 def _measure(study: ClipStudy, seeds: range, processes: int) -> None:
-    """Let cells be kept: a part of a seed at a time, of systems that learn from the same start."""
+    """Measure and keep all cells, in parts of one seed and of systems with or without a start."""
     from joblib import Parallel, delayed
 
     parts = [
@@ -595,7 +603,7 @@ def _measure(study: ClipStudy, seeds: range, processes: int) -> None:
 
 
 def _part(study: ClipStudy, seed: int, systems: tuple[System, ...]) -> int:
-    """How many systems were measured."""
+    """Measure some systems with one seed, and return their number."""
     if not systems[0].started:
         study.references(seed)
     for system in systems:
@@ -604,13 +612,13 @@ def _part(study: ClipStudy, seed: int, systems: tuple[System, ...]) -> int:
 
 
 def _silent(what: str, done: int, total: int, line: str | None = None) -> None:
-    """Of a process whose words nobody hears."""
+    """Drop the progress of a process that nobody watches."""
 
 
 def _embedding(
     data: Path, split: Split, work: Path, told: Callable[[int, int], None]
 ) -> PublicEmbedding:
-    """Fitted on public sound and on the public speaker's digits."""
+    """Fit the embedding on public sound and on the public speaker's digits."""
     sounds = open_sounds(data, work / "sound", told)
     digits = [f"digit {split.classes[label]}" for label in split.public.labels]
     pictures = np.concatenate([sounds.pictures, split.public.pictures])
