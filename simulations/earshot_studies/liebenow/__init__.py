@@ -1,1 +1,1 @@
-"""The thesis (Liebenow 2022), and two figures of our own."""
+"""Studies of the thesis (Liebenow 2022), and two figures of our own."""

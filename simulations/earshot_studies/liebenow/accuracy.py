@@ -1,4 +1,4 @@
-"""Figures 9.3, 9.4 and 9.6 of the thesis: what is found, by recordings, by labels and by ε."""
+"""Figures 9.3, 9.4 and 9.6 of the thesis: accuracy by recordings, by labels and by ε."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from earshot_studies.liebenow.contenders import (
 HEARD, GROWING = "liebenow-9.3a", "liebenow-9.3b"
 RECORDINGS = "recordings"
 FEW_RECORDINGS, MANY_RECORDINGS = (10, 30, 100, 300), (10, 20, 50, 100, 200, 500, 1000)
-"""Recordings of a phone."""
+"""Numbers of recordings of a phone."""
 _CLUSTERING = {ARI_TRAIN: "training ARI", ARI_TEST: "testing ARI"}
 
 
 def training_and_testing(setup: ReproductionSetup) -> Reproduction:
-    """Figure 9.3a: the adjusted Rand index on what phones heard, and on what none did."""
+    """Make Figure 9.3a: the adjusted Rand index on what phones heard, and on what none did."""
     points: list[Point] = []
     for data in setup.data:
         for contender in CONTENDERS:
@@ -58,8 +58,9 @@ def training_and_testing(setup: ReproductionSetup) -> Reproduction:
     note = f"""# Training and testing accuracy of the clustering
 
 After Figure 9.3a of Liebenow (2022), by the adjusted Rand index (ARI) of the published centroids
-against the truth. Training is on recordings that phones took part with, testing on such as no phone
-has; the thesis tests on all of them together, those of the phones included.
+against the truth. Training accuracy is on recordings that phones took part with, testing accuracy
+on recordings that no phone has; the thesis tests on all of them together, those of the phones
+included.
 
 {setup.described} {BUDGETS_DESCRIBED}
 
@@ -68,16 +69,17 @@ has; the thesis tests on all of them together, those of the phones included.
 {_table(found)}
 
 Intervals are Student's, at 95 %, over seeds; differences are paired by seed, and said to be within
-noise where their interval contains 0. Without noise each route still has its form: few centroids a
-phone, or cells around public starts. The last bar of each group is plain k-means on pooled
-recordings. The heights of the thesis's bars are in its picture alone and are left out here. It says
-of them that generalization works for the synthetic data set only, and hardly for its two of sound.
+noise where their interval contains 0. Without noise each route still has its form: few centroids
+per phone, or cells around public starts. The last bar of each group is plain k-means on pooled
+recordings. The thesis gives the heights of its bars only in a picture, so they are left out here.
+It says of them that generalization works for the synthetic data set only, and hardly for its two
+data sets of sound.
 """
     return Reproduction(HEARD, _rows(found), lambda path: _draw_bars(found, path), note)
 
 
 def growing(setup: ReproductionSetup, full: bool = False) -> Reproduction:
-    """Figure 9.3b: training accuracy by the number of recordings of a phone."""
+    """Make Figure 9.3b: training accuracy by the number of recordings of a phone."""
     numbers = MANY_RECORDINGS if full else FEW_RECORDINGS
     points: list[Point] = []
     for data in setup.data:
@@ -92,10 +94,10 @@ def growing(setup: ReproductionSetup, full: bool = False) -> Reproduction:
     note = f"""# More recordings of a phone
 
 After Figure 9.3b of Liebenow (2022): training accuracy (adjusted Rand index) by the number of
-recordings of a phone, {", ".join(map(str, numbers))} on average. The thesis scales
+recordings of a phone, on average {", ".join(map(str, numbers))}. The thesis scales
 its axis so that its three curves can be compared; here it is not scaled.
 
-{setup.described} The number of recordings is what varies. {BUDGETS_DESCRIBED}
+{setup.described} Only the number of recordings varies. {BUDGETS_DESCRIBED}
 
 {DESCRIBED}
 
@@ -103,10 +105,9 @@ its axis so that its three curves can be compared; here it is not scaled.
 
 Intervals are Student's, at 95 %, over seeds; differences are paired by seed, and said to be within
 noise where their interval contains 0. A phone of the local routes has only its own recordings
-against its own noise, so it gains by each of them. In a secure sum the noise is shared by all
-phones, and a phone's weight in it is the same however much it heard: more recordings make its
-vector steadier, and nothing else. The thesis saw accuracy rise on sound and stagnate on its
-synthetic data.
+against its own noise, so it gains from each of them. In a secure sum all phones share the noise,
+and a phone's weight is the same however much it heard: more recordings only make its vector
+steadier. The thesis saw accuracy rise on sound and stagnate on its synthetic data.
 """
     return Reproduction(GROWING, _rows(found), lambda path: _draw_lines(found, path), note)
 
@@ -170,12 +171,12 @@ NAMING = "liebenow-9.4"
 LABELLED = "labelled"
 FEW_LABELLED = (0.0, 0.03, 0.1, 0.3, 1.0)
 MANY_LABELLED = (0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
-"""Fractions of the recordings."""
+"""Fractions of the recordings that are labelled."""
 _NAMING = {CENTROID_NAMES: "centroids named rightly", NAMES: "recordings named rightly"}
 
 
 def naming(setup: ReproductionSetup, full: bool = False) -> Reproduction:
-    """Figure 9.4, as the thesis counts and as a user would."""
+    """Make Figure 9.4, counting as the thesis does and as a user would."""
     points: list[Point] = []
     for data in setup.data:
         for contender in CONTENDERS:
@@ -189,24 +190,24 @@ def naming(setup: ReproductionSetup, full: bool = False) -> Reproduction:
     rows = [each.described(_NAMING) for each in found]
     note = f"""# Right names by the fraction of labelled recordings
 
-After Figure 9.4 of Liebenow (2022), which counts centroids: of those that were published, how many
-have the name of the recording next to them. The lower row of the picture counts what a user sees:
-how many held-out recordings get their right name from the centroid next to them. A centroid that
-has no name, because no label's votes stand clear of the noise, counts as wrong in both.
+After Figure 9.4 of Liebenow (2022), which counts centroids: the fraction of the published ones that
+have the name of the nearest recording. The lower row of the picture counts what a user sees: the
+fraction of held-out recordings that get their right name from the nearest centroid. A centroid
+without a name, because no label's votes stand clear of the noise, counts as wrong in both.
 
-{setup.described} The fraction that is labelled is what varies. {BUDGETS_DESCRIBED}
+{setup.described} Only the labelled fraction varies. {BUDGETS_DESCRIBED}
 
 {DESCRIBED}
 
 {markdown_table(rows, list(rows[0]))}
 
 Intervals are Student's, at 95 %, over seeds; differences are paired by seed, and said to be within
-noise where their interval contains 0. Of its curves the thesis says that accuracy hardly changes
+noise where their interval contains 0. The thesis says of its curves that accuracy hardly changes
 between 1.0 and 0.3, deteriorates below, and is 0.0 without labels, "since the voting consists of
 only noise". Naming by noise is right one time in ten, not never, and that is what the printed
-mechanism does here. 0.0 is what the corrected local route does, which leaves such centroids
-unnamed. Secure-sum publishes the most frequent label of every cell, with a p-value that says
-whether it may be noise. That label is what is counted here: without labels it is right by chance.
+mechanism does here. The corrected local route reaches 0.0, as it leaves such centroids unnamed.
+Secure-sum publishes the most frequent label of every cell, with a p-value that says whether it may
+be noise. That label is counted here: without labels it is right by chance.
 """
     return Reproduction(
         NAMING,
@@ -237,7 +238,7 @@ def _draw_naming(found: Sequence[Measured], labels: Mapping[str, int], path: Pat
 PRIVACY = "liebenow-9.6"
 OPERATION, EPSILON = "operation", "epsilon"
 WHOLE = "whole phase"
-"""What the ε of the secure sums is for."""
+"""Operation to which the ε of the secure sums belongs."""
 
 OPERATIONS = {
     "clustering": ("local clustering", ARI_TEST),
@@ -245,7 +246,7 @@ OPERATIONS = {
     "centroid_vote": ("centroid vote", ARI_TEST),
     "label_vote": ("label vote", NAMES),
 }
-"""Names in `Budget`, what the rows are called, and what is measured in them."""
+"""Titles of the rows and the figures measured in them, by the operation's name in `Budget`."""
 
 _BLOBS = {False: (0.1, 0.3, 1.0, 3.0), True: (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 3.0)}
 _SOUND = {False: (1.0, 10.0, 100.0, 1000.0), True: (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4)}
@@ -254,7 +255,7 @@ _TRADED = {ARI_TEST: "testing ARI", NAMES: "right names"}
 
 
 def privacy(setup: ReproductionSetup, full: bool = False) -> Reproduction:
-    """All eight panels; four where there is no sound."""
+    """Make Figure 9.6 in eight panels, or in four without sound."""
     points: list[Point] = []
     for data in setup.data:
         for contender in (PRINTED, LOCAL):
@@ -277,16 +278,17 @@ def privacy(setup: ReproductionSetup, full: bool = False) -> Reproduction:
     note = f"""# Privacy and utility
 
 After Figure 9.6 of Liebenow (2022): rows are the private operations of a phase, in the order of the
-thesis, columns are data. The thesis has two acoustic data sets on the left and its synthetic one on
-the right; here the order is blobs, then sound where there is some. It does not say what the other
-three operations spent meanwhile: here they have no noise, so each panel shows one operation alone.
-The first three rows show the adjusted Rand index on recordings that no phone heard, the last one
-the fraction of those that get their right name.
+thesis, and columns are data. The thesis has two acoustic data sets on the left and its synthetic
+one on the right; here blobs come first, then sound if there is any. It does not say how much the
+other three operations spent: here they have no noise, so each panel shows one operation alone. The
+first three rows show the adjusted Rand index on recordings that no phone heard, the last one the
+fraction of those that get their right name.
 
 {setup.described}
 
-{DESCRIBED} It has none of these four operations: its curve is that of the whole phase, in all
-rows the same phases, and its ε is all that a *phone* spends, where that of the others is what one
+{DESCRIBED}
+Secure-sum has none of these four operations: its curve is that of the whole phase, with the same
+phases in all rows, and its ε is all that a *phone* spends. The ε of the others is what one
 operation spends of a *recording*'s budget (for local top centroids, on each of two choices).
 
 {markdown_table(rows, list(rows[0]))}
@@ -294,11 +296,10 @@ operation spends of a *recording*'s budget (for local top centroids, on each of 
 Intervals are Student's, at 95 %, over seeds; differences are paired by seed, and said to be within
 noise where their interval contains 0. The thesis says of its curves that ε in [0, 1] gives a
 reasonable trade-off on synthetic data and destroys all utility on sound, that there the axis had to
-be logarithmic, and that local top centroids hardly depend on ε; their heights are in its pictures
-alone. On blobs the first two rows of "as printed" and of "local, corrected" differ in nothing but
-that the latter merges candidates of one environment after the vote. In the vote for
-centroids and in that for labels the printed noise is as good as none, which is what its curves
-show, and no merit of theirs.
+be logarithmic, and that local top centroids hardly depend on ε; it gives their heights only in
+its pictures. On blobs the first two rows of "as printed" and of "local, corrected" differ only in
+that the latter merges candidates of one environment after the vote. In the votes for centroids and
+for labels the printed noise is as good as none: its curves show this, not a better mechanism.
 """
     return Reproduction(
         PRIVACY,

@@ -32,7 +32,7 @@ def linear_accuracy(
         data: Folder of the labelled data set that is measured.
         out: New folder for the CSV, the picture and the Markdown note.
         other: Folder of other sound to train on; may be repeated.
-        steps: Batches that each encoder is trained for.
+        steps: Number of batches for which each encoder is trained.
         overwrite: Replace these files where --out has them.
         cache: Folder that keeps decoded sound between runs.
     """
@@ -64,9 +64,9 @@ def embedding_space(
     """Show an embedding space by PCA and t-SNE.
 
     Args:
-        data: Folder of the labelled data set that is measured.
+        data: Folder of the labelled data set that is shown.
         out: New folder for the CSV, the picture and the Markdown note.
-        encoder: An encoder file, or a shipped encoder by its name; by default ours.
+        encoder: Encoder file, or the name of a shipped encoder; the default is ours.
         overwrite: Replace these files where --out has them.
         cache: Folder that keeps decoded sound between runs.
     """
@@ -106,7 +106,7 @@ def _figure(name: str, shown: str) -> Callable[..., None]:
         figure = FIGURES[name]
         given = {"phones": phones, "recordings": recordings, "seeds": seeds}
         if given.get(figure.varies) is not None:
-            raise InvalidInputError(f"--{figure.varies}: is what varies in {name}; leave it out")
+            raise InvalidInputError(f"--{figure.varies}: varies in {name}; leave it out")
         chosen = {size: value for size, value in given.items() if value is not None}
         if encoder is not None and data is None:
             raise InvalidInputError("--encoder: there is no sound; name its folder with --data")
@@ -126,13 +126,13 @@ def _figure(name: str, shown: str) -> Callable[..., None]:
 _OPTIONS = """
     Args:
         out: New folder for the CSV, the picture and the Markdown note.
-        data: Folder of class/*.wav|ogg|flac that phones hear, beside blobs; no sound by default.
-        encoder: Encoder of that sound: a file, or a shipped one by its name.
-        phones: Phones of every phase.
-        recordings: Recordings of a phone, on average.
-        seeds: Phases of every kind, each with its own seed.
-        full: Simulate large crowds, many seeds and points: takes hours.
-        jobs: Phases at a time.
+        data: Folder of class/*.wav|ogg|flac that phones hear, beside blobs; by default no sound.
+        encoder: Encoder of that sound: a file, or the name of a shipped encoder.
+        phones: Number of phones in every phase.
+        recordings: Average number of recordings of a phone.
+        seeds: Number of phases of every kind, each with its own seed.
+        full: Simulate large crowds, many seeds and many points, which takes hours.
+        jobs: Number of phases at a time.
         overwrite: Replace these files where --out has them.
     """
 FIGURES = {

@@ -1,4 +1,4 @@
-"""Curves: what each arm of a sweep measured, beside the same without noise."""
+"""Curves of the measurements of each arm of a sweep, beside the same arm without noise."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from earshot_studies.kit.outcome import Row
 from earshot_studies.liebenow.contenders import CONTENDERS, WITHOUT, ReproductionSetup
 
 NOISE, WITH_NOISE, NO_NOISE = "noise", "as budgeted", "none"
-"""A column, and what stands in it."""
+"""Name of a column, and its two values."""
 
 NOTHING_PROMISED = 1e5
-"""An ε from which on tables say ∞."""
+"""Smallest ε for which tables say ∞."""
 
 _OTHER = "no noise"
 
@@ -31,8 +31,8 @@ class Point:
     """One arm of a comparison.
 
     Attributes:
-        arm: what is measured.
-        quiet: the same without noise, seed by seed the same data; None where it has none.
+        arm: Arm that is measured.
+        quiet: The same arm without noise, with the same data for each seed; None for no comparison.
     """
 
     arm: Arm
@@ -41,13 +41,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of a point.
+    """The measurements of a point.
 
     Attributes:
-        labels: of the arm.
-        figures: by name, over its seeds.
-        gained: by name, how much more it is than without noise, paired by seed; usually less.
-        spent: ε of the whole phase by unit, where a bound is known.
+        labels: Labels of the arm.
+        figures: Figures over the arm's seeds, by name.
+        gained: Gains over the same arm without noise, paired by seed, by name; usually below 0.
+        spent: Budget ε of the whole phase by unit, where a bound is known.
     """
 
     labels: Mapping[str, str | float]
@@ -56,7 +56,7 @@ class Measured:
     spent: Mapping[Unit, float]
 
     def row(self, other: str = _OTHER) -> Row:
-        """As a row of the CSV; `other` is what its quiet arm is called."""
+        """Return the row of the CSV; `other` is the name of the quiet arm."""
         beside = f"minus_{other.replace(' ', '_')}"
         row: Row = dict(self.labels)
         for name, found in self.figures.items():
@@ -71,7 +71,7 @@ class Measured:
         return row
 
     def described(self, titles: Mapping[str, str], other: str = _OTHER) -> dict[str, Any]:
-        """As a row of the note's table: means with intervals, and whether noise is to be seen."""
+        """Return the row of the note's table: means with intervals, and whether noise shows."""
         row = {name: _short(value) for name, value in self.labels.items()}
         for name, found in self.figures.items():
             row[titles[name]] = str(found)
@@ -86,12 +86,12 @@ class Measured:
 def compare(
     setup: ReproductionSetup, points: Sequence[Point], names: Sequence[str]
 ) -> list[Measured]:
-    """Measure all points, and what they have in common with their quiet ones.
+    """Measure all points, and compare them with their quiet arms.
 
     Args:
-        setup: of the reproduction.
-        points: to measure.
-        names: of the figures that are of interest.
+        setup: Setup of the reproduction.
+        points: Points to measure.
+        names: Names of the figures that are of interest.
     """
     quiet = [point.quiet for point in points if point.quiet is not None]
     arms = [*(point.arm for point in points), *quiet]
@@ -129,13 +129,13 @@ def _measured(
 def draw_curves(axis: Any, points: Iterable[Measured], x: str, name: str) -> None:
     """Draw one curve per mechanism, dotted where it has no noise.
 
-    What is measured nowhere in particular (x is infinite) becomes a horizontal line.
+    A point without a place of its own (x is infinite) becomes a horizontal line.
 
     Args:
-        axis: of matplotlib.
-        points: of one panel.
-        x: the label that they differ in.
-        name: of the figure.
+        axis: Axis of matplotlib.
+        points: Points of one panel.
+        x: Name of the label in which the points differ.
+        name: Name of the figure that is drawn.
     """
     curves: dict[tuple[str, bool], list[Measured]] = {}
     for point in points:
@@ -160,7 +160,7 @@ def draw_curves(axis: Any, points: Iterable[Measured], x: str, name: str) -> Non
 
 
 def draw_legend(figure: Any, axis: Any) -> None:
-    """One legend for all panels, below them."""
+    """Draw one legend for all panels, below them."""
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
 

@@ -1,4 +1,4 @@
-"""Who is compared: the thesis as it is printed, our local route, our secure sums; no privacy."""
+"""Contenders: the thesis as printed, our local route, our secure sums, and no privacy."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _STARTS = 4
 
 
 def pooled(settings: Settings) -> Figures:
-    """Cluster what some phones heard, one cluster a scene, and name clusters by majority.
+    """Cluster what some phones heard, one cluster per scene, and name clusters by majority.
 
-    Two hundred phones are taken, which is plenty: k-means has no noise to drown.
+    Two hundred phones are taken, which is plenty: k-means has no noise to average out.
     """
     from sklearn.cluster import KMeans
 
@@ -62,20 +62,20 @@ POOLED = Measure("pooled k-means", pooled)
 
 _MOST_SEEDS = 10_000
 CHOSEN_ON, REPORTED = 0, 1000
-"""The first seed of phases on which settings are chosen, and of those that are reported."""
+"""First seed of the phases on which settings are chosen, and of those that are reported."""
 
 
 @dataclass(frozen=True)
 class ComparedEncoder:
-    """One of those that are compared.
+    """A contender of a comparison.
 
     Attributes:
-        name: in tables and pictures.
-        measure: of its phases.
-        discovery: its route.
-        colour: of its curves.
-        marker: of its curves.
-        printed: whether it is the thesis's own, whose phones expect no corrupted ones (9.2.1) and
+        name: Name in tables and pictures.
+        measure: Measure of its phases.
+        discovery: Route of its phases.
+        colour: Colour of its curves.
+        marker: Marker of its curves.
+        printed: Whether it is the thesis's own, whose phones expect no corrupted ones (9.2.1) and
             cluster all dimensions of an embedding.
     """
 
@@ -95,7 +95,7 @@ CONTENDERS = (PRINTED, LOCAL, SECURE_SUM)
 
 
 def added_up(geometry: Geometry) -> float:
-    """ε per recording that the steps of the local route's default budget add up to."""
+    """Add up the ε per recording of all steps in the local route's default budget."""
     usual = learning_budget.BUDGETS[geometry]
     selected = learning_budget.TOP_LOCAL_CENTROIDS * usual.selection
     return usual.clustering + selected + usual.centroid_vote + usual.label_vote
@@ -109,33 +109,35 @@ BUDGETS_DESCRIBED = (
 )
 DESCRIBED = f"""**As printed** is the thesis's Algorithm 1 with its mechanisms as they stand there:
 DPLloyd-Impr on all dimensions of an embedding, votes with Laplace shares of scale v/(ε n'), and the
-label with the most votes, be it noise. The sum of such shares has a variance that is n' times too
-small for the ε that is claimed, and v is not what one recording changes of a ballot: with 900
-phones, v = 1 and a claimed ε of 1 its true ε at δ = 10⁻⁶ is about 281. Its curves show what a
-system would find that protects next to nothing, and the ε below them is the claimed one. What the
-thesis leaves open (how many centroids and votes, how OPTICS is set) is as on our local route.
-**Local, corrected** is the same route with noise that has the law claimed, by Pólya shares, names
-only where the votes stand clear of the noise, and candidates of one environment merged after the
-vote; sound is clustered by direction in a public projection of {learning_budget.DIMENSIONS}
-dimensions, with Gaussian noise. Its ε is per *recording*.
-**Secure-sum** is the other route, which protects a *phone*: no phone publishes anything, all noise
-is shared. Blobs are lifted to the sphere for it, (x, y) to the direction of (x, y, 1).
-The last column of the table is what a whole phase costs by a bound that holds; none is known for
-what is printed."""
-"""Both for the notes."""
+label with the most votes, even if they are noise. The sum of such shares has a variance that is n'
+times too small for the claimed ε, and v is not the change that one recording makes in a ballot:
+with 900 phones, v = 1 and a claimed ε of 1, its true ε at δ = 10⁻⁶ is about 281. Its curves show
+what a system that protects next to nothing would find, and the ε below them is the claimed one.
+What the thesis leaves open (numbers of centroids and votes, settings of OPTICS) is as on our local
+route.
+**Local, corrected** is the same route with noise of the claimed law, by Pólya shares, names only
+where the votes stand clear of the noise, and candidates of one environment merged after the vote;
+sound is clustered by direction in a public projection of {learning_budget.DIMENSIONS} dimensions,
+with Gaussian noise. Its ε is per *recording*.
+**Secure-sum** is the other route, which protects a *phone*: no phone publishes anything, and all
+phones share the noise. For it, blobs are lifted to the sphere, (x, y) to the direction of
+(x, y, 1).
+The last column of the table is the cost of a whole phase by a bound that holds; none is known for
+the printed mechanisms."""
+"""Description of the contenders, for notes."""
 
 
 @dataclass(frozen=True)
 class SimulationSize:
-    """How much is simulated.
+    """The size of a simulation.
 
     Attributes:
-        phones: in every phase; 0 where phases differ in it.
-        recordings: of a phone, on average.
-        seeds: phases of every kind.
+        phones: Number of phones in every phase; 0 where phases differ in it.
+        recordings: Average number of recordings of a phone.
+        seeds: Number of phases of every kind.
 
     Raises:
-        InvalidParametersError: no whole number above 0.
+        InvalidParametersError: The number of seeds is not a whole number above 0, or is too large.
     """
 
     phones: int
@@ -148,20 +150,20 @@ class SimulationSize:
 
 @dataclass(frozen=True)
 class ReproductionSetup:
-    """What a reproduction has to work with.
+    """The inputs of a reproduction: sizes, files and sound.
 
     Attributes:
-        size: of its phases.
-        file: keeps the phases that are done.
-        sound: folder of class/*.wav|ogg|flac; None where there is none.
-        encoder: of the sound; None for the default one.
-        processes: phases at a time.
-        progress: told how far the work is.
-        first_seed: of its phases.
+        size: Size of its phases.
+        file: File of finished phases.
+        sound: Folder of class/*.wav|ogg|flac; None for no sound.
+        encoder: Encoder of the sound; None for the default.
+        processes: Number of phases at a time.
+        progress: Callback for progress.
+        first_seed: First seed of its phases.
 
     Raises:
-        InvalidInputError: the folder holds no sound that can be used.
-        DamagedEncoderError: there is no such encoder, or it is damaged.
+        InvalidInputError: The folder holds no sound that can be used.
+        DamagedEncoderError: There is no such encoder, or it is damaged.
     """
 
     size: SimulationSize
@@ -173,11 +175,11 @@ class ReproductionSetup:
     first_seed: int = REPORTED
 
     def __post_init__(self) -> None:
-        self.labels  # noqa: B018 - a folder that is of no use is refused before any work
+        self.labels  # noqa: B018 - an unusable folder is refused before any work
 
     @cached_property
     def labels(self) -> dict[str, int]:
-        """How many names there are to give, by the name of the data."""
+        """Number of possible names, by the name of the data."""
         counts = {BLOBS: Settings().scenes}
         if self.sound is not None:
             encoder = None if self.encoder is None else encoder_path(self.encoder)
@@ -187,7 +189,7 @@ class ReproductionSetup:
 
     @property
     def data(self) -> tuple[str, ...]:
-        """What is simulated on, as `Settings.data` names it."""
+        """Data that phases are simulated on, as `Settings.data` names them."""
         return (BLOBS,) if self.sound is None else (BLOBS, str(self.sound))
 
     def arm(
@@ -197,7 +199,7 @@ class ReproductionSetup:
         labels: dict[str, str | float],
         **changes: Any,
     ) -> Arm:
-        """A contender on some data, with these labels, and settings that are not as usual."""
+        """Return the arm of a contender on some data, with these labels and changes of settings."""
         name = BLOBS if data == BLOBS else Path(data).resolve().name
         base = self._settings(contender, data)
         phases = tuple(
@@ -224,7 +226,7 @@ class ReproductionSetup:
 
     @property
     def described(self) -> str:
-        """What was simulated, for a note."""
+        """Description of the simulated phases, for a note."""
         crowd = f"{self.size.phones} phones" if self.size.phones else "phones"
         sizes = (
             f"{crowd} of {self.size.recordings} recordings, three in ten labelled, "
@@ -240,10 +242,10 @@ class ReproductionSetup:
         )
         return (
             f"Ten blobs in the plane, and {self.sound.resolve().name}: seconds of its clips, a "
-            f"quarter of which no phone hears, embedded by `{encoder}`. An encoder flatters sound "
-            f"that it was trained on{known}. In every phase: {sizes}."
+            f"quarter of which no phone hears, embedded by `{encoder}`. An encoder does too well "
+            f"on sound that it was trained on{known}. In every phase: {sizes}."
         )
 
 
 NO_NOISE_AT_ALL: dict[str, Any] = {"epsilon": NO_NOISE}
-"""Changes of settings: what a route finds without privacy."""
+"""Changes of settings for a route without privacy."""

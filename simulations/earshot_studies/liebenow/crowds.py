@@ -1,4 +1,4 @@
-"""Crowds: whether either route finds more, the more phones take part; what a phone's own ε buys."""
+"""Crowds: whether either route finds more with more phones, and what a phone's own ε buys."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from earshot_studies.liebenow.contenders import ComparedEncoder, ReproductionSet
 GROWING_CROWD = "growing-crowd"
 _PHONES = "phones"
 FEW, MANY = (250, 500, 1_000), (250, 500, 1_000, 2_000, 4_000)
-"""Phones of a phase."""
+"""Numbers of phones in a phase."""
 FEWER_SEEDS = 5
-"""Phases of a crowd beyond a thousand phones."""
+"""Largest number of phases for a crowd of more than a thousand phones."""
 _LARGE = 1_000
 _ROUTES = (
     ComparedEncoder("local", AT_ONCE, Discovery.LOCAL, "#4c78a8", "o"),
@@ -41,7 +41,7 @@ _TITLES = {
 
 
 def growing_crowd(setup: ReproductionSetup, full: bool = False) -> Reproduction:
-    """Measure learning phases of growing crowds, on points and sound; or soundscapes without."""
+    """Measure phases of growing crowds, on points and sound; soundscapes replace missing sound."""
     points = []
     # Every second of a soundscape is synthesized anew, which takes hours in large crowds.
     for data in setup.data if setup.sound else (*setup.data, SOUNDSCAPES):
@@ -56,15 +56,15 @@ def growing_crowd(setup: ReproductionSetup, full: bool = False) -> Reproduction:
     columns = [name for name in rows[0] if any(row[name] for row in rows)]
     note = f"""# Whether a crowd helps
 
-Learning phases (*local*, the thesis's route: what phones publish, discovery by OPTICS, and two
+Learning phases (*local*, the thesis's route: publications of phones, discovery by OPTICS, and two
 votes) with the usual settings, beside discovery phases (*secure-sum*) of the same crowds at their
 usual ε per phone. On the local route a name that noise may have chosen is not published, and a
-recording nearest to an unnamed centroid counts as wrong. Crowds beyond {_LARGE:,} phones have
+recording nearest to an unnamed centroid counts as wrong. Crowds of more than {_LARGE:,} phones have
 {FEWER_SEEDS} seeds at most.
 
-{setup.described} What phones put in, and what the server makes of it, is the product's; instead of
-the secure sum, whose result is the same bit for bit, plain addition is used, and the noise of all
-shares is drawn at once.
+{setup.described} The phones' inputs and the server's work are the product's. Plain addition takes
+the place of the secure sum, whose result is the same bit for bit, and the noise of all shares is
+drawn at once.
 
 {markdown_table(rows, columns)}
 
@@ -109,9 +109,9 @@ def _draw_growing(found: Sequence[Measured], path: Path) -> None:
 PHONE_UNIT = "phone-unit"
 MANY_PHONES, FEW_PHONES = (300, 1_000, 3_000, 10_000, 30_000), (300, 1_000, 3_000)
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Per phone, of the whole phase."""
+"""Budgets ε per phone, each for a whole phase."""
 ALSO_LOCAL = {1_000: 2.0, 3_000: 1.0, 10_000: 0.5}
-"""By phones, the ε per phone at which the local route stands beside."""
+"""Budget ε per phone at which the local route is compared, by the number of phones."""
 DROPOUT = 0.05
 
 _SUMS = ComparedEncoder("secure-sum", AT_ONCE, Discovery.SECURE_SUM, "#54a24b", "D")
@@ -123,7 +123,7 @@ _COLOURS = ("#c6dbef", "#9ecae1", "#6baed6", "#3182bd", "#08519c")
 
 
 def phone_unit(setup: ReproductionSetup, full: bool = False) -> Reproduction:
-    """Every budget with every crowd, beside no noise and beside the public start centroids."""
+    """Compare every budget in every crowd with no noise, and with the public start centroids."""
     data = setup.data[-1]
     points: list[Point] = []
     for phones in MANY_PHONES if full else FEW_PHONES:
@@ -147,21 +147,21 @@ def phone_unit(setup: ReproductionSetup, full: bool = False) -> Reproduction:
 Discovery by secure sum: ε is that of a whole phase (two sums of cells, one of their labels) per
 *phone* (zero-out), at δ = {DELTA:g}, as the phone counts it. ε = ∞ is the same without noise, with
 the same cells, phones and data; differences are paired by seed. "Public centroids only" names the
-cells of the start centroids and moves none. Cells are those of the start centroids: their number
-may grow. "Local route, same ε per phone" is the thesis's route, where phones cluster and publish
-themselves, with the budget at which a phone of the mean number of recordings pays the same; its
-names are those that are clear, and its difference is to the secure sums without noise.
+cells of the start centroids and moves none. Cells are those of the start centroids; their number
+may grow. "Local route, same ε per phone" is the thesis's route, where each phone clusters and
+publishes, with the budget at which a phone with the average number of recordings pays the same. It
+has clear names only, and its difference is to the secure sums without noise.
 
-{setup.described} {DROPOUT:.0%} of the phones vanish during the phase. What phones put in, and what
-the server makes of it, is the product's; instead of the secure sum, whose result is the same bit
-for bit, plain addition is used, and the noise of all shares is drawn at once.
+{setup.described} {DROPOUT:.0%} of the phones vanish during the phase. The phones' inputs and the
+server's work are the product's. Plain addition takes the place of the secure sum, whose result is
+the same bit for bit, and the noise of all shares is drawn at once.
 
-A name is the label with the most votes of a cell; it is *clear* where noise alone would name any
-cell in one of twenty phases at most.
+A name is the label with the most votes of a cell. It is *clear* where noise alone would name any
+cell in at most one of twenty phases.
 
 {markdown_table(rows, list(rows[0]))}
 
-Intervals are Student's, at 95 %, over seeds; "within noise" where an interval contains 0.
+Intervals are Student's, at 95 %, over seeds; "within noise" means that the interval contains 0.
 """
     return Reproduction(
         PHONE_UNIT, [each.row() for each in found], lambda path: _draw_unit(found, path), note
@@ -169,7 +169,7 @@ Intervals are Student's, at 95 %, over seeds; "within noise" where an interval c
 
 
 def _local(setup: ReproductionSetup, data: str, phones: int) -> Arm:
-    """The local route with the usual budget, scaled down to what the phase may cost a phone."""
+    """Return the local route with the usual budget, scaled down to the phase's ε per phone."""
     epsilon = ALSO_LOCAL[phones]
     labels: dict[str, str | float] = {"phones": phones, "epsilon": epsilon, "cells": ""}
     crowd: dict[str, Any] = {"phones": phones, "dropout": DROPOUT}

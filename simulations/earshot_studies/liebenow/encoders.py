@@ -1,8 +1,8 @@
-"""Figures 9.1 and 9.2 of the thesis: what embeddings are good for, and how their space looks.
+"""Figures 9.1 and 9.2 of the thesis: linear accuracy of embeddings, and pictures of their space.
 
-Figure 9.1 shows what a linear classifier makes of them, on the left by training set, on the right
-by pre-processing. Everything is measured on recordings that no encoder has heard: each is trained
-once per fold, without the fold. Figure 9.2 shows an embedding space by PCA and by t-SNE.
+Figure 9.1 shows the accuracy of a linear classifier, on the left by training set, on the right by
+pre-processing. Everything is measured on recordings that the encoder has not heard: each encoder is
+trained once per fold, without the fold. Figure 9.2 shows an embedding space by PCA and by t-SNE.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class _Variant:
     """An encoder to compare.
 
     Attributes:
-        figure: which half it stands in.
-        name: below its bar.
-        recipe: how it is trained; None is no encoder at all.
-        own: whether it hears the probed data set's other folds.
-        others: what else it hears.
+        figure: Half of the picture that shows it.
+        name: Name below its bar.
+        recipe: Recipe of its training; None for no encoder at all.
+        own: Whether it hears the probed data set's other folds.
+        others: Other data sets that it hears.
     """
 
     figure: str
@@ -69,15 +69,15 @@ def linear_accuracy(
     cache: Path | None = None,
     progress: Progress = no_progress,
 ) -> Reproduction:
-    """Train, probe, and compare.
+    """Train, probe and compare encoders.
 
     Args:
-        dataset: labelled, of at least two folds, speakers or groups.
-        others: other sound to train on; labels are not read.
-        folder: keeps every encoder; an interrupted call goes on where it was.
-        recipe: of all encoders, but for what is compared.
-        cache: folder for decoded sound.
-        progress: told how far each piece of work is.
+        dataset: Labelled data set of at least two folds, speakers or groups.
+        others: Other sound to train on; its labels are not read.
+        folder: Folder that keeps every encoder; an interrupted call continues there.
+        recipe: Recipe of all encoders, except for the settings that are compared.
+        cache: Folder for decoded sound.
+        progress: Callback for progress.
     """
     refuse_without_kinds(dataset)
     rows: list[Row] = []
@@ -120,7 +120,7 @@ def _trained(
     cache: Path | None,
     progress: Progress,
 ) -> Callable[[str], Encoder]:
-    """Held-out name → encoder, all trained."""
+    """Train all encoders of a variant, and return the one for each held-out name."""
     if variant.recipe is None:
         statistics = LogMelStatistics()
         return lambda side: statistics
@@ -133,7 +133,7 @@ def _trained(
             continue
         sources = [SoundSource(other) for other in variant.others]
         if variant.own:
-            # As much as all else together: there it is that accuracy is measured.
+            # As much as all else together, because accuracy is measured on this sound.
             sources.append(SoundSource(training, max(1, len(sources))))
         place = folder / slug / (side if variant.own else "all")
         what = f"training on {variant.name}" + (f" without {side}" if variant.own else "")
@@ -166,16 +166,16 @@ def _note(dataset: Dataset, others: Sequence[Dataset], recipe: Recipe, rows: Seq
 After Figure 9.1 of Liebenow (2022), on {dataset.name} in place of TAU. Other sound: {sources}.
 
 Each encoder was trained without labels for {recipe.schedule.steps} batches of {recipe.batch} pairs
-({recipe.objective}), once for every fold and without it, exported as int8, and probed on the
-fold: logistic regression on embeddings of single seconds, its penalty chosen on the other folds.
+({recipe.objective}), once for every fold and without it, exported as int8, and probed on that
+fold: logistic regression on embeddings of single seconds, with a penalty chosen on the other folds.
 The interval is Student's, at 95 %, over folds. Clips are judged by the mean over their seconds.
 
 {markdown_table(rows, COLUMNS)}
 
 The left half of the picture compares training sets under the whole recipe, the right half
-pre-processing on {dataset.name} alone: "as is" has neither noise nor masks, the others add one
-thing each. Voices are removed by REPET-SIM (Rafii and Pardo 2012), where the thesis used a trained
-separator. In the thesis no pre-processing was better than none.
+pre-processing on {dataset.name} alone: "as is" has neither noise nor masks, and each of the others
+adds one thing. Voices are removed by REPET-SIM (Rafii and Pardo 2012), while the thesis used a
+trained separator. In the thesis no pre-processing was better than none.
 """
 
 
@@ -214,13 +214,13 @@ def embedding_space(
     cache: Path | None = None,
     progress: Progress = no_progress,
 ) -> Reproduction:
-    """Embed the seconds of a data set and lay them out.
+    """Embed the seconds of a data set, and show their space.
 
     Args:
-        dataset: labelled.
-        encoder: whose space is shown.
-        cache: folder for decoded sound.
-        progress: told how far each piece of work is.
+        dataset: Labelled data set.
+        encoder: Encoder whose space is shown.
+        cache: Folder for decoded sound.
+        progress: Callback for progress.
     """
     from sklearn.metrics import silhouette_score
 
@@ -244,13 +244,14 @@ def embedding_space(
     note = f"""# The embedding space
 
 After Figure 9.2 of Liebenow (2022): {len(shown)} seconds of {dataset.name}, embedded by
-`{encoder.name}`; on the left by PCA (two components carry {explained:.0%} of the variance), then by
-t-SNE on cosine distances in two and in three dimensions. Colours are the true classes, which the
-encoder was not told. Silhouette of the classes by cosine: {silhouette:.3f}.
+`{encoder.name}`, are shown on the left by PCA (two components carry {explained:.0%} of the
+variance), then by t-SNE on cosine distances in two and in three dimensions. Colours are the true
+classes, which the encoder was not told. The silhouette of the classes by cosine distance is
+{silhouette:.3f}.
 {below}
 The thesis saw small islands in its t-SNE pictures and blamed them for clusters that did not
-generalize. t-SNE keeps neighbours and not distances: it shows islands in any data, so
-`earshot probe` has the measures that count.
+generalize. t-SNE keeps neighbours, not distances, and shows islands in any data; the measures that
+count are those of `earshot probe`.
 """
     return Reproduction(
         EMBEDDING_SPACE,

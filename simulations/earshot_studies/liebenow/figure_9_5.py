@@ -48,7 +48,7 @@ CLUSTERING, SELECTION, DISCOVERY = "local clustering", "local top centroids", "g
 CENTROIDS, LABELS = "centroid vote", "label vote"
 CELLS, CELL_LABELS = "sum of cells", "sum of labels"
 PHONE, SERVER, UP = "phone seconds", "server seconds", "bytes up"
-"""Of an operation, all phones together."""
+"""Names of the costs of an operation, for all phones together."""
 FOUND = "global centroids"
 
 _TIMED_PHONES = 20
@@ -62,7 +62,7 @@ _PARTS = {
 
 
 class Took(NamedTuple):
-    """What one operation took, all phones together."""
+    """The costs of one operation, for all phones together."""
 
     phone_seconds: float
     server_seconds: float
@@ -72,11 +72,11 @@ class Took(NamedTuple):
 def timed(settings: Settings) -> Figures:
     """Time a whole phase with its real cryptography.
 
-    Seconds are of CPU, added up over all phones, so that they are those of one phone after the
-    other on one core. Clustering and selection of a phone are timed apart, on some of the phones.
+    Seconds are of CPU, added up over all phones, as if one phone ran after the other on one core.
+    Clustering and selection of a phone are timed separately, on some of the phones.
 
     Raises:
-        KeyboardInterrupt: the phase was interrupted.
+        KeyboardInterrupt: The phase was interrupted.
     """
     _load()
     run = simulate(settings)
@@ -103,14 +103,14 @@ def timed(settings: Settings) -> Figures:
 
 @functools.cache
 def _load() -> None:
-    """Discover once, so that no phase's clock counts what a process loads and compiles."""
+    """Discover once, so that no phase's time includes what a process loads and compiles."""
     points = np.random.default_rng(0).normal(size=(100, 2)).astype(np.float32)
     with suppress(NothingFoundError):
         Optics().discover(points, Geometry.EUCLIDEAN)
 
 
 def operations(figures: Figures) -> dict[str, Took]:
-    """By operation, in the order of a phase."""
+    """Return the costs by operation, in the order of a phase."""
     order = (CLUSTERING, SELECTION, DISCOVERY, CENTROIDS, LABELS, CELLS, CELL_LABELS)
     return {
         name: Took(*(float(figures[f"{name}: {part}"] or 0) for part in (PHONE, SERVER, UP)))
@@ -120,12 +120,12 @@ def operations(figures: Figures) -> dict[str, Took]:
 
 
 def computed_bytes(settings: Settings, phones: int, found: int) -> dict[str, float]:
-    """Bytes to the server by operation, for a crowd that need not be simulated.
+    """Compute the bytes to the server by operation, for a crowd that need not be simulated.
 
     Args:
-        settings: of a phase.
-        phones: n.
-        found: global centroids that are voted on, of the local route.
+        settings: Settings of a phase.
+        phones: Number of phones (n).
+        found: Number of global centroids that are voted on, on the local route.
     """
     with closing(open_population(replace(settings, phones=3))) as population:
         parameters = replace(settings, phones=phones).parameters(population)
@@ -141,7 +141,7 @@ def computed_bytes(settings: Settings, phones: int, found: int) -> dict[str, flo
 
 
 def _shape(parameters: Parameters, part: SecureSum, found: int) -> tuple[int, ...]:
-    """Of a phone's input."""
+    """Return the shape of a phone's input."""
     labels = len(parameters.labels)
     if isinstance(parameters, PhaseParameters):
         kept = min(parameters.top_global_centroids, found)
@@ -151,7 +151,7 @@ def _shape(parameters: Parameters, part: SecureSum, found: int) -> tuple[int, ..
 
 
 def _on_phones(settings: Settings) -> Mapping[str, float]:
-    """CPU seconds of one phone's clustering and of its selection, means over some phones."""
+    """Time one phone's clustering and its selection, in CPU seconds, averaged over some phones."""
     seconds = {CLUSTERING: 0.0, SELECTION: 0.0}
     with open_population(settings) as population:
         parameters: Any = settings.parameters(population)
@@ -189,7 +189,7 @@ _COLOURS = {
 
 @dataclass(frozen=True)
 class _Timed:
-    """One route at one size, and what its phases took."""
+    """One route at one size, and the measurements of its phases."""
 
     route: ComparedEncoder
     data: str
@@ -198,7 +198,7 @@ class _Timed:
 
 
 def seconds(setup: ReproductionSetup, full: bool = False) -> Reproduction:
-    """Figure 9.5a: seconds of every operation, all phones one after the other on one core."""
+    """Make Figure 9.5a: seconds of every operation, one phone after the other on one core."""
     rows: list[Row] = []
     for each in _timed(setup, full):
         phones = each.settings.phones
@@ -227,27 +227,27 @@ def seconds(setup: ReproductionSetup, full: bool = False) -> Reproduction:
     note = f"""# Seconds of every operation
 
 After Figure 9.5a of Liebenow (2022), which times multiple learning phases in sequential order on a
-Dell Latitude 5320 (11th generation Core i7, 16 GB). Here: seconds of CPU on {_machine()}, with the
-real secure sum, {setup.size.recordings} recordings a phone, no dropouts, mean of {setup.size.seeds}
-phases each. "Seconds" adds up all phones and the server, as a run in sequence would; what one phone
-spends is beside it.
+Dell Latitude 5320 (11th generation Core i7, 16 GB). Here they are seconds of CPU on {_machine()},
+with the real secure sum, {setup.size.recordings} recordings per phone and no dropouts, averaged
+over {setup.size.seeds} phases each. "Seconds" adds up all phones and the server, as a run in
+sequence would; the time of one phone is beside it.
 
 {markdown_table([_digits(row) for row in rows], shown)}
 
-The heights of the thesis's curves are in its picture alone, so they are left out. Of their form it
-says: the two operations on the phone do not depend on other phones; global clustering and both
-votes look linear in their number. Here all phones' work in a vote is added up, which grows with n
-and with the logarithm of n (a phone's neighbours); one phone's hardly grows. What is printed
-wrongly in the thesis, the noise, takes no time, so there is no third curve: "as printed" would
-cost what "local, corrected" does. The thesis's sum is its own code over PostgreSQL for every
-message, ours is timed without a network on both sides, so the two would not compare as systems
-even with heights at hand.
+The thesis gives the heights of its curves only in a picture, so they are left out. It says of
+their form that the two operations on the phone do not depend on other phones, and that global
+clustering and both votes look linear in the number of phones. Here all phones' work in a vote is
+added up, which grows with n and with the logarithm of n (a phone's neighbours); one phone's work
+hardly grows. The thesis's error, the noise, takes no time, so there is no third curve: "as printed"
+would cost as much as "local, corrected". The thesis's sum is its own code over PostgreSQL for every
+message, and ours is timed without a network on both sides, so the two systems could not be compared
+even if the heights were known.
 """
     return Reproduction(NAME_A, rows, lambda path: _draw_seconds(rows, path), note)
 
 
 def traffic(setup: ReproductionSetup, full: bool = False) -> Reproduction:
-    """Figure 9.5b: bytes that the server receives in a phase."""
+    """Make Figure 9.5b: bytes that the server receives in a phase."""
     timed = list(_timed(setup, full))
     rows: list[Row] = []
     for each in timed:
@@ -270,16 +270,16 @@ def traffic(setup: ReproductionSetup, full: bool = False) -> Reproduction:
 
 After Figure 9.5b of Liebenow (2022), which is drawn from three formulas (9.2.6): T_LTC = n k* F for
 the local top centroids, T_CV = n g for the vote on centroids and T_LV = n g* |L| for that on
-labels, times 8 bytes. The values it inserts are not printed. Here k* =
+labels, times 8 bytes. The inserted values are not printed. Here k* =
 {Settings().top_local_centroids}, F = {DIMENSIONS} (for blobs 2), g* =
 {Settings().top_global_centroids}, |L| is the number of classes, and
-g is what the largest measured phase found.
+g is the number that the largest measured phase found.
 
 The formulas count the vectors and leave out what makes their sum secret: keys, encrypted shares and
-their recovery, which in a phase with few candidates is most of what a phone sends. On the other
-side ours send integers of 16 to 34 bits in place of 64-bit floating point, and sound is projected
-before it is clustered. "Measured" are all answers of real phases, "computed" the sizes of the same
-messages.
+their recovery, which in a phase with few candidates are most of what a phone sends. On the other
+hand, our phones send integers of 16 to 34 bits in place of 64-bit floating-point numbers, and
+sound is projected before it is clustered. "Measured" counts all answers of real phases, "computed"
+adds up the sizes of the same messages.
 
 {markdown_table([_digits(row) for row in rows], list(rows[0]))}
 
@@ -290,13 +290,13 @@ still in the range of gigabytes".
 
 
 def thesis_bytes(settings: Settings, phones: int, found: int, labels: int) -> float:
-    """T_LTC + T_CV + T_LV of the thesis (9.2.6), in bytes.
+    """Compute T_LTC + T_CV + T_LV of the thesis (9.2.6), in bytes.
 
     Args:
-        settings: k* and g* of them.
-        phones: n.
-        found: g.
-        labels: |L|.
+        settings: Settings that hold k* and g*.
+        phones: Number of phones (n).
+        found: Number of global centroids (g).
+        labels: Number of labels (|L|).
     """
     features = 2 if settings.data == BLOBS else DIMENSIONS
     kept = min(settings.top_global_centroids, found)
@@ -347,7 +347,7 @@ def _wide(value: Estimate) -> float | str:
 
 
 def _digits(row: Row) -> Row:
-    """Three digits that count, whatever the size."""
+    """Format numbers with three significant digits, whatever their size."""
     return {
         name: f"{value:.3g}" if isinstance(value, float) and abs(value) < 100 else
         f"{value:,.0f}" if isinstance(value, float) else value
@@ -360,7 +360,7 @@ def _machine() -> str:
 
 
 def _panels(path: Path, rows: Sequence[Row]) -> Iterator[tuple[Any, str, list[Row]]]:
-    """An axis for each data set, and the picture when all are drawn."""
+    """Yield an axis for each data set, and save the picture when all are drawn."""
     names = list(dict.fromkeys(str(row["data"]) for row in rows))
     figure, (panels,) = panels_for(len(names), 1, 5.2, sharey=True)
     for axis, data in zip(panels, names, strict=True):
@@ -374,7 +374,7 @@ def _panels(path: Path, rows: Sequence[Row]) -> Iterator[tuple[Any, str, list[Ro
 
 
 def _is_tick(row: Row) -> bool:
-    """Of traffic, what was computed: the measured sizes lie in between."""
+    """Check that a row is not measured traffic, whose sizes lie between the computed ones."""
     return row.get("how") != MEASURED
 
 
@@ -397,7 +397,7 @@ def _draw_seconds(rows: Sequence[Row], path: Path) -> None:
 
 
 def _whiskers(curve: Sequence[Row]) -> tuple[list[float], list[float]]:
-    """Below and above; what would reach below zero has no place on a logarithmic axis."""
+    """Return lengths below and above; those below end above zero, as the axis is logarithmic."""
     wide = [float(row["seconds_interval_95"] or 0.0) for row in curve]
     return [
         min(each, 0.9 * float(row["seconds"])) for each, row in zip(wide, curve, strict=True)

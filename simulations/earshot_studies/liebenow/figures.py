@@ -1,4 +1,4 @@
-"""The figures that are made by simulating whole phases: the thesis's, and two of our own."""
+"""Figures that are made by simulating whole phases: the thesis's, and two of our own."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _LARGE = SimulationSize(phones=1000, recordings=200, seeds=20)
 
 @dataclass(frozen=True)
 class Figure:
-    """One of them.
+    """A figure and its sizes.
 
     Attributes:
-        make: given what to work with, and whether to measure at many points.
-        soon: its size by default: minutes on two cores.
-        full: its size with --full: hours.
-        varies: the size that is its axis, so that nobody can choose it; empty for none.
+        make: Function of a setup, and of whether to measure at many points.
+        soon: Size by default, which takes minutes on two cores.
+        full: Size with --full, which takes hours.
+        varies: Name of the size that is the axis, so that nobody can choose it; empty for none.
     """
 
     make: Callable[[ReproductionSetup, bool], Reproduction]
@@ -64,4 +64,4 @@ FIGURES: Mapping[str, Figure] = {
         "phones",
     ),
 }
-"""By the names of their commands."""
+"""Figures by the names of their commands."""

@@ -1,9 +1,10 @@
 """The thesis's learning phase with its mechanisms as they are printed, which do not protect.
 
-For comparison with ours and nothing else; docs/privacy.md says what is wrong. Theorem 8.2 has every
-phone add Laplace noise of scale v / (ε n') and takes the sum of n' such shares for Laplace noise of
-scale v/ε. It is not: its variance is 2 (v/ε)² / n', n' times too small. And v is not what one
-recording changes of a ballot. The noise is continuous, drawn in floating point, as in the thesis.
+They serve only for comparison with ours; docs/privacy.md explains what is wrong. Theorem 8.2 has
+every phone add Laplace noise of scale v / (ε n') and takes the sum of n' such shares for Laplace
+noise of scale v/ε. It is not: its variance is 2 (v/ε)² / n', which is n' times too small. And v is
+not the change that one recording makes in a ballot. The noise is continuous, drawn in floating
+point, as in the thesis.
 """
 
 from __future__ import annotations
@@ -47,14 +48,14 @@ def scored(
     heard: Recordings,
     geometry: Geometry,
 ) -> Figures:
-    """The figures that a simulated phase has, of centroids and their labels.
+    """Score centroids and their labels by the figures of a simulated phase.
 
     Args:
-        centroids: float32 (centroids, dimensions).
-        labels: int64 (centroids,); label i names scene i.
-        population: whose held-out recordings count.
-        heard: what some of its phones heard.
-        geometry: of the points.
+        centroids: Centroids, float32 (centroids, dimensions).
+        labels: Labels, int64 (centroids,); label i names scene i.
+        population: Population whose held-out recordings count.
+        heard: Recordings that some of its phones heard.
+        geometry: Geometry of the points.
     """
     sure = (0.0,) * len(centroids)  # nothing is tested against noise
     result = Result(
@@ -79,17 +80,17 @@ def scored(
 
 
 _NOISE = 0xE
-"""Of a seed, the stream of the votes' noise."""
+"""Number of the stream of the votes' noise within a seed."""
 
 
 @dataclass(frozen=True)
 class PrintedVote:
-    """Theorem 8.2: what it claims is ε-private, and what phones really add.
+    """A vote of Theorem 8.2: the ε that it claims, and the noise that phones really add.
 
     Attributes:
-        epsilon: claimed.
-        votes: v, the most ones in a ballot, and the sensitivity that is claimed.
-        honest_survivors: n' = n (1 − ρ − γ).
+        epsilon: Claimed ε.
+        votes: Largest number of ones in a ballot (v), which is also the claimed sensitivity.
+        honest_survivors: Number of honest phones that survive, n' = n (1 − ρ − γ).
     """
 
     epsilon: float
@@ -98,13 +99,13 @@ class PrintedVote:
 
     @property
     def share_scale(self) -> float:
-        """Of the Laplace noise that each phone adds to every entry."""
+        """Scale of the Laplace noise that each phone adds to every entry."""
         return self.votes / (self.epsilon * self.honest_survivors)
 
     def noise(
         self, phones: int, shape: tuple[int, ...], generator: np.random.Generator
     ) -> npt.NDArray[np.float64]:
-        """What so many phones' shares add up to, on the entries of a sum of this shape."""
+        """Draw the sum of this many phones' shares, for every entry of a sum of this shape."""
         total = np.zeros(shape)
         for _ in range(phones):
             total += generator.laplace(scale=self.share_scale, size=shape)
@@ -114,13 +115,14 @@ class PrintedVote:
 def as_printed(settings: Settings, scale: float = 1.0) -> Figures:
     """Run Algorithm 1 as the thesis has it, and score what it publishes.
 
-    DPLloyd-Impr whatever the geometry, the votes' noise as above, and of the labels the one with
-    the most votes, be it noise. Phones add up in plain numbers, and none vanishes.
+    It clusters by DPLloyd-Impr whatever the geometry, adds noise to votes as above, and takes the
+    label with the most votes, even if they are noise. Plain numbers are added up, and no phone
+    vanishes.
 
     Args:
-        settings: of the local route, without dropouts or adversary.
-        scale: by which embeddings are multiplied before they are clustered (thesis 10.1): their
-            entries are small beside noise for [-1, 1].
+        settings: Settings of the local route, without dropouts or adversary.
+        scale: Factor of embeddings before they are clustered (thesis 10.1), as their entries are
+            small beside noise for [-1, 1].
     """
     with closing(open_population(settings)) as population:
         population.prepare()
@@ -141,13 +143,13 @@ def as_printed(settings: Settings, scale: float = 1.0) -> Figures:
 def _published(
     settings: Settings, population: Population, parameters: PhaseParameters, scale: float
 ) -> npt.NDArray[np.float32]:
-    """Steps 3 to 6: what phones publish, one under the other."""
+    """Run steps 3 to 6 and return what phones publish, one phone's rows after the other's."""
     lloyd = LaplaceLloyd(parameters.budget.clustering, parameters.recordings)
     clustering = DPLloyd(parameters.local_centroids, lloyd)
     chosen: Any = parameters.plan().mechanisms[SELECT]
     published = []
     for phone in range(parameters.phones):
-        # The stream of a simulated phone's first step: on blobs both routes cluster alike.
+        # The stream of a simulated phone's first step, so that both routes cluster blobs alike.
         random = np.random.default_rng([settings.seed, 0xA, phone, 0]).bytes
         points = population.recordings(phone).points
         centroids = clustering.cluster(points * np.float32(scale), random) / np.float32(scale)
@@ -162,7 +164,7 @@ def _kept(
     candidates: npt.NDArray[np.float32],
     generator: np.random.Generator,
 ) -> npt.NDArray[np.int64]:
-    """Steps 8 to 10: the centroids that the first vote keeps."""
+    """Run steps 8 to 10 and return the indices of the centroids that the first vote keeps."""
     votes = min(parameters.centroid_votes, len(candidates))
     total = np.zeros(len(candidates))
     for phone in range(parameters.phones):
@@ -181,7 +183,7 @@ def _names(
     centroids: npt.NDArray[np.float32],
     generator: np.random.Generator,
 ) -> npt.NDArray[np.int64]:
-    """Steps 11 to 14: the label of each centroid that was kept."""
+    """Run steps 11 to 14 and return the label of each centroid that was kept."""
     names, votes = len(parameters.labels), min(parameters.label_votes, len(centroids))
     total = np.zeros((len(centroids), names))
     for phone in range(parameters.phones):

@@ -1,7 +1,7 @@
 """The open questions of the thesis (10.1): what each setting of both routes does, one at a time.
 
-Settings are chosen on seeds that no other reproduction reports; give it sound, and an encoder, that
-those do not have either.
+Settings are chosen on seeds that no other reproduction reports. Give this study sound and an
+encoder that the others do not have either.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from earshot_studies.liebenow.printed import as_printed
 
 NAME = "liebenow-10.1"
 CROWDS = ((300, 2.0), (1_000, 2.0), (3_000, 1.0), (10_000, 0.5))
-"""Phones, and ε per phone, of the secure-sum route."""
+"""Numbers of phones, each with the ε per phone, on the secure-sum route."""
 FEW_CROWDS = CROWDS[:3]
 USUAL = "as usual"
 _TITLES = {ARI_TEST: "clustering (ARI), held out", NAMES: "right name, held out"}
 
 
 class Question(NamedTuple):
-    """One setting, and what it might be.
+    """One setting, and the values that it might have.
 
     Attributes:
-        setting: in tables.
-        answers: what it is called → how settings change.
+        setting: Name of the setting in tables.
+        answers: Changes of settings, by the name of the value.
     """
 
     setting: str
@@ -73,12 +73,12 @@ LOCAL_ROUTE = (
     _of("clustering_runs", 1, 4, 8),
 )
 SCALES = (1.0, 4.0, 16.0)
-"""By which the thesis's phones might multiply embeddings."""
+"""Factors by which the thesis's phones might multiply embeddings."""
 _AT_ONCE = ComparedEncoder("secure-sum", AT_ONCE, Discovery.SECURE_SUM, "#54a24b", "D")
 
 
 def reproduce(setup: ReproductionSetup, full: bool = False) -> Reproduction:
-    """Every setting of both routes, the others as usual."""
+    """Measure every setting of both routes, with all others as usual."""
     setup = replace(setup, first_seed=CHOSEN_ON)
     points = [*_secure_sum(setup, CROWDS if full else FEW_CROWDS), *_local(setup), *_scaled(setup)]
     found = compare(setup, points, tuple(_TITLES))
@@ -87,20 +87,20 @@ def reproduce(setup: ReproductionSetup, full: bool = False) -> Reproduction:
 
 After section 10.1 of Liebenow (2022), which leaves open a search for hyper-parameters, the scaling
 of embeddings, and the choice of the best of several private clusterings. One setting at a time is
-varied, the others are as usual; differences are against all as usual, paired by seed.
+varied, with all others as usual; differences are to the usual settings, paired by seed.
 
 {setup.described} On the secure-sum route ε is per phone, at δ = {discovery_budget.DELTA:g}; on the
-local route the steps of sound add up to {added_up(Geometry.SPHERICAL):g} per recording. Seeds are
-those on which settings are chosen: no other reproduction reports them.
+local route the steps for sound add up to {added_up(Geometry.SPHERICAL):g} per recording. Seeds are
+those on which settings are chosen; no other reproduction reports them.
 
-*Scaling*: the secure-sum route and our local one cluster directions, so that no scale of an
-embedding matters. The thesis clusters points of [-1, 1]^d, where the entries of an embedding are
+*Scaling*: the secure-sum route and our local one cluster directions, so the scale of an embedding
+does not matter. The thesis clusters points of [-1, 1]^d, where the entries of an embedding are
 small; its phones may multiply them before they are clipped. *Several private clusterings*:
-`clustering_runs`, at the same ε in all.
+`clustering_runs`, with the same total ε.
 
 {markdown_table(rows, list(rows[0]))}
 
-Intervals are Student's, at 95 %, over seeds; "within noise" where an interval contains 0.
+Intervals are Student's, at 95 %, over seeds; "within noise" means that the interval contains 0.
 """
     return Reproduction(
         NAME, [each.row(USUAL) for each in found], lambda path: _draw(found, path), note
@@ -185,7 +185,7 @@ def _draw(found: Sequence[Measured], path: Path) -> None:
 
 
 def _in_order(values: Iterable[str]) -> list[str]:
-    """Numbers by size; names as they come."""
+    """Return numbers by size, and names in the given order."""
     named = list(values)
     return sorted(named, key=float) if all(map(_is_number, named)) else named
 

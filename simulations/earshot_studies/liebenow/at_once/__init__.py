@@ -1,1 +1,1 @@
-"""Studies of many phases at once, by which the default settings are chosen."""
+"""Phases computed for all phones at once, for the studies that choose the default settings."""

@@ -1,8 +1,8 @@
 """A discovery phase over all phones at once, for studies of thousands of phases.
 
-The server's side is the product's. The phones' inputs are computed for all of them together, to the
-same numbers as each computes for itself, as tests check; and the noise of all shares is drawn as
-one, which has the same law. Nothing is encrypted.
+The server's side is the product's. The phones' inputs are computed for all of them together, and
+are the same numbers that each computes for itself, as tests check. The noise of all shares is drawn
+as one, which has the same law. Nothing is encrypted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_studies.liebenow.at_once.heard import HeardByAll
 
 _AT_ONCE = 2_000
-"""Phones whose vectors are in memory together."""
+"""Number of phones whose vectors are in memory together."""
 
 Integers = npt.NDArray[np.int64]
 
@@ -93,7 +93,7 @@ def _labels(some: HeardByAll, cells: Integers, phones: int, like: Integers) -> I
 
 
 def _quantized(values: npt.NDArray[np.float64], counts: Integers) -> Integers:
-    """Bound and quantize values as `voting.vectors.bounded` and `quantized`, phone by phone."""
+    """Bound and quantize values as `voting.vectors.bounded` and `quantized` do, phone by phone."""
     norms = np.sqrt(np.square(counts, dtype=np.float64).sum(axis=1))[:, None, None]
     shared = np.divide(values, norms, out=np.zeros_like(values), where=norms > 0)
     steps: Integers = np.rint(shared * unit_steps(values[0].size)).astype(np.int64)

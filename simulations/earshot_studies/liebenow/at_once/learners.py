@@ -1,10 +1,10 @@
 """A learning phase over all phones at once, for studies of thousands of phases.
 
 The server's side is the product's. The phones' publications and votes are computed for all of them
-together, to the same numbers as each computes for itself, except for the draws of the noise, as
-tests check. The noise of a phone's sums, thousands of grid steps wide, is rounded normal or Laplace
-noise here, and that of all shares of a vote is drawn as one, which has the same law. Nothing is
-encrypted.
+together, and are the same numbers that each computes for itself, except for the draws of the noise,
+as tests check. The noise of a phone's sums, thousands of grid steps wide, is rounded normal or
+Laplace noise here, and that of all shares of a vote is drawn as one, which has the same law.
+Nothing is encrypted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from earshot_studies.liebenow.at_once.heard import HeardByAll
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 _AT_ONCE = 20_000
-"""Recordings whose phones' centroids are in memory together."""
+"""Number of recordings whose phones' centroids are in memory together."""
 
 
 def learn(
@@ -61,9 +61,8 @@ def learn(
         discovery: Method that finds global centroids.
 
     Raises:
-        InvalidParametersError: if the selection is not noisy max, or a phone clusters several
-            times.
-        NothingFoundError: if the discovery finds no cluster.
+        InvalidParametersError: The selection is not noisy max, or a phone clusters several times.
+        NothingFoundError: The discovery finds no cluster.
     """
     usual = parameters.selection_method is SelectionMethod.NOISY_MAX
     if not usual or parameters.clustering_runs > 1:
@@ -119,7 +118,7 @@ def local_centroids(
 def _spherical(
     parameters: PhaseParameters, heard: HeardByAll, generator: np.random.Generator
 ) -> Floats:
-    """Cluster as `SphericalDPLloyd.cluster`, phone by phone."""
+    """Cluster as `SphericalDPLloyd.cluster` does, phone by phone."""
     mechanism: Any = parameters.plan().mechanisms[CLUSTER]
     clustering = SphericalDPLloyd(parameters.local_centroids, mechanism)
     steps, phones = sphere_grid(heard.points), parameters.phones
@@ -138,7 +137,7 @@ def _spherical(
 def _in_the_box(
     parameters: PhaseParameters, heard: HeardByAll, generator: np.random.Generator
 ) -> Floats:
-    """Cluster as `DPLloyd.cluster`, phone by phone."""
+    """Cluster as `DPLloyd.cluster` does, phone by phone."""
     mechanism: Any = parameters.plan().mechanisms[CLUSTER]
     clustering = DPLloyd(parameters.local_centroids, mechanism)
     steps, phones = box_grid(heard.points), parameters.phones
@@ -160,7 +159,7 @@ def _nearest(
     centroids: npt.NDArray[np.floating],
     geometry: Geometry,
 ) -> Integers:
-    """Find as `geometry.nearest`, for each point, the nearest centroid of its own phone."""
+    """Find the nearest centroid of each point's own phone, as `geometry.nearest` does."""
     indices = np.empty(len(points), dtype=np.int64)
     spherical = geometry is Geometry.SPHERICAL
     for first in range(0, len(points), _AT_ONCE):
@@ -194,7 +193,7 @@ def _sums(
 
 
 def _ballots(state: LearningPhase, part: str, heard: HeardByAll) -> Integers:
-    """Return every phone's ballot of a vote as `voting.ballots`, int64 (phones, ...)."""
+    """Return every phone's ballot of a vote as `voting.ballots` does, int64 (phones, ...)."""
     parameters, centroids = state.parameters, state.candidates().array()
     count, phones = len(centroids), parameters.phones
     own = nearest(heard.points, centroids, parameters.geometry)
@@ -214,7 +213,7 @@ def _ballots(state: LearningPhase, part: str, heard: HeardByAll) -> Integers:
 
 
 def _most(numbers: Integers, votes: int) -> Integers:
-    """Return votes as `ballots.top_votes`, row by row."""
+    """Return votes as `ballots.top_votes` does, row by row."""
     ballots, rows = np.zeros_like(numbers), np.arange(len(numbers))[:, None]
     chosen = np.argsort(-numbers, axis=1, kind="stable")[:, :votes]
     ballots[rows, chosen] = numbers[rows, chosen] > 0

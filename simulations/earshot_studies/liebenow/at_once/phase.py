@@ -1,4 +1,4 @@
-"""The figures of a phase, computed for all phones at once: the measure of large sweeps."""
+"""The figures of a phase, computed for all phones at once: a measure for large sweeps."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def at_once(settings: Settings) -> Figures:
     """Measure one simulated phase of either route.
 
     Raises:
-        InvalidParametersError: if the settings cannot be simulated, or have a selection or several
-            runs of a phone's clustering that cannot be simulated at once.
+        InvalidParametersError: The settings cannot be simulated, or ask for a selection or for
+            several runs of a phone's clustering that cannot be simulated at once.
     """
     settings.check()
     heard = _hear(settings)
