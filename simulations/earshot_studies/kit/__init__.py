@@ -1,1 +1,1 @@
-"""What studies share."""
+"""The parts that studies share."""

@@ -1,4 +1,4 @@
-"""What papers say, held against what was measured: a claim, and the verdict of its interval."""
+"""Claims of papers beside what was measured: a claim, and the verdict of its interval."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from earshot_simulations.sweeps.estimate import Estimate
 CONFIRMED, REFUTED, UNDECIDED = "confirmed", "refuted", "undecided"
 
 Range = tuple[float, float]
-"""From and to, both included."""
+"""Bounds of a range, both included."""
 _MORE_THAN_NOTHING = math.nextafter(0, 1)
 ABOVE_ZERO: Range = (_MORE_THAN_NOTHING, math.inf)
 ZERO_OR_ABOVE: Range = (0.0, math.inf)
@@ -23,13 +23,13 @@ class Claim(NamedTuple):
     """A statement of a paper, and a number that tells whether it is true.
 
     Attributes:
-        said: the statement.
-        what: what the number is: a difference, or a ratio.
-        theirs: the paper's number; None where it has none.
-        ours: the same, seed by seed.
-        holds: numbers that confirm the statement.
-        unless: numbers that do not refute it: it is refuted where the whole interval is outside.
-        alone: verdict where there is no interval.
+        said: Statement of the paper.
+        what: Meaning of the number: a difference, or a ratio.
+        theirs: Number of the paper; None where it has none.
+        ours: Estimate of the same number, seed by seed.
+        holds: Numbers that confirm the statement.
+        unless: Numbers that do not refute it: it is refuted where the whole interval is outside.
+        alone: Verdict where there is no interval.
     """
 
     said: str
@@ -42,7 +42,7 @@ class Claim(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Whether the interval confirms the claim, refutes it, or does neither."""
+        """Verdict of the interval: it confirms the claim, refutes it, or does neither."""
         if self.ours.wide is None:
             return self.alone
         low, high = self.ours.mean - self.ours.wide, self.ours.mean + self.ours.wide
@@ -55,8 +55,8 @@ def claims_table(claims: Sequence[Claim], who: str) -> str:
     """Return claims on differences as a Markdown table.
 
     Args:
-        claims: what is said.
-        who: who says it, the first column's title.
+        claims: Claims to list.
+        who: Author of the claims, the first column's title.
     """
     rows: list[dict[str, Any]] = [
         {
@@ -73,12 +73,12 @@ def claims_table(claims: Sequence[Claim], who: str) -> str:
 
 
 def _signed(value: float) -> str:
-    """Return a difference with its sign: of scores in thousandths, of hundreds in whole numbers."""
+    """Return a signed difference: of scores in thousandths, of hundreds in whole numbers."""
     return f"{value:+.3f}" if abs(value) < 100 else f"{value:+,.0f}"
 
 
 def verdicts(claims: Sequence[Claim]) -> str:
-    """Return a sentence with the number of claims of each verdict, and those that are refuted."""
+    """Return a sentence with the number of claims of each verdict, and the refuted ones."""
     numbers = Counter(each.verdict for each in claims)
     listed = ", ".join(f"{number} {verdict}" for verdict, number in sorted(numbers.items()))
     refuted = [f"{each.said} ({each.what})" for each in claims if each.verdict == REFUTED]

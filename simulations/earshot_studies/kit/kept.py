@@ -1,4 +1,4 @@
-"""What a study has made or measured, kept under all that it depends on, so that it can go on."""
+"""Results of a study, kept under all that they depend on, so that a run can go on."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ Settings = Sequence[Any]
 
 @dataclass(frozen=True)
 class Kept:
-    """A folder of files, each whole or not there, with names that say what they depend on.
+    """A folder of files, each complete or missing, with names that say what they depend on.
 
     Attributes:
-        folder: made when something is kept.
+        folder: Folder of the files, made when something is kept.
     """
 
     folder: Path
 
     def place(self, name: str, settings: Settings, suffix: str = ".json") -> Path:
-        """Return where something is kept.
+        """Return the path under which something is kept.
 
         Args:
-            name: name of what it is.
-            settings: all that it depends on.
-            suffix: end of the file's name.
+            name: Name of what is kept.
+            settings: Settings that it depends on, all of them.
+            suffix: End of the file's name.
         """
         key = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
         return self.folder / f"{name}-{key}{suffix}"
@@ -69,7 +69,7 @@ def rows_at(path: Path, make: Callable[[], list[Row]]) -> list[Row]:
 
 
 def digest(*arrays: NDArray[Any]) -> str:
-    """Return what stands for the content of arrays among settings."""
+    """Return a digest that stands for the content of arrays among settings."""
     whole = hashlib.sha256()
     for array in arrays:
         whole.update(np.ascontiguousarray(array).tobytes())

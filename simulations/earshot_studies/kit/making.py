@@ -1,4 +1,4 @@
-"""How a command of a study makes its outcome: a folder for files, one for what is resumed."""
+"""The making of a study's outcome: a folder for its files, and one from which a run resumes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from earshot_studies.kit.outcome import Reproduction
 
 WORK = "work"
-"""Folder, in --out, of what an interrupted run goes on from."""
+"""Name of the folder, in --out, from which an interrupted run goes on."""
 
 
 def make(
@@ -31,13 +31,13 @@ def make(
     """Make an outcome, or go on with it, write its files and say where they are.
 
     Args:
-        name: name of the study; its files are called by it.
-        out: folder of these files.
-        overwrite: whether they may be replaced there.
-        outcome: makes it.
-        keeps: folder that an interrupted run goes on from; None where nothing is kept.
-        resumes: names in `out` of what such a run leaves there.
-        also: names of files in `out` that the study itself writes.
+        name: Name of the study; its files are called by it.
+        out: Folder of these files.
+        overwrite: Whether they may be replaced there.
+        outcome: Function that makes the outcome.
+        keeps: Folder from which an interrupted run goes on; None where nothing is kept.
+        resumes: Names in `out` of what such a run leaves there.
+        also: Names of files in `out` that the study itself writes.
     """
     from earshot_studies.kit.outcome import files_of, write
 

@@ -1,4 +1,4 @@
-"""What a reproduction leaves behind: a table, a picture and a note."""
+"""The outcome of a reproduction: a table, a picture and a note."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Reproduction:
     """A reproduced table or figure.
 
     Attributes:
-        name: such as "liebenow-9.1"; the files are called by it.
-        rows: of the table, all with the same columns.
-        draw: writes the picture to a path.
-        note: Markdown: what was done, what came of it, what differs from the paper.
+        name: Name, such as "liebenow-9.1"; the files are called by it.
+        rows: Rows of the table, all with the same columns.
+        draw: Function that writes the picture to a path.
+        note: Note in Markdown: what was done, what came of it, what differs from the paper.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Reproduction:
 
 
 def files_of(name: str) -> tuple[str, ...]:
-    """What `write` writes for a reproduction of this name."""
+    """Return the names of the files that `write` writes for a reproduction of this name."""
     return tuple(f"{name}.{suffix}" for suffix in ("csv", "md", "png"))
 
 
@@ -40,8 +40,8 @@ def write(outcome: Reproduction, folder: Path) -> list[Path]:
     """Write NAME.csv, NAME.png and NAME.md, each whole or not at all.
 
     Args:
-        outcome: with at least one row.
-        folder: created if it is not there.
+        outcome: Outcome with at least one row.
+        folder: Folder, created if it does not exist.
     """
     folder.mkdir(parents=True, exist_ok=True)
     table = io.StringIO()
@@ -60,14 +60,15 @@ def write(outcome: Reproduction, folder: Path) -> list[Path]:
 
 
 def means(rows: Sequence[Row], columns: Sequence[str]) -> Row:
-    """Each column's mean over rows, and half of its 95 % interval as NAME_interval_95.
+    """Return each column's mean over rows, and half of its 95 % interval as NAME_interval_95.
 
     Args:
-        rows: with numbers in these columns, or "" where nothing was measured, which is left out.
-        columns: their names.
+        rows: Rows with numbers in these columns, or "" where nothing was measured, which is left
+            out.
+        columns: Names of the columns.
 
     Returns:
-        Two entries a column; "" where nothing was measured, or where one row has no interval.
+        Two entries per column; "" where nothing was measured, or where one row has no interval.
     """
     found: Row = {}
     for name in columns:

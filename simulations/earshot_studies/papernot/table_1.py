@@ -38,11 +38,11 @@ NAME = "papernot-table-1"
 TEACHERS = 250
 SEEDS = 10
 _BUDGET = 1.0
-"""ε at which labels are counted."""
+"""Budget ε at which labels are counted."""
 _ORDERS = np.geomspace(3, 60, 24)
-"""At which they are."""
+"""Orders at which labels are counted."""
 _RELEASES = np.array([3.0, 5.0, 7.0, 9.0, 11.0, 14.0, 18.0, 25.0])
-"""Orders of which one is published."""
+"""Orders, one of which is published."""
 
 Votes = npt.NDArray[np.int64]
 
@@ -52,11 +52,11 @@ class PaperRow:
     """A row of the paper's table.
 
     Attributes:
-        file: of the votes.
-        aggregator: with the paper's parameters.
-        delta: δ.
-        answers: as many as the paper's students learned from.
-        printed: the paper's ε; None where it is not at hand.
+        file: Name of the file of votes.
+        aggregator: Aggregator with the paper's parameters.
+        delta: Parameter δ of the guarantee.
+        answers: Number of answers that the paper's students learned from.
+        printed: Cost ε in the paper; None where it is not at hand.
     """
 
     file: str
@@ -79,10 +79,10 @@ CASES = {
 
 
 def read_votes(folder: Path, cases: Mapping[str, PaperRow] = CASES) -> dict[str, Votes]:
-    """The votes of all cases.
+    """Read the votes of all cases.
 
     Raises:
-        InvalidInputError: a file is missing, or holds no votes of 250 teachers.
+        InvalidInputError: A file is missing, or does not hold votes of 250 teachers.
     """
     found = {}
     for name, case in cases.items():
@@ -103,13 +103,13 @@ def reproduce(
     cases: Mapping[str, PaperRow] = CASES,
     progress: Progress = no_progress,
 ) -> Reproduction:
-    """Draw the mechanism anew with every seed, and account what came of it in every way.
+    """Draw the mechanism's noise anew with every seed, and account for the outcome in every way.
 
     Args:
-        votes: (queries, classes) of each case.
-        seeds: two at least.
-        cases: what to make.
-        progress: told how far it is.
+        votes: Votes of each case, (queries, classes).
+        seeds: Number of seeds, at least 2.
+        cases: Cases to reproduce.
+        progress: Callback that receives the progress.
     """
     drawn: dict[str, list[RowRun]] = {name: [] for name in cases}
     for seed in range(seeds):
@@ -131,12 +131,12 @@ class RowRun:
     """One run of a case.
 
     Attributes:
-        asked: queries until there were as many answers as in the paper.
-        voted: which of them were answered.
-        epsilons: ε by name of the accounting.
-        labels: at an ε of 1, by name of the accounting.
-        release: of the data-dependent cost, by whether it is exact.
-        seconds: of CPU, by what was done.
+        asked: Number of queries until there were as many answers as in the paper.
+        voted: Answered ones among these queries.
+        epsilons: Cost ε by name of the accounting.
+        labels: Number of labels at an ε of 1, by name of the accounting.
+        release: Release of the data-dependent cost, by whether it is exact.
+        seconds: Seconds of CPU, by what was done.
     """
 
     asked: int
@@ -157,15 +157,15 @@ _ACCOUNTS = (SOUND, THEIRS, SANITIZED, EXACT, EXACT_CLASSIC, EXACT_SANITIZED)
 
 
 def account(case: PaperRow, votes: Votes, seed: int) -> RowRun:
-    """One run: draw winners in the order of queries, and account for those up to the last answer.
+    """Draw winners in the order of queries, and account for those up to the last answer.
 
     Args:
-        case: what to do.
-        votes: (queries, classes).
-        seed: of the noise.
+        case: Case to run.
+        votes: Votes, (queries, classes).
+        seed: Seed of the noise.
 
     Raises:
-        InvalidInputError: there are fewer answers than in the paper.
+        InvalidInputError: There are fewer answers than in the paper.
     """
     clock = _Clock()
     winners = case.aggregator.winners(votes, np.random.default_rng(seed).bytes)
@@ -208,7 +208,7 @@ def account(case: PaperRow, votes: Votes, seed: int) -> RowRun:
 def _labels(
     case: PaperRow, votes: Votes, voted: npt.NDArray[np.bool_], method: Method, classic: bool
 ) -> int:
-    """Answers before ε exceeds 1; queries are taken in doubling pieces until it does."""
+    """Count answers before ε exceeds 1; take queries in doubling pieces until it does."""
     size = 500
     while True:
         each = query_divergences(case.aggregator, votes[:size], _ORDERS, method, voted=voted[:size])
@@ -221,7 +221,7 @@ def _labels(
 def _published(
     case: PaperRow, votes: Votes, voted: npt.NDArray[np.bool_], method: Method
 ) -> tuple[float, CostRelease]:
-    """ε as it is published in the mean: the cost of publishing included, by their conversion."""
+    """Return ε as published, on average: the cost of publishing included, by their conversion."""
     found = []
     each = query_divergences(case.aggregator, votes, _RELEASES, method, voted=voted)
     total = (each.asked + each.answered).sum(axis=0)
@@ -234,7 +234,7 @@ def _published(
 
 
 class _Clock:
-    """CPU seconds of this process, by what was done."""
+    """A clock of the CPU seconds of this process, by what was done."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -282,36 +282,39 @@ def _note(rows: Sequence[Row], seconds: Mapping[str, Mapping[str, float]], seeds
 After Table 1 of Papernot et al. (ICLR 2018), on the votes of 250 teachers that were published with
 it, with the paper's thresholds and noise, in the order of the file, up to the paper's number of
 answers. Noise is drawn anew for each of {seeds} seeds; intervals are Student's, at 95 %, of the
-mean over seeds. What was asked pays for its check, what was answered for its answer.
+mean over seeds. Each query pays for its check when it is asked, and for its answer when it has one.
 
 {markdown_table(rows, columns)}
 
 - **theirs**: as printed, where the figure is at hand.
-- **{SOUND}**: by the noise alone, of what was asked until there were so many answers, converted by
-  Canonne, Kamath and Steinke (2020). Beside the answers it tells nothing; but how many queries that
-  took depends on the votes, so what may be promised is a budget at which it stops.
-- **{THEIRS}**: Theorem 6 and R + ln(1/δ)/(λ − 1), as the paper; it depends on the votes, so it is
-  secret itself, and it bounds the divergence of these votes from neighbours' alone.
-- **{SANITIZED}**: the same with what its release costs by smooth sensitivity, in the mean
+- **{SOUND}**: by the noise alone, for the queries asked until there were that many answers,
+  converted by Canonne, Kamath and Steinke (2020). It tells nothing beyond the answers; but how many
+  queries they took depends on the votes, so what may be promised is a budget at which the mechanism
+  stops.
+- **{THEIRS}**: Theorem 6 and R + ln(1/δ)/(λ − 1), as in the paper; it depends on the votes, so it
+  is itself secret, and it bounds only the divergence of these votes from their neighbours'.
+- **{SANITIZED}**: the same with the cost of its release by smooth sensitivity, on average
   over the release's noise, β and σ_s tuned on these votes for least cost and noise together, and
   the price of the release corrected (the paper's Theorem 23 is too little).
-- **{EXACT}**: by the law of what is published, all neighbours, in both directions; {EXACT_CLASSIC}
-  beside it. It depends on the votes and is secret, too. **{EXACT_SANITIZED}** is known for two
+- **{EXACT}**: by the law of what is published, for all neighbours and in both directions;
+  {EXACT_CLASSIC} stands beside it. It depends on the votes and is secret, too.
+  **{EXACT_SANITIZED}** is known for two classes.
   classes.
 
 Labels at an ε of 1, before the mechanism must stop:
 
 {markdown_table(rows, labels)}
 
-By noise alone a mechanism may stop when its budget is spent; by the other columns it may not, as
-when it stops would tell of the votes. They say what one could have learned, not what to do.
+By noise alone a mechanism may stop when its budget is spent; by the other columns it may not, since
+the point at which it stops would tell something about the votes. They say what one could have
+learned, not what to do.
 
 CPU seconds of this run, on one core, for the first seed; {together:.1f} in all:
 
 {markdown_table(times, list(times[0]))}
 
-In which order the paper's queries came, and whether its figures are of one draw or expected ones,
-is not known here.
+It is not known here in which order the paper's queries came, nor whether its figures are of one
+draw or expected ones.
 """
 
 
@@ -321,7 +324,7 @@ def _draw(
     drawn: Mapping[str, Sequence[RowRun]],
     path: Path,
 ) -> None:
-    """ε by answers, for the first seed."""
+    """Draw ε by answers, for the first seed."""
 
     def chart(name: str, axis: Any) -> None:
         case, first = cases[name], drawn[name][0]

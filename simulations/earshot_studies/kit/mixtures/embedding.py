@@ -32,7 +32,7 @@ _PARTS = ("teachers", "validation", "queries", "test")
 
 @dataclass(frozen=True)
 class Size:
-    """The amount of mixtures.
+    """The numbers of mixtures.
 
     Attributes:
         teachers: Number of teachers.
@@ -109,7 +109,7 @@ def dealt(
         Seconds by teacher and label, and by label the most teachers that a recording serves.
 
     Raises:
-        InvalidInputError: if a label has no recordings.
+        InvalidInputError: A label has no recordings.
     """
     found: list[list[NDArray[np.int64]]] = [[] for _ in range(teachers)]
     served = []
@@ -159,14 +159,14 @@ def prepare(
         open_sources: Function that reads the sound; not called if everything is cached.
         encoder: Public encoder of the sound's rate.
         of: Spectrum that the encoder sees.
-        size: Amount of mixtures.
+        size: Numbers of mixtures.
         recipe: Recipe by which sounds are mixed.
         seed: Seed of all randomness.
         cache: Folder with a file for each size, recipe, seed and encoder.
         progress: Callback after each teacher.
 
     Raises:
-        InvalidInputError: if a label has no sound for one of the sides.
+        InvalidInputError: A label has no sound for one of the sides.
     """
 
     def made() -> dict[str, NDArray[Any]]:

@@ -109,7 +109,7 @@ def thresholds(
         Thresholds, float64 (labels,).
 
     Raises:
-        InvalidParametersError: if a label is in none of the rows, or in all.
+        InvalidParametersError: A label is in none of the rows, or in all.
     """
     there = truth.astype(bool)
     if not (there.any(axis=0) & ~there.all(axis=0)).all():

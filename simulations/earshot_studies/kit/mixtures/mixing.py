@@ -74,7 +74,8 @@ def mix(
         Mixtures float32 (count, rate), and their labels, 0 or 1, int8 (count, labels).
 
     Raises:
-        InvalidParametersError: as `drawn_labels`.
+        InvalidParametersError: Fewer labels have seconds than a mixture may have, or there are no
+            mixtures.
     """
     there = np.array([len(rows) > 0 for rows in holdings])
     truth = drawn_labels(there, count, recipe, generator)
@@ -107,7 +108,7 @@ def drawn_labels(
         generator: Only source of randomness.
 
     Raises:
-        InvalidParametersError: if fewer labels are there than a mixture may have, or no mixtures.
+        InvalidParametersError: Fewer labels are there than a mixture may have, or no mixtures.
     """
     checks.whole("count", count)
     labels = len(there)

@@ -55,7 +55,7 @@ class MixtureSeconds:
         """Return `of` for every label: the seconds that may be mixed for this side.
 
         Raises:
-            InvalidInputError: if a label has none.
+            InvalidInputError: A label has none.
         """
         found = [self.of(side, label) for label in range(len(self.labels))]
         bare = [name for name, rows in zip(self.labels, found, strict=True) if not len(rows)]
@@ -103,8 +103,8 @@ def open_sources(
         progress: Callback after each file.
 
     Raises:
-        DatasetError: if one of them is missing, or is not laid out as `datasets` expects.
-        UnreadableFileError: if a file does not decode.
+        DatasetError: One of the folders is missing, or is not laid out as `datasets` expects.
+        UnreadableFileError: A file does not decode.
     """
     environments, digits = esc.load(data / "esc10"), spoken_digits.load(data / "fsdd")
     kinds = [environments, digits]
