@@ -32,7 +32,7 @@ def load(folder: Path) -> PublishedSplit:
     order; each column is scaled from its least to its largest number over both parts.
 
     Raises:
-        DatasetError: if a file is missing or cannot be read, a row has other columns, a cell of a
+        DatasetError: A file is missing or cannot be read, a row has other columns, a cell of a
             numeric column is not a number, or a class is unknown.
     """
     check_folder(folder, LAYOUT)

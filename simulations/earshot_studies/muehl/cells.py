@@ -1,8 +1,8 @@
 """The cells of Tables 6.4 to 6.7 of Mühl (2021): who votes how, and until when.
 
 Sections 5.2 to 5.4 and 6.2.2 let owners with a higher budget give more in three ways: who votes,
-how often, how heavily. The text has the ratio of two owners' influence wrong ("the square"): what
-its tables come from is the ratio of budgets, R, and for vanishing 1 : 2R² of how often they vote.
+how often, how heavily. The text has the ratio of two owners' influence wrong ("the square"): its
+tables come from the ratio of budgets, R, and for vanishing from 1 : 2R² in how often they vote.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from earshot_studies.muehl.table import Table
 from earshot_studies.muehl.votes import QUARTERS, Ensembles, VoteFolder
 
 LOWER = 1.0
-"""ε of the group with the lower budget."""
+"""Budget ε of the group with the lower budget."""
 
 
 class InfluenceVariant(enum.StrEnum):
-    """How influence differs."""
+    """The ways in which the influence of owners differs."""
 
     EQUAL = "equal"
-    """It does not: everybody has the lower budget, which is the baseline."""
+    """Equal influence: everybody has the lower budget, which is the baseline."""
     UPSAMPLING = "upsampling"
-    """What an owner with the higher budget gave is learned by more teachers."""
+    """Records of owners with the higher budget are learned by more teachers."""
     VANISHING = "vanishing"
     """Teachers of owners with the lower budget sit most votings out."""
     WEIGHTING = "weighting"
@@ -50,17 +50,17 @@ class InfluenceVariant(enum.StrEnum):
 
 @dataclass(frozen=True)
 class VotingPlan:
-    """Who votes how, and what that makes of an owner's influence.
+    """A plan of who votes how, and the influence that it gives an owner.
 
     Attributes:
-        wanted: (copy, teacher) of each voter.
-        high: whether the voter's owners have the higher budget, bool (voters,).
-        weights: of each vote, float64 (voters,).
-        voting: how often a voter of the lower and of the higher group votes.
-        impact: Δ_o, what an owner of the lower and of the higher group can move at most.
-        budgets: ε of both.
-        mechanism: with noise and threshold for so many votes.
-        factor: by which these are scaled.
+        wanted: Pair (copy, teacher) of each voter.
+        high: Whether the voter's owners have the higher budget, bool (voters,).
+        weights: Weight of each vote, float64 (voters,).
+        voting: Share of the queries on which a voter of the lower and of the higher group votes.
+        impact: Most that an owner of the lower and of the higher group can move, Δ_o.
+        budgets: Budgets ε of both groups.
+        mechanism: Mechanism with noise and threshold for these votes.
+        factor: Factor by which noise and threshold are scaled.
     """
 
     wanted: tuple[tuple[int, int], ...]
@@ -80,17 +80,17 @@ def plan(
     ensembles: Ensembles,
     mechanism: ConfidentGNMax,
 ) -> VotingPlan:
-    """How an ensemble votes.
+    """Plan how an ensemble votes.
 
     Args:
-        variant: the way.
-        higher: ε of the higher budget, R times the lower one.
-        quarters: of the owners, how many have the higher budget: 1 to 3.
-        ensembles: who learns from what.
-        mechanism: for an ensemble in which all are alike.
+        variant: Way in which influence differs.
+        higher: Higher budget ε, R times the lower one.
+        quarters: Quarters of the owners who have the higher budget, 1 to 3.
+        ensembles: Assignment of records to teachers.
+        mechanism: Mechanism for an ensemble in which all are alike.
 
     Raises:
-        InvalidParametersError: a higher budget that is lower, or another number of quarters.
+        InvalidParametersError: The higher budget is lower, or `quarters` is not from 1 to 3.
     """
     checks.whole("quarters", quarters, 1, QUARTERS - 1)
     checks.between("higher", higher, LOWER)
@@ -125,12 +125,12 @@ def plan(
 
 
 def closed_form(base: float, plan: VotingPlan, delta: float) -> float:
-    """Labels by the noise alone, from those of the baseline; see `personal.expected_labels`.
+    """Compute labels by the noise alone from the baseline's; see `personal.expected_labels`.
 
     Args:
-        base: labels of the baseline.
-        plan: of voters; those who vote rarely pay only then.
-        delta: δ.
+        base: Labels of the baseline.
+        plan: Plan of the voters; those who vote rarely pay only when they do.
+        delta: Parameter δ of the budgets.
     """
     members = np.bincount(plan.high, minlength=2).tolist()
     groups = tuple(map(OwnerGroup, plan.budgets, members))
@@ -141,10 +141,10 @@ def closed_form(base: float, plan: VotingPlan, delta: float) -> float:
 def participation(
     plan: VotingPlan, queries: int, generator: np.random.Generator
 ) -> npt.NDArray[np.bool_]:
-    """Who votes on which query, bool (queries, voters).
+    """Plan who votes on which query, bool (queries, voters).
 
     Each group takes turns in one random order after another, so that the same number votes each
-    time, give or take one, and all vote equally often. It depends on no data.
+    time, give or take one, and all vote equally often. The plan depends on no data.
     """
     takes = np.ones((queries, len(plan.high)), dtype=bool)
     for group, often in zip((~plan.high, plan.high), plan.voting, strict=True):
@@ -169,30 +169,30 @@ def _pair(numbers: npt.NDArray[np.floating]) -> tuple[float, float]:
 Numbers = npt.NDArray[np.float64]
 
 THEIR_ORDERS = np.arange(2.0, 51.0)
-"""Those Mühl (2021) tries."""
+"""Orders that Mühl (2021) tries."""
 _FIRST = 500
-"""Queries whose exact cost is worked out at first; twice as many while the budgets last."""
+"""Queries whose exact cost is worked out at first; then twice as many while the budgets last."""
 
 
 class Accounting(enum.StrEnum):
-    """By which an owner's cost is worked out."""
+    """The ways in which an owner's cost is worked out."""
 
     THEIRS = "theirs"
     """Theorem 6 of Papernot et al. (2018), σ over Δ_o; integer orders; the classic conversion."""
     SOUND = "sound"
     """Exact laws of outcomes in both directions, of checks and answers; the tight conversion."""
     PUBLIC = "public"
-    """By the noise alone: it looks at answers, not at votes, so it may stop."""
+    """The noise alone: it looks at answers, not at votes, so it may stop."""
 
 
 @dataclass(frozen=True)
 class ProcessVotes:
-    """What a voting process gave.
+    """The answers of a voting process.
 
     Attributes:
-        queries: places of the samples that were asked, in this order, int64 (asked,).
-        winners: a class or `NONE` each, int64 (asked,).
-        spent: the largest ε of an owner of the lower, and of the higher group.
+        queries: Places of the samples that were asked, in this order, int64 (asked,).
+        winners: Winner of each query, a class or `NONE`, int64 (asked,).
+        spent: Largest ε of an owner of the lower, and of the higher group.
     """
 
     queries: npt.NDArray[np.int64]
@@ -201,20 +201,20 @@ class ProcessVotes:
 
     @property
     def labels(self) -> int:
-        """Samples that were answered."""
+        """Number of samples that were answered."""
         return int((self.winners != NONE).sum())
 
 
 @dataclass(frozen=True)
 class _Voting:
-    """All that was said in one voting process, before anybody counts its cost.
+    """All votes of one voting process, before anybody counts their cost.
 
     Attributes:
-        plan: of it.
-        queries: places of samples, (queries,).
-        counts: weighted votes, (queries, classes).
-        winners: (queries,).
-        takes: who took part, bool (queries, voters); None if all did.
+        plan: Plan of the process.
+        queries: Places of the samples, (queries,).
+        counts: Weighted votes, (queries, classes).
+        winners: Winner of each query, (queries,).
+        takes: Voters who took part, bool (queries, voters); None if all did.
     """
 
     plan: VotingPlan
@@ -232,17 +232,18 @@ def answered(
     accountings: tuple[Accounting, ...],
     generator: np.random.Generator,
 ) -> dict[Accounting, ProcessVotes]:
-    """One voting process: the same draws, stopped where each accounting says.
+    """Run one voting process: the same draws, stopped where each accounting says.
 
-    Samples are asked in random order. Whoever exceeds a budget by the next query ends it before.
+    Samples are asked in random order. The process ends before the query by which an owner would
+    exceed a budget.
 
     Args:
-        plan: who votes how.
-        votes: what each of its voters answers, (voters, samples).
-        classes: how many there are.
-        delta: δ of all budgets.
-        accountings: by which to stop.
-        generator: of the order, of who vanishes and of the noise.
+        plan: Plan of who votes how.
+        votes: Answers of the plan's voters, (voters, samples).
+        classes: Number of classes.
+        delta: Parameter δ of all budgets.
+        accountings: Accountings by which to stop.
+        generator: Generator of the order, of who vanishes and of the noise.
     """
     voting = _voting(plan, votes, classes, generator)
     return {accounting: _stopped(voting, accounting, delta) for accounting in accountings}
@@ -277,7 +278,7 @@ def _stopped(voting: _Voting, accounting: Accounting, delta: float) -> ProcessVo
 
 
 def _realized(voting: _Voting, accounting: Accounting, known: int) -> tuple[Numbers, Numbers]:
-    """What the first queries cost an owner of each group who takes part, (queries, orders)."""
+    """Return what first queries cost an owner of each group who takes part, (queries, orders)."""
     voted = voting.winners[:known] != NONE
     found: list[Numbers] = []
     for impact in voting.plan.impact:
@@ -295,7 +296,7 @@ def _realized(voting: _Voting, accounting: Accounting, known: int) -> tuple[Numb
         answers = each.answered
         if accounting is Accounting.SOUND and _scattered(voting.plan) and counts.shape[1] > 2:
             # Votes of one owner's several teachers may move to several classes, and no proof says
-            # that all to one is worst. Of two classes there is but one way to move.
+            # that all to one is worst. With two classes there is only one way to move.
             answers = costs.query_divergences(
                 mechanism, counts, orders, Method.INDEPENDENT, impact, voted=voted
             ).answered
@@ -304,14 +305,14 @@ def _realized(voting: _Voting, accounting: Accounting, known: int) -> tuple[Numb
 
 
 def _scattered(plan: VotingPlan) -> bool:
-    """Whether one owner moves several whole votes."""
+    """Tell whether one owner moves several whole votes."""
     return len(plan.wanted) > len({teacher for _, teacher in plan.wanted})
 
 
 def _last(
     voting: _Voting, each: tuple[Numbers, Numbers], accounting: Accounting, delta: float
 ) -> int:
-    """The most queries that leave every owner within its budget, by bisection."""
+    """Find the most queries that leave every owner within its budget, by bisection."""
     fits, exceeds = 0, len(each[0]) + 1
     while exceeds - fits > 1:
         middle = (fits + exceeds) // 2
@@ -330,7 +331,7 @@ def _spent(
     accounting: Accounting,
     delta: float,
 ) -> tuple[float, float]:
-    """The largest ε of an owner of either group after so many queries."""
+    """Return the largest ε of an owner of either group after this many queries."""
     if not asked:
         return 0.0, 0.0
     found = []
@@ -350,27 +351,27 @@ def _orders(accounting: Accounting) -> Numbers:
 
 
 HIGHER: tuple[float, ...] = tuple(printed_figures(__package__)["higher"])
-"""ε of the higher budget; that of the lower is 1."""
+"""Higher budgets ε; the lower one is 1."""
 DELTA = 1e-5
 _FEW_SOUND = 3
-"""Processes whose exact cost is worked out: most of the work, and it differs little."""
+"""Processes whose exact cost is worked out, which takes most of the time and differs little."""
 _MOST_LABELS = 2000
-"""Of a student, in Mühl (2021)."""
+"""Most labels of a student, in Mühl (2021)."""
 _STUDENTS = "students.json"
 
 
 class OverspentError(EarshotError):
-    """An owner whose budget was exceeded: a mistake of this program, never of its input."""
+    """A budget of an owner was exceeded: a mistake of this program, never of its input."""
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """One place in a table, and what came of its processes.
+    """A cell of a table, with the answers of its processes.
 
     Attributes:
-        variant, higher, quarters: which.
-        plan: who votes how.
-        answers: of each accounting, one for each process.
+        variant, higher, quarters: Place of the cell in the table.
+        plan: Plan of who votes how.
+        answers: Answers by each accounting, one entry for each process.
     """
 
     variant: InfluenceVariant
@@ -380,21 +381,21 @@ class TableCell:
     answers: dict[Accounting, list[ProcessVotes]]
 
     def labels(self, accounting: Accounting) -> list[int]:
-        """How many each process gave."""
+        """Return the number of labels that each process gave."""
         return [each.labels for each in self.answers[accounting]]
 
 
 @dataclass(frozen=True)
 class VotingWork:
-    """What to work on and how much of it.
+    """The data to work on, and the amount of work.
 
     Attributes:
-        subject: the data.
-        ensembles: who learns from what.
-        votes: folder of votes and of what students reached; kept between runs.
-        processes: voting processes of a cell.
-        upsampled: whether to train what upsampling needs beyond one ensemble.
-        progress: told what is done.
+        subject: Data set to work on.
+        ensembles: Assignment of records to teachers.
+        votes: Folder of votes and of what students reached, kept between runs.
+        processes: Voting processes of a cell.
+        upsampled: Whether to train what upsampling needs beyond one ensemble.
+        progress: Callback that receives the progress.
     """
 
     subject: StudiedData
@@ -406,7 +407,7 @@ class VotingWork:
 
     @property
     def folder(self) -> VoteFolder:
-        """Where votes are kept."""
+        """Folder in which votes are kept."""
         subject = self.subject
         return VoteFolder(
             self.votes, self.ensembles, subject.private, subject.asked, subject.teacher,
@@ -414,13 +415,13 @@ class VotingWork:
         )  # fmt: skip
 
     def cells(self, accountings: tuple[Accounting, ...]) -> Iterator[TableCell]:
-        """The baseline, then all others; trains teachers that are missing.
+        """Yield the baseline, then all other cells; train teachers that are missing.
 
         Args:
-            accountings: by which to stop.
+            accountings: Accountings by which to stop.
 
         Raises:
-            OverspentError: an owner's budget was exceeded.
+            OverspentError: An owner's budget was exceeded.
         """
         variants = [InfluenceVariant.VANISHING, InfluenceVariant.WEIGHTING]
         if self.upsampled:
@@ -432,7 +433,7 @@ class VotingWork:
             self.progress("cells", done + 1, len(wanted))
 
     def teachers(self) -> npt.NDArray[np.int8]:
-        """What the first ensemble answers, int8 (teachers, public and test)."""
+        """Return the answers of the first ensemble, int8 (teachers, public and test)."""
         return self.folder.votes([(0, t) for t in range(self.ensembles.teachers)], self.progress)
 
     def _cell(
@@ -459,10 +460,10 @@ class VotingWork:
 
 
 def checked(answers: ProcessVotes, plan: VotingPlan) -> ProcessVotes:
-    """The same, if every owner stayed within its own budget.
+    """Return the answers, if every owner stayed within its own budget.
 
     Raises:
-        OverspentError: one did not.
+        OverspentError: An owner exceeded its budget.
     """
     for spent, budget, group in zip(answers.spent, plan.budgets, ("lower", "higher"), strict=True):
         if spent > budget:
@@ -475,15 +476,15 @@ def checked(answers: ProcessVotes, plan: VotingPlan) -> ProcessVotes:
 def student_accuracy(
     work: VotingWork, cell: TableCell, accounting: Accounting, process: int
 ) -> float:
-    """How many of the test's rows a student gets right that learned from a process's answers.
+    """Measure the share of the test's rows that a student of a process's answers gets right.
 
-    What was found is kept in the folder of votes.
+    The result is kept in the folder of votes.
 
     Args:
-        work: with data and folder.
-        cell: whose answers.
-        accounting: by which they were stopped.
-        process: which.
+        work: Work with data and folder.
+        cell: Cell whose answers the student learns from.
+        accounting: Accounting by which the processes were stopped.
+        process: Number of the process.
     """
     file = work.votes / _STUDENTS
     kept: dict[str, float] = json.loads(file.read_text()) if file.exists() else {}
@@ -504,7 +505,7 @@ def student_accuracy(
 
 
 def right_labels(work: VotingWork, answers: Sequence[ProcessVotes]) -> float:
-    """Which part of the answers is the true label."""
+    """Return the share of the answers that are the true label."""
     truth = work.subject.public.labels
     right = [
         (each.winners == truth[each.queries])[each.winners != NONE]

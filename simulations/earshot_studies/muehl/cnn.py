@@ -133,7 +133,7 @@ class NetworkWorkshop:
             seed: Seed of weights, order and augmentation.
 
         Raises:
-            InvalidInputError: if the shape is wrong, a label is not a class, or there are fewer
+            InvalidInputError: The shape is wrong, a label is not a class, or there are fewer
                 than two samples.
         """
         images = self._images(samples)
@@ -169,7 +169,7 @@ class NetworkWorkshop:
         """Put weights into the model.
 
         Raises:
-            InvalidInputError: if they are of another architecture.
+            InvalidInputError: The weights are of another architecture.
         """
         variables = self.model.variables
         if [array.shape for array in weights] != [tuple(each.shape) for each in variables]:

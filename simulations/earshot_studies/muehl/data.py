@@ -15,24 +15,24 @@ from earshot_studies.muehl.table import Table
 from earshot_studies.muehl.votes import Fit
 
 _CUT = 0xADA
-"""Of a seed, the stream that cuts a data set."""
+"""Stream of a seed that cuts a data set."""
 _STUDENT_EPOCHS = 60
-"""More than a teacher's, as in Mühl (2021), which does not say how many."""
+"""Epochs of a student: more than a teacher's, as in Mühl (2021), which does not say how many."""
 
 
 @dataclass(frozen=True)
 class StudiedData:
-    """A data set and what is done with it.
+    """A data set, with its models and its mechanism.
 
     Attributes:
-        name: "mnist" or "adult".
-        private: what teachers learn from.
-        public: what they label; its own labels only tell how often they were right.
-        test: of students.
-        mechanism: Table 6.3.
-        teacher, student: how each is trained.
-        recipe: of teachers, in words.
-        processes: voting processes of a cell in Mühl (2021).
+        name: Name, "mnist" or "adult".
+        private: Records that teachers learn from.
+        public: Records that teachers label; their own labels only tell how often that was right.
+        test: Records that students are tested on.
+        mechanism: Mechanism of Table 6.3.
+        teacher, student: Training of a teacher and of a student.
+        recipe: Recipe of teachers, in words.
+        processes: Voting processes of a cell in Mühl (2021).
     """
 
     name: str
@@ -47,19 +47,19 @@ class StudiedData:
 
     @property
     def asked(self) -> npt.NDArray[np.float32]:
-        """What teachers are asked for: the public rows, then those of the test."""
+        """Rows that teachers are asked about: the public ones, then those of the test."""
         return self.public.joined(self.test).rows
 
 
 def open_subject(folder: Path, seed: int = 0) -> StudiedData:
-    """The data set of a folder, by the files in it.
+    """Open the data set of a folder, by the files in it.
 
-    The header of Table 6.3 has two columns swapped: private are 60,000 and 37,222, public 9,000 and
-    7,000, and 1,000 are for the test.
+    The header of Table 6.3 has two columns swapped: 60,000 and 37,222 records are private, 9,000
+    and 7,000 public, and 1,000 are for the test.
 
     Raises:
-        DatasetError: the folder holds neither.
-        InvalidParametersError: too few records to cut.
+        DatasetError: The folder holds neither data set.
+        InvalidParametersError: There are too few records to cut.
     """
     if any(folder.glob("*-images-idx3-ubyte*")):
         return _digits(folder, seed)
@@ -110,7 +110,7 @@ def _census(folder: Path, seed: int) -> StudiedData:
 
 
 def forest(table: Table, seed: int) -> Callable[[npt.NDArray[np.float32]], npt.NDArray[np.int64]]:
-    """A random forest of 100 trees, on one core."""
+    """Train a random forest of 100 trees, on one core."""
     from sklearn.ensemble import RandomForestClassifier
 
     forest = RandomForestClassifier(100, random_state=seed, n_jobs=1)
@@ -119,7 +119,7 @@ def forest(table: Table, seed: int) -> Callable[[npt.NDArray[np.float32]], npt.N
 
 
 def _networks(settings: object) -> Fit:
-    """Trains networks on one graph that is built when the first is asked for."""
+    """Return a function that trains networks on one graph, built when the first is asked for."""
     from earshot_studies.muehl.cnn import CnnSettings, NetworkWorkshop
 
     assert isinstance(settings, CnnSettings)  # noqa: S101 - for the type checker

@@ -22,7 +22,7 @@ def load(folder: Path) -> PublishedSplit:
     """Read both parts: images float32 (images, height, width, 1) in [0, 1], and their digits.
 
     Raises:
-        DatasetError: if a file is missing, is not an IDX file of bytes, or its length differs from
+        DatasetError: A file is missing, is not an IDX file of bytes, or its length differs from
             its header or its companion.
     """
     check_folder(folder, LAYOUT)

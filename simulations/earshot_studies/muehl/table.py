@@ -20,7 +20,7 @@ class Table:
         classes: Names of the classes.
 
     Raises:
-        InvalidInputError: if there are more or fewer labels than rows, or a label is not a class.
+        InvalidInputError: There are more or fewer labels than rows, or a label is not a class.
     """
 
     rows: NDArray[np.float32]
@@ -50,7 +50,7 @@ class Table:
         """Return these records followed by the other's.
 
         Raises:
-            InvalidInputError: if the classes or the shapes of rows differ.
+            InvalidInputError: The classes or the shapes of rows differ.
         """
         if self.classes != other.classes or self.rows.shape[1:] != other.rows.shape[1:]:
             raise InvalidInputError("tables whose classes or columns differ cannot be joined")

@@ -39,11 +39,11 @@ def theirs(
     """Return what Mühl (2021) has in a cell, "" if it is empty.
 
     Args:
-        table: "labels" or "accuracy".
-        data: "mnist" or "adult".
-        variant: way in which influence differs.
-        higher: ε of the higher budget.
-        quarters: quarters of the owners who have it.
+        table: Name of the table, "labels" or "accuracy".
+        data: Name of the data, "mnist" or "adult".
+        variant: Way in which influence differs.
+        higher: Higher budget ε.
+        quarters: Quarters of the owners who have it.
     """
     number: float | str = _PRINTED[table][data][variant]
     if isinstance(number, list):
@@ -52,7 +52,7 @@ def theirs(
 
 
 def labels(work: VotingWork) -> Reproduction:
-    """Labels of each cell by their accounting, by exact outcomes, and by the noise alone."""
+    """Count each cell's labels by their accounting, by exact outcomes, and by the noise alone."""
     name = work.subject.name
     right = work.teachers() == np.concatenate(
         [work.subject.public.labels, work.subject.test.labels]
@@ -91,33 +91,33 @@ After Table {"6.4" if name == "mnist" else "6.5"} of Mühl (2021), on {name}:
 - *ours_by_theirs*: Theorem 6 of Papernot et al. (2018) for each group, σ over what its owners move,
   integer orders 2 to 50, ε = R + ln(1/δ)/(λ − 1). It bounds one direction only.
 - *ours_sound*: the exact laws of what is published, in both directions, with the tight conversion;
-  of upsampling with more than two classes the answers by the noise alone, for several votes of one
-  owner may move to several classes and no proof says which move is worst. It looks at votes, so
-  where it stopped is private itself.
-- *ours_public*: by the noise alone, which looks at answers alone and may stop. *closed_form*: the
+  for upsampling with more than two classes, the answers by the noise alone, since several votes of
+  one owner may move to several classes and no proof says which move is worst. It looks at votes, so
+  the point at which it stopped is itself private.
+- *ours_public*: by the noise alone, which looks only at answers and may stop. *closed_form*: the
   ratio of labels by the noise alone, times the baseline by their accounting.
-- A teacher that vanishes pays when it votes, and all is stopped when the *first* owner's budget is
-  spent, not when a group's mean is. No owner of any cell spent more than its own budget: the
-  columns *most_spent* have the worst one's ε by their accounting.
+- A teacher that vanishes pays only when it votes, and everything stops when the *first* owner's
+  budget is spent, not when a group's mean is. No owner of any cell spent more than its own budget:
+  the columns *most_spent* have the worst one's ε by their accounting.
 - Labels end with the public samples where budgets outlast them: {_most(rows)}.
 
 {markdown_table(rows, list(rows[0]))}
 
 What differs from Mühl (2021): groups are whole teachers ({_shares(work)} of the owners), teachers
-of upsampling learn from one group each, and the ensemble is one in all processes. Vanishing at a
+of upsampling learn from one group each, and all processes share one ensemble. Vanishing at a
 quarter falls below the baseline, as theirs does, and below the closed form: few teachers vote, so
-noise is scaled down with them, and an owner who votes rarely pays much each time. The unluckiest of
-all, asked where teachers disagree, ends it for everybody.
+noise is scaled down with them, and an owner who votes rarely pays much each time. The unluckiest
+owner, asked where teachers disagree, ends the process for everybody.
 """
     return Reproduction(LABELS, rows, _drawing(rows, "ours_by_theirs", "labels"), note)
 
 
 def accuracy(work: VotingWork, students: int) -> Reproduction:
-    """Accuracy of students of each cell, on answers by their accounting and by exact outcomes.
+    """Measure students' accuracy in each cell, on answers by their accounting and exact outcomes.
 
     Args:
-        work: what to work on.
-        students: of each cell, each on the answers of another process.
+        work: Work to do.
+        students: Students of each cell, each on the answers of another process.
     """
     name = work.subject.name
     rows: list[Row] = []
@@ -140,22 +140,22 @@ def accuracy(work: VotingWork, students: int) -> Reproduction:
         rows.append(row)
     note = f"""# Accuracy of students
 
-After Table {"6.6" if name == "mnist" else "6.7"} of Mühl (2021), on {name}: how
-many % of {len(work.subject.test):,} records that nobody learned from are named rightly. A student
-learns from what was answered until the first owner's budget was spent, 2,000 answers at most, and
-from nothing else; by their accounting, and by exact outcomes (*sound*), which give more answers for
-the same budgets.
+After Table {"6.6" if name == "mnist" else "6.7"} of Mühl (2021), on {name}: the percentage of
+{len(work.subject.test):,} records that nobody learned from whose class is named correctly. A
+student learns from what was answered until the first owner's budget was spent, 2,000 answers at
+most, and from nothing else; by their accounting, and by exact outcomes (*sound*), which give more
+answers for the same budgets.
 
 {markdown_table(rows, list(rows[0]))}
 
 One standard error of {len(work.subject.test):,} records is about
-{100 * np.sqrt(0.9 * 0.1 / len(work.subject.test)):.1f} points at 90 %; all cells share the test.
+{100 * np.sqrt(0.9 * 0.1 / len(work.subject.test)):.1f} points at 90 %; all cells share one test.
 """
     return Reproduction(ACCURACY, rows, _drawing(rows, "theirs_accuracy", "accuracy in %"), note)
 
 
 def _printed(table: str, data: str, cell: TableCell) -> str:
-    """Return a cell of theirs as it is printed."""
+    """Return one of their cells as it is printed."""
     number = theirs(table, data, cell.variant, cell.higher, cell.quarters)
     return number if isinstance(number, str) else f"{number:g}"
 

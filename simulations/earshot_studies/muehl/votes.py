@@ -1,9 +1,9 @@
-"""What ensembles of personal budgets vote, teacher by teacher: trained once for all settings.
+"""Votes of ensembles with personal budgets, teacher by teacher: trained once for all settings.
 
-Records lie in four quarters by chance. A teacher learns from records of one quarter alone, so each
-share of owners with the higher budget is a number of quarters, and each upsampled record a copy
-more: copy c of a quarter is one more disjoint partition of its records among teachers of its own.
-Every setting is a choice of (copy, teacher) from the same five copies.
+Records are divided into four quarters by chance. A teacher learns from records of one quarter
+alone, so each share of owners with the higher budget is a number of quarters, and each upsampled
+record is one more copy: copy c of a quarter is one more disjoint partition of its records among
+teachers of its own. Every setting is a choice of (copy, teacher) from the same five copies.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ QUARTERS = 4
 _SETTINGS = "votes.json"
 
 Fit = Callable[[Table, int], Callable[[npt.NDArray[np.float32]], npt.NDArray[np.int64]]]
-"""Records and a seed → what a teacher trained on them answers to rows."""
+"""Training of a teacher: records and a seed → a function that answers rows."""
 
 
 @dataclass(frozen=True)
 class Ensembles:
-    """Which teacher learns from which records.
+    """The assignment of records to teachers.
 
     Attributes:
-        records: private ones.
-        teachers: of one copy, in which every record is with one teacher.
-        seed: of the partitions.
+        records: Number of private records.
+        teachers: Teachers of one copy, in which every record is with one teacher.
+        seed: Seed of the partitions.
     """
 
     records: int
@@ -54,15 +54,15 @@ class Ensembles:
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """Where each quarter's teachers end, in every copy; of 250: 63, 125, 188, 250."""
+        """Ends of each quarter's teachers, in every copy; of 250: 63, 125, 188, 250."""
         return tuple(-(-self.teachers * quarter // QUARTERS) for quarter in range(1, QUARTERS + 1))
 
     def quarter(self, teacher: int) -> int:
-        """The quarter whose records a teacher learns from, 0 to 3."""
+        """Return the quarter whose records a teacher learns from, 0 to 3."""
         return int(np.searchsorted(self.ends, teacher, side="right"))
 
     def part(self, copy: int, teacher: int) -> npt.NDArray[np.int64]:
-        """The records of one teacher; the copies count from 0."""
+        """Return the records of one teacher; the copies count from 0."""
         if copy == 0:
             return self._first[teacher]
         quarter = self.quarter(teacher)
@@ -79,15 +79,15 @@ class Ensembles:
 
 @dataclass(frozen=True)
 class VoteFolder:
-    """Votes that are kept, one file a teacher, so that no teacher is trained twice.
+    """A folder that keeps votes, one file per teacher, so that no teacher is trained twice.
 
     Attributes:
-        path: of the folder.
-        ensembles: who learns from what.
-        private: what teachers learn from.
-        rows: what they vote on, (queries, …).
-        fit: trains one.
-        recipe: how, in words or numbers; votes of another recipe are refused.
+        path: Path of the folder.
+        ensembles: Assignment of records to teachers.
+        private: Records that teachers learn from.
+        rows: Rows that teachers vote on, (queries, …).
+        fit: Function that trains a teacher.
+        recipe: Recipe of teachers, in words or numbers; votes of another recipe are refused.
     """
 
     path: Path
@@ -98,14 +98,14 @@ class VoteFolder:
     recipe: str
 
     def votes(self, wanted: Sequence[tuple[int, int]], progress: Progress) -> npt.NDArray[np.int8]:
-        """What teachers answer, int8 (teachers, queries); trains those that have not voted yet.
+        """Return teachers' answers, int8 (teachers, queries); train those that have not voted yet.
 
         Args:
-            wanted: (copy, teacher) of each.
-            progress: told how many have voted.
+            wanted: Pair (copy, teacher) of each teacher.
+            progress: Callback that receives the number of teachers that have voted.
 
         Raises:
-            InvalidInputError: the folder is of another recipe, or damaged.
+            InvalidInputError: The folder is of another recipe, or damaged.
         """
         self._check()
         answers = np.empty((len(wanted), len(self.rows)), np.int8)
