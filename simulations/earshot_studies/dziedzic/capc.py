@@ -1,8 +1,8 @@
 """Collaboration: parties answer each other's queries through a secure sum (Tables 4 and 18).
 
-Of Private Multi-Winner Voting (Dziedzic et al., PoPETs 2023), which puts its votes in the place of
-those of CaPC (Choquette-Choo et al., ICLR 2021). There, encryption and a privacy guardian hide
-queries, models and votes; here the secure sum hides ballots alone.
+Both are of Private Multi-Winner Voting (Dziedzic et al., PoPETs 2023), which puts its votes in the
+place of those of CaPC (Choquette-Choo et al., ICLR 2021). There, encryption and a privacy guardian
+hide queries, models and votes; here the secure sum hides ballots alone.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ASKED = 1000
 REAL = 5
 """Queries of the sum that is run with real cryptography too."""
 _NAMED = 0.5
-"""Probability above which a party's own model names a label, as theirs on Pascal VOC."""
+"""Probability above which a party's own model names a label, as in theirs on Pascal VOC."""
 
 BEFORE, NO_NOISE = "before", "all queries, no noise"
 TEN, TWENTY = "ε 10, their accounting", "ε 20, their accounting"
@@ -68,9 +68,9 @@ class _Asker:
     """One of the parties, and the answers of all others to its queries.
 
     Attributes:
-        own: its mixtures.
-        queries: that it asks.
-        ballots: of the others, int8 (others, queries, labels).
+        own: Mixtures of the party itself.
+        queries: Queries that it asks.
+        ballots: Ballots of the others, int8 (others, queries, labels).
     """
 
     own: Part
@@ -78,7 +78,7 @@ class _Asker:
     ballots: NDArray[np.int8]
 
     def retrained(self, answers: NDArray[np.int8]) -> Heads:
-        """Trained on its own mixtures and on the first queries, which were answered."""
+        """Train anew on the party's own mixtures and on the first queries, which were answered."""
         own, asked = self.own, self.queries.features[: len(answers)]
         return trained(
             Part(
@@ -89,7 +89,7 @@ class _Asker:
 
 
 def reproduce(study: MixtureStudy) -> Reproduction:
-    """Accuracy before and after, and what it costs whom."""
+    """Measure accuracy before and after, and what it costs whom."""
     rows = [row for seed in study.reported for row in study.kept(NAME, seed, _of_seed)]
     table = _averaged(rows)
     return Reproduction(
@@ -144,7 +144,7 @@ def _asker(mixtures: Mixtures, ensemble: VotingTeachers, number: int) -> _Asker:
 
 
 def _sum(ballots: NDArray[np.int8], queries: int, sigma: float) -> VoteSum:
-    """The secure sum of the others' ballots."""
+    """Return the secure sum of the others' ballots."""
     crowd = TeacherCrowd(len(ballots))
     return VoteSum(
         Approval(ballots.shape[2]),
@@ -158,9 +158,9 @@ def _sum(ballots: NDArray[np.int8], queries: int, sigma: float) -> VoteSum:
 def _answers(
     ballots: NDArray[np.int8], sigma: float, generator: np.random.Generator
 ) -> NDArray[np.int8]:
-    """Who has more than half of the votes that the sum shows; its noise is drawn by its law.
+    """Name labels with more than half of the votes that the sum shows; draw its noise by its law.
 
-    Noise shares of all teachers add up to Skellam noise: two Poisson numbers, one less the other.
+    Noise shares of all teachers add up to Skellam noise: one Poisson number less another.
     """
     votes = ballots.sum(axis=0, dtype=np.int64)
     if sigma > 0 and votes.size:
@@ -188,7 +188,7 @@ def _same_as_real(ensemble: VotingTeachers, sigma: float, seed: int) -> str:
 
 
 def _affordable(ballots: NDArray[np.int8], sigma: float, epsilon: float) -> int:
-    """The most queries of one sum whose noisy counts cost ε at most."""
+    """Find the most queries of one sum whose noisy counts cost ε at most."""
     low, high = 0, ballots.shape[1] + 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -203,7 +203,7 @@ def _costs(
     count: int,
     sigma: float,
 ) -> Row:
-    """ε of one answerer: against the asker, by outcomes; against the server; of all askers."""
+    """Compute ε of an answerer: against the asker, by outcomes; to the server; to all askers."""
     if not count or exactly is None:
         return dict.fromkeys(("outcomes_epsilon", "counts_epsilon", "three_epsilon"), "")
     spent = exactly[:count].sum(axis=0)
@@ -233,7 +233,7 @@ def _measured(heads: Heads, mixtures: Mixtures) -> Row:
 
 
 def _averaged(rows: Sequence[Row]) -> list[Row]:
-    """Means over askers, then over seeds with half of their 95 % intervals."""
+    """Compute means over askers, then over seeds with half of their 95 % intervals."""
     found = []
     seeds = sorted({int(row["seed"]) for row in rows})
     for state in STATES:
@@ -256,7 +256,7 @@ def _averaged(rows: Sequence[Row]) -> list[Row]:
 
 
 def _by_seed(rows: Sequence[Row], state: str, name: str, seeds: Sequence[int]) -> list[float]:
-    """Of each seed the mean over askers."""
+    """Return the mean over askers for each seed."""
     return [
         float(
             np.mean(
@@ -316,16 +316,16 @@ on CaPC (Choquette-Choo et al., ICLR 2021). Their data are not here; beside them
 
 Each of {study.size.teachers} parties trains on its own mixtures. {ASKERS} of them ask {ASKED:,}
 queries each; the {study.size.teachers - 1} others cast ballots of Binary voting, which a secure sum
-adds up with Skellam noise shares. A label with more than half of the votes is there. The asker
-trains anew on its own mixtures and the answers, and is measured on {study.size.test:,} mixtures of
-recordings that nobody else hears, at a probability of 0.5 as theirs on Pascal VOC.
+adds up with Skellam noise shares. A label with more than half of the votes counts as there. The
+asker trains anew on its own mixtures and the answers, and is measured on {study.size.test:,}
+mixtures of recordings that nobody else hears, at a probability of 0.5 as in theirs on Pascal VOC.
 
 ## What holds
 
 {claims_table(claims(table), "Dziedzic et al.")}
 
-Paired by seed; intervals are Student's at 95 % over seeds, of the mean over askers. By label
-(Figure 5): the picture.
+Differences are paired by seed; intervals are Student's at 95 % over seeds, of the mean over askers.
+The picture shows them by label (Figure 5).
 
 ## What it costs
 
@@ -337,9 +337,10 @@ Paired by seed; intervals are Student's at 95 % over seeds, of the mean over ask
   enough. This number of queries depends on the votes, as the one above does, and would have to be
   released privately too. *ε 20, noisy counts*: what the secure sum pays for, whatever the votes.
 - *All queries* show what more answers would bring, with the same noise and with none.
-- The last three columns are of one answerer: against an asker who sees outcomes, and against a
-  server that sees noisy counts were the summation ideal. A real one has no guarantee at δ 10⁻⁵ from
-  ε 15 on. They convert as tightly as is known, queries by ε = R + ln(1/δ)/(λ − 1) as in the paper.
+- The last three columns are for one answerer: against an asker who sees outcomes, and against a
+  server that sees noisy counts, if the summation were ideal. A real one has no guarantee at δ 10⁻⁵
+  from ε 15 on. They convert as tightly as is known, queries by ε = R + ln(1/δ)/(λ − 1) as in the
+  paper.
 - The counts of {REAL} queries were added up with real cryptography as well, among
   {study.size.teachers - 1} participants: {same} to the sum of the same noisy ballots in the clear.
 

@@ -221,8 +221,8 @@ def answered(divergences: Numbers, epsilon: float, delta: float) -> int:
     Args:
         divergences: Cost of each query (queries, orders), or (orders,) of each of any number of
             queries.
-        epsilon: ε of all queries.
-        delta: δ of all queries.
+        epsilon: Budget ε of all queries.
+        delta: Parameter δ of all queries.
     """
     checks.positive("epsilon", epsilon)
     room = epsilon + math.log(checks.probability("delta", delta)) / (ORDERS - 1)

@@ -1,4 +1,4 @@
-"""What the reproductions of Private Multi-Winner Voting share: ensembles, and noise for each rule.
+"""Shared parts of the reproductions of Private Multi-Winner Voting: ensembles, noise by rule.
 
 Dziedzic, Choquette-Choo, Dullerud and others, PoPETs 2023. Their data cannot be had here: mixtures
 of real sounds with twenty labels stand in for Pascal VOC with its twenty.
@@ -34,9 +34,9 @@ VOC_DELTA, XRAY_DELTA = 1e-5, 1e-6
 EPSILON = 20.0
 
 _VERSION = 1
-"""Of what is kept; it is part of the key."""
+"""Version of what is kept; part of the key."""
 _LOST = 0.02
-"""Balanced accuracy that noise may take."""
+"""Balanced accuracy that noise may cost."""
 _SIGMAS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, *range(4, 16), *range(16, 31, 2))
 _DRAWS = 2
 _TAUS = np.round(np.arange(1.0, 4.5, 0.1), 1)
@@ -45,16 +45,16 @@ _TAU_LOST = 0.005
 
 @dataclass(frozen=True)
 class MixtureStudy:
-    """Where sound comes from, and how much of it is mixed.
+    """The source of sound, and the amount of it that is mixed.
 
     Attributes:
-        data: folder that holds `esc10`, `fsdd` and perhaps `free_sounds`.
-        cache: folder in which mixtures are kept.
-        size: how much is mixed.
-        seeds: how many times, each with its own recordings, mixtures and noise.
-        encoder: an encoder file, or a shipped one by its name; by default the default one.
-        progress: told what is done.
-        recipe: how sounds are mixed.
+        data: Folder that holds `esc10`, `fsdd` and perhaps `free_sounds`.
+        cache: Folder in which mixtures are kept.
+        size: Numbers of mixtures.
+        seeds: Number of seeds, each with its own recordings, mixtures and noise.
+        encoder: Encoder file, or the name of a shipped one; None for the default one.
+        progress: Callback that receives the progress.
+        recipe: Recipe by which sounds are mixed.
     """
 
     data: Path
@@ -67,11 +67,11 @@ class MixtureStudy:
 
     @property
     def reported(self) -> range:
-        """The seeds that are measured: settings were looked at with seed 0, which is left out."""
+        """Seeds that are measured: settings were tried with seed 0, which is left out."""
         return range(1, self.seeds + 1)
 
     def mixtures(self, seed: int) -> Mixtures:
-        """Those of one seed."""
+        """Return the mixtures of one seed."""
         encoder = open_encoder(self.encoder)
         rate = rate_of(encoder)
 
@@ -92,23 +92,23 @@ class MixtureStudy:
     def kept(
         self, name: str, seed: int, make: Callable[[MixtureStudy, int], list[Row]]
     ) -> list[Row]:
-        """What was measured of a seed, or what is measured now and kept.
+        """Return the rows that were measured of a seed, or measure them now and keep them.
 
         Args:
-            name: of what is measured.
-            seed: of its mixtures.
-            make: measures it.
+            name: Name of what is measured.
+            seed: Seed of its mixtures.
+            make: Function that measures it.
         """
         settings = [_VERSION, name, asdict(self.size), asdict(self.recipe), self.encoder, seed]
         return Kept(self.cache).rows(name, settings, lambda: make(self, seed))
 
     def served(self) -> str:
-        """For notes: how many teachers a recording serves, and what that means."""
+        """Say how many teachers a recording serves, and what that means, for notes."""
         served = self.mixtures(self.reported[0]).served
         return (
             f"A recording serves up to {served.max()} teachers (by label: "
-            f"{', '.join(map(str, served))}), as a class of environments has few. What is "
-            "protected is what one teacher holds; a recording that serves t of them is protected "
+            f"{', '.join(map(str, served))}), as a class of environments has few. The unit of "
+            "protection is what one teacher holds; a recording that serves t of them is protected "
             "by t² times the Rényi divergence."
         )
 
@@ -121,7 +121,7 @@ class MixtureStudy:
 
     @property
     def described(self) -> str:
-        """For notes: what was mixed of what."""
+        """Description of the mixtures, for notes."""
         size, recipe = self.size, self.recipe
         return (
             f"{size.teachers} teachers of {size.mixtures} mixtures; {size.queries:,} queries; "
@@ -143,12 +143,12 @@ class MixtureStudy:
 
 @dataclass(frozen=True)
 class Votes:
-    """What an ensemble says of some mixtures.
+    """The votes of an ensemble on some mixtures.
 
     Attributes:
-        part: the mixtures.
-        probabilities: float64 (teachers, rows, labels).
-        ballots: 0 or 1, int8 (teachers, rows, labels).
+        part: Mixtures that it votes on.
+        probabilities: Probabilities of labels, float64 (teachers, rows, labels).
+        ballots: Ballots of 0 or 1, int8 (teachers, rows, labels).
     """
 
     part: Part
@@ -158,15 +158,15 @@ class Votes:
 
 @dataclass(frozen=True)
 class VotingTeachers:
-    """Teachers, and what they vote.
+    """Teachers, with their votes.
 
     Attributes:
-        name: of the table.
-        aim: for which its thresholds are chosen.
-        heads: of the teachers.
-        thresholds: of all of them, by label.
-        validation, queries: their votes.
-        delta: δ of the tables that it stands beside.
+        name: Name in the table.
+        aim: Aim for which the thresholds are chosen.
+        heads: Heads of the teachers.
+        thresholds: Thresholds of all teachers, by label.
+        validation, queries: Votes on validation mixtures and on queries.
+        delta: Parameter δ of the tables that the ensemble stands beside.
     """
 
     name: str
@@ -179,16 +179,16 @@ class VotingTeachers:
 
     @property
     def teachers(self) -> int:
-        """How many there are."""
+        """Number of teachers."""
         return len(self.queries.ballots)
 
     @cached_property
     def tau(self) -> float:
-        """The least τ in L2 that costs hardly any balanced accuracy, without noise."""
+        """Least τ in L2 that costs hardly any balanced accuracy, without noise."""
         return self.least_tau(2)
 
     def least_tau(self, norm: int) -> float:
-        """The same in another norm."""
+        """Find the least τ in a norm that costs hardly any balanced accuracy, without noise."""
         own = self.validation
         free = balanced_accuracy(own.part.truth, binary(own.ballots).winners(0, _nobody()))
         for tau in _TAUS:
@@ -198,7 +198,7 @@ class VotingTeachers:
         return float(_TAUS[-1])
 
     def contest(self, rule: str, votes: Votes, labels: int) -> Contest:
-        """The votes on the first labels under one of `RULES`."""
+        """Return the votes on the first labels under one of `RULES`."""
         cast = votes.ballots[:, :, :labels]
         if rule == BINARY:
             return binary(cast)
@@ -207,10 +207,11 @@ class VotingTeachers:
         return powerset(cast)
 
     def most_noise(self, labels: int, seed: int) -> Mapping[str, float]:
-        """For each rule the most noise with which all are equally right, on validation mixtures.
+        """Find each rule's most noise with which all are equally right, on validation mixtures.
 
-        Equally: their balanced accuracy is that of the least of them without noise, less 0.02. The
-        paper chooses noise for equal measures as well, but on the queries themselves.
+        They are equally right if their balanced accuracy is that of the least of them without
+        noise, less 0.02. The paper chooses noise for equal measures as well, but on the queries
+        themselves.
         """
         truth = self.validation.part.truth[:, :labels]
         contests = {rule: self.contest(rule, self.validation, labels) for rule in RULES}
@@ -234,15 +235,15 @@ class VotingTeachers:
 def best_noise(
     divergences: Callable[[float], NDArray[np.float64]], most: float, epsilon: float, delta: float
 ) -> float:
-    """Of all noise up to the most that is right enough, that with which most are answered.
+    """Choose, among all noise up to the most that is right enough, the σ that answers most.
 
-    Less noise is cheaper where a cost looks at the votes: with much of it no outcome is certain.
+    Less noise is cheaper where a cost depends on the votes: with much of it no outcome is certain.
 
     Args:
-        divergences: what each of the validation mixtures costs, by σ, (rows, orders).
-        most: σ.
-        epsilon: ε.
-        delta: δ.
+        divergences: Function from σ to what each validation mixture costs, (rows, orders).
+        most: Largest σ that is right enough.
+        epsilon: Budget ε.
+        delta: Parameter δ of the budget.
     """
     sigmas = [sigma for sigma in _SIGMAS if sigma <= most]
     # Validation mixtures may all be answered: then their total decides, at the best order.
@@ -256,11 +257,11 @@ def best_noise(
 def ensembles(
     mixtures: Mixtures, names: Mapping[str, tuple[Aim, int, float]]
 ) -> list[VotingTeachers]:
-    """Teachers that are trained once, with thresholds of several aims.
+    """Train teachers once, and give them thresholds for several aims.
 
     Args:
-        mixtures: of one seed.
-        names: of ensembles: aim, number of teachers (the first ones), and δ.
+        mixtures: Mixtures of one seed.
+        names: Ensembles by name: aim, number of teachers (the first ones), and δ.
     """
     heads = trained_teachers(mixtures.teachers)
     likely = {
@@ -286,5 +287,5 @@ def ensembles(
 
 
 def _nobody() -> np.random.Generator:
-    """A generator where there is no noise to speak of."""
+    """Return a generator for cases without noise, which draw nothing from it."""
     return np.random.default_rng(0)

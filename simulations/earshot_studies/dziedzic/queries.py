@@ -49,7 +49,7 @@ ENSEMBLES = {
     TORN: (Aim.BALANCED, 50, XRAY_DELTA),
     FEW: (Aim.BALANCED, 10, XRAY_DELTA),
 }
-"""Beside Pascal VOC, CheXpert and PadChest: thresholds, teachers, δ."""
+"""Ensembles beside Pascal VOC, CheXpert and PadChest: aim of thresholds, teachers, δ."""
 
 LABELS = (1, 2, 3, 5, 8, 11, 14, 16, 20)
 SIGMAS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28)
@@ -66,23 +66,23 @@ _TABLE_15: Mapping[int, int] = dict(_PRINTED["powerset"]["table_15"])
 _CHUNK = 50
 """Queries whose costs are worked out at first; then twice as many, and so on."""
 _SET_LABELS = (11, 20)
-"""Of how many labels the law of the set that wins is worked out, which takes long."""
+"""Numbers of labels for which the law of the winning set is worked out, which takes long."""
 _MADE_UP = 500
-"""Queries of Figure 1."""
+"""Number of queries of Figure 1."""
 _TUNED = 500
-"""Validation mixtures by whose costs noise is chosen."""
+"""Number of validation mixtures by whose costs noise is chosen."""
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """What may be spent."""
+    """A privacy budget."""
 
     epsilon: float
     delta: float
 
 
 def measure(study: MixtureStudy) -> list[Row]:
-    """All rows of all seeds, one after the other; of a seed that was measured before, as kept."""
+    """Measure all rows of all seeds, one after the other; read those that were kept."""
     return [row for seed in study.reported for row in study.kept("queries", seed, _of_seed)]
 
 
@@ -105,7 +105,7 @@ def _of_ensemble(ensemble: VotingTeachers, seed: int) -> Iterator[Row]:
 
 
 def _by_labels(ensemble: VotingTeachers, seed: int) -> Iterator[Row]:
-    """Tables 11 and 12, Figures 3, 9 and 10."""
+    """Yield Tables 11 and 12, and Figures 3, 9 and 10."""
     budget = Allowance(EPSILON, ensemble.delta)
     for labels in LABELS:
         most = ensemble.most_noise(labels, seed)
@@ -124,13 +124,13 @@ def _by_labels(ensemble: VotingTeachers, seed: int) -> Iterator[Row]:
 def _chosen(
     ensemble: VotingTeachers, rule: str, labels: int, most: float, budget: Allowance
 ) -> float:
-    """σ with which the rule answers most by what is claimed, on validation mixtures."""
+    """Choose σ with which the rule answers most by what is claimed, on validation mixtures."""
     own = ensemble.contest(rule, ensemble.validation, labels).rows(0, _TUNED)
     return best_noise(own.claimed, most, budget.epsilon, budget.delta)
 
 
 def _by_noise(ensemble: VotingTeachers, seed: int) -> Iterator[Row]:
-    """Figures 2, 4 and 14, of all labels but for sets, of which there are eleven labels."""
+    """Yield Figures 2, 4 and 14, of all labels, but of eleven labels for sets."""
     budget = Allowance(EPSILON, ensemble.delta)
     cast = ensemble.queries.ballots
     contests: dict[str, tuple[int, Contest]] = {
@@ -153,7 +153,7 @@ def _by_noise(ensemble: VotingTeachers, seed: int) -> Iterator[Row]:
 
 
 def _by_budget(ensemble: VotingTeachers, seed: int) -> Iterator[Row]:
-    """Tables 3 (ε) and 14 (δ): Binary voting on all labels, with the noise of one ε."""
+    """Yield Tables 3 (ε) and 14 (δ): Binary voting on all labels, with the noise of one ε."""
     labels = 20
     contest = ensemble.contest(BINARY, ensemble.queries, labels)
     most = ensemble.most_noise(labels, seed)[BINARY]
@@ -170,7 +170,7 @@ def _by_budget(ensemble: VotingTeachers, seed: int) -> Iterator[Row]:
 
 
 def _by_size_of_set(ensemble: VotingTeachers, seed: int) -> Iterator[Row]:
-    """Table 15: sets of at most v labels, all with the noise that suits all sets."""
+    """Yield Table 15: sets of at most v labels, all with the noise that suits all sets."""
     labels, budget = 20, Allowance(EPSILON, ensemble.delta)
     most = ensemble.most_noise(labels, seed)[POWERSET]
     sigma = _chosen(ensemble, POWERSET, labels, most, budget)
@@ -204,7 +204,7 @@ def _row(table: str, rule: str, labels: int, sigma: float, budget: Allowance, pr
 def _counts(
     contest: Contest, sigma: float, most: float, budget: Allowance, laws: bool = True
 ) -> Row:
-    """Queries answered: as claimed; by exact outcomes, at this σ and at the largest; by counts."""
+    """Count answers: as claimed; by exact outcomes, at this σ and at the largest; by counts."""
     claimed = first_queries(contest, lambda part: part.claimed(sigma), budget)
     exactly: int | str = ""
     best: int | str = ""
@@ -229,12 +229,12 @@ def _figures(claimed: int, exactly: Any, best: Any, seen: int, most: float) -> R
 def first_queries(
     contest: Contest, cost: Callable[[Contest], NDArray[np.float64]], budget: Allowance
 ) -> int:
-    """How many queries are answered, one after the other, before the budget is spent.
+    """Count the queries that are answered, one after the other, before the budget is spent.
 
     Args:
-        contest: of all queries.
-        cost: divergences (queries, orders) of some.
-        budget: ε and δ.
+        contest: Contest of all queries.
+        cost: Function that returns the divergences of some queries, (queries, orders).
+        budget: Budget of ε and δ.
     """
     spent: NDArray[np.float64] | None = None
     start, chunk = 0, _CHUNK
@@ -254,7 +254,7 @@ def first_queries(
 def _right(
     ensemble: VotingTeachers, contest: Contest, labels: int, sigma: float, count: int, seed: int
 ) -> Row:
-    """Measures of the answered queries; of hard answers AUC is BAC, as in the paper's tables."""
+    """Score the answered queries; AUC of hard answers is BAC, as in the paper's tables."""
     if count < 1:
         return {}
     truth = ensemble.queries.part.truth[:count, :labels]
@@ -266,7 +266,7 @@ def _right(
 
 
 def figure_1() -> Sequence[Row]:
-    """Queries of Figure 1 at σ = 7, k = 20: random ballots at ε = 20, unanimous zeros at ε = 2."""
+    """Count queries of Figure 1, σ = 7, k = 20: random ballots, ε = 20; unanimous zeros, ε = 2."""
     generator = np.random.default_rng(1)
     even = (generator.random((50, _MADE_UP, 20)) < 0.5).astype(np.int8)
     rows = []
@@ -279,7 +279,7 @@ def figure_1() -> Sequence[Row]:
 
 
 def data_independent() -> Sequence[Row]:
-    """F.9: what τ voting answers whatever the votes, at the paper's own parameters."""
+    """Count what τ voting answers whatever the votes, at the paper's own parameters (F.9)."""
     rows = []
     for data, labels, tau, sigma, delta, printed in _PRINTED["tau"]["section_f9"]:
         budget = Allowance(EPSILON, delta)
@@ -302,7 +302,7 @@ Key = tuple[Any, ...]
 
 
 def reproduce(study: MixtureStudy) -> Reproduction:
-    """All tables and figures."""
+    """Make all tables and figures."""
     made_up = [
         {"seed": 0, "ensemble": "made up", **row} for row in (*figure_1(), *data_independent())
     ]
@@ -312,7 +312,7 @@ def reproduce(study: MixtureStudy) -> Reproduction:
 
 
 def averaged(rows: Sequence[Row]) -> list[Row]:
-    """Means over seeds with half of their 95 % intervals; noise is kept apart where it varies."""
+    """Compute means over seeds with half of their 95 % intervals, by noise where it varies."""
     groups: dict[Key, list[Row]] = {}
     for row in rows:
         noise = row["sigma"] if row["table"] == "noise" else ""
@@ -326,12 +326,12 @@ def averaged(rows: Sequence[Row]) -> list[Row]:
 
 
 def _plain(name: str) -> Callable[[Row], str]:
-    """A column as it is: numbers in as few digits as they have."""
+    """Show a column as it is: numbers in as few digits as they have."""
     return lambda row: f"{row[name]:g}" if isinstance(row[name], float) else str(row[name])
 
 
 def _shown(rows: Sequence[Row], *extra: str) -> str:
-    """As a table of the note."""
+    """Format rows as a table of the note."""
     columns: dict[str, Callable[[Row], Any]] = {
         "rule": lambda row: row["rule"],
         "labels": lambda row: row["labels"],
@@ -424,8 +424,8 @@ numbers cannot.
 {study.described}
 
 *High consensus* stands beside Pascal VOC (thresholds for F1, δ 10⁻⁵), *low consensus* beside
-CheXpert (thresholds for balanced accuracy, δ 10⁻⁶), *ten teachers* beside PadChest. ε is 20 where
-nothing else is said. Intervals are Student's at 95 % over seeds.
+CheXpert (thresholds for balanced accuracy, δ 10⁻⁶), *ten teachers* beside PadChest. ε is 20 unless
+stated otherwise. Intervals are Student's at 95 % over seeds.
 
 ## What holds
 
@@ -437,13 +437,14 @@ nothing else is said. Intervals are Student's at 95 % over seeds.
 
 - *Theirs*: the paper's number on its own data. *Ours, their accounting*: per label Theorem 6 of
   Papernot et al. (2018) with σ on each of two counts, or λ/σ²; with τ at most λτ²/σ²; converted by
-  ε = R + ln(1/δ)/(λ − 1). σ is that with which most are answered, of all noise with which the three
-  rules are equally right ("largest σ"), on mixtures of other recordings. The paper tunes on the
-  queries themselves.
-- That is not what it costs: V¹ + N(0, σ²) > n − V¹ (Definitions 4 and 7) leaves noise σ/2 on V¹,
+  ε = R + ln(1/δ)/(λ − 1). σ is the one with which most queries are answered, among all noise with
+  which the three rules are equally right ("largest σ"), on mixtures of other recordings. The paper
+  tunes on the queries themselves.
+- That is not the true cost: V¹ + N(0, σ²) > n − V¹ (Definitions 4 and 7) leaves noise σ/2 on V¹,
   and Theorem 6 bounds one direction. *Exact outcomes* are the divergences of the published bits in
-  both directions, for a curator who holds the votes; sets take long, so there they are of 11 and 20
-  labels at high consensus. They depend on the votes, so publish neither them nor when they stop.
+  both directions, for a curator who holds the votes; sets take long, so they are worked out for 11
+  and 20 labels at high consensus only. They depend on the votes, so publish neither them nor the
+  point at which they stop.
 - *Noisy counts* hold whatever the votes, also against a server that sees the sum: λk/2s², with τ
   λ·min(2τ², k)/2s², s = σ/2; for sets λ/σ².
 - The noise of 2²⁰ sets drowns a Powerset winner, and sooner here than on VOC, whose gap is 18. At

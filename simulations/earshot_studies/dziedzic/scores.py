@@ -22,7 +22,7 @@ class Scores:
         area: Area under the receiver operating characteristic (AUC).
         precision: Mean average precision (MAP).
         labels: BAC of each label, float64 (labels,); NaN where it is undefined.
-        measured: Number of labels that are in some but not all of the rows: for the others balanced
+        measured: Number of labels that are in some but not all of the rows. For the others balanced
             accuracy, area and precision are undefined, and they are left out.
     """
 
@@ -59,7 +59,7 @@ def scores(
             the area equals balanced accuracy, as in the paper's Tables 3, 11, 12 and 15.
 
     Raises:
-        InvalidInputError: if no label is in some but not all of the rows.
+        InvalidInputError: No label is in some but not all of the rows.
     """
     from sklearn.metrics import average_precision_score, roc_auc_score
 

@@ -1,6 +1,6 @@
 """Students of private answers beside DP-SGD: Tables 1 and 2.
 
-Of Private Multi-Winner Voting (Dziedzic et al., PoPETs 2023), on mixtures of real sounds.
+Both are of Private Multi-Winner Voting (Dziedzic et al., PoPETs 2023), on mixtures of real sounds.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ EXACT = "exact outcomes"
 
 @dataclass(frozen=True)
 class PaperTable:
-    """One of the paper's.
+    """A table of the paper.
 
     Attributes:
-        name: of it.
-        labels: the first ones.
-        aim: of the teachers' thresholds.
-        epsilon, delta: that is spent.
-        rules: whose students are trained.
-        theirs: its numbers, by method: ACC, BAC, AUC, MAP, or AUC alone.
+        name: Name of the table.
+        labels: Number of labels, the first ones.
+        aim: Aim of the teachers' thresholds.
+        epsilon, delta: Budget that is spent.
+        rules: Rules whose students are trained.
+        theirs: Numbers of the paper, by method: ACC, BAC, AUC, MAP, or AUC alone.
     """
 
     name: str
@@ -77,7 +77,7 @@ TABLES = (
 
 
 def reproduce(study: MixtureStudy) -> Reproduction:
-    """Both tables."""
+    """Make both tables."""
     rows = [row for seed in study.reported for row in study.kept(NAME, seed, _of_seed)]
     table = _averaged(rows)
     return Reproduction(NAME, table, lambda path: _draw(table, path), _note(table, study))
@@ -98,7 +98,7 @@ def _of_seed(study: MixtureStudy, seed: int) -> list[Row]:
 
 
 def _first(mixtures: Mixtures, labels: int) -> Mixtures:
-    """The same with the first labels only; mixtures of none of them stay."""
+    """Return the same with the first labels only; mixtures of none of them stay."""
 
     def part(whole: Part) -> Part:
         return Part(whole.features, whole.truth[..., :labels])
@@ -117,7 +117,7 @@ def _first(mixtures: Mixtures, labels: int) -> Mixtures:
 def _methods(
     ensemble: VotingTeachers, mixtures: Mixtures, table: PaperTable, seed: int
 ) -> Iterator[tuple[str, int | str, float | str, Heads]]:
-    """Each method: its name, queries answered, ε as it counts itself, and what it trained."""
+    """Yield each method: its name, queries answered, ε as it counts itself, and its heads."""
     shape = mixtures.teachers.features.shape
     whole = Part(
         mixtures.teachers.features.reshape(-1, shape[-1]),
@@ -150,7 +150,7 @@ def _count(
 def _privately(
     whole: Part, mixtures: Mixtures, table: PaperTable, seed: int
 ) -> tuple[float, Heads]:
-    """The best of some learning rates on validation mixtures, whose choice is not paid for."""
+    """Train with each learning rate; return the best on validation mixtures, an unpaid choice."""
     training = DpSgdTraining()
     noise = training_noise(table.epsilon, training.rate, training.steps, table.delta)
     found = []
@@ -179,7 +179,7 @@ def _measured(heads: Heads, mixtures: Mixtures) -> Row:
 
 
 def _averaged(rows: Sequence[Row]) -> list[Row]:
-    """Means over seeds with half of their 95 % intervals."""
+    """Compute means over seeds with half of their 95 % intervals."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((str(row["table"]), str(row["method"])), []).append(row)
@@ -239,10 +239,9 @@ in all, would be left out; none is.
 ## Where it differs
 
 In the paper DP-SGD comes last; how it was tuned is not said. Here both sides have the same public
-features and train a linear head, with which DP-SGD is hard to beat at so large an ε: what a student
-of answers is for are models that gradients cannot reach, and a unit that is everything a teacher
-holds. Binary before Powerset is as in the paper. Intervals are
-Student's at 95 % over seeds.
+features and train a linear head, with which DP-SGD is hard to beat at so large an ε: students of
+answers are for models that gradients cannot reach, and for a unit that is everything a teacher
+holds. Binary comes before Powerset, as in the paper. Intervals are Student's at 95 % over seeds.
 
 {study.served()}
 """

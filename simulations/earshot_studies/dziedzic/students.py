@@ -50,7 +50,7 @@ class DpSgdTraining:
 
     Attributes:
         steps: Number of batches.
-        rate: Probability of each example to be in a batch, independently.
+        rate: Probability with which each example is in a batch, independently.
         norm: L2 norm to which a gradient is clipped.
         speed: Learning rate, on the mean gradient.
     """
