@@ -139,8 +139,8 @@ def phones(
         out: New folder for the CSV, the picture and the Markdown note.
         phones: Phones, which are the teachers.
         samples: Samples that they are asked about, in one sum.
-        epsilon: ε of a phone that is left out.
-        delta: δ of a phone that is left out.
+        epsilon: Cost ε of a phone that is left out.
+        delta: Parameter δ of the same guarantee.
         seeds: Crowds, each with its own mixtures and noise.
         real: Crowds whose sums have real cryptography, by default all; the sums of all others are
             drawn by their law.

@@ -25,18 +25,18 @@ from earshot_studies.muschiol.taggers.school import LearnerKind
 from earshot_studies.muschiol.work import TaggerWork
 
 BASELINE = 1
-"""One teacher that learned from all mixtures."""
+"""Number of teachers of the baseline: one that learned from all mixtures."""
 TEACHERS = (10, 20, 50)
 ADAPTIVE = "adaptive"
 THRESHOLDS = ("0.2", "0.4", "0.6", ADAPTIVE)
 CHECKS = ("0.4", "0.6")
 HALF = "half"
-"""In the place of th_c: as many are answered by every ensemble, those of the largest m."""
+"""Stand-in for th_c with which every ensemble answers as many, the mixtures of the largest m."""
 BY_ITSELF = 0.5
-"""Above it a teacher by itself names a label; Muschiol does not say which was taken."""
+"""Threshold above which a lone teacher names a label; Muschiol does not say which was taken."""
 
 Three = tuple[float, float, float]
-"""Precision, recall and F1, macro means."""
+"""Macro means of precision, recall and F1."""
 Named = NDArray[np.bool_]
 
 
@@ -50,7 +50,7 @@ class Overall(NamedTuple):
 
     @property
     def ranking(self) -> Mapping[str, float]:
-        """Of averaged votes."""
+        """Measures of averaged votes."""
         return {"mAP": self.precision, "AUC": self.area}
 
 
@@ -62,7 +62,7 @@ TABLE_5_1: Mapping[int, Overall] = {
 ALONE_5_1: Mapping[int, Three] = {
     teachers: (p, r, f1) for teachers, p, r, f1 in _PRINTED["alone_5_1"]
 }
-"""Of single teachers, on average."""
+"""Macro means of single teachers, on average."""
 
 TABLE_5_2: Mapping[tuple[int, str], Three] = {
     (teachers, threshold): (p, r, f1) for teachers, threshold, p, r, f1 in _PRINTED["table_5_2"]
@@ -80,14 +80,14 @@ TABLE_5_3: Mapping[tuple[int, str, str], Three] = {
 
 
 def measured(ensemble: Callable[[int], EnsembleScores]) -> Iterator[Row]:
-    """All three tables on the ensembles of one seed, on test mixtures.
+    """Yield all three tables for the ensembles of one seed, on test mixtures.
 
     The best threshold of each is chosen on validation mixtures (Muschiol chose it where it
     scored). Rows of Table 5.3 have the baseline on the same answered mixtures, at its best
-    threshold, and what becomes of all mixtures where those unanswered have no names.
+    threshold, and the scores of all mixtures where those unanswered have no names.
 
     Args:
-        ensemble: of so many teachers; 1 for the baseline.
+        ensemble: Function from a number of teachers to their ensemble; 1 for the baseline.
     """
     baseline = ensemble(BASELINE)
     best = best_threshold(baseline.validation)
@@ -110,7 +110,7 @@ def measured(ensemble: Callable[[int], EnsembleScores]) -> Iterator[Row]:
 
 
 def _without_check(teachers: int, found: EnsembleScores) -> Iterator[Row]:
-    """Its row of Table 5.1, and those of Table 5.2."""
+    """Yield the row of Table 5.1 for an ensemble, and those of Table 5.2."""
     best, truth = best_threshold(found.validation), found.test.truth
     overall = scores(truth, named(found.test, best), found.test.mean())
     row = _row("5.1", teachers, best, "") | _three(overall) | _likely(overall)
@@ -129,11 +129,11 @@ def _without_check(teachers: int, found: EnsembleScores) -> Iterator[Row]:
 
 
 def named(scored: Scored, threshold: str) -> Named:
-    """Which labels an ensemble names without noise, bool (mixtures, labels).
+    """Tell which labels an ensemble names without noise, bool (mixtures, labels).
 
     Args:
-        scored: what its teachers say.
-        threshold: a share of the teachers, or `ADAPTIVE`: the middle of the widest gap.
+        scored: Output of its teachers.
+        threshold: Share of the teachers, or `ADAPTIVE`: the middle of the widest gap.
     """
     mean = scored.mean()
     # Of shares as of votes: a gap's middle moves with its ends.
@@ -143,7 +143,7 @@ def named(scored: Scored, threshold: str) -> Named:
 
 
 def best_threshold(validation: Scored) -> str:
-    """Of Muschiol's thresholds the one with the best macro F1 there."""
+    """Choose the one of Muschiol's thresholds with the best macro F1 on validation mixtures."""
     found = {
         threshold: scores(validation.truth, named(validation, threshold)).macro_f1
         for threshold in THRESHOLDS
@@ -152,7 +152,7 @@ def best_threshold(validation: Scored) -> str:
 
 
 def _passed(scored: Scored, check: str) -> Named:
-    """Which mixtures are answered, bool (mixtures,)."""
+    """Tell which mixtures are answered, bool (mixtures,)."""
     most = scored.mean().max(axis=1)
     passed: Named = np.zeros(len(most), dtype=np.bool_)
     if check == HALF:
@@ -163,7 +163,7 @@ def _passed(scored: Scored, check: str) -> Named:
 
 
 def _checked(scored: Scored, threshold: str, passed: Named, baseline: Named) -> Row:
-    """Of what was answered; nothing, if there is no label in some of it and not in all."""
+    """Score what was answered; return nothing if no label is in some of it and not in all."""
     names, answered = named(scored, threshold), scored.truth[passed].astype(bool)
     if not len(answered) or not (answered.any(axis=0) & ~answered.all(axis=0)).any():
         return {}
@@ -185,7 +185,7 @@ _MICRO = {"micro_P": "micro_precision", "micro_R": "micro_recall", "micro_F1": "
 
 
 def _three(found: TaggingScores) -> Row:
-    """Macro means, and macro precision by the two other ways to treat labels nobody names."""
+    """Return macro means, and macro precision by two other ways to treat labels nobody names."""
     row: Row = {name: getattr(found, column) for name, column in {**_MACRO, **_MICRO}.items()}
     spoken = found.measured - found.never_named
     row["never_named"] = found.never_named
@@ -199,7 +199,7 @@ def _likely(found: TaggingScores) -> Row:
 
 
 def no_gain(said: str, what: str, ours: Estimate) -> Claim:
-    """Claim that there is no gain of mAP, or none that is worth the while."""
+    """Claim that there is no gain of mAP, or none that is worth having."""
     return Claim(
         said,
         what,
@@ -211,10 +211,10 @@ def no_gain(said: str, what: str, ours: Estimate) -> Claim:
 
 
 _WORTH = 0.01
-"""Of mAP: a gain that is worth the while."""
+"""Gain of mAP that is worth having."""
 
 Cell = tuple[str, int, str, str, str]
-"""Table, teachers, th_e, th_c and column; th_e is empty in Table 5.1, which has one each."""
+"""Table, teachers, th_e, th_c and column; th_e is empty in Table 5.1, which has one for each."""
 
 
 class _Seeds:
@@ -229,13 +229,13 @@ class _Seeds:
             self._values[key] = row
 
     def __call__(self, cell: Cell) -> list[float]:
-        """Of each seed; not a number where nothing was answered or named."""
+        """Return the value of each seed; NaN where nothing was answered or named."""
         *place, column = cell
         values = (self._values[(seed, *place)].get(column, "") for seed in self._seeds)
         return [math.nan if value == "" else float(value) for value in values]
 
     def less(self, cell: Cell, other: Cell) -> Estimate:
-        """Cell − other, seed by seed."""
+        """Return cell − other, seed by seed."""
         return paired(self(cell), self(other))
 
 
@@ -244,10 +244,10 @@ _WHOLE = {"P": "precision", "R": "recall", "F1": "F1"}
 
 
 def orderings(rows: Sequence[Row]) -> list[Claim]:
-    """All of them.
+    """Return all claims on the tables.
 
     Args:
-        rows: of `measured`, each with its seed.
+        rows: Rows of `measured`, each with its seed.
     """
     seeds = _Seeds(rows)
     return [
@@ -259,7 +259,7 @@ def orderings(rows: Sequence[Row]) -> list[Claim]:
 
 
 def _by_ranking(seeds: _Seeds) -> list[Claim]:
-    """Table 5.1: mAP, AUC, and teachers by themselves."""
+    """Return claims on Table 5.1: mAP, AUC, and teachers by themselves."""
     found = []
     for column in ("mAP", "AUC"):
         for few, many in ((BASELINE, 10), (10, 20), (20, 50)):
@@ -297,7 +297,7 @@ def _by_ranking(seeds: _Seeds) -> list[Claim]:
 
 
 def _by_teachers(seeds: _Seeds) -> list[Claim]:
-    """Table 5.2, from one number of teachers to another at one threshold."""
+    """Return claims on Table 5.2, from one number of teachers to another at one threshold."""
     found = []
     for threshold in ("0.2", "0.4", "0.6"):
         for column, sign in (("P", 1), ("R", -1), ("F1", -1)):
@@ -344,7 +344,7 @@ def _by_teachers(seeds: _Seeds) -> list[Claim]:
 
 
 def _by_threshold(seeds: _Seeds) -> list[Claim]:
-    """Table 5.2, from one threshold to another."""
+    """Return claims on Table 5.2, from one threshold to another."""
     found = []
     for teachers in (BASELINE, *TEACHERS):
         for column, high, low in (("P", "0.6", "0.2"), ("R", "0.2", "0.6")):
@@ -387,7 +387,7 @@ def _by_threshold(seeds: _Seeds) -> list[Claim]:
 
 
 def _by_check(seeds: _Seeds) -> list[Claim]:
-    """Table 5.3: what is gained by not answering."""
+    """Return claims on Table 5.3: the gain of not answering."""
     found = []
     for teachers in TEACHERS:
         for check in ("0.4", "0.6"):
@@ -457,19 +457,19 @@ RECIPES: Mapping[str, Mapping[str, bool]] = {
 }
 RECIPES_NAME = "audioset-recipes"
 OF = 10
-"""Muschiol shows teachers of its ensemble of ten."""
+"""Size of the ensemble whose teachers are measured; Muschiol shows those of ten."""
 _FEW, _MORE = 2, 10
-"""Teachers that are trained by each recipe, and with all that takes long."""
+"""Numbers of teachers trained by each recipe, by default and with all that takes long."""
 _BATCHES, _BATCH = 1000, 32
-"""Whose labels are counted (Figure 5.9)."""
+"""Number and size of the batches whose labels are counted (Figure 5.9)."""
 
 
 def of_seed(work: TaggerWork, seed: int) -> list[Row]:
-    """The mean over a few teachers of ten of each recipe, on test mixtures.
+    """Return the mean over a few teachers of ten of each recipe, on test mixtures.
 
     Args:
-        work: of networks; linear taggers have no recipe.
-        seed: of mixtures and networks: the same for all recipes.
+        work: Work of networks; linear taggers have no recipe.
+        seed: Seed of mixtures and networks, the same for all recipes.
     """
     balance = {True: 0.0, False: 0.0}
     pool = work.study.material(seed).teacher(0, OF)
@@ -504,12 +504,12 @@ def of_seed(work: TaggerWork, seed: int) -> list[Row]:
 def most_over_least(
     truth: np.ndarray[tuple[int, ...], np.dtype[np.int8]], balanced: bool, seed: int
 ) -> float:
-    """How much oftener the most frequent label is in a thousand batches than the rarest there is.
+    """Divide how often a thousand batches have the most frequent label by that of the rarest.
 
     Args:
-        truth: of what a teacher has, (mixtures, labels).
-        balanced: whether labels take turns.
-        seed: of their order.
+        truth: Labels of a teacher's mixtures, (mixtures, labels).
+        balanced: Whether labels take turns.
+        seed: Seed of their order.
     """
     from earshot_models.tagging.balanced_batches import Balanced, Cycle, Order
 
@@ -523,10 +523,10 @@ def most_over_least(
 
 
 def gains(rows: Sequence[Row]) -> list[Claim]:
-    """Figures 5.7, 5.8 and 5.11: what parts of the recipe are good for.
+    """Return claims of Figures 5.7, 5.8 and 5.11: what parts of the recipe are good for.
 
     Args:
-        rows: of `of_seed`, of all seeds.
+        rows: Rows of `of_seed`, of all seeds.
     """
     seeds = sorted({int(row["seed"]) for row in rows})
     values = {(row["seed"], row["recipe"]): row for row in rows}
@@ -562,14 +562,14 @@ def _note(
     found: Sequence[Claim],
     gains: Sequence[Claim],
 ) -> str:
-    """Markdown.
+    """Return the note in Markdown.
 
     Args:
-        work: what was done.
-        table: means over seeds of Tables 5.1 to 5.3.
-        recipes: of recipes; none for linear taggers.
-        found: orderings of the tables.
-        gains: of parts of the recipe.
+        work: Work that was done.
+        table: Means over seeds, of Tables 5.1 to 5.3.
+        recipes: Means of recipes; none for linear taggers.
+        found: Orderings of the tables.
+        gains: Gains by parts of the recipe.
     """
     return f"""# Ensembles of taggers
 
@@ -578,7 +578,7 @@ are out of reach: orderings and differences can be compared, scores cannot.
 
 {work.described}
 
-No noise anywhere: what is private here is nothing. ± is half of a 95 % interval (Student's t, over
+There is no noise anywhere: nothing is private here. ± is half of a 95 % interval (Student's t, over
 seeds; orderings by differences of one seed, so that what its mixtures share cancels).
 
 ## What holds
@@ -613,7 +613,7 @@ rare labels are never named (Figure A.6), which needs one of the two; with eithe
 *P / R / F1* are of the answered mixtures. *Baseline there*: of the same mixtures, at its own best
 threshold; Muschiol compares with the baseline on everything. *Everything*: of all mixtures, with
 no names where there is no answer. *{HALF}*: the half of all mixtures with the largest m, so that
-all answer equally many; the baseline its own half.
+all answer equally many; the baseline answers its own half.
 
 ## Parts of the recipe
 {_recipes(recipes, gains)}
@@ -677,7 +677,7 @@ _CHECKED = {
 
 
 def said(row: Row, column: str) -> str:
-    """A mean with its interval, or what else stands in a column."""
+    """Format a mean with its interval, or return what else stands in a column."""
     value = row[column]
     if column == "teachers":
         return "baseline" if value == BASELINE else str(value)
@@ -705,8 +705,8 @@ def _recipes(recipes: Sequence[Row], gains: Sequence[Claim]) -> str:
 
 The mean of {recipes[0]["teachers"]} teachers of {OF}, whose single mAP varies from
 teacher to teacher as Table 5.1's CSV says (Figure 5.6: "similar"). The last column is Figure 5.9:
-how much oftener the most frequent label is in a thousand batches than the rarest. Learning rates,
-batch sizes and networks (5.4, 5.5, 5.10, 5.12) are settings here, and were not compared.
+how many times as often the most frequent label is in a thousand batches as the rarest. Learning
+rates, batch sizes and networks (5.4, 5.5, 5.10, 5.12) are settings here, and were not compared.
 """
 
 
@@ -716,12 +716,12 @@ _COLOURS = dict(zip(THRESHOLDS, ("#1f77b4", "#2ca02c", "#9467bd", "#d62728"), st
 
 
 def _draw(table: Sequence[Row], gains: Sequence[Claim], path: Path) -> None:
-    """Six panels.
+    """Draw six panels.
 
     Args:
-        table: means over seeds, with their intervals.
-        gains: of parts of the recipe; none for linear taggers.
-        path: of the picture.
+        table: Means over seeds, with their intervals.
+        gains: Gains by parts of the recipe; none for linear taggers.
+        path: Path of the picture.
     """
     charts = [
         lambda axis: _draw_ranking(axis, table),
@@ -809,7 +809,7 @@ def _cell_of(
 
 NAME = "audioset-ensemble"
 FILES = ()
-"""What is written beside the table: nothing."""
+"""Files that are written beside the table: none."""
 
 _PLACE = ("table", "teachers", "th_e", "th_c")
 _COLUMNS = (
@@ -826,7 +826,7 @@ _THEIRS = (
 
 
 def reproduce(work: TaggerWork) -> Reproduction:
-    """Tables 5.1 to 5.3, and Figures 5.6 to 5.11; what was measured of a seed is kept."""
+    """Make Tables 5.1 to 5.3, and Figures 5.6 to 5.11; keep what was measured of each seed."""
     rows, recipes = [], []
     for seed in work.reported:
         rows += work.kept(NAME, seed, lambda seed=seed: _of_seed(work, seed))  # type: ignore[misc]
@@ -854,7 +854,7 @@ def _of_seed(work: TaggerWork, seed: int) -> list[Row]:
 
 
 def _averaged(rows: Sequence[Row]) -> list[Row]:
-    """Means over seeds with half of their 95 % intervals; thresholds that differ are listed."""
+    """Compute means over seeds with half of their 95 % intervals; list thresholds that differ."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         chosen = row["table"] == "5.1" or (row["teachers"] == BASELINE and row["table"] == "5.3")
@@ -879,14 +879,14 @@ def _by_recipe(rows: Sequence[Row]) -> list[Row]:
 
 
 def _mean(group: Sequence[Row], place: Row) -> Row:
-    """All columns that any row of the CSV has."""
+    """Return all columns that any row of the CSV has."""
     filled = [{name: row.get(name, "") for name in _COLUMNS} for row in group]
     theirs: Row = dict.fromkeys(_THEIRS, "")
     return {**place, "seeds": len(group), **theirs, **means(filled, _COLUMNS)}
 
 
 def _theirs(place: Row) -> Row:
-    """What Muschiol has there."""
+    """Return the numbers that Muschiol has there."""
     teachers, threshold, check = int(place["teachers"]), str(place["th_e"]), str(place["th_c"])
     if place["table"] == "5.1":
         printed, alone = TABLE_5_1[teachers], ALONE_5_1.get(teachers)

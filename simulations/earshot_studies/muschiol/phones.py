@@ -1,7 +1,7 @@
 """`earshot reproduce audioset-phones`: phones as teachers, by a curator and by a secure sum.
 
-What Muschiol (2021) leaves to fifty hospitals: thousands of phones with a few mixtures each, whose
-ballots nobody holds, at an ε that protects a whole phone. The same ballots are counted both ways.
+Thousands of phones with a few mixtures each do what Muschiol (2021) leaves to fifty hospitals:
+nobody holds their ballots, and ε protects a whole phone. The same ballots are counted both ways.
 """
 
 from __future__ import annotations
@@ -47,33 +47,33 @@ _COLUMNS = ("answers_map", "answers_macro_f1", "answers_micro_f1", "student_map"
 _ALONE = 20
 """Phones whose own answers are scored."""
 _RIDGE = 50.0
-"""Of a student on noisy counts."""
+"""Ridge of a student on noisy counts."""
 
 Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class PhonesPlan:
-    """What is counted.
+    """The settings of a count of phones' ballots.
 
     Attributes:
-        data: folder that holds `esc10`, `fsdd` and perhaps `free_sounds`.
-        work: folder of what was measured of each seed.
-        phones: M.
-        mixtures: of each phone.
-        samples: that all phones are asked about, in one sum.
-        epsilon: ε of all of them together, for a phone that is left out.
-        delta: δ.
-        most: v, votes of a phone and sample.
-        threshold: th, a share of the phones, public.
-        seeds: crowds, each with its own mixtures and noise.
-        real: of them, so many go through a sum with real cryptography, all by default, and the
-            others through its law.
-        sums: what a sum can do without, and who vanishes.
-        progress: told how far it is.
+        data: Folder that holds `esc10`, `fsdd` and perhaps `free_sounds`.
+        work: Folder of what was measured of each seed.
+        phones: Number of phones, M.
+        mixtures: Mixtures of each phone.
+        samples: Samples that all phones are asked about, in one sum.
+        epsilon: Cost ε of all of them together, for a phone that is left out.
+        delta: Parameter δ of the same guarantee.
+        most: Votes of a phone and sample, v.
+        threshold: Threshold th, a public share of the phones.
+        seeds: Number of crowds, each with its own mixtures and noise.
+        real: Crowds that go through a sum with real cryptography, all by default; the others go
+            through its law.
+        sums: Settings of a sum: what it can do without, and who vanishes.
+        progress: Callback that receives the progress.
 
     Raises:
-        InvalidParametersError: a number out of range.
+        InvalidParametersError: A number is out of range.
     """
 
     data: Path
@@ -100,23 +100,23 @@ class PhonesPlan:
 
     @property
     def numbers(self) -> range:
-        """The seeds: from 1, as 0 is what this was built with."""
+        """Seeds from 1 on, as 0 is the one with which this was built."""
         return range(1, self.seeds + 1)
 
     def cryptography(self, seed: int) -> bool:
-        """Whether the ballots of this crowd go through a sum with real cryptography."""
+        """Tell whether the ballots of this crowd go through a sum with real cryptography."""
         return self.real is None or seed <= self.real
 
     @property
     def participants(self) -> Participants:
-        """Of a sum."""
+        """Participants of a sum."""
         return Participants(self.phones, self.sums.dropout, self.sums.corrupted)
 
     def deviation(self, labels: int) -> float:
-        """σ of the least noise, in votes, with which all samples cost ε, to a thousandth above.
+        """Find the least noise σ, in votes, with which all samples cost ε, to a thousandth above.
 
         Raises:
-            InvalidParametersError: no noise is enough: δ is what secure sums may fail by.
+            InvalidParametersError: No noise is enough, as secure sums alone may fail with δ.
         """
 
         def cost(sigma: float) -> float:
@@ -138,7 +138,7 @@ class PhonesPlan:
 
 
 def reproduce(plan: PhonesPlan) -> Reproduction:
-    """Both tallies, side by side; what a seed gave is kept and read again."""
+    """Make both tallies, side by side; what a seed gave is kept and read again."""
     rows = [row for seed in plan.numbers for row in _of_seed(plan, seed)]
     tallies = dict.fromkeys(str(row["tally"]) for row in rows)
     averaged: list[Row] = []
@@ -159,11 +159,11 @@ _NOT_OF_A_SEED = ("data", "work", "seeds", "real", "progress")
 
 
 def measure(plan: PhonesPlan, seed: int) -> Iterator[Row]:
-    """One crowd: what is answered, and what students learn of it, without noise and by each tally.
+    """Measure one crowd: its answers, and students of them, without noise and by each tally.
 
     Args:
-        plan: of all.
-        seed: of mixtures and noise; that of a sum with real cryptography is nobody's.
+        plan: Plan of all crowds.
+        seed: Seed of mixtures and noise; nobody knows that of a sum with real cryptography.
     """
     size = TaggerStudySize(plan.phones * plan.mixtures, queries=plan.samples)
     study = TaggerStudy(plan.data, plan.work, size)
@@ -203,7 +203,7 @@ _EFFORTLESS: Row = dict.fromkeys(
 def _ideal(
     plan: PhonesPlan, cast: NDArray[np.int8], sigma: float, generator: np.random.Generator
 ) -> Numbers:
-    """Shares of those who stay, with the noise that they add: the law of the sum."""
+    """Draw shares of those who stay, with the noise that they add, by the law of the sum."""
     gone = generator.choice(plan.phones, int(plan.sums.vanishing * plan.phones), replace=False)
     stay = np.delete(cast, gone, axis=0)
     rate = sigma**2 / 2 * len(stay) / plan.participants.honest_survivors
@@ -214,7 +214,7 @@ def _ideal(
 
 
 def _real(plan: PhonesPlan, seed: int, cast: NDArray[np.int8], sigma: float) -> tuple[Numbers, Row]:
-    """The same through the tally that `earshot pate label --tally federated` runs."""
+    """Run the tally of `earshot pate label --tally federated`; return its shares and effort."""
     folder = plan.work / f"sum-{seed}"
     folder.mkdir(exist_ok=True)
     cut = plan.threshold * plan.phones
@@ -243,7 +243,7 @@ def _real(plan: PhonesPlan, seed: int, cast: NDArray[np.int8], sigma: float) -> 
 def _row(
     plan: PhonesPlan, seed: int, name: str, people: PhoneOutputs, shares: Numbers, effort: Row
 ) -> Row:
-    """What is answered, and a student of it, by shares of the phones (samples, labels)."""
+    """Score answers, and a student of them, by shares of the phones (samples, labels)."""
     answered = _right(people.queries.truth, shares, shares > plan.threshold)
     # A student of noisy counts: what is made of them is free.
     student = Part(people.queries.features, people.queries.truth)
@@ -299,7 +299,7 @@ def _note(plan: PhonesPlan, rows: Sequence[Row], averaged: Sequence[Row]) -> str
     }
     real = [row for row in rows if row["tally"] == REAL and row["cpu_seconds"] != ""]
     efforts = "\n".join(
-        f"- Crowd {row['seed']}: {float(row['cpu_seconds']):.0f} s of CPU in all, of them "
+        f"- Crowd {row['seed']}: {float(row['cpu_seconds']):.0f} s of CPU in all, of which "
         f"{float(row['server_cpu_seconds']):.0f} the server's; a phone "
         f"{float(row['phone_cpu_ms']):.1f} ms, {float(row['kb_up']):.0f} kB up and "
         f"{float(row['kb_down']):.1f} kB down; {row['survivors']} phones stayed."
@@ -316,9 +316,9 @@ likeliest in each of {plan.samples} samples, and is protected with ε = {plan.ep
 {markdown_table(table, list(table[0]))}
 
 *Curator*: Gaussian noise of σ on every count. *Secure sum*: the tally of `earshot pate label`, with
-real cryptography, Skellam noise in shares, {gone} of the phones gone in its midst, and counts over
-those who stayed; its law draws the same without cryptography. Noisy counts are what is published,
-or seen, of all, at the same ε. Answers name what more than {plan.threshold:g} of the phones name, a
+real cryptography, Skellam noise in shares, {gone} of the phones gone midway, and counts over those
+who stayed; its law draws the same without cryptography. Noisy counts of all are published, or seen,
+at the same ε. Answers name the labels that more than {plan.threshold:g} of the phones name, a
 public threshold. Students learn the noisy shares of the {plan.samples} samples and are scored on
 others. Intervals are Student's at 95 % over crowds.
 

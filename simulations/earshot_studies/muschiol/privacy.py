@@ -41,15 +41,15 @@ from earshot_studies.muschiol.taggers.study import TaggerStudy, TaggerStudySize
 
 ADAPTIVE = "adaptive"
 ANSWERED = (2000, 5000)
-"""Samples that its students learn from."""
+"""Numbers of samples that Muschiol's students learn from."""
 
 
 class Printed(NamedTuple):
     """One row of Table 5.4.
 
     Attributes:
-        dependent, independent: ε by the votes and by the noise.
-        q: mean probability of another answer.
+        dependent, independent: Cost ε by the votes and by the noise.
+        q: Mean probability of another answer.
     """
 
     dependent: float
@@ -58,7 +58,7 @@ class Printed(NamedTuple):
 
 
 Setting = tuple[str, str]
-"""th_e and th_c as the table has them; no check is an empty th_c."""
+"""Thresholds th_e and th_c as the table has them; no check is an empty th_c."""
 
 _PRINTED = printed_figures(__package__)
 TABLE_5_4: Mapping[int, Mapping[Setting, Printed]] = {
@@ -77,7 +77,7 @@ PASSED: Mapping[str, float] = {
 
 
 def rule(setting: Setting, noise: float = 0.3, check_noise: float = 0.6) -> PrintedRule:
-    """A setting with its noise."""
+    """Return a setting with its noise."""
     threshold, check = setting
     return PrintedRule(
         None if threshold == ADAPTIVE else float(threshold),
@@ -88,12 +88,12 @@ def rule(setting: Setting, noise: float = 0.3, check_noise: float = 0.6) -> Prin
 
 
 def fits() -> list[Row]:
-    """Which share of samples must have been answered for the data-independent column to hold.
+    """Work out which share of samples must be answered for the data-independent column to hold.
 
-    By each formula for the check, at λ = 2, the end of the orders: a share that is the same for
-    2,000 and 5,000 answers, and near that of Table 5.3, speaks for it. "λ/2σ_c² asked" charges each
-    sample that is checked for one noise; "3λ/2σ_c² unanswered" charges only those that fail, for
-    three, as 4.2.4 has it; "3λ/2σ_c² asked" would charge all for three.
+    Shares are by each formula for the check, at λ = 2, the end of the orders: a share that is the
+    same for 2,000 and 5,000 answers, and near that of Table 5.3, speaks for its formula.
+    "λ/2σ_c² asked" charges each sample that is checked for one noise; "3λ/2σ_c² unanswered" charges
+    only those that fail, for three, as 4.2.4 has it; "3λ/2σ_c² asked" would charge all for three.
     """
     found: list[Row] = []
     for answered, table in TABLE_5_4.items():
@@ -129,35 +129,35 @@ Numbers = NDArray[np.float64]
 Passing = NDArray[np.bool_]
 
 GRID = "grid"
-"""th_e: one of a public grid, chosen by Gumbel noise."""
+"""Value of th_e for a threshold of a public grid, chosen by Gumbel noise."""
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
-"""Of the teachers: that grid."""
+"""Thresholds of that grid, as shares of the teachers."""
 GUMBEL = 5.0
-"""g, in votes."""
+"""Scale of the Gumbel noise, g, in votes."""
 MOST = 3
-"""v: a teacher's largest outputs, which alone count where costs are to hold."""
+"""Number v of a teacher's largest outputs, which alone count where costs are to hold."""
 NOISES = (0.1, 0.2, 0.3, 0.4, 0.5)
-"""σ_e of Figures 5.13 to 5.15."""
+"""Noises σ_e of Figures 5.13 to 5.15."""
 CHECK_NOISES = (0.2, 0.4, 0.6)
-"""σ_c of Figures 5.14 and 5.15: the text has no numbers but 'doubled or tripled'."""
+"""Noises σ_c of Figures 5.14 and 5.15: the text has no numbers but 'doubled or tripled'."""
 QUERIES = 1000
-"""Answers of the figures."""
+"""Number of answers in the figures."""
 PUBLIC = (*TABLE_5_4[2000], ("0.6", ""), ("0.6", "0.6"), (GRID, ""), (GRID, "0.6"))
 """Settings of the table, one that Figure 5.13 adds, and one that is ours."""
 ORDERS = np.concatenate([1 + np.geomspace(0.02, 1, 15), np.geomspace(2.2, 40, 15)])
 BUCKETS = np.geomspace(1e-4, 1, 17)
-"""Of q in Figure 5.16."""
+"""Edges of the buckets of q in Figure 5.16."""
 
 
 @dataclass(frozen=True)
 class SampleVotes:
-    """What teachers say of the samples that they are asked about.
+    """The votes of teachers on the samples that they are asked about.
 
     Attributes:
-        votes: sums of their probabilities, (queries, labels).
-        cut: sums of each teacher's `MOST` largest alone, (queries, labels).
-        truth: 0 or 1, (queries, labels).
-        teachers: M.
+        votes: Sums of their probabilities, (queries, labels).
+        cut: Sums of each teacher's `MOST` largest alone, (queries, labels).
+        truth: True labels, 0 or 1, (queries, labels).
+        teachers: Number of teachers, M.
     """
 
     votes: Numbers
@@ -167,7 +167,7 @@ class SampleVotes:
 
     @classmethod
     def of(cls, probabilities: NDArray[np.floating], truth: NDArray[np.int8]) -> SampleVotes:
-        """From what each teacher says, (teachers, queries, labels) in [0, 1]."""
+        """Add up what each teacher says, (teachers, queries, labels) in [0, 1]."""
         cut = np.zeros(probabilities.shape[1:])
         for each in probabilities:
             cut += largest_outputs(each.astype(np.float64), MOST)
@@ -177,30 +177,30 @@ class SampleVotes:
 
 
 class MeanDivergences(NamedTuple):
-    """Divergences of one query on average.
+    """The mean divergences of one query.
 
     Attributes:
-        asked: of its check, (orders,).
-        answered: of its answer, (orders,).
+        asked: Divergences of its check, (orders,).
+        answered: Divergences of its answer, (orders,).
     """
 
     asked: Numbers
     answered: Numbers
 
     def of(self, answers: int, passed: float) -> Numbers:
-        """Of so many answers, where this share of queries is answered."""
+        """Return the divergences of some answers, where this share of queries is answered."""
         return answers * (self.answered + self.asked / passed)
 
 
 def measure(
     ensemble: SampleVotes, seed: int, progress: Callable[[str], None] = lambda what: None
 ) -> Iterator[Row]:
-    """Every setting of Table 5.4 and of Figures 5.13 to 5.16 on one ensemble.
+    """Measure every setting of Table 5.4 and of Figures 5.13 to 5.16 on one ensemble.
 
     Args:
-        ensemble: with 50 teachers, as Muschiol has them.
-        seed: of the noise.
-        progress: told what is next.
+        ensemble: Votes of 50 teachers, as Muschiol has them.
+        seed: Seed of the noise.
+        progress: Callback that receives the name of the next setting.
     """
     for setting in PUBLIC:
         progress(" + ".join(filter(None, setting)))
@@ -217,7 +217,7 @@ def measure(
 
 
 def table_row(ensemble: SampleVotes, setting: Setting, seed: int) -> Row:
-    """One row of Table 5.4: theirs by their accounting, and what holds."""
+    """Return one row of Table 5.4: theirs by their accounting, and what holds."""
     row = figure_row("5.4", ensemble, setting, 0.3, 0.6, seed, ANSWERED[0], False)
     if setting[0] != GRID:
         longer = _claimed(ensemble, setting, 0.3, 0.6, seed, ANSWERED[1])
@@ -235,7 +235,7 @@ def figure_row(
     answers: int = QUERIES,
     soundly: bool = True,
 ) -> Row:
-    """One point of a figure."""
+    """Return one point of a figure."""
     row: Row = {
         "table": table,
         "th_e": setting[0],
@@ -260,7 +260,7 @@ def _claimed(
     seed: int,
     answers: int,
 ) -> Row:
-    """As Muschiol accounts for it, with its own rule and all outputs of the teachers."""
+    """Compute costs as Muschiol does, with its own rule and all outputs of the teachers."""
     own = rule(setting, noise, check_noise)._replace(teachers=ensemble.teachers)
     generator = np.random.default_rng([seed, 0])
     passed = np.ones(len(ensemble.votes), dtype=np.bool_)
@@ -290,7 +290,7 @@ def _as_printed(divergences: Numbers) -> float:
 
 
 def voting(setting: Setting, noise: float, check_noise: float, teachers: int) -> ThresholdVoting:
-    """A setting in a form that holds: noise comes before a gap is looked for."""
+    """Return a setting in a form that holds: noise comes before a gap is looked for."""
     threshold, check = setting
     sigma = muschiol.deviation(noise, teachers)
     asked = None
@@ -314,16 +314,16 @@ def sound(
     answers: int,
     everything: bool = False,
 ) -> Row:
-    """ε that holds at Muschiol's δ, by the best order, with v outputs of a teacher.
+    """Compute an ε that holds at Muschiol's δ, by the best order, with v outputs of a teacher.
 
     Args:
-        ensemble: that is asked.
-        setting: th_e and th_c.
-        noise: σ_e.
-        check_noise: σ_c.
-        seed: of the noise.
-        answers: so many.
-        everything: also for a replaced teacher, and for one whose outputs all count.
+        ensemble: Votes of the ensemble that is asked.
+        setting: Thresholds th_e and th_c.
+        noise: Noise σ_e.
+        check_noise: Noise σ_c.
+        seed: Seed of the noise.
+        answers: Number of answers.
+        everything: Whether to add ε for a replaced teacher, and for one whose outputs all count.
     """
     own = voting(setting, noise, check_noise, ensemble.teachers)
     bytes_of = np.random.default_rng([seed, 1]).bytes
@@ -360,7 +360,7 @@ def _sound_cost(
 
 
 def distribution(ensemble: SampleVotes, threshold: str, seed: int) -> Iterator[Row]:
-    """Figure 5.16: samples by q, σ_e = .4, with and without a check of σ_c = .6 at .6."""
+    """Yield Figure 5.16: samples by q, σ_e = .4, with and without a check of σ_c = .6 at .6."""
     generator = np.random.default_rng([seed, 2])
     own = rule((threshold, "0.6"), 0.4, 0.6)._replace(teachers=ensemble.teachers)
     q = np.exp(own.log_q(ensemble.votes))
@@ -401,11 +401,11 @@ Rows = Sequence[Row]
 
 
 class HeldStatement(NamedTuple):
-    """A statement, held against ours by Muschiol's accounting and soundly.
+    """A statement, held against our results by Muschiol's accounting and soundly.
 
     Attributes:
-        claimed: on a ratio of two ε, or of two F1, by Muschiol's accounting.
-        sound: the same by exact outcomes of rules that hold; None where there are none.
+        claimed: Claim on a ratio of two ε, or of two F1, by Muschiol's accounting.
+        sound: Same claim by exact outcomes of rules that hold; None where there are none.
     """
 
     claimed: Claim
@@ -417,7 +417,7 @@ class HeldStatement(NamedTuple):
         return "–" if self.sound is None else self.sound.verdict
 
     def row(self) -> dict[str, Any]:
-        """Return it as a row of the note's table."""
+        """Return the statement as a row of the note's table."""
         theirs = self.claimed.theirs
         return {
             "statement": self.claimed.said,
@@ -436,14 +436,14 @@ def _said(found: Estimate) -> str:
 
 LESS, MORE = (-math.inf, 1.0), (1.0, math.inf)
 SOUND = "left_out_exact"
-"""Its column: a teacher left out, v = 3, exact outcomes."""
+"""Column of the sound ε: a teacher left out, v = 3, exact outcomes."""
 
 
 def statements(rows: Rows) -> list[HeldStatement]:
-    """All of them.
+    """Return all statements, held against what was measured.
 
     Args:
-        rows: of `measure`, of all seeds.
+        rows: Rows of `measure`, of all seeds.
     """
     seeds = sorted({int(row["seed"]) for row in rows})
     each = [_Seed([row for row in rows if row["seed"] == seed]) for seed in seeds]
@@ -587,24 +587,24 @@ class _Seed:
         }
 
     def table(self, threshold: str, check: str, column: str) -> float:
-        """Of a row of Table 5.4."""
+        """Return a column of a row of Table 5.4."""
         return float(self._table[threshold, check][column])
 
     def curve(
         self, figure: str, threshold: str, column: str, check: float | str = ""
     ) -> list[float]:
-        """By σ_e; with a check of this σ_c."""
+        """Return a column by σ_e; with a check of this σ_c."""
         return [float(self._curves[figure, threshold, check, noise][column]) for noise in NOISES]
 
 
 class Cheapest(NamedTuple):
-    """Which setting costs least.
+    """The setting that costs least.
 
     Attributes:
-        setting: th_e and th_c.
-        epsilon: what it costs.
-        second: the next; None if there is no other.
-        ratio: of the second to it, seed by seed.
+        setting: Thresholds th_e and th_c.
+        epsilon: Cost ε of the setting.
+        second: Next setting by cost; None if there is no other.
+        ratio: Ratio of the second's cost to the first's, seed by seed.
     """
 
     setting: Setting
@@ -621,19 +621,19 @@ class Cheapest(NamedTuple):
 
 
 def named(setting: Setting) -> str:
-    """In words."""
+    """Name a setting in words."""
     return " + ".join(filter(None, setting))
 
 
 def cheapest(
     rows: Rows, column: str, among: Callable[[Setting], bool] = lambda setting: True
 ) -> Cheapest:
-    """The setting of Table 5.4 with the least mean of a column.
+    """Find the setting of Table 5.4 with the least mean of a column.
 
     Args:
-        rows: of all seeds.
-        column: of costs.
-        among: which settings are compared.
+        rows: Rows of all seeds.
+        column: Column of costs.
+        among: Function that tells whether a setting is compared.
     """
     costs: Mapping[Setting, list[float]] = {
         setting: [
@@ -657,11 +657,11 @@ _WITH_CHECK = {"5.14": "0.4 + 0.6", "5.15": f"{ADAPTIVE} + 0.6"}
 
 
 def _draw(rows: Rows, path: Path) -> None:
-    """One picture of six panels.
+    """Draw one picture of six panels.
 
     Args:
-        rows: means over seeds with their intervals.
-        path: of the picture.
+        rows: Means over seeds, with their intervals.
+        path: Path of the picture.
     """
     claimed = "ε of 1,000 answers, as claimed (5.13b, 5.14b, 5.15b)"
     soundly = "the same, soundly: exact outcomes, left out, v = 3"
@@ -764,7 +764,7 @@ NAME = "audioset-privacy"
 TEACHERS = 50
 
 _VERSION = 1
-"""Of what is kept."""
+"""Version of what is kept."""
 _SAME = ("table", "th_e", "th_c", "sigma_e", "sigma_c", "answers")
 _COLUMNS = (
     *("answered_share", "claimed", "claimed_asked", "claimed_independent", "q"),
@@ -781,15 +781,15 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class PrivacyPlan:
-    """What is measured.
+    """The settings of a measurement.
 
     Attributes:
-        ensemble: of a seed: what its teachers say of the queries.
-        described: in a sentence, for the note.
-        key: names the ensembles; what was measured of a seed is kept under it.
-        work: folder of that.
-        seeds: ensembles, each with its own mixtures, teachers and noise.
-        progress: told how far it is.
+        ensemble: Function from a seed to what its teachers say of the queries.
+        described: Description of the ensembles in a sentence, for the note.
+        key: Name of the ensembles, under which what was measured of a seed is kept.
+        work: Folder of what is kept.
+        seeds: Number of ensembles, each with its own mixtures, teachers and noise.
+        progress: Callback that receives the progress.
     """
 
     ensemble: Callable[[int], SampleVotes]
@@ -804,12 +804,12 @@ class PrivacyPlan:
 
     @property
     def numbers(self) -> range:
-        """The seeds: from 1, as 0 is what this was built with."""
+        """Seeds from 1 on, as 0 is the one with which this was built."""
         return range(1, self.seeds + 1)
 
 
 def reproduce(plan: PrivacyPlan) -> Reproduction:
-    """Table 5.4's costs and Figures 5.13 to 5.16; what a seed gave is kept and read again."""
+    """Make Table 5.4's costs and Figures 5.13 to 5.16; keep what each seed gave."""
     rows = [row for seed in plan.numbers for row in _of_seed(plan, seed)]
     averaged = averages(rows)
     return Reproduction(
@@ -833,7 +833,7 @@ def _of_seed(plan: PrivacyPlan, seed: int) -> list[Row]:
 
 
 def averages(rows: Sequence[Row]) -> list[Row]:
-    """Means over seeds, with half of their 95 % intervals, and what Muschiol prints beside."""
+    """Compute means over seeds, with half of their 95 % intervals, beside Muschiol's figures."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         bucket = row["q"] if row["table"] == "5.16" else ""
@@ -921,7 +921,7 @@ def _checked(setting: Setting) -> bool:
 
 
 def _note(rows: Sequence[Row], averaged: Sequence[Row], described: str) -> str:
-    """Markdown: the table, the statements, and why figures differ."""
+    """Return the note in Markdown: the table, the statements, and why figures differ."""
     found = statements(rows)
     one = adaptive_threshold()
     right = {
@@ -950,12 +950,12 @@ answer and of the checks that an answer takes. Intervals are Student's at 95 % o
 {_table(averaged)}
 
 *Ours* is by Muschiol's accounting: Theorems 12 to 14 with n = 3, orders from 2, its conversion,
-and its adaptive threshold from votes without noise. *Holds*: a teacher left out, its three largest
-outputs alone count (v = 3), noise before the adaptive threshold, a threshold from a grid of
-{", ".join(f"{share:g}" for share in SHARES)} by Gumbel noise of {GUMBEL:g} votes, the best order,
-and bits instead of noisy votes. *Noise alone* may be published; *by votes* is exact outcomes, in
-both directions, and private itself. An adaptive threshold has no exact laws here: its cost by noise
-stands in. F1 is the macro average, of answered samples.
+and its adaptive threshold from votes without noise. *Holds*: a teacher left out, of whose outputs
+only the three largest count (v = 3), noise before the adaptive threshold, a threshold from a grid
+of {", ".join(f"{share:g}" for share in SHARES)} by Gumbel noise of {GUMBEL:g} votes, the best
+order, and bits instead of noisy votes. *Noise alone* may be published; *by votes* is exact
+outcomes, in both directions, and itself private. An adaptive threshold has no exact laws here: its
+cost by noise stands in. F1 is the macro average, of answered samples.
 
 **Its data-independent column comes out exactly**: 418.4, and 1,018.4 for 5,000 answers, at λ = 2,
 where its orders end; the best order gives 321.4 and 691.9.
@@ -986,8 +986,8 @@ others are left out of it.
 - **An adaptive threshold of raw votes has no such bound.** One query, one vote of fifty changed,
   (50, 25, 0, 0, 0) to (50, 26, 0, 0, 0): claimed {one.claimed:.1f}, measured
   {one.measured.low:.1f}. With noise first it holds, and costs all of its noise.
-- **n = 3 is no sensitivity**, as a teacher that is trained anew may change every label. It is one
-  if its three largest outputs count and it is left out; replaced, six labels change.
+- **n = 3 is not a sensitivity**, as a teacher that is trained anew may change every label. It is
+  one if its three largest outputs count and it is left out; if it is replaced, six labels change.
 - **λ = 2 is not the best order**, and **bits tell less than noisy votes**: .64 of it where λ ≪ σ.
   Together these make up for what the claims leave out.
 - **Theorem 6** needs all labels to be clear at once (q); exact outcomes add up what each tells, and
@@ -1009,7 +1009,7 @@ a teacher may change all twenty labels.
 
 
 _LINEAR = {"mixtures": 6000, "validation": 1000, "test": 100}
-"""Mixtures of linear teachers, 120 each; nothing is tested on but what they are asked about."""
+"""Numbers of mixtures for linear teachers, 120 each; tests use nothing but their queries."""
 
 
 def on_mixtures(
@@ -1021,20 +1021,21 @@ def on_mixtures(
     processes: int,
     progress: Progress,
 ) -> PrivacyPlan:
-    """Fifty teachers on mixtures of mel powers; small networks are those of `audioset-ensemble`.
+    """Plan a study of fifty teachers on mixtures; small networks are those of `audioset-ensemble`.
 
     Args:
-        data: folder that holds `esc10`, `fsdd` and perhaps `free_sounds`.
-        work: folder of ensembles, and of what was measured of each.
-        kind: of teachers.
-        queries: mixtures that costs are worked out from, at most.
-        seeds: ensembles.
-        processes: that train.
-        progress: told how far it is.
+        data: Folder that holds `esc10`, `fsdd` and perhaps `free_sounds`.
+        work: Folder of ensembles, and of what was measured of each.
+        kind: Kind of teachers.
+        queries: Most mixtures from which costs are worked out.
+        seeds: Number of ensembles.
+        processes: Processes that train.
+        progress: Callback that receives the progress.
 
     Raises:
-        InvalidParametersError: another kind, or no queries or seeds.
-        DatasetError, UnreadableFileError, InvalidInputError: as `tagging.ensembles.prepared`.
+        InvalidParametersError: The kind is unknown, or there are no queries or seeds.
+        DatasetError, UnreadableFileError, InvalidInputError: The sound cannot be used; see
+            `taggers.ensembles.prepared`.
     """
     chosen = LearnerKind(kind)
     linear = chosen is LearnerKind.LINEAR

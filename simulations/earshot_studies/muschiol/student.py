@@ -53,20 +53,20 @@ from earshot_studies.muschiol.work import TaggerWork
 
 TEACHERS = 50
 NOISE, CHECK_NOISE = 0.3, 0.6
-"""σ_e and σ_c of Table 5.4."""
+"""Noises σ_e and σ_c of Table 5.4."""
 SAMPLES = (800, 2000)
-"""Answers that students learn from; as far apart as Muschiol's 2,000 and 5,000."""
+"""Numbers of answers that students learn from; as far apart as Muschiol's 2,000 and 5,000."""
 PRINTED, SOUND, TRUE = "as printed", "soundly", "true labels"
 CHECKS = ("", "0.4", "0.6")
 
 
 class Lesson(NamedTuple):
-    """What a student learns from.
+    """The source of a student's lesson.
 
     Attributes:
-        rule: `PRINTED`, `SOUND`, or `TRUE` for labels that are right.
-        setting: th_e and th_c.
-        samples: answers.
+        rule: Rule, `PRINTED`, `SOUND`, or `TRUE` for labels that are right.
+        setting: Thresholds th_e and th_c.
+        samples: Number of answers.
     """
 
     rule: str
@@ -75,15 +75,15 @@ class Lesson(NamedTuple):
 
     @property
     def name(self) -> str:
-        """In words."""
+        """Name of the lesson, in words."""
         return ", ".join([self.rule, " + ".join(filter(None, self.setting)), str(self.samples)])
 
 
 def lessons(full: bool) -> list[Lesson]:
-    """All rows of Table 5.4, rules that hold beside them, and what true labels would teach.
+    """List all rows of Table 5.4, rules that hold beside them, and lessons of true labels.
 
     Args:
-        full: with every check and number of samples for rules that hold.
+        full: Whether to list every check and number of samples for rules that hold.
     """
     printed = [
         Lesson(PRINTED, (threshold, check), samples)
@@ -102,13 +102,14 @@ def lessons(full: bool) -> list[Lesson]:
 
 @dataclass(frozen=True)
 class EnsembleAnswers:
-    """What an ensemble answered.
+    """The answers of an ensemble.
 
     Attributes:
-        asked: queries from the first on.
-        numbers: of those that were answered, int64 (answers,).
-        named: of those, bool (answers, labels).
-        costs: ε by the names of columns; of what was asked and answered, so not to be promised.
+        asked: Number of queries that were asked, from the first on.
+        numbers: Places of the queries that were answered, int64 (answers,).
+        named: Labels that were named for them, bool (answers, labels).
+        costs: Cost ε by the names of columns, for what was asked and answered, so not to be
+            promised.
     """
 
     asked: int
@@ -118,15 +119,15 @@ class EnsembleAnswers:
 
 
 def answers(lesson: Lesson, ensemble: SampleVotes, seed: int) -> EnsembleAnswers:
-    """Ask until so many are answered, or there are no more queries.
+    """Ask until the lesson has all its answers, or there are no more queries.
 
     Args:
-        lesson: how, and how many.
-        ensemble: what its teachers say of the queries.
-        seed: of the noise.
+        lesson: Lesson to answer: how, and how many samples.
+        ensemble: Votes of its teachers on the queries.
+        seed: Seed of the noise.
 
     Raises:
-        InvalidParametersError: nothing was answered.
+        InvalidParametersError: Nothing was answered.
     """
     if lesson.rule == TRUE:
         numbers = np.arange(min(lesson.samples, len(ensemble.truth)))
@@ -151,7 +152,7 @@ Asked = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 
 def _as_printed(setting: Setting, ensemble: SampleVotes, seed: int) -> Asked:
-    """Every query: whether it passes, and what is said of it."""
+    """Tell for every query whether it passes, and which labels are named."""
     own = rule(setting, NOISE, CHECK_NOISE)._replace(teachers=ensemble.teachers)
     generator = np.random.default_rng([seed, 0])
     passed = np.ones(len(ensemble.votes), dtype=np.bool_)
@@ -169,7 +170,7 @@ def _soundly(setting: Setting, ensemble: SampleVotes, seed: int) -> Asked:
 
 
 def _costs(lesson: Lesson, ensemble: SampleVotes, asked: int, passed: NDArray[np.bool_]) -> Row:
-    """ε at Muschiol's δ: as claimed, or by the noise of rules that hold."""
+    """Compute ε at Muschiol's δ: as claimed, or by the noise of rules that hold."""
     if lesson.rule == PRINTED:
         own = rule(lesson.setting, NOISE, CHECK_NOISE)._replace(teachers=ensemble.teachers)
         claimed = muschiol.claim(own, ensemble.votes[:asked], passed)
@@ -179,7 +180,7 @@ def _costs(lesson: Lesson, ensemble: SampleVotes, asked: int, passed: NDArray[np
 
 
 def promised(lesson: Lesson, ensemble: SampleVotes) -> Row:
-    """ε of a lesson of rules that hold, whatever the votes: of all queries, and its answers."""
+    """Compute ε of rules that hold, whatever the votes: of all queries and a lesson's answers."""
     return _of_noise(lesson, ensemble, len(ensemble.cut), lesson.samples)
 
 
@@ -196,10 +197,10 @@ def _of_noise(lesson: Lesson, ensemble: SampleVotes, asked: int, answered: int) 
 def taught(
     study: TaggerStudy, teaching: Teaching, lesson: Lesson, seed: int
 ) -> tuple[EnsembleAnswers, Tagging, Material]:
-    """A student of a lesson; the same each time.
+    """Teach a student a lesson; the result is the same each time.
 
     Raises:
-        InvalidParametersError: nothing was answered.
+        InvalidParametersError: Nothing was answered.
     """
     given = answers(lesson, ensemble_of(study, teaching, seed), seed)
     school = _school(study, teaching, seed)
@@ -209,7 +210,7 @@ def taught(
 
 
 def measured(study: TaggerStudy, teaching: Teaching, lesson: Lesson, seed: int) -> Row:
-    """What a student learned, on test mixtures.
+    """Measure what a student learned, on test mixtures.
 
     Its threshold is the best of Muschiol's by macro F1 on validation mixtures.
     """
@@ -243,7 +244,7 @@ def measured(study: TaggerStudy, teaching: Teaching, lesson: Lesson, seed: int) 
 
 
 def beside(study: TaggerStudy, teaching: Teaching, seed: int) -> Iterator[Row]:
-    """What the ensemble and the baseline themselves reach on the same test mixtures."""
+    """Yield what the ensemble and the baseline themselves reach on the same test mixtures."""
     for name, teachers in (("ensemble", TEACHERS), ("baseline", BASELINE)):
         found = prepared(study, teachers, seed, teaching)
         threshold = best_threshold(found.validation)
@@ -263,7 +264,7 @@ def beside(study: TaggerStudy, teaching: Teaching, seed: int) -> Iterator[Row]:
 
 @lru_cache(maxsize=1)
 def ensemble_of(study: TaggerStudy, teaching: Teaching, seed: int) -> SampleVotes:
-    """One process teaches many students of one seed."""
+    """Return the votes of a seed's ensemble, from which one process teaches many students."""
     asked = prepared(study, TEACHERS, seed, teaching).queries
     return SampleVotes.of(asked.probabilities, asked.truth)
 
@@ -279,14 +280,14 @@ THEIRS: Mapping[tuple[Any, ...], tuple[float, float, float]] = {
     (PRINTED, threshold, check, _OURS[samples]): (precision, macro, micro)
     for samples, threshold, check, _, _, _, precision, macro, micro in _ROWS
 }
-"""mAP, macro and micro F1 of Table 5.4, 2,000 and 5,000 samples, where our fewer and more stand."""
+"""Scores mAP, macro and micro F1 of Table 5.4; its 2,000 and 5,000 samples stand at ours."""
 
 
 def orderings(rows: Sequence[Row]) -> list[Claim]:
-    """What section 5.4 says of students' mAP, held against several seeds.
+    """Return the claims of section 5.4 on students' mAP, held against several seeds.
 
     Args:
-        rows: of every student of every seed.
+        rows: Rows of every student of every seed.
     """
     seeds = sorted({int(row["seed"]) for row in rows})
     values = {
@@ -358,7 +359,7 @@ def orderings(rows: Sequence[Row]) -> list[Claim]:
 
 
 def best_value(table: Sequence[Row]) -> tuple[Row, list[Row]]:
-    """Which rule that holds is the best on validation, and which none beats in mAP and ε."""
+    """Choose the best rule that holds, on validation, and those that none beats in mAP and ε."""
     sound = [row for row in table if row["rule"] == SOUND]
     best = max(sound, key=lambda row: float(row["validation_mAP"]))
     undominated = [
@@ -374,7 +375,7 @@ def best_value(table: Sequence[Row]) -> tuple[Row, list[Row]]:
 
 
 def _note(work: TaggerWork, rows: Sequence[Row], table: Sequence[Row]) -> str:
-    """Markdown."""
+    """Return the note in Markdown."""
     listed = orderings(rows)
     best, undominated = best_value(table)
     front = "\n".join(
@@ -441,8 +442,8 @@ twenty labels. What noise must be for an ε that protects, and how many teachers
 out* and *replaced*: a teacher who is left out, or whose one mixture is exchanged, by the noise of
 rules that hold: noise before a gap is looked for, or a threshold from a public grid; of a teacher
 only its {MOST} largest outputs count. "0.2" *soundly* differs from "0.2" *as printed* in that
-alone. *{TRUE}*: what the same queries teach with labels that are right; *ensemble*, *baseline*:
-themselves.
+alone. *{TRUE}*: what the same queries teach with labels that are right; *ensemble*, *baseline*: the
+two themselves.
 
 ## Why ours differ
 
@@ -454,7 +455,7 @@ themselves.
 
 
 def _draw(table: Sequence[Row], path: Path) -> None:
-    """MAP by setting, ours beside Muschiol's; and mAP against ε, as claimed and as it holds."""
+    """Draw mAP by setting, ours beside Muschiol's, and against ε, as claimed and as it holds."""
     charts = [
         lambda axis: _draw_settings(axis, table, SAMPLES[0], "2,000"),
         lambda axis: _draw_settings(axis, table, SAMPLES[1], "5,000"),
@@ -513,18 +514,18 @@ def _shown(row: Row, column: str) -> str:
 
 
 def publish(work: TaggerWork, table: Sequence[Row], path: Path) -> None:
-    """Train the best student of rules that hold again, of the first seed, and write it.
+    """Train the best student of rules that hold again, on the first seed, and write it.
 
-    Which is the best, and its thresholds, are chosen on validation mixtures; what is known of its
+    The best student and its thresholds are chosen on validation mixtures; what is known of its
     names is from tests.
 
     Args:
-        work: of networks.
-        table: means over seeds.
-        path: ends in `.keras`.
+        work: Work of networks.
+        table: Means over seeds.
+        path: Path that ends in `.keras`.
 
     Raises:
-        InvalidParametersError: students are linear, which no such file holds.
+        InvalidParametersError: Students are linear, which no such file holds.
     """
     from earshot_models.tagging import publishing
     from earshot_models.tagging.examples import Examples
@@ -570,7 +571,7 @@ def publish(work: TaggerWork, table: Sequence[Row], path: Path) -> None:
 
 NAME = "audioset-student"
 FILES = (f"{NAME}.keras",)
-"""What is written beside the table: the best student, for `earshot pate tag`."""
+"""Files that are written beside the table: the best student, for `earshot pate tag`."""
 
 _PLACE = ("rule", "th_e", "th_c", "samples")
 _COLUMNS = (
@@ -581,7 +582,7 @@ _COLUMNS = (
 
 
 def reproduce(work: TaggerWork) -> Reproduction:
-    """Table 5.4's students; what was measured of each is kept, and the best is published."""
+    """Make Table 5.4's students, keep what was measured of each, and publish the best."""
     rows = measured_rows(work)
     table = averaged(rows)
     if work.out is not None and work.teaching.kind is LearnerKind.SMALL:
@@ -591,7 +592,7 @@ def reproduce(work: TaggerWork) -> Reproduction:
 
 
 def measured_rows(work: TaggerWork) -> list[Row]:
-    """Of every student of every seed, and of their ensembles and baselines."""
+    """Measure every student of every seed, and their ensembles and baselines."""
     for seed in work.reported:
         for teachers in (TEACHERS, BASELINE):
             work.ensemble(teachers, seed)
@@ -614,7 +615,7 @@ def measured_rows(work: TaggerWork) -> list[Row]:
 
 
 def _taught(work: TaggerWork, due: Sequence[tuple[int, Lesson]]) -> Iterable[Row]:
-    """In order, one after another or several at a time."""
+    """Teach and measure in order, one after another or several at a time."""
     from joblib import Parallel, delayed
 
     if work.processes == 1 or len(due) < 2:
@@ -639,7 +640,7 @@ def _name(lesson: Lesson) -> str:
 
 
 def averaged(rows: Sequence[Row]) -> list[Row]:
-    """Means over seeds with half of their 95 % intervals, and Muschiol's beside them."""
+    """Compute means over seeds with half of their 95 % intervals, beside Muschiol's."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in _PLACE), []).append(row)

@@ -1,4 +1,4 @@
-"""What the reproductions of Muschiol (2021) share: ensembles of taggers, and what is kept of them.
+"""Shared parts of the reproductions of Muschiol (2021): ensembles of taggers, and what is kept.
 
 AudioSet cannot be had here: mixtures of real sounds with twenty labels stand in for its 153.
 """
@@ -19,21 +19,21 @@ from earshot_studies.muschiol.taggers.school import NETWORKS, LearnerKind, Teach
 from earshot_studies.muschiol.taggers.study import TaggerStudy
 
 _VERSION = 1
-"""Of what is kept; it is part of the key."""
+"""Version of what is kept; part of the key."""
 
 
 @dataclass(frozen=True)
 class TaggerWork:
-    """What is mixed, how taggers are trained, and how often.
+    """The mixtures of a study, the training of its taggers, and its repetitions.
 
     Attributes:
-        study: what is mixed.
-        seeds: how many times, each with its own mixtures, networks and noise.
-        teaching: of teachers and students.
-        processes: that train.
-        full: whether what takes long is measured, too.
-        out: folder of what is written beside table, picture and note; nothing is without.
-        progress: told what is done.
+        study: Study that makes the mixtures.
+        seeds: Number of seeds, each with its own mixtures, networks and noise.
+        teaching: Training of teachers and students.
+        processes: Processes that train.
+        full: Whether to measure what takes long, too.
+        out: Folder of files beside table, picture and note; None to write no others.
+        progress: Callback that receives the progress.
     """
 
     study: TaggerStudy
@@ -50,25 +50,25 @@ class TaggerWork:
 
     @property
     def reported(self) -> range:
-        """The seeds that are measured: settings were looked at with seed 0, which is left out."""
+        """Seeds that are measured: settings were tried with seed 0, which is left out."""
         return range(1, self.seeds + 1)
 
     def ensemble(self, teachers: int, seed: int) -> EnsembleScores:
-        """What so many teachers say; trained now, if nothing was kept of them."""
+        """Return the output of an ensemble of this size; train it now if nothing was kept of it."""
         return prepared(self.study, teachers, seed, self.teaching, self.processes, self.progress)
 
     def kept(self, name: str, seed: int, make: Callable[[], list[Row]]) -> list[Row]:
-        """What was measured of a seed, or what is measured now and kept.
+        """Return the rows that were measured of a seed, or measure them now and keep them.
 
         Args:
-            name: of what is measured, with all settings that are not the study's.
-            seed: of its mixtures.
-            make: measures it.
+            name: Name of what is measured, with all settings that are not the study's.
+            seed: Seed of its mixtures.
+            make: Function that measures it.
         """
         return rows_at(self.place(name, seed), make)
 
     def place(self, name: str, seed: int) -> Path:
-        """Where what was measured of a seed is kept."""
+        """Return the path under which what was measured of a seed is kept."""
         study = self.study
         settings = [_VERSION, name, contents(study.data), asdict(study.size), asdict(study.recipe)]
         settings += [asdict(study.mel), asdict(self.teaching), seed]
@@ -76,7 +76,7 @@ class TaggerWork:
 
     @property
     def described(self) -> str:
-        """For notes: what was mixed of what, and who learned from it."""
+        """Description of the mixtures, and of who learned from them, for notes."""
         size, recipe = self.study.size, self.study.recipe
         tagger = "logistic regressions on the mean and deviation of each band"
         if self.teaching.kind is LearnerKind.SMALL:

@@ -97,9 +97,10 @@ def prepared(
         first: Number of teachers to train, and no others; all by default.
 
     Raises:
-        InvalidParametersError: if a teacher would have fewer than ten mixtures; or as
+        InvalidParametersError: A teacher would have fewer than ten mixtures, or the study's
+            settings do not fit; see `TaggerStudy.material`.
+        DatasetError, UnreadableFileError, InvalidInputError: The sound cannot be used; see
             `TaggerStudy.material`.
-        DatasetError, UnreadableFileError, InvalidInputError: as `TaggerStudy.material`.
     """
     checks.whole("teachers", teachers)
     if study.size.mixtures < FEWEST * teachers:

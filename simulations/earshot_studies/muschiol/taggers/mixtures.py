@@ -75,8 +75,8 @@ def draw(
         generator: Only source of randomness.
 
     Raises:
-        InvalidInputError: if a label has no sound on this side.
-        InvalidParametersError: as `drawn_labels`.
+        InvalidInputError: A label has no sound on this side.
+        InvalidParametersError: Fewer labels are there than a mixture may have, or no mixtures.
     """
     of = powers.at(side)
     truth = drawn_labels(np.ones(len(of), dtype=bool), count, recipe, generator)

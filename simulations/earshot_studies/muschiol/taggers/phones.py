@@ -56,7 +56,7 @@ def crowd(
         progress: Callback that receives the number of phones that have learned.
 
     Raises:
-        InvalidParametersError: if a phone would have fewer than two mixtures.
+        InvalidParametersError: A phone would have fewer than two mixtures.
     """
     checks.whole("phones", phones)
     checks.positive("ridge", ridge)
@@ -91,7 +91,7 @@ def ballots(probabilities: NDArray[np.floating], most: int) -> NDArray[np.int8]:
         most: Votes of each phone and query (v).
 
     Raises:
-        InvalidParametersError: if there are more votes than labels.
+        InvalidParametersError: There are more votes than labels.
     """
     labels = probabilities.shape[-1]
     checks.whole("most", most, 1, labels)

@@ -42,8 +42,8 @@ def powers(sources: Sources, settings: MelSettings) -> Powers:
         settings: Settings of the spectrum.
 
     Raises:
-        InvalidParametersError: if the settings are for clips of another length or rate.
-        InvalidInputError: if teachers have only one recording of a label, or a side lacks a label.
+        InvalidParametersError: The settings are for clips of another length or rate.
+        InvalidInputError: Teachers have only one recording of a label, or a side lacks a label.
     """
     if (settings.rate, settings.samples) != (sources.rate, sources.rate):
         raise InvalidParametersError(
@@ -71,9 +71,10 @@ def open_powers(
         progress: Callback after each file.
 
     Raises:
-        DatasetError: if data are missing, or not laid out as `datasets` expects.
-        UnreadableFileError: if a file does not decode.
-        InvalidParametersError, InvalidInputError: as `powers`.
+        DatasetError: Data are missing, or not laid out as `datasets` expects.
+        UnreadableFileError: A file does not decode.
+        InvalidParametersError, InvalidInputError: The settings or the sound do not fit; see
+            `powers`.
     """
 
     def made() -> dict[str, NDArray[Any]]:

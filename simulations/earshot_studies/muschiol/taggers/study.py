@@ -23,7 +23,7 @@ twice as long."""
 
 @dataclass(frozen=True)
 class TaggerStudySize:
-    """The amount of mixtures.
+    """The numbers of mixtures.
 
     Attributes:
         mixtures: Mixtures of all teachers together, whatever their number.
@@ -72,7 +72,7 @@ class TaggerStudy:
     Attributes:
         data: Folder that holds `esc10`, `fsdd` and perhaps `free_sounds`.
         cache: Folder of all cached files.
-        size: Amount of mixtures.
+        size: Numbers of mixtures.
         recipe: Recipe by which sounds are mixed.
         mel: Spectrum that taggers hear.
     """
@@ -87,11 +87,11 @@ class TaggerStudy:
         """Draw the mixtures of one seed, the same at each call.
 
         Raises:
-            DatasetError: if data are missing, or not laid out as `datasets` expects.
-            UnreadableFileError: if a file does not decode.
-            InvalidInputError: if a label lacks sound on a side, or teachers have only one recording
+            DatasetError: Data are missing, or not laid out as `datasets` expects.
+            UnreadableFileError: A file does not decode.
+            InvalidInputError: A label lacks sound on a side, or teachers have only one recording
                 of it.
-            InvalidParametersError: if there are fewer labels than a mixture has, or clips are not
+            InvalidParametersError: There are fewer labels than a mixture has, or clips are not
                 seconds.
         """
         powers = open_powers(self.data, self.mel, self.cache, progress)
