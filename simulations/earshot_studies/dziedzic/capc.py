@@ -160,7 +160,7 @@ def _answers(
 ) -> NDArray[np.int8]:
     """Name labels with more than half of the votes that the sum shows; draw its noise by its law.
 
-    Noise shares of all teachers add up to Skellam noise: one Poisson number less another.
+    Noise shares of all teachers add up to Skellam noise, the difference of two Poisson numbers.
     """
     votes = ballots.sum(axis=0, dtype=np.int64)
     if sigma > 0 and votes.size:
@@ -203,7 +203,7 @@ def _costs(
     count: int,
     sigma: float,
 ) -> Row:
-    """Compute ε of an answerer: against the asker, by outcomes; to the server; to all askers."""
+    """Compute ε of one answerer against the asker (by outcomes), the server, and all askers."""
     if not count or exactly is None:
         return dict.fromkeys(("outcomes_epsilon", "counts_epsilon", "three_epsilon"), "")
     spent = exactly[:count].sum(axis=0)
@@ -316,7 +316,7 @@ on CaPC (Choquette-Choo et al., ICLR 2021). Their data are not here; beside them
 
 Each of {study.size.teachers} parties trains on its own mixtures. {ASKERS} of them ask {ASKED:,}
 queries each; the {study.size.teachers - 1} others cast ballots of Binary voting, which a secure sum
-adds up with Skellam noise shares. A label with more than half of the votes counts as there. The
+adds up with Skellam noise shares. A label with more than half of the votes counts as present. The
 asker trains anew on its own mixtures and the answers, and is measured on {study.size.test:,}
 mixtures of recordings that nobody else hears, at a probability of 0.5 as in theirs on Pascal VOC.
 
@@ -325,7 +325,7 @@ mixtures of recordings that nobody else hears, at a probability of 0.5 as in the
 {claims_table(claims(table), "Dziedzic et al.")}
 
 Differences are paired by seed; intervals are Student's at 95 % over seeds, of the mean over askers.
-The picture shows them by label (Figure 5).
+For scores by label (Figure 5), see the picture.
 
 ## What it costs
 

@@ -287,5 +287,5 @@ def ensembles(
 
 
 def _nobody() -> np.random.Generator:
-    """Return a generator for cases without noise, which draw nothing from it."""
+    """Return a generator for where there is no noise to speak of."""
     return np.random.default_rng(0)

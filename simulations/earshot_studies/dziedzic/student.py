@@ -150,7 +150,7 @@ def _count(
 def _privately(
     whole: Part, mixtures: Mixtures, table: PaperTable, seed: int
 ) -> tuple[float, Heads]:
-    """Train with each learning rate; return the best on validation mixtures, an unpaid choice."""
+    """Train at some learning rates, and return the best on validation, which is not paid for."""
     training = DpSgdTraining()
     noise = training_noise(table.epsilon, training.rate, training.steps, table.delta)
     found = []

@@ -31,7 +31,7 @@ ADAPTIVE = "adaptive"
 THRESHOLDS = ("0.2", "0.4", "0.6", ADAPTIVE)
 CHECKS = ("0.4", "0.6")
 HALF = "half"
-"""Stand-in for th_c with which every ensemble answers as many, the mixtures of the largest m."""
+"""Stand-in for th_c: every ensemble answers equally many mixtures, those of the largest m."""
 BY_ITSELF = 0.5
 """Threshold above which a lone teacher names a label; Muschiol does not say which was taken."""
 
@@ -504,7 +504,7 @@ def of_seed(work: TaggerWork, seed: int) -> list[Row]:
 def most_over_least(
     truth: np.ndarray[tuple[int, ...], np.dtype[np.int8]], balanced: bool, seed: int
 ) -> float:
-    """Divide how often a thousand batches have the most frequent label by that of the rarest.
+    """Compare the most frequent label of a thousand batches with the rarest there is, by a ratio.
 
     Args:
         truth: Labels of a teacher's mixtures, (mixtures, labels).

@@ -113,10 +113,12 @@ class PhonesPlan:
         return Participants(self.phones, self.sums.dropout, self.sums.corrupted)
 
     def deviation(self, labels: int) -> float:
-        """Find the least noise σ, in votes, with which all samples cost ε, to a thousandth above.
+        """Find the least noise σ, in votes, with which all samples cost ε.
+
+        The result is larger by a thousandth at most.
 
         Raises:
-            InvalidParametersError: No noise is enough, as secure sums alone may fail with δ.
+            InvalidParametersError: No noise is enough, as secure sums may fail by all of δ.
         """
 
         def cost(sigma: float) -> float:

@@ -999,7 +999,7 @@ others are left out of it.
 
 {_fits()}
 
-## Who is meant, and how it was worked out
+## Whom it protects, and how it was worked out
 
 {_units(averaged)}
 

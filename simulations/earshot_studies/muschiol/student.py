@@ -61,7 +61,7 @@ CHECKS = ("", "0.4", "0.6")
 
 
 class Lesson(NamedTuple):
-    """The source of a student's lesson.
+    """A lesson for a student: the rule of its answers, and their number.
 
     Attributes:
         rule: Rule, `PRINTED`, `SOUND`, or `TRUE` for labels that are right.
@@ -280,7 +280,7 @@ THEIRS: Mapping[tuple[Any, ...], tuple[float, float, float]] = {
     (PRINTED, threshold, check, _OURS[samples]): (precision, macro, micro)
     for samples, threshold, check, _, _, _, precision, macro, micro in _ROWS
 }
-"""Scores mAP, macro and micro F1 of Table 5.4; its 2,000 and 5,000 samples stand at ours."""
+"""Table 5.4's mAP, macro and micro F1, with its 2,000 and 5,000 samples under our numbers."""
 
 
 def orderings(rows: Sequence[Row]) -> list[Claim]:
