@@ -25,6 +25,7 @@ from earshot_simulations.auditing.printed_votes import (
 )
 from earshot_studies.pate_aae.right_labels import (
     WORDS,
+    best_accuracy,
     most_accuracy,
     printed_right_labels,
     right_labels,
@@ -107,6 +108,14 @@ def test_at_small_epsilon_no_number_of_queries_helps() -> None:
     assert most_accuracy(100, 200) == 1.0
     with pytest.raises(InvalidParametersError, match="queries=34"):
         most_accuracy(1.0, 34)
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 0.01, 0.03])
+def test_no_number_of_queries_has_a_higher_bound(epsilon: float) -> None:
+    """Just beyond a multiple of the words, a word has one more label at hardly more noise."""
+    tried = [most_accuracy(epsilon, queries, 5) for queries in range(5, 200)]
+    assert max(tried) == best_accuracy(epsilon, 5, 40)
+    assert 1 > max(tried) > max(tried[::5])
 
 
 def test_the_printed_scale_costs_more_or_less_than_is_claimed() -> None:

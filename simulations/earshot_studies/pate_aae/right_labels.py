@@ -82,3 +82,18 @@ def most_accuracy(epsilon: float, queries: int, words: int = WORDS) -> float:
         divergence += (1 - right) * math.log(wrong * words)
     each = math.ceil(queries / words)
     return min(1.0, 1 / words + math.sqrt(max(0.0, each * divergence / 2)))
+
+
+def best_accuracy(epsilon: float, words: int = WORDS, most_labels: int = 300) -> float:
+    """Bound the accuracy of a student whatever the number of queries is.
+
+    Some word has ⌈K/m⌉ labels, and noise grows with K: the fewest queries with this many labels of
+    a word have the highest bound.
+
+    Args:
+        epsilon: Budget ε after which the scale K/2ε is named.
+        words: Number of words (m).
+        most_labels: Most labels of a word that are tried.
+    """
+    fewest = [words, *(words * (labels - 1) + 1 for labels in range(2, most_labels + 1))]
+    return max(most_accuracy(epsilon, queries, words) for queries in fewest)

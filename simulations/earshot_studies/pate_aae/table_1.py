@@ -31,6 +31,7 @@ from earshot_studies.pate_aae.answers import AnswerNoise
 from earshot_studies.pate_aae.right_labels import (
     TEACHERS,
     WORDS,
+    best_accuracy,
     most_accuracy,
     printed_right_labels,
 )
@@ -172,6 +173,7 @@ def _note(found: Measurements, study: ClipStudy) -> str:
     """Return the note in Markdown."""
     size, split = study.size, study.split
     ahead, started = (claims(found.cells, size.epsilons, pairs) for pairs in (_PAIRS, _BY_START))
+    least, little = best_accuracy(0.01), best_accuracy(0.1)
     return f"""# Private students of spoken digits
 
 After Table 1 and Figure 5 of PATE-AAE (Yang et al., Interspeech 2021), on other data: orderings and
@@ -241,8 +243,8 @@ at that scale, and a student would be right at most as often as the last column 
 
 {_figure_5()}
 
-For any K from {WORDS} on, that is at most {_best(0.01):.2f} at ε = 0.01 and {_best(0.1):.2f} at
-ε = 0.1: their Figure 5 cannot come from this noise.
+For any K from {WORDS} on, that is at most {least:.2f} at ε = 0.01 and {little:.2f} at ε = 0.1:
+their Figure 5 cannot come from this noise.
 
 ## Why they differ
 
@@ -393,14 +395,6 @@ def _figure_5() -> str:
         for queries in (WORDS, TEACHERS, _MANY)
     ]
     return markdown_table(rows, list(rows[0]))
-
-
-def _best(epsilon: float) -> float:
-    """Return the highest bound over numbers of queries that give each word equally many labels.
-
-    Beyond these, more labels only bring more noise.
-    """
-    return max(most_accuracy(epsilon, WORDS * each) for each in range(1, 300))
 
 
 _COLOURS = {
