@@ -82,7 +82,7 @@ class Enrolled(_Body, frozen=True, kw_only=True):
 
 
 class AskTask(_Body, frozen=True, kw_only=True):
-    """What now? Names the newest results this phone has, so that it is told of newer ones only."""
+    """A phone asks for its task, and names its newest results, to be told of newer ones only."""
 
     known: Annotated[tuple[Identifier, ...], Meta(max_length=8)] = ()
 

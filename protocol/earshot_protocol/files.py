@@ -15,7 +15,7 @@ from pathlib import Path
 OWNER_ONLY = 0o600
 
 _DRAFT = re.compile(r"\d+-\d+(\.\w+)?")
-"""What follows the name of the file in that of its draft: process, thread and suffix."""
+"""End of a draft's name, after the name of its file: process, thread and suffix."""
 _ABANDONED_SECONDS = 24 * 3600.0
 """Age from which a draft is one of a process that was killed."""
 
@@ -55,7 +55,7 @@ def replace_file(path: Path, content: str | bytes, mode: int = 0o666) -> None:
 def made_whole(path: Path) -> Iterator[Path]:
     """Yield a path at which to make a file, which then gets its name, unless another came first.
 
-    So a file of that name without content is never one that was about to be made.
+    Hence a file of that name without content is never one that was about to be made.
 
     Args:
         path: Path of the file; its folder exists.

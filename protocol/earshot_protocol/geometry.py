@@ -107,7 +107,7 @@ def counts(
         Counts, int64 of shape (centroids,), adding up to the number of recordings.
 
     Raises:
-        InvalidInputError: As in `nearest`.
+        InvalidInputError: The input is one that `nearest` refuses.
     """
     indices = nearest(points, centroids, geometry)
     return np.bincount(indices, minlength=len(np.asarray(centroids))).astype(np.int64)

@@ -36,7 +36,8 @@ class Line:
         """Return what a reader makes of the line.
 
         Args:
-            reader: Raises ValueError, KeyError or TypeError for a line that it cannot read.
+            reader: Function that reads the line, and raises ValueError, KeyError or TypeError for
+                one that it cannot read.
             otherwise: Message about such a line: what is wrong with it, and what to do.
 
         Raises:

@@ -11,7 +11,7 @@ import enum
 
 
 class Rule(enum.StrEnum):
-    """Why a phone refuses. The limits have the names of `phases.acceptance.Limits`."""
+    """Reason why a phone refuses. The limits have the names of `phases.acceptance.Limits`."""
 
     LEAST_PHONES = "least_phones"
     LARGEST_PHONES = "largest_phones"

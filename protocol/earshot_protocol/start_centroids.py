@@ -36,9 +36,10 @@ class CentroidSet(msgspec.Struct, frozen=True, kw_only=True):
     """Start centroids of one number of dimensions.
 
     Attributes:
-        dimensions: d of the projection.
-        count: of the centroids, k.
-        rows: k rows of d coordinates, int16 little-endian, of which 32,767 is 1. In JSON: base64.
+        dimensions: Dimensions of the projection, d.
+        count: Number of centroids, k.
+        rows: Coordinates of the centroids, k rows of d, int16 little-endian, of which 32,767 is 1.
+            In JSON: base64.
     """
 
     dimensions: int
@@ -113,7 +114,7 @@ def chosen(
     Args:
         sets: All sets that the encoder has.
         encoder: Name of the encoder.
-        dimensions: d of the projection.
+        dimensions: Dimensions of the projection, d.
         count: Number of centroids, k.
 
     Returns:

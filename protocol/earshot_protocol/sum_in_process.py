@@ -1,7 +1,7 @@
 """One whole secure sum in one process: every participant and the aggregator, round by round.
 
-For tallies of teachers that are all here, benchmarks and audits. Both sides only see each other's
-encoded messages, as over a network.
+It serves tallies of teachers that are all here, benchmarks and audits. Both sides only see each
+other's encoded messages, as over a network.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Summed(NamedTuple):
 
 
 class Observer:
-    """Hears how a sum goes on; a subclass heeds what it needs."""
+    """Listener to how a sum goes on; a subclass heeds what it needs."""
 
     def answered(self, name: str, phone: int, seconds: float, down: int, up: int) -> None:
         """Hear that a phone has answered.
@@ -64,14 +64,14 @@ def run_sum(
     observer: Observer | None = None,
     summation: Summation = BELL,
 ) -> Summed:
-    """Add up what phones put in.
+    """Add up the inputs of phones.
 
     Args:
         parameters: Parameters of the sum.
         vector: Function that returns a phone's input by its number, called once a phone.
         present: Function that returns the phones of a round by its name, in the order in which they
             answer; all by default.
-        observer: Told how the sum goes on.
+        observer: Observer that hears how the sum goes on.
         summation: Secure summation.
 
     Raises:

@@ -47,7 +47,7 @@ class Ending(Task, frozen=True, kw_only=True):
     """Message that tells a phone that a phase is over."""
 
     told_to_all: ClassVar[bool] = False
-    """Tell every phone, not only those that took part."""
+    """Whether every phone is told, not only those that took part."""
 
     phase: Identifier
 

@@ -58,22 +58,22 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
     """Everything that phones and server must agree on before a discovery phase.
 
     Attributes:
-        phones: n, the phones that are enrolled.
-        labels: L, the equivalence classes of environments.
-        encoder: name of the encoder whose embeddings are sorted.
-        start: the start centroids, in d dimensions: public, and whoever chooses others learns no
-            more, because no cost depends on them.
-        most_cells: k, how many cells a sum has room for: their number may grow from that of the
-            start centroids to this, where sound is unlike theirs.
-        sums: T, how often cells are summed before they are named, from 0 to 3.
-        cells_noise: noise multiplier of each sum of cells: the noise's standard deviation over the
+        phones: Number of phones that are enrolled, n.
+        labels: Equivalence classes of environments, L.
+        encoder: Name of the encoder whose embeddings are sorted.
+        start: Start centroids, in d dimensions. They are public, and whoever chooses others learns
+            no more, because no cost depends on them.
+        most_cells: Number of cells for which a sum has room, k: it may grow from that of the start
+            centroids to this, where sound is unlike theirs.
+        sums: Number of times that cells are summed before they are named, T, from 0 to 3.
+        cells_noise: Noise multiplier of each sum of cells: the noise's standard deviation over the
             most that one phone adds.
-        labels_noise: noise multiplier of the sum of labels.
-        delta: δ for which costs are stated.
-        dropout: ρ, the largest fraction of phones that may vanish.
-        corrupted: γ, the largest fraction of phones that an adversary may control.
-        step_seconds: how long a step waits for phones, in seconds.
-        noise_crowd: the most phones on whose noise a sum counts.
+        labels_noise: Noise multiplier of the sum of labels.
+        delta: Value of δ for which costs are stated.
+        dropout: Largest fraction of phones that may vanish, ρ.
+        corrupted: Largest fraction of phones that an adversary may control, γ.
+        step_seconds: Time for which a step waits for phones, in seconds.
+        noise_crowd: Most phones whose noise a sum counts on.
     """
 
     encoder: EncoderName
@@ -173,17 +173,17 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
     """The named cells, and the privacy spent; cells of one label are one environment.
 
     Attributes:
-        geometry: how distances to the centroids are taken: spherical.
-        centroids: of the cells, unit rows.
-        moved: per cell, whether what phones heard in it stood clear of the noise in the last sum.
-        labels: per cell, an index into `label_names`: the label with the most votes, be they noise
-            or not, which `name_p_values` say; `names` are those that are clear.
-        label_names: L, of the phase.
-        label_votes: per cell and label, the noisy sum: a phone's labels make one vote in all, or
-            little more.
-        name_p_values: per cell, whether its name may be noise.
-        encoder: whose embeddings the centroids are among.
-        privacy: spent.
+        geometry: Kind of distance to the centroids: spherical.
+        centroids: Centroids of the cells, unit rows.
+        moved: Whether what phones heard in each cell stood clear of the noise in the last sum.
+        labels: Index into `label_names` of each cell: the label with the most votes, whether or not
+            they are noise, which `name_p_values` tell; `names` are the labels that are clear of it.
+        label_names: Labels of the phase, L.
+        label_votes: Noisy sum of the votes, per cell and label: a phone's labels make one vote in
+            all, or little more.
+        name_p_values: P-value of each cell's name; where it is large, the name may be noise.
+        encoder: Encoder whose embeddings the centroids are among.
+        privacy: Privacy that the phase spent.
     """
 
     geometry: Geometry

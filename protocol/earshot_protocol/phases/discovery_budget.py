@@ -48,7 +48,7 @@ def cell_counts(
     """Return the numbers that are asked for, or the defaults where they are None.
 
     Raises:
-        InvalidParametersError: ε, δ or a number of cells is out of range.
+        InvalidParametersError: A number of cells, ε or δ is out of range.
     """
     cells = usual_cells(phones, epsilon, delta) if start is None else start
     checks.whole("cells", cells, 1, start_centroids.MOST)
@@ -70,7 +70,7 @@ def usual_cells(phones: int, epsilon: float, delta: float) -> int:
     of the phase (`MOST_CELLS`).
 
     Raises:
-        InvalidParametersError: ε or δ is out of range.
+        InvalidParametersError: The value of ε or δ is out of range.
     """
     checks.epsilon("epsilon", epsilon)
     rho = zcdp_rho(min(epsilon, _LARGEST_MEANT), delta)
@@ -91,8 +91,8 @@ def noises(
     """Return the least noise with which a whole phase is (ε, δ)-private.
 
     Args:
-        epsilon: ε of the whole phase.
-        delta: δ of the whole phase.
+        epsilon: Value of ε for the whole phase.
+        delta: Value of δ for the whole phase.
         sums: Number of sums of cells, T.
         label_share: Share of the cost, as ρ, for the names; above 0 and below 1.
         cells: Cells for which the sums have room, k.

@@ -60,19 +60,20 @@ class LabellingParameters(Parameters, frozen=True, kw_only=True, tag="labelling"
     """Everything that phones and server must agree on before a labelling phase.
 
     Attributes:
-        phones: n, the phones that are enrolled.
-        labels: L, from which phones choose; 2 at least.
-        encoder: name of the encoder whose embeddings the samples are.
-        samples: B samples to be labelled, in its projection to d dimensions: public.
-        votes_noise: σ₂, standard deviation of the noise on the votes for each label, in votes.
-        check_noise: σ₁, of the noise on how many agree, in votes.
-        threshold: T, how many must agree, noise included, for a sample to have an answer.
-        largest_weight: W, how many votes a phone may make of its own, at most.
-        delta: δ for which costs are stated.
-        dropout: ρ, the largest fraction of phones that may vanish.
-        corrupted: γ, the largest fraction of phones that an adversary may control.
-        step_seconds: how long a step waits for phones, in seconds.
-        noise_crowd: the most phones on whose noise a sum counts.
+        phones: Number of phones that are enrolled, n.
+        labels: Labels from which phones choose, L; 2 at least.
+        encoder: Name of the encoder whose embeddings the samples are.
+        samples: Public samples to be labelled, B of them, in the encoder's projection to d
+            dimensions.
+        votes_noise: Standard deviation of the noise on the votes for each label, σ₂, in votes.
+        check_noise: Standard deviation of the noise on how many agree, σ₁, in votes.
+        threshold: Number that must agree, noise included, for a sample to have an answer, T.
+        largest_weight: Most votes that a phone may cast of its own, W.
+        delta: Value of δ for which costs are stated.
+        dropout: Largest fraction of phones that may vanish, ρ.
+        corrupted: Largest fraction of phones that an adversary may control, γ.
+        step_seconds: Time for which a step waits for phones, in seconds.
+        noise_crowd: Most phones whose noise a sum counts on.
     """
 
     encoder: EncoderName
@@ -177,18 +178,19 @@ class Labelled(NamedCentroids, frozen=True, kw_only=True, tag="labelled"):
     """The samples with their answers, and the privacy spent.
 
     Attributes:
-        geometry: how distances to the samples are taken: spherical.
-        centroids: the samples.
-        labels: per sample, the answer, an index into `label_names`; -1 where fewer than `threshold`
+        geometry: Kind of distance to the samples: spherical.
+        centroids: Samples that were labelled.
+        labels: Answer for each sample, an index into `label_names`; -1 where fewer than `threshold`
             agreed with the label that had the most votes. `names` are the answers that stand clear
             of the noise.
-        label_names: L, of the phase.
-        label_votes: per sample and label, the noisy sum of votes.
-        agreement: per sample, the noisy number that agreed with the label with the most votes.
-        threshold: T, of the parameters.
-        name_p_values: per sample, whether it may be noise that gave that label the most votes.
-        encoder: whose embeddings the samples are.
-        privacy: spent by a phone of the largest weight; others have spent less.
+        label_names: Labels of the phase, L.
+        label_votes: Noisy sum of the votes, per sample and label.
+        agreement: Noisy number that agreed with the label with the most votes, per sample.
+        threshold: Threshold of the parameters, T.
+        name_p_values: P-value of each sample's name; where it is large, noise may have given that
+            label the most votes.
+        encoder: Encoder whose embeddings the samples are.
+        privacy: Privacy that a phone of the largest weight spent; others have spent less.
     """
 
     geometry: Geometry

@@ -38,8 +38,8 @@ def noises(
     """Return the least noise with which a phase is (ε, δ)-private for a phone of weight 1.
 
     Args:
-        epsilon: ε of the whole phase.
-        delta: δ of the whole phase.
+        epsilon: Value of ε for the whole phase.
+        delta: Value of δ for the whole phase.
         samples: Number of samples, B.
         check_share: Share of the cost, as ρ, for the check; above 0 and below 1.
         unit: Unit in which neighbours differ.

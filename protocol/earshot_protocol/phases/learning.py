@@ -93,26 +93,28 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
     """Everything that phones and server must agree on before a learning phase.
 
     Attributes:
-        phones: n, the phones that are enrolled.
-        recordings: N, the public, nominal number of recordings of a phone; noise and iterations
-            depend on it, never on the true number.
-        dimensions: of the points that phones cluster.
-        geometry: how distances between points are taken.
-        encoder: name of the encoder whose embeddings are clustered.
-        labels: L, the equivalence classes of environments.
-        local_centroids: k, centroids a phone computes.
-        top_local_centroids: k*, of those, how many it publishes.
-        top_global_centroids: g*, how many global centroids the first vote keeps.
-        centroid_votes: v_centroids, ones allowed in a ballot of the first vote.
-        label_votes: v_labels, ones allowed in a ballot of the second vote.
-        dropout: ρ, the largest fraction of phones that may vanish.
-        corrupted: γ, the largest fraction of phones that an adversary may control.
-        budget: ε1 to ε4.
-        delta: δ of the clustering step, used where its noise is Gaussian (spherical geometry).
-        selection_method: how the published centroids are chosen.
-        clustering_runs: how often a phone clusters, in the mean, to keep the best; 1 is just once.
-        step_seconds: how long a step waits for phones, in seconds.
-        noise_crowd: the most phones on whose noise a sum counts.
+        phones: Number of phones that are enrolled, n.
+        recordings: Public, nominal number of recordings of a phone, N; noise and iterations depend
+            on it, never on the true number.
+        dimensions: Dimensions of the points that phones cluster.
+        geometry: Kind of distance between points.
+        encoder: Name of the encoder whose embeddings are clustered.
+        labels: Equivalence classes of environments, L.
+        local_centroids: Number of centroids that a phone computes, k.
+        top_local_centroids: Number of these that a phone publishes, k*.
+        top_global_centroids: Number of global centroids that the first vote keeps, g*.
+        centroid_votes: Number of ones allowed in a ballot of the first vote, v_centroids.
+        label_votes: Number of ones allowed in a ballot of the second vote, v_labels.
+        dropout: Largest fraction of phones that may vanish, ρ.
+        corrupted: Largest fraction of phones that an adversary may control, γ.
+        budget: Privacy budget of each private step, ε1 to ε4.
+        delta: Value of δ of the clustering step, used where its noise is Gaussian (spherical
+            geometry).
+        selection_method: Method by which the published centroids are chosen.
+        clustering_runs: Average number of times that a phone clusters, to keep the best; 1 is just
+            once.
+        step_seconds: Time for which a step waits for phones, in seconds.
+        noise_crowd: Most phones whose noise a sum counts on.
     """
 
     recordings: int
@@ -236,22 +238,23 @@ class TopCentroids(SumPartTask, frozen=True, kw_only=True, tag="top-centroids"):
 class Result(NamedCentroids, frozen=True, kw_only=True, tag="result"):
     """The labelled centroids and the privacy spent: the end of a phase.
 
-    What is empty for `centroid_p_values` and `name_p_values` was published by a former release and
-    not tested; it counts as noise.
+    A result whose `centroid_p_values` and `name_p_values` are empty was published by a former
+    release and not tested; it counts as noise.
 
     Attributes:
-        geometry: how distances to the centroids are taken.
-        centroids: those that the first vote kept.
-        labels: per centroid, an index into `label_names`; -1 where it is unnamed, because no
+        geometry: Kind of distance to the centroids.
+        centroids: Centroids that the first vote kept.
+        labels: Index into `label_names` of each centroid; -1 where it is unnamed, because no
             label's votes stand clear of the noise.
-        label_names: L, of the phase.
-        centroid_votes: per centroid, the noisy sum of the first vote.
-        label_votes: per centroid and label, the noisy sum of the second vote.
-        centroid_p_values: per centroid, whether its votes are noise (`count_p_values` over all
-            candidates of the vote).
-        name_p_values: per centroid, whether its most frequent label is (`name_p_values`).
-        encoder: whose embeddings the centroids are among; empty where a former release did not say.
-        privacy: spent.
+        label_names: Labels of the phase, L.
+        centroid_votes: Noisy sum of the first vote, per centroid.
+        label_votes: Noisy sum of the second vote, per centroid and label.
+        centroid_p_values: P-value of each centroid's votes; where it is large, they may be noise
+            (`count_p_values` over all candidates of the vote).
+        name_p_values: P-value of each centroid's most frequent label (`name_p_values`).
+        encoder: Encoder whose embeddings the centroids are among; empty where a former release did
+            not say.
+        privacy: Privacy that the phase spent.
     """
 
     geometry: Geometry

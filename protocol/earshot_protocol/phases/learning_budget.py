@@ -35,7 +35,7 @@ sound."""
 DIMENSIONS = 24
 """Dimensions in which sound is clustered, d."""
 RECORDINGS = 200
-"""Recordings of a phone, N: those that a phone holds that hears seven a day and keeps them for 28
+"""Recordings of a phone, N: as many as a phone holds that hears seven a day and keeps them for 28
 days. A phone that holds fewer pays less than stated; one that holds more counts what it holds."""
 LOCAL_CENTROIDS = 6
 TOP_LOCAL_CENTROIDS = 2
@@ -65,12 +65,12 @@ def affordable(
 
     Args:
         parameters: Parameters of the phase; only the proportions of its budget count.
-        epsilon: ε of the whole phase, at least 10⁻⁹.
+        epsilon: Value of ε for the whole phase, at least 10⁻⁹.
         unit: Unit in which the phase is to cost ε.
 
     Raises:
-        InvalidParametersError: ε or δ is out of range, or no budget costs so little because δ is at
-            most what secure sums may fail by.
+        InvalidParametersError: The value of ε or δ is out of range, or no budget costs so little
+            because δ is at most what secure sums may fail by.
     """
 
     def scaled(scale: float) -> PhaseParameters:

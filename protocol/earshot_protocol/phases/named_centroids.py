@@ -17,9 +17,9 @@ class NamedCentroids(Outcome, frozen=True, kw_only=True):
         geometry: Kind of distance to the centroids.
         centroids: Matrix of the centroids, float32 (centroids, dimensions).
         labels: Index into `label_names` of each centroid; -1 where it is unnamed.
-        label_names: L, the labels of the phase.
+        label_names: Labels of the phase, L.
         label_votes: Noisy sum of the votes, per centroid and label.
-        name_p_values: P-value of each centroid's name: how likely it is noise.
+        name_p_values: P-value of each centroid's name; where it is large, the name may be noise.
         encoder: Encoder whose embeddings the centroids are among; empty where a former release did
             not say.
     """

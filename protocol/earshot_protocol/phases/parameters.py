@@ -61,10 +61,10 @@ class Parameters(
     """Facts that every kind of phase states about its phones; each kind documents these fields.
 
     Attributes:
-        phones: n, the phones that are enrolled.
-        labels: L, the names of what is published.
-        dropout: ρ, the largest fraction of phones that may vanish.
-        corrupted: γ, the largest fraction of phones that an adversary may control.
+        phones: Number of phones that are enrolled, n.
+        labels: Names of what is published, L.
+        dropout: Largest fraction of phones that may vanish, ρ.
+        corrupted: Largest fraction of phones that an adversary may control, γ.
         step_seconds: Time for which a step waits for phones, in seconds.
         noise_crowd: Most phones whose noise a sum counts on; in larger crowds every phone adds as
             much as in one of this size, so that no claimed crowd makes its share vanish.
@@ -120,7 +120,7 @@ class Parameters(
         """Return the parts of the phase, as phone and server derive them alike.
 
         Raises:
-            InvalidParametersError: A value from which no mechanism can be made.
+            InvalidParametersError: No mechanism can be made from a value.
         """
         raise WrongStateError(f"{type(self).__name__} is not a kind of phase: it has no plan")
 
@@ -143,7 +143,7 @@ class Parameters(
             recordings: Recordings that the phone holds, if they are more than the phase says.
 
         Raises:
-            InvalidParametersError: A value from which no mechanism can be made.
+            InvalidParametersError: No mechanism can be made from a value.
         """
         return self.plan().expenses(recordings)
 
@@ -217,7 +217,7 @@ def check_once(parameters: Parameters | SumParameters) -> None:
     """Check parameters, but not the same ones again.
 
     Raises:
-        InvalidParametersError: As in `check`.
+        InvalidParametersError: The parameters are those that `check` refuses.
     """
     parameters.check()
 

@@ -73,14 +73,14 @@ def together(result: NamedCentroids | None, labelled: NamedCentroids | None) -> 
 class AgreedPlaces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Places that all phones of a phase name sound by: a part of its parameters, hence of its keys.
 
-    By what a phone was told outside of the phase it must not be: whoever tells one phone of a
+    They must not be what a phone was told outside of the phase: whoever tells one phone of a
     result of its own would decide in which entry of a sum that phone alone counts.
 
     Attributes:
-        encoder: whose embeddings they are among.
-        geometry: how distances to them are taken.
-        centroids: of the places, float32 (places, dimensions).
-        labels: of each, an index into the phase's labels; −1 where it has no name.
+        encoder: Encoder whose embeddings the places are among.
+        geometry: Kind of distance to the places.
+        centroids: Centroids of the places, float32 (places, dimensions).
+        labels: Index into the phase's labels of each place; −1 where it has no name.
     """
 
     encoder: EncoderName

@@ -34,19 +34,19 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
     """Everything that phones and server must agree on before a statistics phase.
 
     Attributes:
-        phones: n, the phones that are enrolled.
-        labels: L, the equivalence classes of environments that are counted.
-        contacts: the most contacts that a phone counts, its newest ones.
-        since: the first day, in UTC, on which a counted contact was made; None, with `until`, to
-            count contacts of every day, and those of which no phone knows the day.
-        until: the day after the last one.
-        places: by the nearest of which a contact is counted that nobody labelled; None to count
-            none of these.
-        epsilon: ε of the histogram, in the recording unit.
-        dropout: ρ, the largest fraction of phones that may vanish.
-        corrupted: γ, the largest fraction of phones that an adversary may control.
-        step_seconds: how long a step waits for phones, in seconds.
-        noise_crowd: the most phones on whose noise a sum counts.
+        phones: Number of phones that are enrolled, n.
+        labels: Equivalence classes of environments that are counted, L.
+        contacts: Most contacts that a phone counts, its newest ones.
+        since: First day, in UTC, on which a counted contact was made; None, with `until`, to count
+            contacts of every day, and those of which no phone knows the day.
+        until: Day after the last one.
+        places: Places by the nearest of which a contact is counted that nobody labelled; None to
+            count none of these.
+        epsilon: Value of ε for the histogram, in the recording unit.
+        dropout: Largest fraction of phones that may vanish, ρ.
+        corrupted: Largest fraction of phones that an adversary may control, γ.
+        step_seconds: Time for which a step waits for phones, in seconds.
+        noise_crowd: Most phones whose noise a sum counts on.
     """
 
     contacts: int
@@ -126,13 +126,14 @@ class Statistics(Outcome, frozen=True, kw_only=True, tag="statistics"):
     """The private histogram of contacts over environments, and the privacy spent.
 
     Attributes:
-        label_names: L, of the phase.
-        contacts: per label, the noisy sum.
-        p_values: per label, whether its contacts are noise (`count_p_values` over all labels);
-            empty where a former release published them and did not test.
-        since: of the parameters.
-        until: of the parameters.
-        privacy: spent.
+        label_names: Labels of the phase, L.
+        contacts: Noisy sum of the contacts with each label.
+        p_values: P-value of each label's contacts; where it is large, they may be noise
+            (`count_p_values` over all labels). Empty where a former release published them and did
+            not test.
+        since: First day of the parameters.
+        until: Day after the last one, of the parameters.
+        privacy: Privacy that the phase spent.
     """
 
     label_names: Annotated[tuple[LabelName, ...], PerLabel]
@@ -144,7 +145,7 @@ class Statistics(Outcome, frozen=True, kw_only=True, tag="statistics"):
 
     @property
     def clear(self) -> tuple[bool, ...]:
-        """Return whether the contacts with each label stand clear of the noise."""
+        """Whether the contacts with each label stand clear of the noise."""
         return are_clear(self.p_values, len(self.contacts))
 
 

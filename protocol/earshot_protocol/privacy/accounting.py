@@ -85,9 +85,9 @@ and no reader would see it."""
 def composed_cost(spent: Iterable[Expense]) -> Cost:
     """Return the joint cost of expenses of one unit, as it is told everywhere: one ε for one thing.
 
-    It is composed at `TOLD_DELTA`, or at the largest δ that one of them states. Where composing
-    gains nothing, as with a single release, they are added up, which needs no more δ than they
-    state.
+    The cost is composed at `TOLD_DELTA`, or at the largest δ that one of them states. Where
+    composing gains nothing, as with a single release, they are added up, which needs no more δ than
+    they state.
     """
     spent = tuple(spent)
     added = math.fsum(expense.release.epsilon for expense in spent)
@@ -109,7 +109,7 @@ def epsilon_at(delta: float, spent: Iterable[Expense]) -> float:
     most of δ: it counts each one's distance from an ideal sum at its own small ε.
 
     Args:
-        delta: δ; from 1 on every release is private.
+        delta: Value of δ; from 1 on every release is private.
         spent: Expenses of one unit.
 
     Returns:

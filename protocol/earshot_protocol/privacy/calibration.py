@@ -30,8 +30,8 @@ def largest_scale(
 
     Args:
         events: Function from a scale to the events released at it; a larger scale costs more.
-        epsilon: ε, at least 10⁻⁹.
-        delta: δ, above 0 and below 1.
+        epsilon: Value of ε, at least 10⁻⁹.
+        delta: Value of δ, above 0 and below 1.
         least: Smallest scale that is tried, above 0.
         most: Largest scale that is tried.
 
@@ -39,8 +39,8 @@ def largest_scale(
         The scale, from `least` to `most`.
 
     Raises:
-        InvalidParametersError: ε or δ is out of range, or no scale costs so little because δ is at
-            most what secure sums may fail by.
+        InvalidParametersError: The value of ε or δ is out of range, or no scale costs so little
+            because δ is at most what secure sums may fail by.
     """
     checks.epsilon("epsilon", epsilon)
     checks.probability("delta", delta)
@@ -67,8 +67,8 @@ def noise_multipliers(
     """Return noise of several `VectorSum`s that together are (ε, δ)-private, and hardly less.
 
     Args:
-        epsilon: ε, at least 10⁻⁹.
-        delta: δ.
+        epsilon: Value of ε, at least 10⁻⁹.
+        delta: Value of δ.
         weights: Shares of the sums in the cost, as ρ of zero-concentrated privacy; positive.
         lengths: Number of entries of a vector of each sum.
         unit: Unit in which neighbours differ.
@@ -96,7 +96,7 @@ def check_delta(delta: float, phones: int) -> None:
     """Refuse a δ with which a phase may expose one of its phones and keep its word.
 
     Raises:
-        InvalidParametersError: δ is not a probability, or is 1/phones or more.
+        InvalidParametersError: The value of δ is not a probability, or is 1/phones or more.
     """
     checks.probability("delta", delta)
     if delta * checks.whole("phones", phones) >= 1:

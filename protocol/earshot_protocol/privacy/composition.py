@@ -45,13 +45,13 @@ def composed_epsilon(events: Iterable[Event], delta: float) -> float:
 
     Args:
         events: Every release to be counted, against neighbours of the same unit.
-        delta: δ, from 0 (at which only pure releases have an ε) to 1.
+        delta: Value of δ, from 0 (at which only pure releases have an ε) to 1.
 
     Returns:
         ε; infinite where nothing is known to hold at this δ.
 
     Raises:
-        InvalidParametersError: δ, or a number of an event, is out of range.
+        InvalidParametersError: The value of δ, or a number of an event, is out of range.
     """
     return _epsilon(tuple(events), delta)
 
@@ -108,7 +108,7 @@ class Composition:
         """Return ε at a δ from 0 to 1; infinite where nothing is known to hold.
 
         Raises:
-            InvalidParametersError: δ is out of range.
+            InvalidParametersError: The value of δ is out of range.
         """
         return self.best(delta).epsilon
 
@@ -116,7 +116,7 @@ class Composition:
         """Return the best of the three bounds at a δ from 0 to 1.
 
         Raises:
-            InvalidParametersError: δ is out of range.
+            InvalidParametersError: The value of δ is out of range.
         """
         checks.share("delta", delta)
         left = delta - self._approximate

@@ -20,8 +20,8 @@ def summation_distance(
     `secure_sum.parameters`), and each spends its own 2^-σ: the ν1(σ) of the thesis's Theorem 8.2.
 
     Args:
-        statistical_security: σ, in bits.
-        computational_security: λ, in bits.
+        statistical_security: Statistical security σ, in bits.
+        computational_security: Computational security λ, in bits.
     """
     return 2 * math.exp2(-statistical_security) + math.exp2(-computational_security)
 
@@ -34,9 +34,9 @@ def secure_sum_delta(
     Thesis Theorem 8.2, with `summation_distance` for its ν1(σ) + ν2(λ).
 
     Args:
-        epsilon: ε of the release through an ideal sum.
-        statistical_security: σ, in bits.
-        computational_security: λ, in bits.
+        epsilon: Value of ε of the release through an ideal sum.
+        statistical_security: Statistical security σ, in bits.
+        computational_security: Computational security λ, in bits.
     """
     log_distance = math.log(summation_distance(statistical_security, computational_security))
     return math.exp(min(0.0, float(np.logaddexp(0.0, epsilon)) + log_distance))
@@ -51,9 +51,9 @@ def renyi_epsilons(
     12).
 
     Args:
-        divergences: D, of shape (…, orders).
-        orders: α, each above 1.
-        delta: δ, above 0.
+        divergences: Divergences D, of shape (…, orders).
+        orders: Orders α, each above 1.
+        delta: Value of δ, above 0.
 
     Returns:
         Array of the shape of the divergences; a value below 0 means 0.
@@ -86,7 +86,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     """Return the smallest ε such that ρ-zCDP implies (ε, δ)-DP by `zcdp_delta`.
 
     Raises:
-        InvalidParametersError: ρ is not positive, or δ is not between 0 and 1.
+        InvalidParametersError: The value of ρ is not positive, or that of δ is not between 0 and 1.
     """
     checks.positive("rho", rho)
     checks.probability("delta", delta)
@@ -103,7 +103,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     """Return the largest ρ such that ρ-zCDP implies (ε, δ)-DP by `zcdp_delta`.
 
     Raises:
-        InvalidParametersError: ε is not positive, or δ is not between 0 and 1.
+        InvalidParametersError: The value of ε is not positive, or that of δ is not between 0 and 1.
     """
     checks.positive("epsilon", epsilon)
     checks.probability("delta", delta)

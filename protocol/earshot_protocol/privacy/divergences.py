@@ -35,7 +35,7 @@ def renyi(event: Event, orders: Curve = ORDERS) -> Curve:
 
     Args:
         event: Event of one release.
-        orders: α, each above 1.
+        orders: Orders α, each above 1.
 
     Returns:
         The divergence of each order, or a bound; for an `Approximate` event, the rest once its δ is
@@ -86,7 +86,7 @@ def _times(event: Pure | BoundedRange) -> int:
 def _randomized_response(epsilon: float, orders: Curve) -> Curve:
     """Return the divergence of randomized response, the worst of all ε-private releases.
 
-    That it is the worst is due to Kairouz, Oh and Viswanath (2015). Its divergence is Proposition
+    Kairouz, Oh and Viswanath (2015) show that it is the worst. Its divergence is Proposition
     3.3 of Bun and Steinke (TCC 2016) before they simplify it. It has the likelihood ratios of
     discrete Laplace noise of scale 1/ε against a shift by one.
     """

@@ -18,7 +18,7 @@ class Pure(_Event, frozen=True, tag="pure"):
     """An ε-differentially private release of which nothing else is known.
 
     Attributes:
-        epsilon: ε.
+        epsilon: Value of ε of one release.
         times: Number of such releases, one after the other.
     """
 
@@ -32,7 +32,7 @@ class BoundedRange(_Event, frozen=True, tag="bounded-range"):
     That makes it ε²/8-zCDP as well (Cesar and Rogers, ALT 2021).
 
     Attributes:
-        epsilon: ε.
+        epsilon: Value of ε of one release.
         times: Number of such releases, one after the other.
     """
 
@@ -44,7 +44,7 @@ class ZeroConcentrated(_Event, frozen=True, tag="zcdp"):
     """A ρ-zCDP release, such as discrete Gaussian noise (Bun and Steinke, TCC 2016).
 
     Attributes:
-        rho: ρ.
+        rho: Value of ρ.
     """
 
     rho: float
@@ -56,7 +56,7 @@ class SelectedRuns(_Event, frozen=True, tag="selected-runs"):
     Their number is geometric and secret too (Papernot and Steinke, ICLR 2022, Theorem 2, η = 1).
 
     Attributes:
-        rho: ρ of one run, its score included.
+        rho: Value of ρ of one run, its score included.
         mean: Average number of runs.
     """
 
@@ -70,8 +70,8 @@ class DiscreteLaplaceSum(_Event, frozen=True, tag="discrete-laplace-sum"):
     Attributes:
         scale: Scale of the noise on every entry.
         sensitivity: L1 distance between sums of neighbours.
-        statistical_security: σ of the summation, in bits.
-        computational_security: λ of the summation, in bits.
+        statistical_security: Statistical security σ of the summation, in bits.
+        computational_security: Computational security λ of the summation, in bits.
     """
 
     scale: float
@@ -89,8 +89,8 @@ class SkellamSum(_Event, frozen=True, tag="skellam-sum"):
         variance: Variance of the noise on every entry.
         l1: L1 distance between sums of neighbours.
         l2: L2 distance between sums of neighbours.
-        statistical_security: σ of the summation, in bits.
-        computational_security: λ of the summation, in bits.
+        statistical_security: Statistical security σ of the summation, in bits.
+        computational_security: Computational security λ of the summation, in bits.
     """
 
     variance: float
@@ -107,7 +107,7 @@ class RenyiCurve(_Event, frozen=True, tag="renyi-curve"):
     known.
 
     Attributes:
-        orders: α, ascending, each above 1.
+        orders: Orders α, ascending, each above 1.
         divergences: Divergence at each order, whichever neighbour comes first.
     """
 
@@ -119,8 +119,8 @@ class Approximate(_Event, frozen=True, tag="approximate"):
     """An (ε, δ)-differentially private release of which nothing else is known.
 
     Attributes:
-        epsilon: ε.
-        delta: δ.
+        epsilon: Value of ε.
+        delta: Value of δ.
     """
 
     epsilon: float

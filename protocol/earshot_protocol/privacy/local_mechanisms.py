@@ -29,8 +29,8 @@ class LaplaceLloyd:
     """DPLloyd-Impr on one phone (Su et al., CODASPY 2016): pure ε in the recording unit.
 
     Attributes:
-        epsilon: ε of all iterations together, by sequential composition of their noisy sums and
-            counts and parallel composition over clusters.
+        epsilon: Value of ε of all iterations together, by sequential composition of their noisy
+            sums and counts and parallel composition over clusters.
         recordings: Most recordings that a phone clusters.
 
     Raises:
@@ -59,8 +59,8 @@ class GaussianLloyd:
     """Spherical DPLloyd on one phone: noisy sums of unit vectors, ρ-zCDP in the recording unit.
 
     Attributes:
-        epsilon: ε of all iterations together, at `delta`.
-        delta: δ, between 0 and 1.
+        epsilon: Value of ε of all iterations together, at `delta`.
+        delta: Value of δ, between 0 and 1.
         recordings: Most recordings that a phone clusters.
 
     Raises:
@@ -115,7 +115,7 @@ class BestLaplaceLloyd:
     runs, known to be j, nothing better than jε₀ is known.
 
     Attributes:
-        epsilon: ε of the release, 3ε₀.
+        epsilon: Value of ε of the release, 3ε₀.
         recordings: Most recordings that a phone clusters.
         runs: Average number of runs, at least 2.
 
@@ -135,7 +135,7 @@ class BestLaplaceLloyd:
     @property
     def name(self) -> str:
         """Name of the repeated mechanism, with the average number of runs."""
-        return f"{LaplaceLloyd.name}, the best of {self.runs} runs in the mean"
+        return f"{LaplaceLloyd.name}, the best of {self.runs} runs on average"
 
     @property
     def each(self) -> LaplaceLloyd:
@@ -163,8 +163,8 @@ class BestGaussianLloyd:
     Theorem 2).
 
     Attributes:
-        epsilon: ε of the release, at `delta`.
-        delta: δ, between 0 and 1.
+        epsilon: Value of ε of the release, at `delta`.
+        delta: Value of δ, between 0 and 1.
         recordings: Most recordings that a phone clusters.
         runs: Average number of runs, at least 2.
 
@@ -186,7 +186,7 @@ class BestGaussianLloyd:
     @property
     def name(self) -> str:
         """Name of the repeated mechanism, with the average number of runs."""
-        return f"{GaussianLloyd.name}, the best of {self.runs} runs in the mean"
+        return f"{GaussianLloyd.name}, the best of {self.runs} runs on average"
 
     @property
     def rho(self) -> float:
@@ -248,8 +248,8 @@ class Selection:
     factor of e^ε, and the normalization is the same for all outcomes.
 
     Attributes:
-        epsilon: ε of each selection, in the recording unit.
-        repeats: k*, the number of selections.
+        epsilon: Value of ε of each selection, in the recording unit.
+        repeats: Number of selections, k*.
         recordings: Most recordings that a phone counts.
         method: Method of each selection.
 

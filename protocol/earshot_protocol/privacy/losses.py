@@ -6,10 +6,11 @@ divergences by some per cent (Koskela, Jälkö and Honkela 2020).
 
 Randomized response dominates the loss of any ε-private release (Kairouz, Oh and Viswanath 2015): it
 is that of discrete Laplace noise of scale 1/ε against a shift by one. Discrete Laplace noise
-against a vector of shifts is dominated by the same noise against their sum. For let the scale be 1.
-At a loss ε ≥ −m that occurs, one entry that is shifted by m has δ(ε) = max(0, 1 − e^((ε−m)/2)).
-Beside it, an entry that is shifted by n ≤ m has losses l ≤ n, and leaves at most 1 − e^((ε−l−m)/2),
-which is at most 1 − e^((ε−m−n)/2). Between losses that occur, both are linear in e^ε.
+against a vector of shifts is dominated by the same noise against their sum. To see this, let the
+scale be 1. At a loss ε ≥ −m that occurs, one entry that is shifted by m has
+δ(ε) = max(0, 1 − e^((ε−m)/2)). Beside it, an entry that is shifted by n ≤ m has losses l ≤ n, and
+leaves at most 1 − e^((ε−l−m)/2), which is at most 1 − e^((ε−m−n)/2). Between losses that occur,
+both are linear in e^ε.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from earshot_protocol.randomness import RandomBytes
 
 
 class Unit(enum.StrEnum):
-    """What neighbouring data sets differ in."""
+    """Difference between neighbouring data sets."""
 
     RECORDING = "recording"
     """One recording of one phone, which is present or not."""
@@ -127,9 +127,9 @@ class BallotSum:
     noise. δ is that of the secure sum, see `secure_sum_delta`.
 
     Attributes:
-        epsilon: ε in the recording unit; the phone unit costs ε · votes / 2.
-        votes: v, the most ones in a ballot.
-        honest_survivors: n', the least number of phones that stay and add their share honestly.
+        epsilon: Value of ε in the recording unit; the phone unit costs ε · votes / 2.
+        votes: Most ones in a ballot, v.
+        honest_survivors: Least number of phones that stay and add their share honestly, n'.
         largest_entry: Most that a ballot gives one candidate; `votes` for a histogram.
 
     Raises:
@@ -207,8 +207,8 @@ class VectorSum:
     Attributes:
         noise_multiplier: Standard deviation of the noise on an entry over `GRID`.
         length: Number of entries of a vector.
-        delta: δ for which costs are stated.
-        honest_survivors: n', the least number of phones that stay and add their share honestly.
+        delta: Value of δ for which costs are stated.
+        honest_survivors: Least number of phones that stay and add their share honestly, n'.
         signed: Whether entries may be negative.
 
     Raises:

@@ -78,7 +78,7 @@ def polya_share(
 
     Args:
         scale: Scale of the sum's noise; positive, at most 2^14.
-        shares: n', the least number of shares that are added.
+        shares: Least number of shares that are added, n'.
         size: Shape of the result.
         random: Source of bytes; a seeded one belongs in simulations only.
 
@@ -118,7 +118,7 @@ def skellam_share(
 
     Args:
         variance: Variance of the sum's noise; positive.
-        shares: n', the least number of shares that are added.
+        shares: Least number of shares that are added, n'.
         size: Shape of the result.
         random: Source of bytes; a seeded one belongs in simulations only.
 
@@ -174,12 +174,12 @@ def discrete_gaussian(
     − σ²/t)² / (2σ²)) (Canonne, Kamath and Steinke, NeurIPS 2020, Algorithm 3).
 
     Args:
-        sigma: σ, from 2^-10 to 2^52 − 1; the variance is at most σ².
+        sigma: Parameter σ, from 2^-10 to 2^52 − 1; the variance is at most σ².
         size: Shape of the result.
         random: Source of bytes; a seeded one belongs in simulations only.
 
     Raises:
-        InvalidParametersError: σ is not a number in this range.
+        InvalidParametersError: The value of σ is not a number in this range.
     """
     sigma = checks.between("sigma", sigma, SMALLEST_SIGMA, LARGEST_SCALE - 1)
     count = _count(size)

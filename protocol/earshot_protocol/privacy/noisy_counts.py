@@ -51,11 +51,11 @@ def with_normal(
 
     Args:
         counts: Counts of any shape.
-        deviation: σ, positive, below 2^42.
+        deviation: Standard deviation σ of the noise, positive, below 2^42.
         random: Source of bytes; a seeded one belongs in simulations only.
 
     Raises:
-        InvalidParametersError: σ is out of range.
+        InvalidParametersError: The deviation is out of range.
     """
     return _noisy(counts, deviation, discrete_gaussian, random)
 
@@ -74,7 +74,7 @@ def likeliest(
 
     Args:
         scores: Scores (rows, places), in votes, where neighbours differ by one vote at most.
-        scale: g, positive.
+        scale: Scale g, positive.
         random: Source of bytes; a seeded one belongs in simulations only.
 
     Returns:

@@ -109,7 +109,7 @@ class Aggregator:
 
     @property
     def done(self) -> bool:
-        """Return whether the sum has its result."""
+        """Whether the sum has its result."""
         return self._state.round is Round.DONE
 
     @property

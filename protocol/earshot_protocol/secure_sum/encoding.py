@@ -96,7 +96,7 @@ def check_packed(data: bytes, parameters: SumParameters) -> None:
     """Refuse data that `unpack` would refuse, without unpacking them.
 
     Raises:
-        MalformedMessageError: As in `unpack`.
+        MalformedMessageError: The data are such as `unpack` refuses.
     """
     if len(data) != packed_bytes(parameters):
         raise MalformedMessageError(

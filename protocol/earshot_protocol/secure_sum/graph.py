@@ -27,7 +27,7 @@ class Graph:
 
         Args:
             parameters: Parameters that give the number of phones and the degree.
-            ring: uint32 (phones,), the phone at each position of the ring, each phone once.
+            ring: Phone at each position of the ring, each phone once, uint32 (phones,).
 
         Raises:
             InvalidInputError: `ring` is not a permutation of the phones.

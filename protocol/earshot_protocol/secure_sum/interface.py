@@ -67,7 +67,7 @@ class Participant(Protocol):
 
     @property
     def done(self) -> bool:
-        """Return whether the participant has answered its last task."""
+        """Whether the participant has answered its last task."""
 
     def answer(self, task: SumTask) -> SumAnswer:
         """Do what the task asks.
@@ -108,7 +108,7 @@ class Aggregator(Protocol):
 
     @property
     def done(self) -> bool:
-        """Return whether the sum has its result."""
+        """Whether the sum has its result."""
 
     def check_version(self) -> None:
         """Refuse to go on with a sum that a former version of the protocol began.

@@ -83,10 +83,11 @@ class SharedKeys(SumAnswer, frozen=True, kw_only=True, tag="shared-keys"):
     """Round 1: what is sealed for neighbours and server, and a commitment to the seed.
 
     Attributes:
-        ciphertexts: one per neighbour, in their order: shares of the seed and of the lock.
-        masks: the pairwise masks' seeds, in that order, sealed under the lock: for the server, once
-            it has the lock from shares.
-        commitment: to the seed.
+        ciphertexts: One ciphertext per neighbour, in their order: shares of the seed and of the
+            lock.
+        masks: Seeds of the pairwise masks, in that order, sealed under the lock: for the server,
+            once it has the lock from shares.
+        commitment: Commitment to the seed.
     """
 
     ciphertexts: Ciphertexts
@@ -104,8 +105,8 @@ class Unmasked(SumAnswer, frozen=True, kw_only=True, tag="unmasked"):
     """Round 3: what the masks that are left in the total can be rebuilt from, and checked by.
 
     Attributes:
-        shares: one per survivor, then one per dropped neighbour, in their order.
-        traces: per dropped neighbour, the hash of the mask in common, by which the list that the
+        shares: One share per survivor, then one per dropped neighbour, in their order.
+        traces: Hash of the mask in common with each dropped neighbour, by which the list that the
             neighbour sealed is checked.
     """
 

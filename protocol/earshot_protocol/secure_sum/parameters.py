@@ -55,20 +55,22 @@ _LARGEST_RANK = 32
 
 
 class SumParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the phones and the server of one secure sum must agree on.
+    """Parameters that the phones and the server of one secure sum must agree on.
 
     Attributes:
-        phones: n, the phones that are invited.
-        length: ℓ, the number of entries of a vector; the product of `shape`.
-        bound: largest absolute value of one encoded entry, noise included.
-        dropout: ρ, the largest fraction of phones that may vanish.
-        corrupted: γ, the largest fraction of phones that an adversary may control.
-        neighbours: k, the phones that each phone talks to.
-        threshold: t, the shares that rebuild a secret: the largest number that is admitted.
-        shape: the shape of the summed array.
-        precision: decimal digits of a fixed-point input (thesis 9.1.2).
-        statistical_security: σ; a secret falls with probability at most 2^-σ for each condition.
-        correctness: η; the sum fails for want of shares with probability at most 2^-η.
+        phones: Number of phones that are invited, n.
+        length: Number of entries of a vector, ℓ; the product of `shape`.
+        bound: Largest absolute value of one encoded entry, noise included.
+        dropout: Largest fraction of phones that may vanish, ρ.
+        corrupted: Largest fraction of phones that an adversary may control, γ.
+        neighbours: Number of phones that each phone talks to, k.
+        threshold: Number of shares that rebuild a secret, t: the largest that is admitted.
+        shape: Shape of the summed array.
+        precision: Number of decimal digits of a fixed-point input (thesis 9.1.2).
+        statistical_security: Statistical security σ, in bits: a secret falls with probability at
+            most 2^-σ for each condition.
+        correctness: Correctness η, in bits: the sum fails for want of shares with probability at
+            most 2^-η.
     """
 
     phones: int
@@ -161,15 +163,15 @@ def choose(
     may be odd.
 
     Args:
-        phones: n, from 3 to 10^8.
+        phones: Number of phones, n, from 3 to 10^8.
         shape: Shape of the array to sum, at most 2^24 entries; () is a single number.
         bound: Largest absolute value of one encoded entry, noise included.
-        dropout: ρ, in [0, 1).
-        corrupted: γ, in [0, 1).
+        dropout: Largest fraction of phones that may vanish, ρ, in [0, 1).
+        corrupted: Largest fraction of phones that an adversary may control, γ, in [0, 1).
         precision: Decimal digits of a fixed-point input.
         neighbours: Forced value of k (n−1 if that is less); the threshold is chosen for it.
-        statistical_security: σ in bits.
-        correctness: η in bits.
+        statistical_security: Statistical security σ, in bits.
+        correctness: Correctness η, in bits.
 
     Returns:
         Parameters that pass `SumParameters.check`.

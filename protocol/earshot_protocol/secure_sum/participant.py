@@ -116,7 +116,7 @@ class Participant:
 
     @property
     def done(self) -> bool:
-        """Return whether the participant has answered its last task."""
+        """Whether the participant has answered its last task."""
         return self.round is Round.DONE
 
     def save(self) -> bytes:

@@ -39,7 +39,7 @@ def split(secrets: Sequence[bytes], threshold: int, count: int) -> npt.NDArray[n
     """Share each secret among the points 1 … count; any `threshold` shares give it back.
 
     Args:
-        secrets: s secrets of 32 bytes, each below `PRIME` as a big-endian number.
+        secrets: Secrets of 32 bytes, s of them, each below `PRIME` as a big-endian number.
         threshold: Least number of shares that determine the secret.
         count: Number of shares, at most 254.
 
@@ -107,8 +107,9 @@ def recover_many(shares: npt.NDArray[np.uint8], present: npt.NDArray[np.bool_]) 
     """Yield what `recover` finds in each of many sharings among the same number of points.
 
     Args:
-        shares: uint8 of shape (s, count, 32), big-endian: the share of secret i at point j + 1.
-        present: bool of shape (s, count): whether each share is there.
+        shares: Share of each secret i at each point j + 1, big-endian, uint8 of shape (s, count,
+            32).
+        present: Whether each share is there, bool of shape (s, count).
 
     Yields:
         The secrets, 32 bytes each.

@@ -27,9 +27,9 @@ def sum_parameters(
     Args:
         mechanism: Mechanism of the sum.
         shape: Shape of a ballot: (candidates,), (centroids, labels), or (labels,) for a histogram.
-        phones: n, the phones that are enrolled.
-        dropout: ρ, the largest fraction of phones that may vanish.
-        corrupted: γ, the largest fraction of phones that an adversary may control.
+        phones: Number of phones that are enrolled, n.
+        dropout: Largest fraction of phones that may vanish, ρ.
+        corrupted: Largest fraction of phones that an adversary may control, γ.
 
     Raises:
         InvalidParametersError: No safe graph exists for these fractions and this many phones.

@@ -26,7 +26,7 @@ def check_total(total: npt.NDArray[np.int64], mechanism: SumMechanism, phones: i
     Args:
         total: Total that a secure sum gave.
         mechanism: Mechanism whose inputs and noise were added up.
-        phones: n, the phones, each of which adds at most one input and one share of noise.
+        phones: Number of phones, n, each of which adds at most one input and one share of noise.
 
     Raises:
         ImpossibleTotalError: An entry is below n · (least entry) − T or above n · (largest entry) +

@@ -36,8 +36,8 @@ class VoteSum:
         ballot: Ballot of one query; weighted by the largest weight of any teacher.
         queries: Number of queries, B.
         deviation: Standard deviation of the noise on every entry, σ, in votes of weight 1.
-        delta: δ for which costs are stated.
-        honest_survivors: n', the least number of teachers that stay and add their share honestly.
+        delta: Value of δ for which costs are stated.
+        honest_survivors: Least number of teachers that stay and add their share honestly, n'.
 
     Raises:
         InvalidParametersError: A value is out of range, or a count is not whole.
