@@ -25,7 +25,8 @@ def read(path: Path) -> tuple[NDArray[np.float32], int]:
         float32 (samples, channels) in [-1, 1], and the samples per second.
 
     Raises:
-        UnreadableFileError: if it cannot be decoded, is empty, or has a rate that is not accepted.
+        UnreadableFileError: The file cannot be decoded, is empty, or has a rate that is not
+            accepted.
     """
     import soundfile
 
@@ -46,7 +47,7 @@ def recorded_rate(path: Path) -> int:
     """Return the samples per second of a file, read from its header alone.
 
     Raises:
-        UnreadableFileError: if it cannot be decoded.
+        UnreadableFileError: The file cannot be decoded.
     """
     import soundfile
 
@@ -60,7 +61,7 @@ def read_mono(path: Path, rate: int = SAMPLE_RATE) -> NDArray[np.float32]:
     """Decode a file to the mean of its channels, float32 (samples,), at `rate`.
 
     Raises:
-        UnreadableFileError: as for `read`, or if a sample is not finite.
+        UnreadableFileError: The file is one that `read` refuses, or a sample is not finite.
     """
     samples, own = read(path)
     if not np.isfinite(samples).all():

@@ -90,7 +90,7 @@ class Augmentations:
         """Return a copy with one augmentation switched off, for ablation.
 
         Raises:
-            InvalidParametersError: if there is no augmentation of that name.
+            InvalidParametersError: There is no augmentation of that name.
         """
         names = [field.name for field in fields(self) if not field.name.endswith("_snr")]
         if name not in names:

@@ -63,8 +63,8 @@ def public_components(
             identity.
 
     Raises:
-        InvalidInputError: if there are too few examples or features, or one is not finite.
-        InvalidParametersError: if `whitening` is not 0 to 0.5.
+        InvalidInputError: There are too few examples or features, or an embedding is not finite.
+        InvalidParametersError: The exponent `whitening` is not 0 to 0.5.
     """
     if embeddings.ndim != 2 or min(embeddings.shape[1], len(embeddings) - 1) < DIMENSIONS:
         raise InvalidInputError(
@@ -111,8 +111,8 @@ def within_class_normalization(
         is 1.
 
     Raises:
-        InvalidInputError: if nothing differs, or the shapes do not go together.
-        InvalidParametersError: if `share` is out of range.
+        InvalidInputError: Nothing differs, or the shapes do not match.
+        InvalidParametersError: The `share` is out of range.
     """
     if not 0 <= share < 1:
         raise InvalidParametersError(f"share={share}: must be at least 0 and less than 1")

@@ -48,7 +48,7 @@ class LogMel(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
             spectrum: Spectrum to compute.
 
         Raises:
-            InvalidParametersError: if one is out of range.
+            InvalidParametersError: A parameter is out of range.
         """
         super().__init__()
         self._mask = share("mask", mask)

@@ -41,7 +41,7 @@ def build(width: float = 1.0, dropout: float = 0.1, parts: int = 1) -> keras.Mod
         unit length.
 
     Raises:
-        InvalidParametersError: if a parameter is out of range, or the network has more than 420,000
+        InvalidParametersError: A parameter is out of range, or the network has more than 420,000
             parameters.
     """
     between("width", width, 0.25, 2)

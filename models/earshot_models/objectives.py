@@ -86,7 +86,8 @@ class MomentumContrast(Objective):
         """Choose the size of the queue and the momentum of the key encoder.
 
         Raises:
-            InvalidParametersError: if `queue` is below 2, or `momentum` is not 0 to less than 1.
+            InvalidParametersError: The `queue` is below 2, or the `momentum` is not 0 to less than
+                1.
         """
         super().__init__(temperature)
         self.momentum = fraction("momentum", momentum)
@@ -173,7 +174,7 @@ class Distillation(Objective):
             contrast: Weight of the contrast beside twice the cosine distance.
 
         Raises:
-            InvalidParametersError: if a parameter is out of range.
+            InvalidParametersError: A parameter is out of range.
         """
         super().__init__(temperature)
         self._contrast = between("contrast", contrast, 0)

@@ -87,9 +87,9 @@ def read(
         progress: Callback after every file.
 
     Raises:
-        InvalidInputError: if there is no sound.
-        InvalidParametersError: if synthesized sound leaves no share to the sources.
-        UnreadableFileError: if some files cannot be decoded.
+        InvalidInputError: There is no sound.
+        InvalidParametersError: Synthesized sound leaves no share to the sources.
+        UnreadableFileError: Some files cannot be decoded.
     """
     if not sources and synthesized < 1:
         raise InvalidInputError("there must be sound to learn from, or synthesized=1")
@@ -150,7 +150,7 @@ def public_seconds(pools: Sequence[Pool], seed: int, rate: int) -> Seconds:
         At least as many seconds as an embedding has numbers.
 
     Raises:
-        InvalidInputError: if there is too little sound.
+        InvalidInputError: There is too little sound.
     """
     generator = np.random.default_rng([seed, 2])
     total = sum(pool.share for pool in pools)

@@ -33,8 +33,8 @@ class Pairs:
             seed: Seed of the batches, at least 0.
 
         Raises:
-            InvalidParametersError: if `batch` or `seed` is out of range.
-            InvalidInputError: if a pool is silent, or they are of several rates.
+            InvalidParametersError: The `batch` or the `seed` is out of range.
+            InvalidInputError: A pool is silent, or the pools are of several rates.
         """
         self._augmentations = augmentations
         self._batch = whole("batch", batch, 2)

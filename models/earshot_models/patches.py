@@ -64,7 +64,7 @@ def learn(spectra: NDArray[np.floating], count: int, seed: int) -> Atoms:
         seed: Seed of the choice of patches and of the clustering.
 
     Raises:
-        InvalidInputError: if there are fewer patches than atoms or components.
+        InvalidInputError: There are fewer patches than atoms or components.
     """
     from sklearn.cluster import MiniBatchKMeans
     from sklearn.decomposition import PCA

@@ -63,7 +63,7 @@ class Audible:
         """Find the sounds that are not silent.
 
         Raises:
-            InvalidInputError: if the whole pool is silent.
+            InvalidInputError: The whole pool is silent.
         """
         starts = [_loud(sound, pool.rate) for sound in pool.sounds]
         audible = [index for index, loud in enumerate(starts) if len(loud)]
@@ -100,7 +100,8 @@ class Sound:
         """Find the sounds of all pools that are not silent.
 
         Raises:
-            InvalidInputError: if there is no pool, one is silent, or they are of several rates.
+            InvalidInputError: There is no pool, a pool is silent, or the pools are of several
+                rates.
         """
         self._pools = list(map(Audible, pools))
         if not self._pools:

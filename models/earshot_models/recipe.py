@@ -189,13 +189,13 @@ def train_encoder(
         progress: Callback after every step.
 
     Raises:
-        InvalidInputError: if there is no sound, or too little.
-        InvalidParametersError: if there is a teacher but another objective, or "distillation" but
-            no teacher; or if the network would be too large for a phone.
-        TeacherError: if the teacher's output is not a number.
-        TargetsError: if the teacher's cached output is damaged.
-        UnreadableFileError: if some files cannot be decoded.
-        CheckpointError: if the folder holds a checkpoint of another recipe.
+        InvalidInputError: There is no sound, or too little.
+        InvalidParametersError: There is a teacher but another objective, or "distillation" but no
+            teacher; or the network would be too large for a phone.
+        TeacherError: The teacher's output is not a number.
+        TargetsError: The teacher's cached output is damaged.
+        UnreadableFileError: Some files cannot be decoded.
+        CheckpointError: The folder holds a checkpoint of another recipe.
     """
     import keras
 

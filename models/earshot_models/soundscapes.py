@@ -36,7 +36,7 @@ _Spectrum = NDArray[np.complexfloating]
 
 @dataclass(frozen=True)
 class _Draw:
-    """Draws parameters for each clip of a batch, of one second at a rate."""
+    """Source of parameters for each clip of a batch, of one second at a rate."""
 
     generator: np.random.Generator
     count: int
@@ -63,7 +63,7 @@ def synthesize(
         float32 (count, rate): one second each, in [-0.95, 0.95], none silent.
 
     Raises:
-        InvalidInputError: if there is no such scene, `count` is negative, or `rate` is not a
+        InvalidInputError: There is no such scene, the `count` is negative, or the `rate` is not a
             multiple of 8,000.
     """
     if scene not in _SOURCES:

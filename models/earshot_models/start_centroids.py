@@ -44,7 +44,7 @@ def learn(
         float32 (count, dimensions), unit rows, for each of `USUAL_DIMENSIONS` and `USUAL_COUNTS`.
 
     Raises:
-        InvalidInputError: if there are fewer different sounds than centroids.
+        InvalidInputError: There are fewer different sounds than centroids.
     """
     from threadpoolctl import threadpool_limits
 
@@ -70,7 +70,7 @@ def cluster(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.fl
         which points are nearest by weighted mean cosine.
 
     Raises:
-        InvalidInputError: if there are fewer different points than centroids.
+        InvalidInputError: There are fewer different points than centroids.
     """
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning

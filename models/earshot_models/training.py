@@ -75,8 +75,8 @@ def train(
         Per epoch: `step`, `loss` (mean), `retrieval`.
 
     Raises:
-        CheckpointError: if the folder holds a checkpoint of another model or other settings.
-        InvalidInputError: if the loss is no longer finite.
+        CheckpointError: The folder holds a checkpoint of another model or other settings.
+        InvalidInputError: The loss is no longer finite.
     """
     optimizer = keras.optimizers.AdamW(schedule.rate(0), weight_decay=schedule.weight_decay)
     model.compile(optimizer=optimizer, jit_compile=keras.backend.backend() == "jax")
@@ -144,7 +144,7 @@ def retrieval(embeddings: NDArray[np.floating], recordings: NDArray[np.integer])
         Fraction of the seconds whose recording has another second.
 
     Raises:
-        InvalidInputError: if no recording has two seconds.
+        InvalidInputError: No recording has two seconds.
     """
     _, which, counts = np.unique(recordings, return_inverse=True, return_counts=True)
     paired = counts[which] > 1

@@ -17,13 +17,14 @@ def prepare_folder(
     """Make the folder that `--out` names, if its owner would not lose anything by it.
 
     Args:
-        folder: made if it is not there.
-        writes: the names of the files that will be written, or replaced; all else stays.
-        overwrite: whether a folder that holds something may be used.
-        resumes: what an interrupted run leaves, and a later one goes on from.
+        folder: Path of the folder, which is made if it does not exist.
+        writes: Names of the files that will be written, or replaced; all else stays.
+        overwrite: Whether a folder that holds something may be used.
+        resumes: Names of the files that an interrupted run leaves, and from which a later one
+            continues.
 
     Raises:
-        InvalidInputError: the folder holds something already, cannot be made, or nothing can be
+        InvalidInputError: The folder holds something already, cannot be made, or nothing can be
             written there.
     """
     try:

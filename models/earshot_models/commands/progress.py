@@ -16,9 +16,9 @@ _EVERY = 10.0
 
 @contextmanager
 def shown() -> Iterator[Progress]:
-    """One line per piece of work: what it is, how far it is, how long it took and will take.
+    """Show a line per piece of work: what it is, how far it is, how long it took and will take.
 
-    Where standard error is no terminal, as in a log, there are plain lines: one when a piece is
+    Where standard error is not a terminal, as in a log, there are plain lines: one when a piece is
     done, and one every ten seconds until then.
     """
     from rich import progress as rich
@@ -60,7 +60,7 @@ class _Lines:
         self._last = time.monotonic()
 
     def __call__(self, what: str, done: int, total: int, line: str | None = None) -> None:
-        """See `Progress`."""
+        """Show how far the work is, as `Progress` does."""
         now = time.monotonic()
         began = self._began.setdefault(what, now)
         finished = done >= total

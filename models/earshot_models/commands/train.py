@@ -28,7 +28,7 @@ _PARTS: dict[str, dict[str, Any]] = {
     "patches": {"patches": 0.0},
     "within-class": {"within_class": 0.0},
 }
-"""What can be left out, besides augmentations and kinds of variation."""
+"""Parts that can be left out, besides augmentations and kinds of variation."""
 
 
 @app.default
@@ -61,7 +61,7 @@ def train(
 ) -> None:
     """Train an encoder without labels, and export it for phones.
 
-    A run that was interrupted goes on when it is called in the same way again.
+    An interrupted run continues when it is called in the same way again.
 
     Args:
         out: Folder for encoder.tflite, checkpoints and TensorBoard logs.
@@ -76,12 +76,13 @@ def train(
             name in Keras; give it once for each. By default the embedding whose name says
             so.
         lessons: Seconds of sound that the teacher is asked about.
-        objective: nt-xent, momentum or bilinear without a teacher; distillation with one.
+        objective: Objective: nt-xent, momentum or bilinear without a teacher; distillation with
+            one.
         rate: Samples per second that phones hear: 8000 or 16000.
         steps: Batches in all.
         batch: Pairs in a batch.
         width: Factor on the network's channels.
-        patience: Epochs without better retrieval, after which it ends.
+        patience: Epochs without better retrieval, after which training ends.
         without: Part to leave out, for ablation: an augmentation, a kind of variation of the
             lessons, mask, texture, patches or within-class.
         hold_out_fold: Fold, as the data sets define them, that is left out.
@@ -90,7 +91,7 @@ def train(
         name: Name of the encoder, by which phases and phones know it.
         cache: Folder that keeps decoded sound, and what the teacher said, for later.
         overwrite: Replace the encoder files where --out has them.
-        as_json: Print what came of it as JSON, and nothing else.
+        as_json: Print the results as JSON, and nothing else.
     """
     # TensorFlow says much at its start that no user can act on.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -147,7 +148,7 @@ def train(
 
 
 def _without(recipe: Recipe, part: str) -> Recipe:
-    """The same without one part of it."""
+    """Return the recipe without one part of it."""
     from earshot_models.distillation.lessons import CHANCES
 
     if part in _PARTS:
@@ -187,7 +188,7 @@ def _sources(
 
 
 def _credits(folders: list[Path]) -> str:
-    """What the data sets say about where they come from and how they may be used."""
+    """Return what the data sets say about where they come from and how they may be used."""
     return "\n\n".join(
         f"{folder.name}/{name}\n\n{(folder / name).read_text()}"
         for folder in folders

@@ -35,7 +35,7 @@ def load(folder: Path) -> Dataset:
     the video.
 
     Raises:
-        DatasetError: if a file, a column, a class or all sound is missing.
+        DatasetError: A file, a column, a class or all sound is missing.
     """
     classes = existing(folder, "class_labels_indices.csv")
     names = {

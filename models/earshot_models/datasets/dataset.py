@@ -67,7 +67,8 @@ class Dataset:
         """Return a data set of the clips whose files exist.
 
         Raises:
-            DatasetError: if there are none, or no such folder; the message says what is expected.
+            DatasetError: There are no such clips, or no such folder; the message says what is
+                expected.
         """
         check_folder(folder, layout)
         listed = list(clips)
@@ -88,7 +89,7 @@ class Dataset:
         """Return the data set with only the clips that match.
 
         Raises:
-            DatasetError: if none is left.
+            DatasetError: No clip is left.
         """
         clips = tuple(filter(wanted, self.clips))
         if not clips:
@@ -106,7 +107,7 @@ def existing(folder: Path, *names: str) -> Path:
     """Return the first of several names that exists in a folder.
 
     Raises:
-        DatasetError: if none of them exists.
+        DatasetError: No file or folder has any of these names.
     """
     for name in names:
         if (folder / name).exists():
@@ -126,7 +127,7 @@ def name_parts(path: Path, pattern: re.Pattern[str], layout: str) -> tuple[str, 
     """Return the groups of a pattern that a file's name matches.
 
     Raises:
-        DatasetError: if the name does not match.
+        DatasetError: The name does not match.
     """
     match = pattern.fullmatch(path.stem)
     if match is None:
@@ -140,7 +141,7 @@ def rows(
     """Read a table by the names of its columns; several header rows are joined into one name each.
 
     Raises:
-        DatasetError: if the table cannot be read, or lacks a column.
+        DatasetError: The table cannot be read, or lacks a column.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:

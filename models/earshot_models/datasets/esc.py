@@ -36,7 +36,7 @@ def load(folder: Path, esc10: bool = False) -> Dataset:
         esc10: Keep only the ten classes of ESC-10 if the folder holds ESC-50.
 
     Raises:
-        DatasetError: if a file, a column or all sound is missing.
+        DatasetError: A file, a column or all sound is missing.
     """
     if (folder / "meta" / "esc50.csv").exists():
         return Dataset.of_files("ESC-50", _listed(folder, esc10), folder, LAYOUT)

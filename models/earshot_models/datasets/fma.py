@@ -19,7 +19,7 @@ def load(folder: Path) -> Dataset:
     The group of a track is its artist, and its label the top genre.
 
     Raises:
-        DatasetError: if a file, a column or all sound is missing.
+        DatasetError: A file, a column or all sound is missing.
     """
     tracks = rows(existing(folder, "fma_metadata/tracks.csv"), _COLUMNS, headers=2)
     sound = existing(folder, *_SIZES)

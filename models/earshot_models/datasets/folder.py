@@ -16,7 +16,7 @@ def load(folder: Path) -> Dataset:
     Files named as ESC names its clips share a group per fold; any other file has its own.
 
     Raises:
-        DatasetError: if there is no such folder, or no sound in it where it is expected.
+        DatasetError: There is no such folder, or it holds no sound where it is expected.
     """
     clips = [Clip(path, path.parent.name, _group(path)) for path in sound_files(folder, "*/*")]
     return Dataset.of_files(folder.resolve().name, clips, folder, LAYOUT)

@@ -16,7 +16,7 @@ def load(folder: Path) -> Dataset:
     Each has a group of its own: the data set does not say which tracks share an artist.
 
     Raises:
-        DatasetError: if a file has another name, or there is none.
+        DatasetError: A file has another name, or there is no file.
     """
     inside = [folder / name for name in ("genres_original", "genres") if (folder / name).is_dir()]
     clips = []

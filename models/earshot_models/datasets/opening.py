@@ -49,9 +49,8 @@ def open_dataset(path: Path, kind: str | None = None) -> Dataset:
         kind: Kind of data set, one of `KINDS`; None to guess it from the files in the folder.
 
     Raises:
-        InvalidParametersError: if there is no such kind.
-        DatasetError: if the folder is not what its loader expects; the message says what is
-            missing.
+        InvalidParametersError: There is no such kind.
+        DatasetError: The folder is not what its loader expects; the message says what is missing.
     """
     if kind is None:
         kind = guess(path)
@@ -64,7 +63,7 @@ def guess(path: Path) -> str:
     """Return the kind of data set that a folder holds; "folder" if not one of the published ones.
 
     Raises:
-        DatasetError: if there is no such folder.
+        DatasetError: There is no such folder.
     """
     check_folder(path, "the folder of a data set")
     for kind, sign in _SIGNS:

@@ -18,7 +18,7 @@ def load(folder: Path) -> Dataset:
     The group of a clip is its speaker. Long background noises (`_background_noise_`) are left out.
 
     Raises:
-        DatasetError: if a list or all sound is missing, or a file has another name.
+        DatasetError: A list or all sound is missing, or a file has another name.
     """
     lists = {
         name: split

@@ -28,8 +28,8 @@ def folds(dataset: Dataset, count: int = 5, seed: int = 0) -> list[tuple[Dataset
         (training, test) pairs.
 
     Raises:
-        InvalidInputError: if there is only one fold or group.
-        InvalidParametersError: if `count` is below 2.
+        InvalidInputError: There is only one fold or group.
+        InvalidParametersError: The `count` is below 2.
     """
     whole("count", count, 2)
     own = {clip.fold for clip in dataset.clips}
@@ -67,8 +67,8 @@ def split(
         The training and the held-out side, each in the order of the clips.
 
     Raises:
-        InvalidParametersError: if `fraction` is out of range.
-        InvalidInputError: if a class cannot be on both sides, since all its clips share a group.
+        InvalidParametersError: The `fraction` is out of range.
+        InvalidInputError: A class cannot be on both sides, since all its clips share a group.
     """
     probability("fraction", fraction)
     sizes = Counter(clip.label or "" for clip in dataset.clips)

@@ -21,7 +21,7 @@ def load(folder: Path) -> Dataset:
     The group of a clip is its speaker.
 
     Raises:
-        DatasetError: if a file has another name, or there is none.
+        DatasetError: A file has another name, or there is no file.
     """
     clips = []
     for path in sound_files(sound_folder(folder)):

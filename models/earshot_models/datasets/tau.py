@@ -19,7 +19,7 @@ def load(folder: Path) -> Dataset:
     evaluates with have that `split`.
 
     Raises:
-        DatasetError: if a file, a column or all sound is missing, or a name has another form.
+        DatasetError: A file, a column or all sound is missing, or a name has another form.
     """
     meta = existing(folder, "meta.csv")
     splits = _splits(folder / "evaluation_setup")

@@ -50,7 +50,7 @@ class Waveforms:
         """Return every clip, in order.
 
         Raises:
-            UnreadableFileError: if some files cannot be decoded; the message names the first ones.
+            UnreadableFileError: Some files cannot be decoded; the message names the first ones.
         """
         errors = [error for error in self.unreadable if error]
         if errors:
@@ -75,7 +75,7 @@ def waveforms(
         rate: Samples per second.
 
     Raises:
-        OSError: if the cache cannot be written.
+        OSError: The cache cannot be written.
     """
     if cache is None:
         return _decode(dataset.clips, progress, rate)

@@ -77,8 +77,8 @@ class Lessons:
             seed: Seed of the lessons, at least 0.
 
         Raises:
-            InvalidParametersError: if `count` or `seed` is out of range.
-            InvalidInputError: if a pool is silent, or the pools are of several rates.
+            InvalidParametersError: The `count` or the `seed` is out of range.
+            InvalidInputError: A pool is silent, or the pools are of several rates.
         """
         self.count = whole("count", count, 2)
         self._seed = whole("seed", seed, 0)
@@ -164,8 +164,8 @@ class TaughtBatches:
             rate: Samples per second that the phone hears, at most those of the lessons.
 
         Raises:
-            InvalidParametersError: if `batch`, `seed` or `rate` is out of range.
-            InvalidInputError: if there are more or fewer targets than lessons.
+            InvalidParametersError: The `batch`, the `seed` or the `rate` is out of range.
+            InvalidInputError: There are more or fewer targets than lessons.
         """
         if len(targets) != lessons.count:
             raise InvalidInputError(

@@ -60,9 +60,9 @@ def ask(
         float16 (lessons, all the teacher's lengths), mapped from disk if cached.
 
     Raises:
-        TeacherError: if the lessons are of another rate, or the teacher's output is not finite.
-        TargetsError: if the cached output is damaged, or of something else.
-        OSError: if the cache cannot be written.
+        TeacherError: The lessons are of another rate, or the teacher's output is not finite.
+        TargetsError: The cached output is damaged, or belongs to something else.
+        OSError: The cache cannot be written.
     """
     if lessons.rate != teacher.rate:
         raise TeacherError(
@@ -116,8 +116,8 @@ def principal(
         float32 (lessons, parts × dimensions), unit rows of parts of one length.
 
     Raises:
-        InvalidInputError: if there are too few lessons.
-        InvalidParametersError: if a parameter is out of range.
+        InvalidInputError: There are too few lessons.
+        InvalidParametersError: A parameter is out of range.
     """
     whole("dimensions", dimensions, 1, min(lengths))
     between("power", power, 0, 0.5)

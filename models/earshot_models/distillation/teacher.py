@@ -72,9 +72,8 @@ def open_teacher(path: Path, rate: int = RATE, tensors: Sequence[str] = ()) -> T
             default the tensor whose name marks it as the embedding, if there is only one.
 
     Raises:
-        TeacherError: if there is no such file, or it has another format or a model of another
-            shape.
-        InvalidParametersError: if the rate is below the phones', or beyond any sound's.
+        TeacherError: There is no such file, it has another format, or its model has another shape.
+        InvalidParametersError: The rate is below the phones', or beyond any sound's.
     """
     whole("the teacher's rate", rate, SAMPLE_RATE, RATES[1])
     if path.suffix not in (_LITE_RT, _KERAS):

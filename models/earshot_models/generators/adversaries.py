@@ -62,7 +62,7 @@ def started(
     """Return the state before the first step.
 
     Raises:
-        InvalidParametersError: if the start does not fit, see `start.begun`.
+        InvalidParametersError: The start does not fit (see `start.begun`).
     """
     fresh = Networks(
         initialized(functools.partial(Decoder, shape, settings), generator),

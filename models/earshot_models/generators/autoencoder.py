@@ -81,10 +81,10 @@ def train_autoencoder(
         checkpoint: File from which a killed training continues; it is removed afterwards.
 
     Raises:
-        InvalidInputError: if clips are invalid, see `clips.checked_clips`, or a checkpoint is
-            damaged or of another training.
-        DivergedError: if weights became infinite.
-        InvalidParametersError: if the origin claims privacy.
+        InvalidInputError: Clips are invalid (see `clips.checked_clips`), or a checkpoint is damaged
+            or of another training.
+        DivergedError: Weights became infinite.
+        InvalidParametersError: The origin claims privacy.
     """
     return start_autoencoder(
         clips, settings, origin, seed, progress=progress, checkpoint=checkpoint
@@ -133,7 +133,7 @@ def started(
     """Return the state before the first step.
 
     Raises:
-        InvalidParametersError: if the start does not fit, see `start.begun`.
+        InvalidParametersError: The start does not fit (see `start.begun`).
     """
     fresh = AutoencoderNetworks(
         initialized(functools.partial(ClipEncoder, shape, settings), generator),

@@ -1,7 +1,7 @@
 """Public clips beside sensitive ones, and the share of each in a step of a private training.
 
 Public clips need no noise, so their gradients are exact. They are added after the noise, as
-post-processing: they depend on the sensitive clips only through weights that came of noisy sums.
+post-processing: they depend on the sensitive clips only through weights that came from noisy sums.
 """
 
 from __future__ import annotations

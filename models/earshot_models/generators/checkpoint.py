@@ -39,8 +39,8 @@ class Checkpoint:
         seed: Seed for all randomness; None for the operating system's.
 
     Raises:
-        OtherTrainingError: if the file is of another training; the message names what differs.
-        DamagedFileError: if the file cannot be read.
+        OtherTrainingError: The file is of another training; the message names what differs.
+        DamagedFileError: The file cannot be read.
     """
 
     def __init__(self, path: Path | None, about: dict[str, Any], seed: int | None) -> None:

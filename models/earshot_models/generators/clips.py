@@ -21,8 +21,8 @@ def checked_clips(clips: NDArray[np.floating], least: int = 2) -> Clips:
         least: Least number of clips.
 
     Raises:
-        InvalidInputError: if the clips have another shape, are too few, or are not finite numbers
-            from −1 to 1.
+        InvalidInputError: The clips have another shape, are too few, or are not finite numbers from
+            −1 to 1.
     """
     given = np.asarray(clips)
     if given.ndim != 3 or given.dtype.kind != "f":

@@ -45,7 +45,7 @@ class Generator:
             float32 (count, frames, bands) in [−1, 1].
 
         Raises:
-            InvalidParametersError: if the count or the seed is out of range.
+            InvalidParametersError: The count or the seed is out of range.
         """
         checks.whole("count", count, 0)
         checks.whole("seed", seed, 0)

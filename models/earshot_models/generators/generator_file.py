@@ -27,7 +27,7 @@ def save(generator: Generator, path: Path) -> None:
     """Write a generator; the whole file is on the disk when this returns.
 
     Raises:
-        InvalidInputError: if its weights are not finite, or the file cannot be written.
+        InvalidInputError: The generator's weights are not finite, or the file cannot be written.
     """
     if not finite(generator.decoder):
         raise InvalidInputError("the generator's weights must be finite numbers")
@@ -52,10 +52,10 @@ def load(path: Path, shape: Shape | None = None) -> Generator:
         shape: Frames and bands that its clips must have; None for any.
 
     Raises:
-        DamagedFileError: if the file is not a generator, is of another version, was cut short or
+        DamagedFileError: The file is not a generator, is of another version, was cut short or
             changed, or has weights that are not finite.
-        OtherShapeError: if its clips do not have the wanted shape, or its weights are not those of
-            its network.
+        OtherShapeError: The generator's clips do not have the wanted shape, or its weights are not
+            those of its network.
     """
     header = leaves_file.header(path)
     if header.get("kind") != _KIND or header.get("version") != VERSION:

@@ -57,7 +57,7 @@ def header(path: Path) -> dict[str, Any]:
     """Return a file's header.
 
     Raises:
-        DamagedFileError: if the file cannot be read, or does not have this format.
+        DamagedFileError: The file cannot be read, or does not have this format.
     """
     return _about(path)[0]
 
@@ -70,8 +70,8 @@ def read(path: Path, expected: Tree) -> Tree:
         expected: Arrays, or objects with their shapes and dtypes.
 
     Raises:
-        DamagedFileError: if the file cannot be read, does not have this format, or was changed.
-        OtherShapeError: if the file has other arrays.
+        DamagedFileError: The file cannot be read, does not have this format, or was changed.
+        OtherShapeError: The file has other arrays.
     """
     _, arrays, start = _about(path)
     leaves, nesting = jax.tree.flatten(expected)

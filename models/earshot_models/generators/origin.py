@@ -31,7 +31,7 @@ class Origin:
         unit: Difference between neighbours, such as "clip"; None unless private.
 
     Raises:
-        InvalidParametersError: if a private origin lacks a value, or another origin has one.
+        InvalidParametersError: A private origin lacks a value, or another origin has one.
     """
 
     kind: OriginKind
@@ -82,7 +82,7 @@ def private(epsilon: float, delta: float, unit: str) -> Origin:
     """Return the origin of a generator trained under (ε, δ)-differential privacy of a unit.
 
     Raises:
-        InvalidParametersError: see `Origin`.
+        InvalidParametersError: A value is one that `Origin` refuses.
     """
     return Origin(OriginKind.DP, epsilon, delta, unit)
 
@@ -91,7 +91,7 @@ def refuse_private(origin: Origin) -> None:
     """Refuse to call training without noise private.
 
     Raises:
-        InvalidParametersError: if the origin is private.
+        InvalidParametersError: The origin is private.
     """
     if origin.kind is OriginKind.DP:
         raise InvalidParametersError(

@@ -61,7 +61,7 @@ class Ensemble:
             above one half.
 
     Raises:
-        InvalidParametersError: if a number is out of range.
+        InvalidParametersError: A number is out of range.
     """
 
     teachers: int = 200
@@ -119,7 +119,8 @@ def train_pate_gan(
             after `critic_steps` of the student on `batch` samples each.
         ensemble: Settings of the teachers.
         aggregator: Mechanism that chooses the winner of a vote.
-        origin: ε, δ and unit that `queries(settings)` winners cost, as computed by the caller.
+        origin: Origin with the ε, δ and unit that `queries(settings)` winners cost, as computed by
+            the caller.
         sources: Source of each clip, (clips,); one source's clips go to one teacher. None if each
             clip is a source.
         start: Networks that learned from public clips (`gan.start_gan`), for generator and student,
@@ -130,14 +131,13 @@ def train_pate_gan(
             afterwards. Votes that are counted again get the same noise again.
 
     Raises:
-        InvalidInputError: if clips or sources are invalid, or a checkpoint is damaged or of another
+        InvalidInputError: Clips or sources are invalid, or a checkpoint is damaged or of another
             training.
-        DivergedError: if weights of generator or student became infinite, which votes alone can
-            cause.
-        NotPublicStartError: if the start is not of public sound alone.
-        InvalidParametersError: if there are more teachers than sources, the aggregator is of
-            another kind, the origin is not private, or the start has other networks or clips of
-            another shape.
+        DivergedError: Weights of generator or student became infinite, which votes alone can cause.
+        NotPublicStartError: The start is not of public sound alone.
+        InvalidParametersError: There are more teachers than sources, the aggregator is of another
+            kind, the origin is not private, or the start has other networks or clips of another
+            shape.
     """
     cost = about_cost(origin)
     if aggregator.check is not None:

@@ -56,7 +56,7 @@ def train_private_autoencoder(
         settings: Settings of the networks; `steps` is not used here, and `batch` is the number of
             public clips beside the sensitive ones.
         training: Noise, rate, norm and steps.
-        origin: ε, δ and unit that `training` costs, as computed by the caller.
+        origin: Origin with the ε, δ and unit that `training` costs, as computed by the caller.
         start: Networks that learned from public clips (`autoencoder.start_autoencoder`), and their
             share in each step; None for random networks and sensitive clips alone.
         seed: Seed for simulations only; None for randomness of the operating system.
@@ -65,13 +65,13 @@ def train_private_autoencoder(
             afterwards.
 
     Raises:
-        InvalidInputError: if clips are invalid, see `clips.checked_clips`, or a checkpoint is
-            damaged or of another training.
-        DivergedError: if weights became infinite; they come of noisy sums, so this reveals nothing
+        InvalidInputError: Clips are invalid (see `clips.checked_clips`), or a checkpoint is damaged
+            or of another training.
+        DivergedError: Weights became infinite; they come from noisy sums, so this reveals nothing
             more.
-        NotPublicStartError: if the start is not of public sound alone.
-        InvalidParametersError: if the origin is not private, or the start has other networks or
-            clips of another shape.
+        NotPublicStartError: The start is not of public sound alone.
+        InvalidParametersError: The origin is not private, or the start has other networks or clips
+            of another shape.
     """
     cost, given, constant = about_cost(origin), checked_clips(clips), settings.of_a_step()
     about = cost | {

@@ -52,7 +52,7 @@ class PrivateTraining:
         steps: Number of batches, fixed in advance so that the budget is.
 
     Raises:
-        InvalidParametersError: if a number is out of range.
+        InvalidParametersError: A number is out of range.
     """
 
     noise: float
@@ -179,7 +179,7 @@ def about_cost(origin: Origin) -> dict[str, Any]:
     """Return a checkpoint's description of what a training on sensitive clips costs.
 
     Raises:
-        InvalidParametersError: if the origin is not private.
+        InvalidParametersError: The origin is not private.
     """
     if origin.kind is not OriginKind.DP:
         raise InvalidParametersError(

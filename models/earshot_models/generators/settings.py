@@ -48,7 +48,7 @@ class GeneratorSettings:
             in each step.
 
     Raises:
-        InvalidParametersError: if a number is out of range.
+        InvalidParametersError: A number is out of range.
     """
 
     network: Network = Network.CONV
@@ -103,7 +103,7 @@ def checked_shape(shape: tuple[int, int]) -> tuple[int, int]:
     """Return frames and bands, if networks can be built for them.
 
     Raises:
-        InvalidInputError: if they cannot.
+        InvalidInputError: No networks can be built for them.
     """
     try:
         frames, bands = (checks.whole("side", side, 1, MOST_PIXELS) for side in shape)

@@ -42,7 +42,7 @@ class SpectrogramSettings:
         ceiling: Decibels of full scale that become 1; 0 is a sine of amplitude 1.
 
     Raises:
-        InvalidParametersError: if the numbers make no picture.
+        InvalidParametersError: The numbers make no picture.
     """
 
     rate: int = SAMPLE_RATE
@@ -106,7 +106,7 @@ def log_mel(
         float32 (n, frames, bands) in [-1, 1].
 
     Raises:
-        InvalidInputError: if the shape is wrong, or samples are not finite.
+        InvalidInputError: The shape is wrong, or samples are not finite.
     """
     given = _checked("sound", sound, (settings.rate,))
     pictures = np.empty((len(given), *settings.shape), dtype=np.float32)
@@ -126,7 +126,7 @@ def strip(sound: NDArray[np.float32], settings: SpectrogramSettings = SMALL) -> 
         float32 (frames, bands) in [-1, 1]; the last frame may reach beyond the end.
 
     Raises:
-        InvalidInputError: if the shape is wrong, or samples are not finite.
+        InvalidInputError: The shape is wrong, or samples are not finite.
     """
     given = _checked("sound", np.asarray(sound)[np.newaxis], (np.size(sound),))[0]
     if not given.size:
@@ -160,7 +160,7 @@ def sound(
         float32 (n, rate).
 
     Raises:
-        InvalidInputError: if the shape is wrong, or numbers are not finite.
+        InvalidInputError: The shape is wrong, or numbers are not finite.
     """
     given = _checked("pictures", pictures, settings.shape)
     found = [_played(picture, settings, seed) for picture in given]

@@ -58,7 +58,7 @@ class Start(Generic[Networks]):
             depend on sensitive clips, but it may depend on the noise.
 
     Raises:
-        InvalidParametersError: if the share is out of range.
+        InvalidParametersError: The share is out of range.
     """
 
     networks: Networks
@@ -103,8 +103,8 @@ def begun(
         settings: Settings of the training.
 
     Raises:
-        NotPublicStartError: if the start is not of public sound alone.
-        InvalidParametersError: if the start has clips of another shape, other networks, or another
+        NotPublicStartError: The start is not of public sound alone.
+        InvalidParametersError: The start has clips of another shape, other networks, or another
             system.
     """
     if start is None:

@@ -1,7 +1,7 @@
 """The loop that all trainings share: a fixed number of steps, with progress and checkpoints.
 
 Everyone who waits for a training's file sees that it ends early. So only numbers that may be seen
-may end it: weights that came of noisy sums or votes, never those that met sensitive clips.
+may end it: weights that came from noisy sums or votes, never those that met sensitive clips.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Loop:
         randomness: Source of all randomness.
 
     Raises:
-        OtherTrainingError, DamagedFileError: see `Checkpoint`.
+        OtherTrainingError, DamagedFileError: The checkpoint is one that `Checkpoint` refuses.
     """
 
     def __init__(
@@ -80,8 +80,8 @@ class Loop:
             seen: Function that returns the part of a state that may end the training.
 
         Raises:
-            DivergedError: if numbers of `seen` are not finite.
-            DamagedFileError: see `Checkpoint`.
+            DivergedError: A number of `seen` is not finite.
+            DamagedFileError: The checkpoint is one that `Checkpoint` refuses.
         """
         state, done = self._kept.restored(start)
         if done == 0:

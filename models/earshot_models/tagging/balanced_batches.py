@@ -59,7 +59,7 @@ class Balanced(Order):
         generator: Source of the order.
 
     Raises:
-        InvalidInputError: if there are no examples.
+        InvalidInputError: There are no examples.
     """
 
     def __init__(self, present: NDArray[np.bool_], generator: np.random.Generator) -> None:

@@ -35,7 +35,7 @@ class LabelEvidence(msgspec.Struct, frozen=True, kw_only=True):
         """Check that the numbers are consistent.
 
         Raises:
-            InvalidInputError: if they are not.
+            InvalidInputError: The numbers contradict each other.
         """
         least = max(0, self.named + self.present - self.clips)
         if not (
@@ -61,7 +61,7 @@ class LabelEvidence(msgspec.Struct, frozen=True, kw_only=True):
         """Return the probability of at least `named` names if the label is in none of the pieces.
 
         Raises:
-            InvalidParametersError: if there are more names than pieces.
+            InvalidParametersError: There are more names than pieces.
         """
         from scipy.stats import binom
 
@@ -82,7 +82,7 @@ def gathered(
         thresholds: Probabilities above which each label is named, (labels,).
 
     Raises:
-        InvalidInputError: if the shapes do not go together.
+        InvalidInputError: The shapes do not match.
     """
     there = _truth(truth, probabilities).astype(bool)
     limits = np.asarray(thresholds)
@@ -113,7 +113,7 @@ def best_thresholds(
         probabilities: Probabilities of the labels in each clip, (clips, labels).
 
     Raises:
-        InvalidInputError: if the shapes do not go together.
+        InvalidInputError: The shapes do not match.
     """
     there = _truth(truth, probabilities).astype(bool)
     # Start from above, so that the higher of two equally good thresholds is taken.

@@ -57,8 +57,8 @@ class Examples:
         """Check that a network of this shape can work with the examples.
 
         Raises:
-            InvalidInputError: if the shape is wrong, there are no clips, powers are negative or
-                not finite, or targets are outside [0, 1].
+            InvalidInputError: The shape is wrong, there are no clips, powers are negative or not
+                finite, or targets are outside [0, 1].
         """
         if self.power.ndim != 3 or self.power.shape[1:] != shape:
             raise InvalidInputError(
@@ -91,9 +91,9 @@ def checked_examples(
         sources: Recording that each clip was cut from, whole numbers (clips,).
 
     Raises:
-        InvalidInputError: if there are clips without a label, labels without a clip, or labels with
-            only one recording (no other could tell whether they were learned), or if
-            `Examples.check` refuses them.
+        InvalidInputError: There are clips without a label, labels without a clip, or labels with
+            only one recording (no other could tell whether they were learned), or `Examples.check`
+            refuses them.
     """
     names = tuple(labels)
     if not names or len(set(names)) != len(names):
@@ -138,7 +138,7 @@ def check_ensemble(teachers: int, sources: NDArray[np.integer]) -> None:
         sources: Source of each clip, whole numbers (clips,).
 
     Raises:
-        InvalidParametersError: if there is no teacher, or there are more teachers than sources.
+        InvalidParametersError: There is no teacher, or there are more teachers than sources.
     """
     checks.whole("teachers", teachers)
     number = len(np.unique(np.asarray(sources)))

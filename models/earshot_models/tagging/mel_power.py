@@ -83,7 +83,7 @@ def mel_power(sound: NDArray[np.floating], settings: MelSettings) -> NDArray[np.
         float32 (clips, frames, bands), not negative.
 
     Raises:
-        InvalidInputError: if clips have another length, or samples are not finite.
+        InvalidInputError: Clips have another length, or samples are not finite.
     """
     import librosa
 

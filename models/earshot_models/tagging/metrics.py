@@ -62,7 +62,7 @@ def scores(
         probabilities: Probability of each label, or any score that ranks clips, (clips, labels).
 
     Raises:
-        InvalidInputError: if shapes differ, scores are not finite, or no label is in some clips but
+        InvalidInputError: Shapes differ, scores are not finite, or no label is in some clips but
             not in all.
     """
     from sklearn.metrics import roc_auc_score
@@ -102,7 +102,7 @@ def average_precisions(
     """Return the average precision of each label, float64 (labels,); NaN where it has no meaning.
 
     Raises:
-        InvalidInputError: as for `scores`.
+        InvalidInputError: The input is one that `scores` refuses.
     """
     from sklearn.metrics import average_precision_score
 

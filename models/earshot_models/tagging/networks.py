@@ -42,8 +42,8 @@ def build(name: str, shape: tuple[int, int], labels: int) -> keras.Model:
         labels: Number of labels.
 
     Raises:
-        InvalidParametersError: if there is no such network, the spectrum is too small for it, or
-            there is no label.
+        InvalidParametersError: There is no such network, the spectrum is too small for it, or there
+            are no labels.
     """
     checks.whole("labels", labels)
     if name not in NAMES:

@@ -47,9 +47,9 @@ def publish(
         Card of the file.
 
     Raises:
-        InvalidInputError: if the same clips are given for both, targets are between 0 and 1, or
-            `tagger_file.save` refuses the tagger.
-        InvalidParametersError: if a number of the card is out of range.
+        InvalidInputError: The same clips are given for validation and test, targets are between 0
+            and 1, or `tagger_file.save` refuses the tagger.
+        InvalidParametersError: A number of the card is out of range.
     """
     if np.array_equal(validation.power, test.power):
         raise InvalidInputError("test: must not be the clips on which thresholds are chosen")

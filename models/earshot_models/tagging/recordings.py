@@ -102,7 +102,7 @@ def tag_folder(
     """Tag every sound file in a folder and below it; files that cannot be read are marked.
 
     Raises:
-        DatasetError: if there is no such folder, or no sound file in it.
+        DatasetError: There is no such folder, or it holds no sound file.
     """
     check_folder(folder, LAYOUT)
     paths = list(sound_files(folder, "**/*"))

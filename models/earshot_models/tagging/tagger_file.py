@@ -88,7 +88,8 @@ class TaggerCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """Check that the parts of the card are consistent.
 
         Raises:
-            InvalidInputError, InvalidParametersError: if they are not; the message says which.
+            InvalidInputError, InvalidParametersError: Parts of the card contradict each other; the
+                message says which.
         """
         Training(self.network)
         number = len(self.labels)
@@ -137,9 +138,9 @@ def save(tagger: Tagger, card: TaggerCard, path: Path) -> None:
         path: Path of the file, which ends in `.keras`.
 
     Raises:
-        InvalidInputError: if the card does not fit the tagger or contradicts itself, weights are
-            not finite, the suffix is wrong, or the file cannot be written.
-        InvalidParametersError: if a number of the card is out of range.
+        InvalidInputError: The card does not fit the tagger or contradicts itself, weights are not
+            finite, the suffix is wrong, or the file cannot be written.
+        InvalidParametersError: A number of the card is out of range.
     """
     card.check()
     shop = tagger.workshop
@@ -167,7 +168,7 @@ def read_card(path: Path) -> TaggerCard:
     """Return the card of a published tagger, without opening the network.
 
     Raises:
-        DamagedTaggerError: if the file is not a tagger, or its card contradicts itself.
+        DamagedTaggerError: The file is not a tagger, or its card contradicts itself.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -198,8 +199,9 @@ def load(
         mel: Input that it must take; None for any.
 
     Raises:
-        DamagedTaggerError: as for `read_card`, or if weights are not the network's or not finite.
-        OtherTaggerError: if the labels or the spectrum are not the wanted ones.
+        DamagedTaggerError: The file is one that `read_card` refuses, or weights are not the
+            network's or not finite.
+        OtherTaggerError: The labels or the spectrum are not the wanted ones.
     """
     card = read_card(path)
     if labels is not None and card.labels != labels:

@@ -99,7 +99,7 @@ class Tagger:
             power: Mel power, (clips, frames, bands).
 
         Raises:
-            InvalidInputError: if the shape is wrong, or numbers are not powers.
+            InvalidInputError: The shape is wrong, or numbers are not powers.
         """
         return self.workshop.probabilities(self.weights, power)
 
@@ -113,11 +113,11 @@ class Workshop:
         settings: Settings of training.
 
     Attributes:
-        shape, labels, settings: As given.
+        shape, labels, settings: Values as given.
         model: Network, with the weights that were last needed.
 
     Raises:
-        InvalidParametersError: if the spectrum is too small for the network.
+        InvalidParametersError: The spectrum is too small for the network.
     """
 
     def __init__(
@@ -156,8 +156,7 @@ class Workshop:
             seed: Seed of weights, order, mixup and dropout.
 
         Raises:
-            InvalidInputError: if the shape is wrong or, without validation, the loss is not
-                finite.
+            InvalidInputError: The shape is wrong or, without validation, the loss is not finite.
         """
         examples.check(self.shape, len(self.labels))
         if validation is not None:
@@ -217,7 +216,7 @@ class Workshop:
         """Put weights into the network.
 
         Raises:
-            InvalidInputError: if they are of another network.
+            InvalidInputError: The weights are those of another network.
         """
         variables = self.model.weights
         if [array.shape for array in weights] != [tuple(each.shape) for each in variables]:

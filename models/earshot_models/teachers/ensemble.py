@@ -58,10 +58,10 @@ def train(
         progress: Callback for the number of trained teachers.
 
     Raises:
-        OtherClassesError: if the folder has models of other classes.
-        OtherEnsembleError: if the folder has models of other samples or parts.
-        InvalidParametersError: if there is no part, or one is empty.
-        InvalidInputError: if labels are not classes; see `teacher.trained`.
+        OtherClassesError: The folder has models of other classes.
+        OtherEnsembleError: The folder has models of other samples or parts.
+        InvalidParametersError: There is no part, or a part is empty.
+        InvalidInputError: Labels are not classes (see `teacher.trained`).
     """
     if not len(parts) or any(not len(part) for part in parts):
         raise InvalidParametersError("parts: must be at least one, and none may be empty")
@@ -99,7 +99,7 @@ def classes_of(folder: Path) -> tuple[str, ...]:
     """Return the names of the classes that a folder's teachers know, in the order of their numbers.
 
     Raises:
-        EnsembleError: if there is no ensemble.
+        EnsembleError: There is no ensemble.
     """
     return tuple(_listed(folder)["classes"])
 
@@ -113,8 +113,8 @@ def votes(
     not malice: see `teacher` for whose folders to open.
 
     Raises:
-        OtherClassesError: if the teachers name other classes than these, or in another order.
-        EnsembleError: if there is no ensemble, or a file is missing or changed.
+        OtherClassesError: The teachers name other classes than these, or in another order.
+        EnsembleError: There is no ensemble, or a file is missing or changed.
     """
     listed = _listed(folder)
     _check_classes(folder, listed, classes)
@@ -147,8 +147,7 @@ def vote_counts(
             each.
 
     Raises:
-        InvalidInputError: if numbers are not classes, or weights have another shape or are
-            negative.
+        InvalidInputError: Numbers are not classes, or weights have another shape or are negative.
     """
     given = np.asarray(answers)
     if given.ndim != 2 or given.dtype.kind not in "iu":

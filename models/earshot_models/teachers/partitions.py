@@ -35,8 +35,8 @@ def partitions(
         Places of each teacher's records, ascending.
 
     Raises:
-        InvalidParametersError: if there is no teacher, or there are more teachers than sources.
-        InvalidInputError: if sources are not a vector of whole numbers.
+        InvalidParametersError: There is no teacher, or there are more teachers than sources.
+        InvalidInputError: Sources are not a vector of whole numbers.
     """
     which, sizes = _numbered(sources)
     checks.whole("teachers", teachers)

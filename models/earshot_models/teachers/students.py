@@ -33,7 +33,7 @@ def supervised(
         classes: Names of the classes.
 
     Raises:
-        InvalidInputError: if nothing was answered, or answers are not classes.
+        InvalidInputError: Nothing was answered, or answers are not classes.
     """
     there = _answered(samples, answers)
     return trained(learner, samples[there], np.asarray(answers)[there], classes)
@@ -56,9 +56,9 @@ def pseudo_labelled(
         confidence: Probability from which the student believes its own answer, below 1.
 
     Raises:
-        InvalidInputError: if nothing was answered, answers are not classes, or the learner gives no
+        InvalidInputError: Nothing was answered, answers are not classes, or the learner gives no
             probabilities.
-        InvalidParametersError: if the confidence is out of range.
+        InvalidParametersError: The confidence is out of range.
     """
     from sklearn.semi_supervised import SelfTrainingClassifier
 

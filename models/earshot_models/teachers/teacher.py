@@ -47,7 +47,7 @@ class Teacher:
         """Return the class number of each sample, int64 (samples,); −1, no vote, as in `named`.
 
         Raises:
-            InvalidInputError: if the model answers with other numbers, or for other classes.
+            InvalidInputError: The model answers with other numbers, or for other classes.
         """
         said = np.asarray(_predicted(self.model, samples))
         if said.shape == (len(samples), len(self.classes)):
@@ -93,7 +93,7 @@ def trained(
         classes: Names of the classes, at least two.
 
     Raises:
-        InvalidInputError: if there are fewer than two classes, no sample, or a label that is not a
+        InvalidInputError: There are fewer than two classes, no sample, or a label that is not a
             class.
     """
     names, answers = tuple(classes), np.asarray(labels)
@@ -129,7 +129,7 @@ def load(path: Path, classes: Sequence[str]) -> Teacher:
     """Read a model; a file of joblib runs code of whoever wrote it.
 
     Raises:
-        InvalidInputError: if the model cannot be read.
+        InvalidInputError: The model cannot be read.
     """
     reader: Callable[[Path], Learner]
     if path.suffix == KERAS:

@@ -38,8 +38,8 @@ def checked_counts(votes: npt.NDArray[np.number], teachers: int) -> npt.NDArray[
         teachers: Number of teachers.
 
     Raises:
-        InvalidInputError: As in `checked_votes`, or a count is not whole, or a query's counts do
-            not add up to the number of teachers.
+        InvalidInputError: The array is one that `checked_votes` refuses, a count is not whole, or a
+            query's counts do not add up to the number of teachers.
         InvalidParametersError: The number of teachers is not whole and positive.
     """
     teachers = checks.whole("teachers", teachers)

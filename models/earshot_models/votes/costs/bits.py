@@ -11,7 +11,7 @@ from earshot_protocol import checks
 Numbers = npt.NDArray[np.float64]
 
 _FAR = 30.0
-"""λ times the distance above which an answer is taken to cost as much as the noisy number."""
+"""Product of λ and the distance above which an answer counts as dear as the noisy number."""
 _BESIDE = 9.0
 _POINTS = 301
 _CLOSER = 25

@@ -27,8 +27,8 @@ def gaussian_deviation(epsilon: float, delta: float, queries: int, change: float
     and Wang, ICML 2018, Theorem 8, computed by the library dp-accounting).
 
     Args:
-        epsilon: ε of all queries together.
-        delta: δ of all queries together.
+        epsilon: Value of ε for all queries together.
+        delta: Value of δ for all queries together.
         queries: Queries answered, each with noise of its own; later ones may depend on answers.
         change: Distance in L2 of neighbours' counts for one query: √2 for a vote that goes to
             another class, 1 for one that is left out.
@@ -51,8 +51,8 @@ def laplace_scale(epsilon: float, delta: float, queries: int, change: float) -> 
     Theorem 2), and nothing else about it is used.
 
     Args:
-        epsilon: ε of all queries together.
-        delta: δ of all queries together.
+        epsilon: Value of ε for all queries together.
+        delta: Value of δ for all queries together.
         queries: Queries answered, each with noise of its own; later ones may depend on answers.
         change: Distance in L1 of neighbours' counts for one query: 2 for a vote that goes to
             another class, 1 for one that is left out.

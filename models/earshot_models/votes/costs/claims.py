@@ -58,7 +58,7 @@ def classic_rho(epsilon: float, delta: float) -> float:
     """Return ρ that ε pays for in papers: min_λ ρλ + ln(1/δ)/(λ − 1) = ρ + 2√(ρ ln(1/δ)) = ε.
 
     Raises:
-        InvalidParametersError: ε or δ is out of range.
+        InvalidParametersError: The value of ε or δ is out of range.
     """
     checks.positive("epsilon", epsilon)
     log = -math.log(checks.probability("delta", delta))
@@ -73,6 +73,6 @@ def printed_scale(epsilon: float, queries: int) -> float:
     needs 2K/ε.
 
     Raises:
-        InvalidParametersError: ε or K is out of range.
+        InvalidParametersError: The value of ε or K is out of range.
     """
     return checks.whole("queries", queries) / (2 * checks.epsilon("epsilon", epsilon))

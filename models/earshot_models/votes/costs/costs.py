@@ -142,12 +142,12 @@ def epsilons(
     Args:
         divergences: Sums of divergences, (…, orders).
         orders: Orders λ, each above 1.
-        delta: δ at which ε is stated.
+        delta: Value of δ at which ε is stated.
         classic: Whether to convert by R + ln(1/δ)/(λ − 1) (Mironov 2017), as papers before 2020 do;
             otherwise by the bound of Canonne, Kamath and Steinke, which is never more.
 
     Raises:
-        InvalidParametersError: δ is not between 0 and 1.
+        InvalidParametersError: The value of δ is not between 0 and 1.
     """
     chosen = np.asarray(orders, dtype=np.float64)
     checks.probability("delta", delta)
@@ -167,7 +167,7 @@ def epsilon(
     Args:
         divergences: Sum of divergences, (orders,).
         orders: Orders λ, each above 1.
-        delta: δ at which ε is stated.
+        delta: Value of δ at which ε is stated.
         classic: Whether to use the older conversion (see `epsilons`).
     """
     chosen = np.asarray(orders, dtype=np.float64)
@@ -195,14 +195,14 @@ def spent_epsilon(
         aggregator: Aggregator with the noise that was really added.
         votes: Votes of every query that was asked, (queries, classes).
         voted: Queries that the teachers answered, bool (queries,).
-        delta: δ at which ε is stated.
+        delta: Value of δ at which ε is stated.
         method: Method of working out the divergences.
         weight: Weight of the vote that neighbours move.
         scores: Scores of the student, (queries, classes); for `InteractiveGNMax` only.
         classic: Whether to use the older conversion (see `epsilons`).
 
     Raises:
-        InvalidParametersError: See `query_divergences` and `epsilons`.
+        InvalidParametersError: An argument is one that `query_divergences` or `epsilons` refuses.
     """
 
     def at(orders: Numbers) -> tuple[float, float]:

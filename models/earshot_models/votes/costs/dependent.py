@@ -86,7 +86,7 @@ def by_query_and_order(log_q: npt.ArrayLike, orders: npt.ArrayLike) -> tuple[Num
     """Check ln q and λ for a bound, and return them as (queries, 1) and (orders,).
 
     Args:
-        log_q: ln q of each query, at most 0; −∞ for a certain outcome.
+        log_q: Logarithm ln q for each query, at most 0; −∞ for a certain outcome.
         orders: Orders λ, each above 1.
 
     Raises:
@@ -108,7 +108,7 @@ def dependent_divergence(log_q: npt.ArrayLike, ratio: float, orders: npt.ArrayLi
     theorem does not hold. A check of one number (`log_other_answer`) has the ratio √2·σ₁.
 
     Args:
-        log_q: ln q of each query, at most 0; −∞ for a certain outcome.
+        log_q: Logarithm ln q for each query, at most 0; −∞ for a certain outcome.
         ratio: Ratio σ/Δ of the noise's deviation and a voter's weight.
         orders: Orders λ, each above 1.
 

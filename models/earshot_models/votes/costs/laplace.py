@@ -71,7 +71,7 @@ def dependent_divergence(log_q: npt.ArrayLike, ratio: float, orders: npt.ArrayLi
     neighbour's divergence from these votes.
 
     Args:
-        log_q: ln q of each query, at most 0.
+        log_q: Logarithm ln q for each query, at most 0.
         ratio: Ratio γΔ of a voter's weight and the noise's scale.
         orders: Orders λ, each above 1.
 

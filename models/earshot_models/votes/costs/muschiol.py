@@ -30,7 +30,7 @@ Numbers = npt.NDArray[np.float64]
 MOST_LABELS = 3
 """Most labels n of a training sample, and so what its absence is said to change (4.2.2)."""
 DELTA = 1e-8
-"""δ of all tables and figures."""
+"""Value of δ in all tables and figures."""
 ORDERS = np.concatenate([np.arange(2.0, 33.0), np.geomspace(34.0, 512.0, 24)])
 """Orders λ; Table 5.4 shows their lower end, at λ = 2."""
 
@@ -122,8 +122,8 @@ class ClaimedCost(NamedTuple):
     """Claimed cost of some queries.
 
     Attributes:
-        dependent: ε by the votes.
-        independent: ε by the noise alone.
+        dependent: Value of ε by the votes.
+        independent: Value of ε by the noise alone.
         q: Mean of q over answered queries.
     """
 
@@ -213,7 +213,7 @@ def claimed_epsilon(
         answered: Queries that were answered.
         check_sigma: Standard deviation of the noise on the largest sum, in votes; None if no check.
         asked: Queries that were checked.
-        delta: δ at which ε is stated.
+        delta: Value of δ at which ε is stated.
 
     Raises:
             InvalidParametersError: δ is not between 0 and 1.

@@ -205,10 +205,10 @@ def law_divergence(
     """Return the larger Rényi divergence of two laws of outcomes, in both directions.
 
     Args:
-        law: ln of the probability of each outcome, (…, outcomes).
-        other: ln of the probability of each outcome in the other law, (…, outcomes).
+        law: Natural logarithm of the probability of each outcome, (…, outcomes).
+        other: Natural logarithm of the probability of each outcome in the other law, (…, outcomes).
         orders: Orders λ, each above 1.
-        log_times: ln of the number of outcomes of each kind, (…, outcomes).
+        log_times: Natural logarithm of the number of outcomes of each kind, (…, outcomes).
 
     Returns:
         Divergences, (…, orders).

@@ -153,8 +153,8 @@ def concentration(epsilon: npt.ArrayLike, delta: float) -> Numbers:
     It follows from the conversion λρ + L/(λ − 1).
 
     Args:
-        epsilon: ε, of any shape, not negative.
-        delta: δ of the conversion.
+        epsilon: Values of ε, of any shape, not negative.
+        delta: Value of δ for the conversion.
     """
     length = -math.log(checks.probability("delta", delta))
     found: Numbers = np.square(
@@ -180,7 +180,7 @@ def expected_labels(
         base: Labels if all owners have an ε of 1.
         groups: Groups of owners, at least one.
         sensitivities: Sensitivity Δ_o of each group: weights or copies.
-        delta: δ of all owners.
+        delta: Value of δ of all owners.
         factor: Factor by which noise was scaled (see `scaled`).
 
     Raises:
@@ -218,7 +218,7 @@ class OwnersAccount:
 
     Args:
         budgets: Budget ε of each owner, (owners,), positive.
-        delta: δ of all owners.
+        delta: Value of δ of all owners.
         records: Records of the largest data set that is protected, if δ is to be compared with it.
 
     Raises:

@@ -52,8 +52,8 @@ def release_divergence(order: float, beta: float, deviation: float) -> float:
         deviation: Deviation σ_s, in units of the smooth sensitivity.
 
     Raises:
-        InvalidParametersError: β is too large for any noise to be enough; the error says below
-            which it must be.
+        InvalidParametersError: The smoothness β is too large for any noise to be enough; the error
+            says below which value it must be.
     """
     if not (math.isfinite(order) and order > 1):
         raise InvalidParametersError(f"order={order}: must be finite and above 1")
@@ -77,7 +77,7 @@ def printed_release_divergence(order: float, beta: float, deviation: float) -> f
     It is λe^(2β)/σ_s² + (βλ − ½ ln(1 − 2βλ))/(λ − 1), for λ < 1/(2β).
 
     Raises:
-        InvalidParametersError: λ is not below 1/(2β).
+        InvalidParametersError: The order λ is not below 1/(2β).
     """
     if not (order > 1 and 2 * beta * order < 1):
         raise InvalidParametersError(f"order={order}: must be above 1 and below {1 / (2 * beta):g}")

@@ -148,8 +148,8 @@ class _Answers:
     a vote changes by at most two.
 
     Attributes:
-        log_q0: ln of the q from which noise alone costs less than Theorem 6.
-        log_q1: ln of B_L(q0).
+        log_q0: Natural logarithm of the q from which noise alone costs less than Theorem 6.
+        log_q1: Natural logarithm of B_L(q0).
     """
 
     def __init__(self, ratio: float, classes: int, order: float) -> None:
@@ -192,7 +192,8 @@ class _Answers:
         than the largest at either end. This is tried at some thousand points, not proven.
 
         Raises:
-            InvalidParametersError: They do not, so `sensitivities` would not be a bound.
+            InvalidParametersError: The conditions do not hold, so `sensitivities` would not be a
+                bound.
         """
         logs = np.linspace(self.log_q0 - 700, self.log_q0, _POINTS)
         cost = self.cost(logs)

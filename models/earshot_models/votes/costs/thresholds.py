@@ -38,7 +38,7 @@ Numbers = npt.NDArray[np.float64]
 _QUERIES = 64
 """Queries whose labels are worked out at once."""
 _LEAST = -200.0
-"""ln q below which the cost is taken to be that of this q."""
+"""Logarithm ln q below which the cost is taken to be that of this q."""
 _CELLS = 20_000
 """Cells of ln q; each costs as much as the dearest q up to its end, so cost never falls with q."""
 

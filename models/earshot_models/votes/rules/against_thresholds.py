@@ -64,7 +64,7 @@ class ThresholdAnswering(thresholds.AnswerCosts, Protocol):
         """Return which labels win.
 
         Args:
-            votes: s, (queries, labels), each from 0 to the number of teachers.
+            votes: Votes s, (queries, labels), each from 0 to the number of teachers.
             random: Source of bytes; a seeded one belongs in simulations only.
 
         Returns:

@@ -37,7 +37,7 @@ class GNMax(Unchecked, GaussianAnswering, Winning):
         deviation: Standard deviation of the noise, σ, in votes.
 
     Raises:
-        InvalidParametersError: σ is not positive and finite.
+        InvalidParametersError: The deviation σ is not positive and finite.
     """
 
     deviation: float

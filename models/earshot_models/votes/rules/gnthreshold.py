@@ -44,7 +44,8 @@ class GNThreshold(ThresholdAnswering):
         check: Check of the query, on the largest s; None for none.
 
     Raises:
-        InvalidParametersError: th is not finite, σ is not positive, or teachers or v is not whole.
+        InvalidParametersError: The threshold th is not finite, the deviation σ is not positive, or
+            `teachers` or `most` is not whole.
     """
 
     threshold: float

@@ -50,7 +50,8 @@ class AdaptiveThreshold(ThresholdAnswering):
         check: Check of the query, on the largest s; None for none.
 
     Raises:
-        InvalidParametersError: σ is not positive, or teachers or v is not whole.
+        InvalidParametersError: The deviation σ is not positive, or `teachers` or `most` is not
+            whole.
     """
 
     deviation: float

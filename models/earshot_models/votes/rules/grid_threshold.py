@@ -56,7 +56,7 @@ class GridThreshold(ThresholdAnswering):
 
     Raises:
         InvalidParametersError: The grid is empty or beyond all votes, g or σ is not positive, or
-            teachers or v is not whole.
+            `teachers` or `most` is not whole.
     """
 
     grid: tuple[float, ...]

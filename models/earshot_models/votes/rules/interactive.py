@@ -116,7 +116,7 @@ class InteractiveGNMax(GaussianAnswering):
             random: Source of bytes; a seeded one belongs in simulations only.
 
         Raises:
-            InvalidInputError: The votes or scores are invalid, see `counts`.
+            InvalidInputError: The votes or scores are invalid (see `counts`).
         """
         table, expected = _votes_and_scores(votes, scores)
         passing = self.passing(table, expected, random)

@@ -35,7 +35,7 @@ class LNMax(Unchecked, Winning):
         gamma: Inverse of the noise's scale, γ.
 
     Raises:
-        InvalidParametersError: γ is not positive and finite.
+        InvalidParametersError: The inverse scale γ is not positive and finite.
     """
 
     gamma: float

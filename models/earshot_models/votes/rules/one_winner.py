@@ -82,7 +82,7 @@ class Winning(Answering, Protocol):
             int64 (queries,).
 
         Raises:
-            InvalidInputError: The votes are invalid, see `counts.checked_votes`.
+            InvalidInputError: The votes are invalid (see `counts.checked_votes`).
         """
 
 

@@ -32,7 +32,7 @@ MOST_SET_LABELS = 512
 
 @dataclass(frozen=True)
 class PowersetVoting:
-    """Voting for the set of labels with the largest noisy count of teachers that find exactly it.
+    """Voting for the set of labels with the largest noisy count of teachers that find just it.
 
     argmax over all 2^k sets of count + N(0, σ²) (Dziedzic et al., PoPETs 2023, Definition 8). Their
     remark that only a set that was cast can win is not followed: that would publish who cast what.

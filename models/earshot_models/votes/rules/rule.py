@@ -38,7 +38,7 @@ UNITS = (Unit.PHONE, Unit.REPLACED_PHONE)
 
 
 class VoteKind(enum.StrEnum):
-    """What teachers' votes are spent on."""
+    """Purposes for which teachers' votes are spent."""
 
     VOTES = "votes"
     """The counts of all classes, or of all labels."""
@@ -52,7 +52,7 @@ Times = Mapping[VoteKind, int]
 
 @dataclass(frozen=True, kw_only=True)
 class VotingRule(ABC):
-    """How answers come from votes.
+    """A rule by which answers come from votes.
 
     Attributes:
         sigma: Standard deviation of the noise on a count (σ), in votes.
@@ -245,7 +245,7 @@ class VotingRule(ABC):
             kind: Kind of the sum.
             queries: Queries of the sum.
             weight: Weight of the teacher, at least 1.
-            delta: δ for which costs are stated.
+            delta: Value of δ for which costs are stated.
             survivors: Teachers that stay and add their noise (n').
         """
         ballot, deviation = self.ballot(poll), self.sigma
@@ -277,7 +277,7 @@ class VotingRule(ABC):
         """Refuse noise with which `release` would fail, before anything is asked.
 
         Raises:
-            InvalidParametersError: σ is too small.
+            InvalidParametersError: The noise σ is too small.
         """
 
     @classmethod
@@ -285,8 +285,8 @@ class VotingRule(ABC):
         """Return `sigma` with which this many answers are (ε, δ)-private, by a curator.
 
         Args:
-            epsilon: ε of all answers together.
-            delta: δ of all answers together.
+            epsilon: Value of ε for all answers together.
+            delta: Value of δ for all answers together.
             queries: Queries answered.
             unit: Unit in which neighbours differ.
 

@@ -57,8 +57,8 @@ class ClippedVoting(Majorities):
         """Return the ballot that one teacher casts on one query.
 
         Raises:
-            InvalidParametersError: τ clips nothing with this many labels; the message says what
-                does.
+            InvalidParametersError: The length τ clips nothing with this many labels; the message
+                says what does.
         """
         free = labels if self.norm == 1 else math.sqrt(labels)
         if self.tau >= free:

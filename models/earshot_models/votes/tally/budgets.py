@@ -35,8 +35,8 @@ class QueryBudget:
     """Budget of all queries together.
 
     Attributes:
-        epsilon: ε of all queries.
-        delta: δ of all queries.
+        epsilon: Value of ε for all queries.
+        delta: Value of δ for all queries.
         unit: Unit in which neighbours differ: a teacher left out, or replaced.
         records: Number of records that the teachers learned from in all.
 
@@ -70,7 +70,7 @@ class QueryBudget:
         Args:
             tally: Tally that is asked.
             bought: Votes that were paid for so far.
-            most: Queries that are wanted; never are there more.
+            most: Number of queries that are wanted; the result is never larger.
         """
         least, beyond = 0, most + 1
         while beyond - least > 1:

@@ -41,7 +41,7 @@ class Central(Tally):
     @property
     @override
     def adaptive(self) -> bool:
-        """An answer is paid for where the check passes."""
+        """Whether there is a check: an answer is paid for where it passes."""
         return self.rule.check is not None
 
     @property

@@ -1,8 +1,8 @@
 """The federated tally: teachers' ballots go through secure sums, and nobody ever holds a vote.
 
 The server sees noisy sums. What it makes of them, a winner or a threshold, costs nothing more, and
-nothing that looks at votes makes them cheaper. The maximum of a noisy histogram is no check, for
-noise has many counts to raise: teachers are asked a second time, whether they agree with one
+nothing that looks at votes makes them cheaper. The maximum of a noisy histogram is not a check,
+for noise has many counts to raise: teachers are asked a second time, whether they agree with one
 proposed answer, and that number alone is compared with the threshold. Where noise is small beside
 the threshold, votes against thresholds can do without that second sum (`Rule.bar`).
 """
@@ -41,11 +41,12 @@ class Federated(Tally):
 
     Attributes:
         sums: Secure sums, with real cryptography, in this process.
-        delta: δ for which costs are stated.
+        delta: Value of δ for which costs are stated.
         random: Random bytes by the names of a sum and of a teacher: the same for the same names, so
             that a sum that was cut short goes on with the noise that it had.
         vanishing: Share of the teachers that vanish in the midst of each sum.
-        proposals: Answers of a student, (queries,), `NONE` where it has none; None without student.
+        proposals: Answers of a student, (queries,), `NONE` where it has none; None without a
+            student.
         at_once: Queries of one sum.
     """
 
@@ -59,13 +60,13 @@ class Federated(Tally):
     @property
     @override
     def adaptive(self) -> bool:
-        """What teachers agree on needs no histogram."""
+        """Whether a student proposes answers: those that teachers agree on need no histogram."""
         return self.proposals is not None
 
     @property
     @override
     def pays_for_answers(self) -> bool:
-        """The counts of a sum are seen before any check."""
+        """False: the counts of a sum are seen before any check."""
         return False
 
     @override

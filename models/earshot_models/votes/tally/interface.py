@@ -69,7 +69,7 @@ def times(bought: Bought) -> Times:
 
 @dataclass(frozen=True)
 class Tally(ABC):
-    """Counts the votes of teachers, with noise.
+    """A count of the votes of teachers, with noise.
 
     Attributes:
         rule: Rule by which answers come from votes; noise and thresholds are in votes of weight 1.

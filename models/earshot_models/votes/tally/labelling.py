@@ -60,7 +60,7 @@ def label(
         budget: Budget for all queries, those in the journal included.
         journal: Journal of this labelling.
         most: Most queries to ask about; all by default.
-        progress: Told how many queries were asked about.
+        progress: Callback for the number of queries asked about.
 
     Raises:
         InvalidParametersError: The budget has no room for a single query.

@@ -29,7 +29,7 @@ class Prospects:
 
     Attributes:
         tally: Tally; its votes are zeros, which no cost here looks at.
-        delta: δ of all costs.
+        delta: Value of δ of all costs.
         answered: Share of the queries that a curator's check lets pass.
     """
 
@@ -84,7 +84,7 @@ class Share:
     Attributes:
         members: Number of teachers.
         weight: Weight ψ of each, whole.
-        epsilon: ε of each; None where the cost of queries is asked for.
+        epsilon: Budget ε of each; None where the cost of queries is asked for.
     """
 
     members: int
@@ -101,7 +101,7 @@ def shares(text: str | None, teachers: int, epsilon: float | None = None) -> lis
     Args:
         text: Text of the groups; None for teachers that are all alike.
         teachers: Number of teachers.
-        epsilon: ε of teachers that are all alike.
+        epsilon: Budget ε of teachers that are all alike.
 
     Raises:
         InvalidInputError: The text says something else, or names other than all teachers.

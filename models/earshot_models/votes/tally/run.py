@@ -29,7 +29,7 @@ from earshot_protocol.voting.teacher_ballots import Whole
 
 KEY = "teachers.key"
 RESUMES = (journal.FILE, KEY)
-"""What a labelling that was cut short leaves in its folder."""
+"""Names of the files that a labelling that was cut short leaves in its folder."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class LabellingRequest:
     Attributes:
         rule: Rule by which answers come from votes.
         budget: Budget for all queries together.
-        counter: Who counts.
+        counter: Party that counts the votes.
         sums: Settings of secure sums.
         most: Most queries to ask about; all by default.
         cost: Cost that looks at votes, to be published besides; by default none is.
@@ -72,14 +72,14 @@ def run(
     Args:
         request: Settings of the labelling.
         voters: Teachers and their answers.
-        folder: Folder of the journal; exists.
+        folder: Folder of the journal; it exists.
         weights: Weights of the teachers; all 1 by default.
-        scores: Scores of a student, see `tallies.tally`.
-        progress: Told how far it is.
+        scores: Scores of a student (see `tallies.tally`).
+        progress: Callback for how far the labelling is.
 
     Raises:
         OtherLabellingError: The folder's journal is of another labelling.
-        EarshotError: See `tallies.tally`.
+        EarshotError: The request is one that `tallies.tally` refuses.
     """
     path, key_path = folder / journal.FILE, folder / KEY
     chosen = tally(

@@ -99,7 +99,7 @@ class Opened:
 
 @dataclass
 class SecureSums:
-    """Runs one secure sum after the other for the same crowd.
+    """Runner of one secure sum after the other for the same crowd.
 
     Attributes:
         crowd: Teachers.
@@ -117,14 +117,14 @@ class SecureSums:
         vanishing: Mapping[str, frozenset[int]] | None = None,
         progress: Progress = silent,
     ) -> Opened:
-        """Add up what teachers put in.
+        """Add up the inputs of teachers.
 
         Args:
             mechanism: Mechanism whose noise the teachers share.
             inputs: Inputs before noise, int64 (teachers, …).
             noise: Function that returns each teacher's source of random bytes.
             vanishing: Teachers that are gone from a round on, by its name.
-            progress: Told how rounds go on.
+            progress: Callback for how far the rounds are.
 
         Raises:
             InvalidParametersError: No sum is safe among this few teachers.
@@ -156,7 +156,7 @@ class SecureSums:
 
 @dataclass
 class _Watch(Observer):
-    """Adds up what a sum takes."""
+    """Observer that adds up what a sum takes."""
 
     effort: SumEffort
     progress: Progress

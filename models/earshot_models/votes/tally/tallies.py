@@ -23,7 +23,7 @@ from earshot_protocol.voting.teacher_ballots import Whole
 
 
 class Counter(enum.StrEnum):
-    """Who counts the votes."""
+    """Party that counts the votes."""
 
     CENTRAL = "central"
     FEDERATED = "federated"
@@ -63,13 +63,13 @@ def tally(
     """Return a tally of these teachers' votes.
 
     Args:
-        counter: Who counts.
+        counter: Party that counts the votes.
         rule: Rule, with noise and thresholds in votes of the mean weight.
         voters: Teachers and their answers.
         weights: Whole weights of the teachers; all 1 by default.
         scores: Probability of each class by a student, (queries, classes), if the rule takes them.
         sums: Settings of secure sums.
-        delta: δ for which costs are stated.
+        delta: Value of δ for which costs are stated.
         random: Random bytes by names, for the noise of teachers in secure sums.
 
     Raises:
