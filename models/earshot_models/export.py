@@ -115,7 +115,7 @@ def write_encoder(
         components: Components, of which the file holds the mean and the scale.
         int8: Same value as for `to_lite_rt`.
         trained: Facts about the training.
-        credits_: Credits for the sound that it was trained on.
+        credits_: Credits for the sound that the encoder was trained on.
         start_centroids: Start centroids as `start_centroids.learn` returns them.
         spectrum: Spectrum that the network takes.
     """

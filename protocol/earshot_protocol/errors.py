@@ -2,7 +2,8 @@
 
 A `LocalError` says that the caller of this code did something wrong, a `RemoteError` that a message
 from the other side is wrong. Code that talks to strangers catches `RemoteError`, logs the sender
-and goes on; a `LocalError` is a bug or a bad setting, and its message names what would be accepted.
+and continues; a `LocalError` is a bug or a bad setting, and its message names what would be
+accepted.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ LARGEST_REASON = 1024
 
 
 class Wait(Task, frozen=True, kw_only=True, tag="wait"):
-    """Nothing to do now; ask again after this many seconds."""
+    """A phone has nothing to do now; it asks again after this many seconds."""
 
     seconds: Annotated[float, Meta(ge=0, le=1e9)]
 

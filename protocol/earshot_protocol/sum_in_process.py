@@ -37,7 +37,7 @@ class Summed(NamedTuple):
 
 
 class Observer:
-    """Listener to how a sum goes on; a subclass heeds what it needs."""
+    """Listener to the progress of a sum; a subclass heeds what it needs."""
 
     def answered(self, name: str, phone: int, seconds: float, down: int, up: int) -> None:
         """Hear that a phone has answered.
@@ -71,7 +71,7 @@ def run_sum(
         vector: Function that returns a phone's input by its number, called once a phone.
         present: Function that returns the phones of a round by its name, in the order in which they
             answer; all by default.
-        observer: Observer that hears how the sum goes on.
+        observer: Observer of the progress of the sum.
         summation: Secure summation.
 
     Raises:

@@ -89,7 +89,7 @@ def train(
         hold_out_group: Speaker or location that is left out.
         seed: Seed of the training.
         name: Name of the encoder, by which phases and phones know it.
-        cache: Folder that keeps decoded sound, and what the teacher said, for later.
+        cache: Folder that keeps decoded sound and the teacher's output for later.
         overwrite: Replace the encoder files where --out has them.
         as_json: Print the results as JSON, and nothing else.
     """

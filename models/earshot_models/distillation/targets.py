@@ -52,8 +52,8 @@ def ask(
     Args:
         lessons: Lessons at the teacher's rate.
         teacher: Teacher to ask.
-        cache: Folder for its output, in a folder for each teacher and set of lessons; nothing is
-            kept if None.
+        cache: Folder for the teacher's output, in a folder for each teacher and set of lessons;
+            nothing is kept if None.
         progress: Callback after each block.
 
     Returns:

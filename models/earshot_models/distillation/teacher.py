@@ -41,11 +41,12 @@ class TeacherEncoder(Protocol):
     """An encoder to learn from.
 
     Attributes:
-        rate: Samples per second that it hears.
-        window: Samples that it hears at once, half a second to a second.
-        lengths: Lengths of the parts that are read from it, one or more, each at least 128.
-        identity: Digest that identifies its output.
-        name: Name of its file, without the suffix.
+        rate: Samples per second that the encoder hears.
+        window: Samples that the encoder hears at once, half a second to a second.
+        lengths: Lengths of the parts that are read from the encoder, one or more, each at least
+            128.
+        identity: Digest that identifies the encoder's output.
+        name: Name of the encoder's file, without the suffix.
     """
 
     rate: int

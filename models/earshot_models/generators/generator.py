@@ -26,7 +26,7 @@ class Generator:
         decoder: Network from a latent vector to a clip.
         shape: Frames and bands of a clip.
         settings: Settings of the network and its training.
-        origin: Sound that it learned from, and the privacy of its samples.
+        origin: Sound that the generator learned from, and the privacy of its samples.
     """
 
     decoder: Decoder

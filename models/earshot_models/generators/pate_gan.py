@@ -2,15 +2,15 @@
 
 Each teacher is a critic that learns to tell the clips of its own part from samples. Their votes on
 samples are counted, and the noisy winner is published: real or not. A student critic learns from
-samples and winners, and the generator from the student. So everything that is published depends on
-the clips through the winners alone, and one clip moves the votes of one teacher. The number of
+samples and winners, and the generator from the student. Everything that is published thus depends
+on the clips through the winners alone, and one clip moves the votes of one teacher. The number of
 winners is fixed in advance, `queries`; the accountant computes their cost, for votes of one-hot
 ballots: one clip changes one teacher's two counts by one each, on every query.
 
 Jordon et al. have a teacher say "real" above one half. Teachers that have learned well then say so
 of no sample at all, and a student learns nothing. With `Ensemble.halves` a teacher says it of the
 half of a query's samples that it finds most real: the student hears which samples are better, at
-the same price, for a teacher's votes may depend on its clips and on public samples in any way.
+the same price, because a teacher's votes may depend on its clips and on public samples in any way.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ decoder's next gradient depends on the encoder, and the encoder's on the critic.
 clip has all three terms (`autoencoder.loss`; each term moves its own networks only), the clip's
 gradient of all three networks is clipped as one vector, and one noise is added to the sum. A step
 is one Gaussian mechanism, however its three parts are used. The critic's term on draws of N(0, I)
-depends on no clip and could do without noise; it is in the clip's gradient for balance, for
+depends on no clip and could do without noise; it is in the clip's gradient for balance, because
 clipping then shrinks the critic's terms on real and on encoded vectors alike.
 """
 

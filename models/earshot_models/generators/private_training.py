@@ -8,10 +8,10 @@ Gaussian mechanisms of multiplier `noise` cost under Poisson sampling at `rate`,
 which one has one clip more; the number of clips is public. Numbers in a clip's gradient that are
 not finite count as 0 before clipping (`nan_safe`), so no clip can end a training.
 
-There are two limits. Noise is floating-point: it is drawn in 64 bits, for JAX's of 32 bits ends at
-5.2 deviations, beyond which an outlier could be seen; but the last bits of a sum of floating-point
-numbers are not protected (Mironov, CCS 2012). And it is threefry's, whose keys have 64 bits; each
-step has its own, from 256 secret bits.
+There are two limits. Noise is floating-point: it is drawn in 64 bits, because JAX's of 32 bits ends
+at 5.2 deviations, beyond which an outlier could be seen; but the last bits of a sum of
+floating-point numbers are not protected (Mironov, CCS 2012). And it is threefry's, whose keys have
+64 bits; each step has its own, from 256 secret bits.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class NoisyGradients:
     def batches(self, number: int) -> list[np.ndarray[Any, Any]]:
         """Return a step's batch, as places among the clips; −1 stands for no clip.
 
-        It is nearly always one array, and all arrays have one length: a batch is never cut, for
+        It is nearly always one array, and all arrays have one length: a batch is never cut, because
         that would be another law than the one that is accounted for.
         """
         sampling = batch_selection.CyclicPoissonSampling(self._training.rate, iterations=1)

@@ -75,7 +75,7 @@ class Loop:
         Args:
             start: State before the first step, arrays in any nesting.
             step: Function from a state and a step's number to the state after it, always the same.
-            steps: Number of steps, whatever comes of them.
+            steps: Number of steps, whatever their results.
             progress: Callback for the number of steps done.
             seen: Function that returns the part of a state that may end the training.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from earshot_protocol.errors import InvalidInputError
 
 ZERO_DIVISION = 0.0
-"""Precision of a label that is never named, and F1 of one that is never named rightly."""
+"""Precision of a label that is never named, and F1 of one that is never named correctly."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def scores(
 
     Raises:
         InvalidInputError: Shapes differ, scores are not finite, or no label is in some clips but
-            not in all.
+            not in all of them.
     """
     from sklearn.metrics import roc_auc_score
 

@@ -4,7 +4,7 @@ Table 4.2 of Muschiol (2021) has the paper's: ResNets (He et al. 2016) and VGGs 
 Zisserman 2015) on one channel. There are three differences: its start from weights of ImageNet is
 out of reach, so all begin at random; its VGG convolutions are 3 × 3, as in every VGG, where the
 table prints 2 × 2; and each band is brought to one scale first (a batch normalization over bands),
-of which Muschiol says nothing.
+about which Muschiol says nothing.
 """
 
 from __future__ import annotations

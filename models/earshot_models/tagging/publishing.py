@@ -35,10 +35,11 @@ def publish(
     Args:
         tagger: Student to publish.
         mel: Settings of the student's input.
-        level: Root mean square of the clips that it learned from.
+        level: Root mean square of the clips that the student learned from.
         validation: Clips on which thresholds are chosen, with targets 0 or 1.
         test: Clips of other recordings, on which names are counted.
-        cost: Privacy cost of the answers that it learned from; None if they were not private.
+        cost: Privacy cost of the answers that the student learned from; None if they were not
+            private.
         stated_by: Person or group that states the figures.
         trained: Description of the training, in words.
         path: Path of the file, which ends in `.keras`.

@@ -1,8 +1,8 @@
 """A published tagger in one file: what Keras opens, with a card in the same archive.
 
 Anybody with Keras can open it without Earshot. Earshot itself takes nothing but numbers from it:
-the card names a network of `networks`, and only weights are read into that, so nothing in the file
-is run.
+the card names a network of `networks`, and only weights are read into it, so nothing in the file is
+run.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Student:
         scales: Standard deviations of the features.
         scores: Probability of each class, float64 (samples, classes).
         answered: Number of samples that it learned from with an answer.
-        taught: Number of samples whose labels it made up itself, being sure of them.
+        taught: Number of samples whose labels it assigned itself, being sure of them.
     """
 
     coefficients: npt.NDArray[np.float64]

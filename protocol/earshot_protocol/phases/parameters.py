@@ -173,7 +173,7 @@ class Parameters(
         """Return the phase's labels with their choices, as its first task states them.
 
         Raises:
-            InvalidParametersError: They are not a hierarchy, or not the one of these parameters.
+            InvalidParametersError: These are not a hierarchy, or not the one of the parameters.
         """
         try:
             hierarchy = hierarchy_of(self.labels, choices)
@@ -226,7 +226,7 @@ def hierarchy_of(labels: Sequence[str], choices: Choices) -> LabelHierarchy:
     """Return labels with the choices of each; without any, every label is its own only choice.
 
     Raises:
-        InvalidInputError: They are not a hierarchy, or there are not as many choices as labels.
+        InvalidInputError: These are not a hierarchy, or the choices are not as many as the labels.
     """
     if not choices:
         return _flat(tuple(labels))

@@ -227,7 +227,7 @@ def _rho_of_runs(epsilon: float, delta: float, runs: int) -> float:
 
 
 class SelectionMethod(enum.StrEnum):
-    """How one index is chosen by monotone counts, ε-DP."""
+    """Method of choosing one index by monotone counts, ε-DP."""
 
     NOISY_MAX = "noisy-max"
     """Largest count after discrete Laplace noise (Dwork and Roth 2014, Claim 3.9)."""

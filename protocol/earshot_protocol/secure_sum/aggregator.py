@@ -149,7 +149,7 @@ class Aggregator:
         return aggregator
 
     def check_version(self) -> None:
-        """Refuse to go on with a sum that a former version of the protocol began.
+        """Refuse to continue a sum that a former version of the protocol began.
 
         Raises:
             UnexpectedMessageError: A former version began the sum.

@@ -111,7 +111,7 @@ class Aggregator(Protocol):
         """Whether the sum has its result."""
 
     def check_version(self) -> None:
-        """Refuse to go on with a sum that a former version of the protocol began.
+        """Refuse to continue a sum that a former version of the protocol began.
 
         Raises:
             RemoteError: Phones of this version could not agree on keys with those that answered.
@@ -144,7 +144,7 @@ class Aggregator(Protocol):
         """Close the present round and begin the next.
 
         Raises:
-            RemoteError: The sum cannot go on; it has failed, and nothing was opened.
+            RemoteError: The sum cannot continue; it has failed, and nothing was opened.
         """
 
     def result(self) -> npt.NDArray[np.int64 | np.float64]:

@@ -17,7 +17,7 @@ class Round(enum.StrEnum):
 
 
 NEXT: dict[Round, Round] = dict(zip(tuple(Round)[:4], tuple(Round)[1:5], strict=True))
-"""The only way forward; a sum that cannot go on moves to `FAILED` instead."""
+"""The only way forward; a sum that cannot continue moves to `FAILED` instead."""
 
 VERSION = 4
 """Version of the protocol; phones and servers of different versions cannot sum together."""

@@ -35,13 +35,13 @@ class Method(enum.StrEnum):
     """Method of working out divergences, from the dearest cost to the cheapest."""
 
     INDEPENDENT = "independent"
-    """By the noise alone. For queries fixed beforehand, it may be published as it is; for queries
-    that were answered, it tells what the answers tell, and promises nothing."""
+    """Cost by the noise alone. For queries fixed beforehand it may be published as it is; for
+    queries that were answered, it tells what the answers tell, and promises nothing."""
     DEPENDENT = "dependent"
-    """By Papernot et al., for the actual votes; private itself (see `costs.smooth`). It bounds the
-    divergence of these votes from a neighbour's, not the other way round."""
+    """Cost by Papernot et al., for the actual votes; private itself (see `costs.smooth`). It bounds
+    the divergence of these votes from a neighbour's, not the other way round."""
     EXACT = "exact"
-    """By the law of what is published, in both directions; private itself."""
+    """Cost by the law of what is published, in both directions; private itself."""
 
 
 class WinnerVoting(Protocol):

@@ -104,8 +104,8 @@ def by_query_and_order(log_q: npt.ArrayLike, orders: npt.ArrayLike) -> tuple[Num
 def dependent_divergence(log_q: npt.ArrayLike, ratio: float, orders: npt.ArrayLike) -> Numbers:
     """Return the divergence if outcomes other than the likely one have probability q at most.
 
-    It is that of Theorem 6 with the orders of Proposition 10, or λ/σ² where that is smaller or the
-    theorem does not hold. A check of one number (`log_other_answer`) has the ratio √2·σ₁.
+    The bound is that of Theorem 6 with the orders of Proposition 10, or λ/σ² where that is smaller
+    or the theorem does not hold. A check of one number (`log_other_answer`) has the ratio √2·σ₁.
 
     Args:
         log_q: Logarithm ln q for each query, at most 0; −∞ for a certain outcome.

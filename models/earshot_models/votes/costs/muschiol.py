@@ -137,7 +137,7 @@ def claimed_answers(
 ) -> Numbers:
     """Return the claimed cost of each answer by its votes, (queries, orders) (Theorems 11 to 14).
 
-    It is that of Theorem 11 with ε_j = nμ_j/2σ², μ₂ = √(2σ² ln(1/q)/n), μ₁ = μ₂ + 1 and the
+    The cost is that of Theorem 11 with ε_j = nμ_j/2σ², μ₂ = √(2σ² ln(1/q)/n), μ₁ = μ₂ + 1 and the
     conditions of 2.3.4 (Theorem 11 and 4.2.3 exchange indices); nλ/2σ² where that is less or the
     conditions fail.
 

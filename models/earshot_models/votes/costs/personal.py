@@ -9,9 +9,9 @@ weight says what the group pays for the actual votes, given the real noise and t
 the noise's deviation over the weight takes the place of σ.
 
 `OwnersAccount` says who can still pay. Its costs are those of noise alone, λρ, of what was
-answered, which everybody knows who has the answers: stopping by what votes really cost would reveal
-something of the votes. An owner is promised its budget; `OwnersAccount.spent` depends on the votes,
-through which queries were answered.
+answered, which everybody knows who has the answers: to stop by what votes really cost would reveal
+something about the votes. An owner is promised its budget; `OwnersAccount.spent` depends on the
+votes, through which queries were answered.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def expected_labels(
     delta: float,
     factor: float = 1.0,
 ) -> float:
-    """Return the labels that owners with budgets pay for, if as many with equal ε pay for `base`.
+    """Return the labels that owners with budgets pay for; with an ε of 1 each they pay for `base`.
 
     The number is base · min_o ρ(ε_o) / (ρ(1) (Δ_o / factor)²): every label costs each owner the
     same at each order, up to the square of its sensitivity, and the first owner to use up its
@@ -214,7 +214,7 @@ class OwnersAccount:
     """Account of owners' budgets, spent query by query.
 
     An owner is asked only if it can pay for the check and for an answer; then it pays for what
-    happened. An owner with too little left drops out, and the others go on.
+    happened. An owner with too little left drops out, and the others continue.
 
     Args:
         budgets: Budget ε of each owner, (owners,), positive.

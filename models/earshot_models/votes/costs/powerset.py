@@ -60,8 +60,8 @@ def set_divergence(
 ) -> Numbers:
     """Return the largest divergence between which set wins here and at a neighbour.
 
-    It is that of both directions. A neighbour has one vote moved from a set to any other, or, where
-    a teacher is left out (`Unit.PHONE`), one vote fewer or more.
+    Both directions count. A neighbour has one vote moved from a set to any other, or, where a
+    teacher is left out (`Unit.PHONE`), one vote fewer or more.
 
     Args:
         votes: Votes for sets.

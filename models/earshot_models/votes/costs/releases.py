@@ -89,9 +89,9 @@ class VotesCost(enum.StrEnum):
     """Cost that looks at votes."""
 
     DEPENDENT = "dependent"
-    """By Theorem 6 of Papernot et al. (2018), which bounds one direction."""
+    """Cost by Theorem 6 of Papernot et al. (2018), which bounds one direction."""
     EXACT = "exact"
-    """By the law of what is published, in both directions; for two classes only."""
+    """Cost by the law of what is published, in both directions; for two classes only."""
 
 
 class Costs(NamedTuple):

@@ -1,10 +1,10 @@
-"""How far one teacher's votes can change what votes cost, near the actual votes.
+"""Bounds on how far one teacher's votes can change what votes cost, near the actual votes.
 
-A cost that depends on votes reveals something of them. One teacher's vote changes the cost of each
-query by little; how much, at votes that are d teachers away from these, is bounded for every query,
-added up over queries, and only then smoothed (`costs.releases`): neighbours share queries, and
-anybody who moves one teacher's votes moves them everywhere (Papernot et al., ICLR 2018, appendix C;
-Nissim, Raskhodnikova and Smith, STOC 2007).
+A cost that depends on votes reveals something about them. One teacher's vote changes the cost of
+each query by little; how much, at votes that are d teachers away from these, is bounded for every
+query, added up over queries, and only then smoothed (`costs.releases`): neighbours share queries,
+and anybody who moves one teacher's votes moves them everywhere (Papernot et al., ICLR 2018,
+appendix C; Nissim, Raskhodnikova and Smith, STOC 2007).
 """
 
 from __future__ import annotations

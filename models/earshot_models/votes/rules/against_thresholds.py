@@ -95,9 +95,9 @@ class ThresholdRule(VotingRule):
     """A rule by which labels win that have more votes than a threshold.
 
     Attributes:
-        winners: Largest outputs of a teacher, which alone count (v); all by default.
-        threshold: Votes that the check asks for (T), noise included; of a label's noisy votes,
-            with secure sums, where --check-sigma is left out.
+        winners: Number of a teacher's largest outputs, which alone count (v); all by default.
+        threshold: Votes that the check asks for (T), noise included; with secure sums and without
+            --check-sigma, noisy votes that a label must have.
         check_sigma: Standard deviation of the noise on the check (σ₁), in votes.
     """
 

@@ -89,7 +89,7 @@ class GNThreshold(ThresholdAnswering):
 
     @override
     def usual_divergence(self, order: float, changed: int) -> float:
-        """Return what an answer costs by the noise on votes alone: that of its bits."""
+        """Return what an answer costs by the noise on votes alone: the cost of its bits."""
         return changed * float(bit_divergence(self.deviation, [order])[0])
 
     @override

@@ -100,7 +100,7 @@ class AdaptiveThreshold(ThresholdAnswering):
 
     @override
     def usual_divergence(self, order: float, changed: int) -> float:
-        """Return what an answer costs by the noise on votes alone: that of noisy votes."""
+        """Return what an answer costs by the noise on votes alone: the cost of noisy votes."""
         return order / threshold_ratio(self.deviation, changed) ** 2
 
     @override

@@ -128,7 +128,7 @@ class GridThreshold(ThresholdAnswering):
 
     @override
     def usual_divergence(self, order: float, changed: int) -> float:
-        """Return what an answer costs by the noise on votes alone: that of its bits."""
+        """Return what an answer costs by the noise on votes alone: the cost of its bits."""
         return changed * float(bit_divergence(self.deviation, [order])[0])
 
     @override
@@ -169,7 +169,7 @@ class GridRule(ThresholdRule):
     """Answer with labels that have more votes than a threshold that is far from all counts.
 
     Attributes:
-        grid: Thresholds in votes, by commas, of which one that is far from all counts is taken.
+        grid: Thresholds in votes, separated by commas; one that is far from all counts is taken.
         scale: Scale of a curator's Gumbel noise on the choice from --grid, in votes; none with
             secure sums, whose server chooses by noisy counts.
     """

@@ -142,7 +142,7 @@ class InteractiveRule(OneWinnerRule):
     Attributes:
         threshold: Votes that the check asks for (T), noise included.
         check_sigma: Standard deviation of the noise on the check (σ₁), in votes.
-        confidence: Student confidence above which its own answer is used.
+        confidence: Confidence above which the student's own answer is used.
     """
 
     threshold: float

@@ -1,6 +1,6 @@
 """Winners of a vote of teachers, by noise that a curator adds: one class for every query, or none.
 
-The curator holds the votes; nothing but winners is published, not a noisy count and not how close a
+The curator holds the votes; nothing but winners is published, neither a noisy count nor how close a
 vote was. The cost of that is computed in `earshot_models.votes.costs`. Noise is fresh for every
 query, for every class, and for a check and the answer behind it.
 """

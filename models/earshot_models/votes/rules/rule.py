@@ -1,4 +1,4 @@
-"""What a rule is: how answers come from the votes of teachers, by a curator or from noisy sums.
+"""Interface of rules: how answers come from votes of teachers, by a curator or from noisy sums.
 
 A rule is a frozen value: its fields are the options of `earshot pate label` and `budget`, and its
 methods say all that any other module needs to know of it. So nothing outside this package asks
@@ -330,7 +330,7 @@ class VotingRule(ABC):
     def passes_by_chance(self, poll: PollForm, voters: float) -> float | None:
         """Return the probability that noise passes the query on which teachers agree least.
 
-        None without a check. Arguments are those of `least_agreement`.
+        The result is None without a check. Arguments are those of `least_agreement`.
         """
         from scipy import stats
 

@@ -1,12 +1,12 @@
 """The number of queries that a budget has room for, decided before they are asked.
 
-A labelling that stopped when a cost said so which looks at votes would tell something of votes by
-where it stops. So the cost is that of the noise alone. Where an answer is paid for only if there is
-one, what is bought depends on what was published before: the losses of everything bought are added
-up at one order that was fixed in advance, and nothing is asked that might carry them over the
-budget. Such a filter keeps its budget whatever was chosen on the way (Feldman and Zrnic, NeurIPS
-2021). So the promise is `QueryBudget.promised`, worked out before any vote is cast. The cost in the
-end depends on the votes there: it is not a promise, and tells of them.
+A labelling that stopped when a cost that looks at votes said so would reveal something about the
+votes by where it stops. So the cost is that of the noise alone. Where an answer is paid for only if
+there is one, what is bought depends on what was published before: the losses of everything bought
+are added up at one order that was fixed in advance, and nothing is asked that might carry them over
+the budget. Such a filter keeps its budget whatever was chosen on the way (Feldman and Zrnic,
+NeurIPS 2021). So the promise is `QueryBudget.promised`, worked out before any vote is cast. The
+cost in the end depends on the votes: it is not a promise, and it tells something about them.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class QueryBudget:
     def promised(self, tally: Tally, queries: int, unit: Unit, weight: int | None = None) -> float:
         """Return the ε that holds whatever the votes are, for teachers of this weight.
 
-        It is that of all queries, each asked and answered in the dearest way, as far as the budget
-        has room; where purchases depend on outcomes, the dearest of all ways to spend the budget.
+        It covers all queries, each asked and answered in the dearest way, as far as the budget has
+        room; where purchases depend on outcomes, the dearest of all ways to spend the budget.
 
         Args:
             tally: Tally that is asked; no vote of it is looked at.
@@ -114,8 +114,8 @@ class QueryBudget:
 
         The filter bounds losses at its one order, for the heaviest teacher and the budget's unit.
         Each query loses in proportion for others and at other orders, so the dearest way spends
-        everything on what is dearest by that measure. Of δ, sums take what the filter grants them
-        at the budget's ε, and more where ε is larger here.
+        everything on what is dearest by that measure. Sums take as much of δ as the filter grants
+        them at the budget's ε, and more where ε is larger here.
         """
         order, conversion = _order(self, tally)
         at = int(np.searchsorted(ORDERS, order))

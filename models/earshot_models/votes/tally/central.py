@@ -1,4 +1,4 @@
-"""The central tally: a curator whom all trust holds the votes and publishes outcomes alone."""
+"""The central tally: a curator trusted by all holds the votes and publishes outcomes alone."""
 
 from __future__ import annotations
 

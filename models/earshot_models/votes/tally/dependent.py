@@ -1,7 +1,8 @@
-"""What a curator's answers cost by the votes that there were, in a form that may be published.
+"""Cost of a curator's answers by the votes that there were, in a form that may be published.
 
 Such a cost is private itself: it is published once, with noise in proportion to how much a teacher
-may change it, and what that costs is in the figure. How is settled by public numbers alone.
+may change it, and what that costs is in the figure. The way of publishing is settled by public
+numbers alone.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def publish(
     Args:
         cost: Kind of cost.
         tally: Tally of a curator.
-        labelled: Labelling that it gave.
+        labelled: Labelling that the tally gave.
         budget: Budget of the labelling.
 
     Raises:

@@ -43,8 +43,8 @@ class Federated(Tally):
         sums: Secure sums, with real cryptography, in this process.
         delta: Value of δ for which costs are stated.
         random: Random bytes by the names of a sum and of a teacher: the same for the same names, so
-            that a sum that was cut short goes on with the noise that it had.
-        vanishing: Share of the teachers that vanish in the midst of each sum.
+            that a sum that was cut short continues with the noise that it had.
+        vanishing: Share of the teachers that vanish during each sum.
         proposals: Answers of a student, (queries,), `NONE` where it has none; None without a
             student.
         at_once: Queries of one sum.

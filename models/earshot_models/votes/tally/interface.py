@@ -110,14 +110,14 @@ class Tally(ABC):
 
     @abstractmethod
     def worst(self, queries: int) -> Bought:
-        """Return what this many queries buy if each is asked all there is to ask."""
+        """Return what this many queries buy if each is asked everything there is to ask."""
 
     def events(self, bought: Bought, unit: Unit, weight: int | None = None) -> tuple[Event, ...]:
         """Return what was released against neighbours that differ in a teacher.
 
         Args:
             bought: Votes that were paid for.
-            unit: Whether the teacher is left out, or replaced.
+            unit: Unit in which neighbours differ: the teacher left out, or replaced.
             weight: Weight ψ of that teacher; the largest by default.
         """
         heaviest = self.heaviest if weight is None else weight

@@ -106,7 +106,8 @@ def opened(path: Path, identity: Identity) -> Iterator[LabellingJournal]:
 
     Args:
         path: Path of the file.
-        identity: Identity of the labelling; a journal that was begun goes on under the same only.
+        identity: Identity of the labelling; a journal that was begun continues only under the same
+            one.
 
     Raises:
         OtherLabellingError: The journal was begun with other parameters or votes.

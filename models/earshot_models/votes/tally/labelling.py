@@ -52,8 +52,8 @@ def label(
 ) -> LabelledQueries:
     """Ask about queries in their order, block by block.
 
-    A block is in the journal before this goes on, so a run that is killed goes on where it stopped:
-    what it had asked about is read from there, and paid for once.
+    A block is in the journal before the next one is asked about, so a run that was killed continues
+    where it stopped: what it had asked about is read from there, and paid for once.
 
     Args:
         tally: Tally that is asked.

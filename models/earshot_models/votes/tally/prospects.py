@@ -47,7 +47,7 @@ class Prospects:
     def cost(self, queries: int, unit: Unit, weight: int | None = None) -> float:
         """Return ε of this many queries, if votes are such that `answered` of them are.
 
-        It is that of teachers of this weight; the heaviest by default.
+        The cost is that of teachers of this weight; of the heaviest by default.
         """
         events = self.tally.events(self.bought(queries), unit, weight)
         return composed_epsilon(events, self.delta)
@@ -145,7 +145,10 @@ def prospects(
     sums: SumSettings | None = None,
     answered: float = 1.0,
 ) -> Prospects:
-    """Return the prospects of a tally of this many teachers; arguments as of `tallies.tally`."""
+    """Return the prospects of a tally of this many teachers.
+
+    Arguments are those of `tallies.tally`.
+    """
     teachers = len(weights)
     shape = (teachers, 1, classes) if rule.several else (teachers, 1)
     voters = Electorate(np.zeros(shape, dtype=np.int8), classes)

@@ -1,4 +1,4 @@
-"""Files that a labelling leaves behind: answers, figures, and a report on what they are worth.
+"""Files that a labelling leaves behind: answers, figures, and a report on their worth.
 
 Figures are of two kinds. What is *promised* is known before any vote is cast. What was *realised*
 depends on the votes, by what was answered and where it ended: it guarantees nothing, and goes no
@@ -44,8 +44,8 @@ class LabellingResult:
 
     Attributes:
         tally: Tally that was asked.
-        budget: Budget that it kept.
-        labelled: Labelling that it gave.
+        budget: Budget that the labelling kept.
+        labelled: Labelling that the tally gave.
         weights: Weights of the teachers, int64 (teachers,).
         dealt: Whether a file had counts of votes alone.
         dependent: Figures of a cost that looks at votes, if one was asked for.
@@ -197,7 +197,7 @@ def summary(figures: Mapping[str, Any]) -> list[str]:
 
 
 def report(figures: Mapping[str, Any]) -> str:
-    """Return Markdown: what came of it, its cost, who saw what, and whose word each number is."""
+    """Return Markdown: results, their cost, who saw what, and whose word each number is."""
     promised, realised = figures["promised"], figures["realised"]
     lines = [
         f"# {realised['answered']} answers from {figures['teachers']} teachers",
@@ -210,8 +210,8 @@ def report(figures: Mapping[str, Any]) -> str:
         "",
         "## What was realised, and is private",
         "What was asked and answered, by the noise alone. **It depends on the votes and guarantees "
-        "nothing**: it is for those alone who have all answers, and what is to be published is the "
-        f"promise, or a cost with noise (`--votes-cost`). At δ = {promised['delta']:g}:",
+        "nothing**: only those who have all answers may see it. Publish the promise instead, or a "
+        f"cost with noise (`--votes-cost`). At δ = {promised['delta']:g}:",
         "",
         *_table(realised["costs"]),
         *_claimed(realised),
@@ -287,9 +287,9 @@ def _doubts(figures: Mapping[str, Any]) -> list[str]:
     classes = RULES[figures["mechanism"]].between_classes
     between = "between two classes" if classes else "from what decides on a label"
     said = [
-        f"a distance {between} of {lead} votes is made by noise alone in "
-        f"{100 * (1 - CONFIDENCE):.0f} of 100 votes; who is {lead} votes ahead or less may have "
-        "lost"
+        f"noise alone makes a distance {between} of {lead} votes in "
+        f"{100 * (1 - CONFIDENCE):.0f} of 100 votes; a winner that is at most {lead} votes ahead "
+        "may have lost"
     ]
     if figures["answers_in_doubt"] is not None:
         said.append(
@@ -318,7 +318,7 @@ def _sources(figures: Mapping[str, Any]) -> list[str]:
         )
     if figures["votes_dealt"]:
         said.append(
-            "the file has counts of votes; which teacher cast which was made up, and changes no sum"
+            "the file has counts of votes; who cast which was made up here, which changes no sum"
         )
     return said
 
@@ -332,7 +332,7 @@ def sees(tally: Tally) -> list[str]:
         published += ", an answer or none"
     return [
         "the curator sees every vote: the figures below protect against all others",
-        f"{published}; no count, noisy or not, and not how close a vote was",
+        f"{published}; no count, noisy or not, nor how close a vote was",
     ]
 
 

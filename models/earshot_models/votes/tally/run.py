@@ -134,8 +134,8 @@ def _refused(*names: object) -> RandomBytes:
 def key_of(path: Path) -> bytes:
     """Return the key in a file; a new one, on the disk when this returns, if there is no file.
 
-    A phone keeps its state on its own disk, so a sum that was cut short goes on with the noise that
-    it had. Phones that are simulated in one process have the key of a run instead, which the
+    A phone keeps its state on its own disk, so a sum that was cut short continues with the noise
+    that it had. Phones that are simulated in one process have the key of a run instead, which the
     operating system made. Whoever learns the key can take the noise away: it is a secret of the
     phones, lies in a file that its owner alone can read, and is gone when the run is done.
 

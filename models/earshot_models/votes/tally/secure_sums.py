@@ -180,7 +180,7 @@ class _Watch(Observer):
 def draw_vanishing(
     crowd: TeacherCrowd, share: float, random: RandomBytes
 ) -> dict[str, frozenset[int]]:
-    """Draw teachers that vanish in the midst of a sum, each before a round drawn at random.
+    """Draw teachers that vanish during a sum, each before a round drawn at random.
 
     Args:
         crowd: Teachers of the sum.

@@ -1,4 +1,4 @@
-"""The choice of who counts: a curator whom all trust, or secure sums."""
+"""The choice of who counts: a curator trusted by all, or secure sums."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def tally(
         scores: Probability of each class by a student, (queries, classes), if the rule takes them.
         sums: Settings of secure sums.
         delta: Value of δ for which costs are stated.
-        random: Random bytes by names, for the noise of teachers in secure sums.
+        random: Random bytes by names, for the teachers' noise in secure sums.
 
     Raises:
         InvalidInputError: Votes, weights or scores do not fit.
