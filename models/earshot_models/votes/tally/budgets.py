@@ -99,7 +99,7 @@ class QueryBudget:
             wanted = min(left, tally.at_once)
             room = self.room(tally, bought, wanted)
             if room < wanted and tally.adaptive:
-                # Each query by itself: no labelling has more sums, each of which takes of δ.
+                # Each query by itself: no labelling has more sums, each of which takes some of δ.
                 every = [each for each in tally.worst(1) for _ in range(queries)]
                 whole = self.spent(tally, every, unit, weight)
                 return min(whole, self._filtered(tally, unit, weight))

@@ -86,7 +86,7 @@ def tally(
             "teachers × queries × labels"
         )
     if voters.steps > 1 and not rule.probabilities:
-        raise InvalidParametersError(f"{rule.name} counts whole votes; probabilities are no votes")
+        raise InvalidParametersError(f"{rule.name} counts whole votes; probabilities are not votes")
     rule.check_poll(poll)
     if counter is Counter.CENTRAL:
         rule.check_curator(poll, weights is not None)
