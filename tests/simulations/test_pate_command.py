@@ -58,7 +58,7 @@ def test_label_writes_answers_figures_and_a_report_and_goes_on(
     assert figures["data_dependent"] is None
     assert "a trusted curator" not in (report := (out / "report.md").read_text())
     assert "the curator sees every vote" in report
-    assert "which teacher cast which was made up" in report
+    assert "who cast which was made up here" in report
     capsys.readouterr()
     assert ended(monkeypatch, *command, "--json") == 0
     assert json.loads(capsys.readouterr().out) == figures
