@@ -50,11 +50,11 @@ def budget(epsilon: float = 2.0, delta: float = 1e-5, **more: Any) -> QueryBudge
 
 def test_a_curator_asks_as_long_as_one_more_query_has_room(tmp_path: Path) -> None:
     request = LabellingRequest(CONFIDENT, budget())
-    outcome = run(request, voters(), tmp_path)
+    outcome = run(request, voters(600), tmp_path)
     labelled = outcome.labelled
     assert labelled.end is End.BUDGET
     asked, answered = len(labelled.outcomes), int((labelled.outcomes != NONE).sum())
-    assert 0 < answered < asked < 400
+    assert 0 < answered < asked < 600
 
     def spent(checks: int, answers: int) -> float:
         return zcdp_epsilon(checks / (2 * 150**2) + answers / 40**2, 1e-5)
