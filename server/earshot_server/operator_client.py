@@ -101,7 +101,7 @@ class OperatorClient:
         """Return the whole identifier of the phase that begins with the digits given.
 
         Raises:
-                ServerError: No phase begins with them, or several do; the error says which.
+            ServerError: No phase begins with them, or several do; the error says which.
         """
         prefix = written.strip().rstrip("….").lower()
         if not _PREFIX.fullmatch(prefix):

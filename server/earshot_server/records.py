@@ -28,12 +28,12 @@ class StepRecord(msgspec.Struct, frozen=True):
     """One step of a phase, as its history keeps it.
 
     Attributes:
-        number: of the step within its phase, from 0.
-        step: its name.
-        expected: phones that had a task.
-        answered: phones that have answered.
-        opened: when it began.
-        closed: when the next one began; None while it is open.
+        number: Number of the step within its phase, from 0.
+        step: Name of the step.
+        expected: Phones that had a task.
+        answered: Phones that have answered.
+        opened: Time at which the step began.
+        closed: Time at which the next step began; None while this one is open.
     """
 
     number: int
@@ -45,12 +45,12 @@ class StepRecord(msgspec.Struct, frozen=True):
 
 
 class Trouble(msgspec.Struct, frozen=True):
-    """What keeps a driver from moving a phase on.
+    """Trouble that keeps a driver from moving a phase on.
 
     Attributes:
-        attempts: how often it was tried.
-        reason: the name of the error; the log has the rest. Empty during a first try.
-        next_try: when it is tried again.
+        attempts: Number of tries to move the phase on.
+        reason: Name of the error; the log has the rest. Empty during a first try.
+        next_try: Time of the next try.
     """
 
     attempts: int
@@ -62,12 +62,12 @@ class AuditEntry(msgspec.Struct, frozen=True):
     """One entry of the audit log.
 
     Attributes:
-        entry: its number; a later one has a larger one, and numbers may be missing.
-        at: when.
-        operator: who; `phone` for a phone that left by itself.
-        action: what.
-        subject: on what.
-        detail: what else there is to say.
+        entry: Number of the entry; later entries have larger numbers, and numbers may be missing.
+        at: Time of the action.
+        operator: Name of the operator; `phone` for a phone that left by itself.
+        action: Action, such as `start phase`.
+        subject: Identifier or name that the action concerned.
+        detail: Further details.
     """
 
     entry: int
@@ -129,9 +129,9 @@ class CohortRecord(msgspec.Struct, frozen=True):
     """Phones that enrolled with invitations for one cohort.
 
     Attributes:
-        name: empty for phones that belong to none.
-        phones: how many are enrolled.
-        free: of those, how many are in no phase that is under way.
+        name: Name of the cohort; empty for phones that belong to none.
+        phones: Number of enrolled phones.
+        free: Number of these phones that are in no phase under way.
     """
 
     name: str

@@ -4,7 +4,7 @@ The library adds up Rényi divergences, which every event of ours has, and convo
 distributions, which are known for purely private events. The better of both is taken. What real
 secure summations add to δ is counted as a phone counts it (`privacy.composition`). The library
 knows nothing of ideal sums that a phone does not; but it is independent code, and its figure is the
-tighter one. It stands beside ours in the audit; people read of phases what phones count.
+tighter one. It stands beside ours in the audit; what people read about phases is the phones' count.
 
 Importing the library takes a second, so it happens where it is used.
 """
@@ -40,8 +40,8 @@ class Composed(Cost):
     """Joint cost of some releases.
 
     Attributes:
-        epsilon: ε of the releases together; infinite where nothing is known to hold.
-        delta: δ at which ε holds.
+        epsilon: Joint ε of the releases; infinite where nothing is known to hold.
+        delta: Value of δ at which ε holds.
         method: Method that found ε.
     """
 
@@ -53,10 +53,10 @@ def composed(events: Iterable[Event], delta: float = TOLD_DELTA) -> Composed:
 
     Args:
         events: All releases to be counted, against neighbours of the same unit.
-        delta: δ, from 0 to 1.
+        delta: Value of δ, from 0 to 1.
 
     Raises:
-        InvalidParametersError: δ, or a number of an event, is out of range.
+        InvalidParametersError: A number of an event, or δ, is out of range.
     """
     counts = Composition(events).counts
     return _composed(frozenset(counts.items()), delta)

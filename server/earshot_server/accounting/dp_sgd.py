@@ -24,10 +24,10 @@ def training_epsilon(noise: float, rate: float, steps: int, delta: float) -> flo
         noise: Deviation of the noise on a sum of gradients, over the norm they are clipped to.
         rate: Probability that an example is in a batch, independently (Poisson sampling).
         steps: Number of batches.
-        delta: δ at which ε is stated.
+        delta: Value of δ at which ε is stated.
 
     Raises:
-            InvalidParametersError: A number is out of range.
+        InvalidParametersError: A number is out of range.
     """
     accountant = PLDAccountant(value_discretization_interval=_STEP)
     accountant.compose(_training(checks.positive("noise", noise), rate, steps))
@@ -38,7 +38,7 @@ def training_noise(epsilon: float, rate: float, steps: int, delta: float) -> flo
     """Return the least noise, as in `training_epsilon`, with which training costs at most ε.
 
     Raises:
-            InvalidParametersError: A number is out of range.
+        InvalidParametersError: A number is out of range.
     """
     target = checks.positive("epsilon", epsilon)
     checks.probability("delta", delta)

@@ -50,8 +50,8 @@ def read_signed(limit: int) -> bytes:
     """Return the body of the present request, whose signature is verified.
 
     Raises:
-        SignatureError: It is not the body that was signed.
-        RemoteError: See `bodies.read`.
+        SignatureError: The body is not the one that was signed.
+        RemoteError: The body cannot be read (see `bodies.read`).
     """
     body = bodies.read(limit)
     verify_body(_fields(), body)
@@ -62,7 +62,7 @@ def authenticate_new_phone(public_key: bytes, body: bytes) -> None:
     """Check that the present request is signed with the key that it names.
 
     Raises:
-        SignatureError: It is not.
+        SignatureError: The request is not signed with that key.
     """
     if key_id_of(_fields()) != NEW_PHONE:
         raise SignatureError(f'a phone that enrols signs with keyid="{NEW_PHONE}"')

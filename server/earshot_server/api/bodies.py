@@ -54,7 +54,7 @@ def check_fields(limit: int) -> None:
 
     Raises:
         UnsupportedMediaError: The body is neither MessagePack nor JSON, or is compressed.
-        RequestEntityTooLarge: It has more than `limit` bytes.
+        RequestEntityTooLarge: The body has more than `limit` bytes.
     """
     if request.mimetype not in (MESSAGEPACK, JSON):
         raise UnsupportedMediaError(f"Content-Type must be {MESSAGEPACK} or {JSON}")
@@ -69,10 +69,10 @@ def read(limit: int = LARGEST_SMALL_BODY) -> bytes:
 
     Raises:
         UnsupportedMediaError: The body is neither MessagePack nor JSON, or is compressed.
-        RequestEntityTooLarge: It has more than `limit` bytes; at most one more is read.
-        RequestTimeout: It did not arrive in time.
+        RequestEntityTooLarge: The body has more than `limit` bytes; at most one more is read.
+        RequestTimeout: The body did not arrive in time.
         BusyError: Too many other bodies are being waited for.
-        BodyAwaited: It is not there yet.
+        BodyAwaited: The body is not there yet.
     """
     check_fields(limit)
     arrival = request.environ.get(ARRIVAL)

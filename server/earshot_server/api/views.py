@@ -71,7 +71,7 @@ class Phases(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stopped(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of stopping a phase."""
+    """Outcome of stopping a phase."""
 
     stopped: bool
     """Whether this request ended the phase; if not, it had ended already, as `phase` says."""
@@ -86,7 +86,7 @@ class PhaseExport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cohorts(msgspec.Struct, frozen=True, kw_only=True):
-    """All cohorts that have phones, by name; that of phones without one has none."""
+    """All cohorts that have phones, by name; phones without a cohort count under an empty name."""
 
     cohorts: tuple[CohortRecord, ...]
 
@@ -137,7 +137,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PhaseSpent(msgspec.Struct, frozen=True, kw_only=True):
-    """What phones have spent in one phase so far."""
+    """Privacy that phones have spent in one phase so far."""
 
     phase: str
     """32 hexadecimal digits."""
@@ -147,7 +147,7 @@ class PhaseSpent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PrivacySpent(msgspec.Struct, frozen=True, kw_only=True):
-    """What phones have spent in all phases, newest first."""
+    """Privacy that phones have spent in all phases, newest first."""
 
     phases: tuple[PhaseSpent, ...]
     total: tuple[Spent, ...]
@@ -175,7 +175,7 @@ class PrivacySpent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PhoneCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many phones there are; which ones is not told."""
+    """Numbers of phones; which phones they are is not told."""
 
     enrolled: int
     """Phones that the server knows."""
@@ -184,7 +184,7 @@ class PhoneCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewOperator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An administrator adds an operator."""
+    """Operator whom an administrator adds."""
 
     name: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9._-]{0,31}$(?!\n)")]
     """1 to 32 lower-case letters, digits, dots, underscores and hyphens; a letter first."""

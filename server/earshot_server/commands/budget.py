@@ -61,7 +61,7 @@ def budget(
 
 
 def _lines(wanted: Wanted, parameters: Parameters, proposal: Proposal) -> list[str]:
-    """The proposal, for a terminal."""
+    """Describe the proposal, for a terminal."""
     return [
         f"{counted(wanted.phones, 'phone')}, {parameters.honest_survivors} of them counted on to "
         "stay and be honest (--dropout, --corrupted)",
@@ -117,7 +117,7 @@ def _refusals(proposal: Proposal) -> list[str]:
 
 
 def _shared(wanted: Wanted) -> dict[str, object]:
-    """The options that `earshot phase start` has as well, but for ε."""
+    """Return the options that `earshot phase start` has as well, except for ε."""
     shared: dict[str, object] = {
         "phones": wanted.phones,
         "discovery": wanted.discovery.value,
@@ -134,7 +134,7 @@ def _shared(wanted: Wanted) -> dict[str, object]:
 
 
 def _start(options: Mapping[str, object], proposal: Proposal) -> str:
-    """The command that starts such a phase."""
+    """Return the command that starts such a phase."""
     unit = Unit.RECORDING if options["discovery"] == Discovery.LOCAL.value else Unit.PHONE
     spent = {"epsilon": f"{proposal.prices[unit.value].epsilon:.6g}"}
     given = {name: value for name, value in {**options, **spent}.items() if value is not None}

@@ -61,7 +61,7 @@ class Histogram:
         counts: Votes for each label, or contacts in a statistics phase, by label.
         noise: Law of the noise in each count, in steps.
         inputs: Phones whose numbers were added up.
-        asked: What phones were asked for; numbers are comparable where it is the same.
+        asked: Request that phones answered; numbers are comparable where it is the same.
         environments: Environments that were given each label, by label; empty for statistics.
         days: Days of which contacts were counted, in words; empty where that is not limited.
         step: Steps of the underlying sum that a count of one makes.

@@ -72,8 +72,8 @@ def why_unnamed(result: NamedCentroids, row: int) -> str:
         result: Result of a phase that found environments.
         row: Row of the centroid.
 
-        Returns:
-            The reason; empty if the centroid has a name.
+    Returns:
+        The reason; empty if the centroid has a name.
     """
     leading = result.leading[row]
     if result.names[row] is not None or leading is None:

@@ -169,7 +169,7 @@ class Coordinator:
         """Return what the phone is to do now.
 
         Raises:
-                UnexpectedMessageError: The phone is not enrolled in this phase.
+            UnexpectedMessageError: The phone is not enrolled in this phase.
         """
         assignment = self._store.assignment(self._phase, phone)
         step = assignment.step
@@ -230,14 +230,14 @@ class Coordinator:
 
         Args:
             now: Present time in seconds, on the clock that the phase was started with.
-            clock: That clock, read when the next step opens, so that closing takes nothing from the
-                phones' time. By default, closing is taken to need no time.
+            clock: Clock of `now`, read when the next step opens, so that closing takes nothing from
+                the phones' time. By default, closing is taken to need no time.
 
         Returns:
             Whether the phase moved on.
 
         Raises:
-            WrongStateError: Another process has closed the step in the meantime.
+            WrongStateError: Another process has meanwhile closed the step.
         """
         step = self._store.present_step(self._phase)
         if not self._is_due(step, now):
@@ -265,8 +265,8 @@ class Coordinator:
         Returns:
             Whether it ended, because a former version of the protocol began its sum.
 
-            Raises:
-                WrongStateError: Another process has closed the step in the meantime.
+        Raises:
+            WrongStateError: Another process has meanwhile closed the step.
         """
         running = self._read().sum
         try:

@@ -20,7 +20,7 @@ def end_unread(store: PhaseStore, phase: bytes, reason: str) -> bool:
         Whether the phase was still under way.
 
     Raises:
-        WrongStateError: Another process has closed the step in the meantime.
+        WrongStateError: Another process has meanwhile closed the step.
     """
     step = store.present_step(phase)
     if step.over:

@@ -26,8 +26,8 @@ class Expected:
         needed: Function that gives the least entry that is not taken for noise.
         honest: Words for the votes of honest phones, before their number.
         provided: Condition under which there are as many of these as is said.
-        enough: What as many votes as are needed do, in words after their number.
-        can: What places with enough votes can do, in words after "can".
+        enough: Words after the number of votes that are needed, for what that many do.
+        can: Words after "can", for what places with enough votes can do.
         remedy: Option that reduces the noise.
     """
 

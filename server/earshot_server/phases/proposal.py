@@ -51,8 +51,8 @@ class Asked:
 
     Attributes:
         phones: Phones that are wanted.
-        epsilon: ε of the whole phase.
-        delta: δ of the phase.
+        epsilon: Budget ε of the whole phase.
+        delta: Value of δ for the phase.
         discovery: Way of finding environments.
         recordings: With --discovery local: recordings of a phone, on average; a public number.
         labels: Classes of environments.
@@ -85,8 +85,8 @@ class Wanted(Asked):
     """Options of a phase that is proposed.
 
     Attributes:
-        epsilon: ε of the whole phase, in the unit of --unit; by default 2. With --discovery local,
-            by default what its default budget costs.
+        epsilon: Budget ε of the whole phase, in the unit of --unit; by default 2. With --discovery
+            local, by default what its default budget costs.
         unit: Unit of privacy in which the phase costs ε and δ.
         any_delta: Accept a δ of 1/phones or more.
     """
@@ -100,8 +100,8 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
     """Cost of the phase in one unit, at the δ that was asked for.
 
     Attributes:
-        epsilon: ε of one phase; None where nothing holds.
-        yearly_epsilon: ε of a year of such phases, at the same δ; None where nothing holds.
+        epsilon: Cost ε of one phase; None where nothing holds.
+        yearly_epsilon: Cost ε of a year of such phases, at the same δ; None where nothing holds.
     """
 
     epsilon: float | None
@@ -115,7 +115,8 @@ class StepShare(msgspec.Struct, frozen=True, kw_only=True):
         step: Name of the step.
         setting: Setting that determines its noise: a noise multiplier, or ε.
         value: Value of that setting.
-        epsilon: ε of the step by itself, in the unit that was asked for; None where nothing holds.
+        epsilon: Cost ε of the step by itself, in the unit that was asked for; None where nothing
+            holds.
         deviation: Standard deviation of the noise on an entry of a sum, when no more phones stay
             than are counted on, over the most that one phone adds to it; None where phones release
             on their own.
@@ -139,9 +140,9 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
             clear of the noise; None where that is more phones than there are.
         environments: Most environments that the phones counted on can share evenly, each of them
             clear of the noise.
-        yearly_phases: Such phases that a phone with the default policy takes part in within a
+        yearly_phases: Phases like this that a phone with the default policy takes part in within a
             year; at most 1,000 are counted.
-        lifetime_phases: Such phases that it takes part in during its life, counted likewise.
+        lifetime_phases: Phases like this that it takes part in during its life, counted likewise.
         refusals: Refusals of a phone with the default policy; empty if it accepts the phase.
     """
 

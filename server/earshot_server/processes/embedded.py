@@ -245,7 +245,7 @@ class EmbeddedPostgres:
         return place
 
     def _let_through(self) -> None:
-        """If we are root, let the server's account reach its programs and its data, and no more."""
+        """Let the server's account, if we are root, reach its programs and data, and no more."""
         if self._account is None:
             return
         for path in (self._folder, _programs(self._cluster)):
@@ -267,7 +267,7 @@ def embedded(folder: Path, settings: Mapping[str, str] | None = None) -> Iterato
         settings: Settings of PostgreSQL, besides our own.
 
     Raises:
-        EmbeddedDatabaseError: It does not start, or another process has the folder.
+        EmbeddedDatabaseError: PostgreSQL does not start, or another process has the folder.
     """
     postgres = EmbeddedPostgres(folder, settings)
     with _owning(folder):

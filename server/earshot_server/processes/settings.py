@@ -79,7 +79,7 @@ class Serving:
         """Check what the types do not express.
 
         Raises:
-            InvalidInputError: It is impossible to serve with an option; the error says what is
+            InvalidInputError: An option makes it impossible to serve; the error says what is
                 possible.
         """
         for name, (least, most) in _RANGES.items():

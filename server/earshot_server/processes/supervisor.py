@@ -77,7 +77,8 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
 
     Args:
         serving: Settings of the server.
-        ready: Called with the server's URL as soon as it listens and its database is up to date.
+        ready: Function that is called with the server's URL as soon as it listens and its database
+            is up to date.
 
     Raises:
         AddressError: The address is in use or not ours.

@@ -71,7 +71,7 @@ class Database:
         patience: Seconds to wait for a connection.
 
     Raises:
-            InvalidInputError: It is not a URL; the message omits it, since it may hold a password.
+        InvalidInputError: The URL is invalid; the message omits it, since it may hold a password.
     """
 
     def __init__(self, url: str, *, pool_size: int = 4, patience: float = 5.0) -> None:
@@ -240,7 +240,7 @@ def parse(url: str) -> tuple[str, str]:
     """Return the connection string and the password in it.
 
     Raises:
-        InvalidInputError: It is not a URL; the message omits it, since it may hold a password.
+        InvalidInputError: The URL is invalid; the message omits it, since it may hold a password.
     """
     try:
         given = conninfo_to_dict(url)

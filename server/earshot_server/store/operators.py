@@ -25,7 +25,7 @@ _PURPOSE = b"earshot operator token\x00"
 
 
 class Role(enum.Enum):
-    """What an operator may do; each includes the ones before."""
+    """Rights of an operator; each role includes the ones before."""
 
     VIEWER = "viewer"
     """Read."""

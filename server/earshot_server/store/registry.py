@@ -69,7 +69,7 @@ SELECT under_way FROM mine
 
 
 class InvitationUsedUpError(RemoteError):
-    """As many phones have enrolled with this invitation as it allows."""
+    """The invitation has enrolled as many phones as it allows."""
 
 
 class Gathering(NamedTuple):
@@ -146,7 +146,7 @@ class Registry:
         The phone stays in the cohort with which it first enrolled.
 
         Raises:
-            InvitationUsedUpError: As many phones as the invitation's `uses` have enrolled with it.
+            InvitationUsedUpError: The invitation has enrolled as many phones as it has `uses`.
         """
         rows = _again_if_raced(
             lambda: self._database.query(

@@ -1,4 +1,4 @@
-"""Which labels a phase asks for, and what polls offer for each, as an operator gives them."""
+"""Labels that a phase asks for, and what polls offer for each, as an operator gives them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ LARGEST_FILE = 2**20
 
 
 def asked(labels: str | None, file: Path | None) -> tuple[tuple[str, ...], Choices]:
-    """The labels of a phase, and the choices of each.
+    """Return the labels of a phase, and the choices of each.
 
     Args:
-        labels: by commas; each is then its own only choice.
-        file: JSON, an object of classes, each with a list of choices.
+        labels: Labels, separated by commas; each is then its own only choice.
+        file: JSON file: an object of classes, each with a list of choices.
 
     Returns:
-        By default those of everyday life.
+        The labels and choices; by default those of everyday life.
 
     Raises:
-        InvalidInputError: both are given, or they are no hierarchy.
+        InvalidInputError: Both are given, or they are not a hierarchy.
     """
     if labels is not None and file is not None:
         raise InvalidInputError("--labels and --hierarchy: give one of them")

@@ -1,4 +1,4 @@
-"""The kinds of phase that an operator may start: which options are for which, and what of them."""
+"""Kinds of phase that an operator may start, with the options and the parameters of each."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Options(Asked):
     """Options that make the parameters of a phase.
 
     Attributes:
-        epsilon: ε of the whole phase, per phone; by default 2. With --discovery local per
-            recording, in place of --budget.
+        epsilon: Budget ε of the whole phase, per phone; by default 2. With --discovery local:
+            per recording, in place of --budget.
         discovery: Way of finding environments: secure-sum, the default, protects phones; local, the
             thesis's, protects recordings, and no phone takes part by default.
         statistics: Count contacts per environment instead.
@@ -54,7 +54,7 @@ class Options(Asked):
             agrees gets: above 0, below 1.
         largest_weight: With --samples: most votes that a phone may make of its one, where its own
             budget holds them.
-        budget: ε per recording. With --discovery local: clustering=…,selection=…,
+        budget: Values of ε per recording. With --discovery local: clustering=…,selection=…,
             centroid-vote=…,label-vote=…; with --statistics: histogram=…
         contacts: With --statistics: most contacts that a phone counts.
         since: With --statistics: first day (UTC) that counts.
@@ -132,7 +132,7 @@ def chosen(options: Options) -> str:
         `SECURE_SUM`, `LOCAL`, `STATISTICS` or `LABELLING`.
 
     Raises:
-        InvalidInputError: two kinds at once, or an option of another kind.
+        InvalidInputError: Two kinds are asked for at once, or an option belongs to another kind.
     """
     labels = options.samples is not None or options.samples_of is not None
     if (options.discovery is not None) + options.statistics + labels > 1:
@@ -159,11 +159,11 @@ def parameters_of(kind: str, options: Options) -> Parameters:
     """Return the parameters of a phase.
 
     Args:
-        kind: see `chosen`.
-        options: of the command.
+        kind: Kind of the phase, as `chosen` returns it.
+        options: Options of the command.
 
     Raises:
-        EarshotError: says which option is wrong and what would be accepted.
+        EarshotError: An option is wrong; the message says which, and what would be accepted.
     """
     parameters, completed = _KINDS[kind]
     return _asked(parameters, options, completed(options))
@@ -268,11 +268,11 @@ _KINDS: dict[str, tuple[type[Parameters], Callable[[Options], dict[str, Any]]]] 
 
 
 def _encoder(given: str) -> EncoderFile:
-    """A shipped encoder by its name, or the one that a file holds.
+    """Return a shipped encoder by its name, or the one that a file holds.
 
     Raises:
-        InvalidInputError: no such encoder is known.
-        DamagedEncoderError: the file is not one of an encoder.
+        InvalidInputError: No such encoder is known.
+        DamagedEncoderError: The file is not an encoder file.
     """
     if given in SHIPPED_ENCODERS:
         return read(packaged(given))

@@ -11,20 +11,21 @@ from earshot_protocol.wire import Ending
 from earshot_server.operator_client import OperatorClient
 
 NOTHING = "none"
-"""Said in the place of a phase: labels alone count."""
+"""Word that stands for no phase: labels alone count."""
 _PUBLISHED = "published"
 
 
 def of_phase(phase: str, ending: Ending | None, hierarchy: LabelHierarchy) -> AgreedPlaces:
-    """The places of one phase.
+    """Return the places of one phase.
 
     Args:
-        phase: what people call it.
-        ending: of that phase.
-        hierarchy: of the phase that is to count by them.
+        phase: Phase, as people call it.
+        ending: Ending of that phase.
+        hierarchy: Hierarchy of the phase that is to count by them.
 
     Raises:
-        InvalidInputError: it has published none, or none whose name the new phase knows.
+        InvalidInputError: The phase has published no places, or none whose name the new phase
+            knows.
     """
     if not isinstance(ending, NamedCentroids):
         raise InvalidInputError(f"--places-of {phase}: this phase has published no environments")
@@ -42,13 +43,13 @@ def of_phase(phase: str, ending: Ending | None, hierarchy: LabelHierarchy) -> Ag
 
 
 def newest(operator: OperatorClient, hierarchy: LabelHierarchy) -> AgreedPlaces | None:
-    """Those of the newest phase that found environments, and of samples labelled since.
+    """Return the places of the newest phase that found any, and of samples labelled since.
 
-    They are what phones name scenes by.
+    Phones name scenes by them.
 
     Args:
-        operator: of the server that knows the phases.
-        hierarchy: of the phase that is to count by them.
+        operator: Operator of the server that knows the phases.
+        hierarchy: Hierarchy of the phase that is to count by them.
 
     Returns:
         The places; None where nothing was published whose name the phase knows.

@@ -1,4 +1,4 @@
-"""What `earshot phase start` says before a phase is started."""
+"""Prospects of a phase, as `earshot phase start` states them before the phase is started."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from earshot_server.records import CohortRecord
 
 
 def enrolled(asked: StartPhase, cohorts: Iterable[CohortRecord]) -> tuple[int, int]:
-    """How many enrolled phones the phase may gather, and how many of them are in no other."""
+    """Return how many enrolled phones the phase may gather, and how many are in no other."""
     eligible = [each for each in cohorts if not asked.cohorts or each.name in asked.cohorts]
     return sum(each.phones for each in eligible), sum(each.free for each in eligible)
 
 
 def phone_lines(asked: StartPhase, phones: int, free: int) -> list[str]:
-    """Whether there are phones enough."""
+    """Say whether there are enough phones."""
     whose = f" in {', '.join(asked.cohorts)}" if asked.cohorts else ""
     said = [f"{phones} phones are enrolled{whose}, {free} of them in no phase"]
     if phones < asked.least():
@@ -37,12 +37,12 @@ def phone_lines(asked: StartPhase, phones: int, free: int) -> list[str]:
 
 
 def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[str]:
-    """The forecast of a phase, for a terminal.
+    """Describe the forecast of a phase, for a terminal.
 
     Args:
-        asked: the phase.
-        seen: its forecast.
-        now: seconds since 1970; by default, now.
+        asked: Phase that is asked for.
+        seen: Forecast of the phase.
+        now: Present time, in seconds since 1970; by default, that of the clock.
     """
     now = time.time() if now is None else now
     return [
@@ -93,7 +93,7 @@ def _spending(seen: Forecast) -> list[str]:
 
 
 def _weights(parameters: Parameters) -> list[str]:
-    """What phones do whose own budget does not hold what is said above."""
+    """Say what phones do whose own budget does not hold the costs said above."""
     if 0 not in parameters.weights:
         return []
     most = max(parameters.weights)
@@ -108,7 +108,7 @@ def _weights(parameters: Parameters) -> list[str]:
 
 
 def _places(parameters: Parameters) -> list[str]:
-    """How contacts are counted that nobody labelled."""
+    """Say how contacts that nobody labelled are counted."""
     if not isinstance(parameters, StatisticsParameters):
         return []
     places = parameters.places

@@ -17,11 +17,11 @@ _LARGEST_FILE = 2**20 + 8 * LARGEST_SAMPLES * LARGEST_DIMENSIONS
 
 
 class Samples(NamedTuple):
-    """What is to be labelled.
+    """Samples that are to be labelled.
 
     Attributes:
-        points: (samples, dimensions).
-        encoder: whose embeddings they are; empty where nothing says so.
+        points: Embeddings of the samples, (samples, dimensions).
+        encoder: Encoder whose embeddings they are; empty where nothing says so.
     """
 
     points: Matrix
@@ -29,13 +29,13 @@ class Samples(NamedTuple):
 
 
 def of_file(file: Path) -> Samples:
-    """The samples of a NumPy file.
+    """Return the samples of a NumPy file.
 
     Args:
-        file: one array (samples, dimensions) of real numbers, `.npy`.
+        file: File `.npy` of one array (samples, dimensions) of real numbers.
 
     Raises:
-        InvalidInputError: it holds something else; says what is needed.
+        InvalidInputError: The file holds something else; the message says what is needed.
     """
     try:
         if file.stat().st_size > _LARGEST_FILE:
@@ -71,15 +71,15 @@ def of_file(file: Path) -> Samples:
 
 
 def unnamed(phase: str, ending: Ending | None) -> Samples:
-    """What a phase found and could not name.
+    """Return the environments that a phase found and could not name.
 
     Args:
-        phase: what people call it.
-        ending: of the phase.
+        phase: Phase, as people call it.
+        ending: Ending of the phase.
 
     Raises:
-        InvalidInputError: it has found no environments, or named all of them, or distances to them
-            are not those between embeddings.
+        InvalidInputError: The phase has found no environments, or named all of them, or distances
+            to them are not those between embeddings.
     """
     if not isinstance(ending, NamedCentroids):
         raise InvalidInputError(f"--samples-of {phase}: this phase has published no environments")

@@ -104,7 +104,7 @@ def _embeddings(options: Options, connection: OperatorConnection) -> Samples:
 def _places(
     phase: str | None, hierarchy: LabelHierarchy, operator: _Operator
 ) -> AgreedPlaces | None:
-    """By which contacts are counted that nobody labelled: of a phase, or of the newest."""
+    """Return the places by which unlabelled contacts count: of a phase, or of the newest."""
     server = None if phase == NOTHING else operator()
     if phase is None and server is not None:
         return newest(server, hierarchy)
@@ -137,7 +137,7 @@ def _foretell_and_start(
 
 
 def _operator(connection: OperatorConnection, dry_run: bool) -> OperatorClient | None:
-    """The server's operator; None for a dry run where there is no server to ask."""
+    """Return the server's operator; None for a dry run where there is no server to ask."""
     try:
         operator = connection.operator()
         operator.cohorts()
