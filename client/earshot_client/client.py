@@ -159,7 +159,7 @@ class Client:
 
     @property
     def enrolled(self) -> bool:
-        """Return whether the server has given this phone a name."""
+        """Whether the server has given this phone a name."""
         return is_enrolled(self._store)
 
     def enrol(self) -> str:

@@ -73,7 +73,7 @@ class DPLloyd(LocalClustering):
             number must not.
 
     Raises:
-        InvalidParametersError: k is not a whole number above 0.
+        InvalidParametersError: The number k is not a whole number above 0.
     """
 
     local_centroids: int
@@ -139,7 +139,7 @@ class SphericalDPLloyd(LocalClustering):
         iterations: Number of iterations, T.
 
     Raises:
-        InvalidParametersError: k or T is not a whole number above 0.
+        InvalidParametersError: The number k or T is not a whole number above 0.
     """
 
     local_centroids: int

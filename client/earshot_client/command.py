@@ -16,7 +16,7 @@ from earshot_protocol.errors import EarshotError
 
 
 class SubCommand(NamedTuple):
-    """A sub-command is the cyclopts `app` of `commands.<its name>` in one of our packages."""
+    """A sub-command: the cyclopts `app` of `commands.<its name>` in one of our packages."""
 
     package: str
     help: str

@@ -78,7 +78,7 @@ class BestOfRuns(LocalClustering):
     def cluster(
         self, points: npt.ArrayLike, random: RandomBytes = os.urandom
     ) -> npt.NDArray[np.float32]:
-        """Return the centroids of the run with the largest noisy score, of equals the first.
+        """Return the centroids of the run with the largest noisy score; of equals, the first.
 
         A score is a whole number that one recording moves by at most `GRID`.
         """

@@ -58,7 +58,7 @@ def top_centroids(
 
 
 def _noisy_max(counts: Counts, epsilon: float, random: RandomBytes) -> int:
-    """Choose the largest count after discrete Laplace noise of scale 1/ε; of equals the first.
+    """Choose the largest count after discrete Laplace noise of scale 1/ε; of equals, the first.
 
     The proof for continuous noise (Dwork and Roth 2014, Claim 3.9) carries over: fix the noise of
     the others, then i wins for its own noise ≥ t, an integer that depends on the tie order. A

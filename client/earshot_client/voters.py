@@ -42,7 +42,7 @@ class Voter(Protocol):
         """Name each sample.
 
         Args:
-            samples: float32 (samples, dimensions), unit rows in the encoder's projection.
+            samples: Samples, float32 (samples, dimensions), unit rows in the encoder's projection.
 
         Returns:
             One of the voter's classes for each sample; None where it abstains.
@@ -70,7 +70,7 @@ class NearestRecordings:
         """Make a voter from a phone's recordings, labelled or not.
 
         Args:
-            points: float32 (recordings, dimensions), oldest first.
+            points: Recordings, float32 (recordings, dimensions), oldest first.
             labels: Label of each recording; None where it has none.
         """
         known = [(place, label) for place, label in enumerate(labels) if label is not None]

@@ -1,1 +1,1 @@
-"""What `earshot` runs on a phone."""
+"""Sub-commands of `earshot` that run on a phone."""

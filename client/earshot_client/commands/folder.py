@@ -21,7 +21,7 @@ _LIMITS = "limits"
 
 
 def opened(data: Path) -> EncryptedStore:
-    """The store in the folder, made if there is none."""
+    """Open the store in the folder, made if there is none."""
     try:
         for folder in (*reversed(data.parents), data):  # `parents` would be as open as the umask is
             if not folder.exists():
@@ -35,10 +35,10 @@ def opened(data: Path) -> EncryptedStore:
 
 
 def existing(data: Path) -> tuple[Path, bytes]:
-    """The phone's file in the folder, and its key.
+    """Return the phone's file in the folder, and its key.
 
     Raises:
-        InvalidInputError: no phone lives there.
+        InvalidInputError: No phone lives there.
     """
     path = data / _STORE
     if not path.is_file():
@@ -54,7 +54,7 @@ def keep_limits(store: Store, policy: Policy) -> None:
 
 
 def limits(store: Store) -> Policy:
-    """The limits with which the phone last went to a server; before, those of one as it comes."""
+    """Return the limits with which the phone last went to a server; before, the default ones."""
     saved = store.get(_LIMITS)
     if saved is None:
         return Policy()

@@ -76,7 +76,7 @@ def _said(recovery: Recovery) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """A file for its owner only; none is replaced."""
+    """Write a file that only its owner can read; replace none."""
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY)
         with open(descriptor, "w", encoding="utf-8") as file:

@@ -53,7 +53,7 @@ _LIMITS = {
     for each in fields(Limits)
     if not isinstance(each.default, bool)
 }
-"""What reads each limit that is a number."""
+"""Reader of each limit that is a number, by its name."""
 
 
 def _written(name: str) -> str:
@@ -113,7 +113,7 @@ def phone(
         seed: Seed of the choice which seconds are heard and labelled, and of nothing else.
         labelled: Fraction of recordings with a label.
         ask: Ask for labels, instead of reading file names.
-        labels: Labels by commas (a,b,c), instead of everyday environments.
+        labels: Labels, separated by commas (a,b,c), instead of everyday environments.
         keep_days: Days after which a recording is forgotten.
         per_recording: Take part in phases that protect single recordings and not the phone,
             whatever they cost it, such as phases that cluster on each phone. A limit of the
@@ -219,7 +219,7 @@ def _sources(
 
 
 def _asked(reference: Phone, termination: Termination) -> Callable[[Second], str | None]:
-    """Asks on the terminal what a recording is, until the answer is a choice, or nothing."""
+    """Ask on the terminal what a recording is, until the answer is a choice, or nothing."""
     poll, hierarchy = reference.poll, reference.hierarchy
 
     def ask(second: Second) -> str | None:
@@ -249,7 +249,7 @@ def _answer(question: str) -> str:
 
 @dataclass
 class _Day:
-    """What a phone does from its start to its end."""
+    """Course of a phone from its start to its end."""
 
     client: Client
     report: Report
@@ -258,7 +258,7 @@ class _Day:
     once: bool
 
     def hear(self, hearing: Hearing, sources: list[Source]) -> None:
-        """Hear what there is."""
+        """Hear everything that there is to hear."""
         for source in sources:
             count = 0
             for count, _ in enumerate(hearing.hear(source), start=1):
@@ -268,7 +268,7 @@ class _Day:
             self.report.say(f"heard {count} seconds that were new")
 
     def visit(self, until_result: bool) -> Visit | None:
-        """Visit the server until there is a reason to end; returns the last visit."""
+        """Visit the server until there is a reason to end; return the last visit."""
         self._enrol()
         visit = None
         while True:

@@ -1,4 +1,4 @@
-"""What the user of `earshot phone` sees: lines as things happen, or one JSON object at the end."""
+"""Output of `earshot phone` for its user: lines as things happen, or one JSON object at the end."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from earshot_protocol.phases.acceptance import Limits
 
 
 class Report:
-    """Lines go to standard output, or, beside JSON, to standard error.
+    """Output of a phone: lines on standard output or, beside JSON, on standard error.
 
     Args:
-        phone: whose it is.
-        as_json: whether a JSON object is all that goes to standard output.
+        phone: Phone that the report is about.
+        as_json: Whether a JSON object is all that goes to standard output.
     """
 
     def __init__(self, phone: Phone, as_json: bool) -> None:
@@ -26,19 +26,19 @@ class Report:
         self._last = ""
 
     def say(self, line: str) -> None:
-        """One line, unless it is the same as the last."""
+        """Print one line, unless it is the same as the last."""
         if line != self._last:
             print(line, file=sys.stderr if self._as_json else sys.stdout, flush=True)
         self._last = line
 
     def end(self, ending: dict[str, Any]) -> None:
-        """How a phase ended, in plain types."""
+        """Say how a phase ended, given in plain types."""
         self._ending = ending
         outcome = [str(value) for name, value in ending.items() if name not in ("type", "phase")]
         self.say(f"phase over: {ending['type']}: {', '.join(outcome)}")
 
     def finish(self) -> None:
-        """The JSON object, if one is wanted."""
+        """Print the JSON object, if one is wanted."""
         if self._as_json:
             kept = self._phone.recordings()
             summary = {
@@ -51,7 +51,7 @@ class Report:
             print(json.dumps(summary, ensure_ascii=False), flush=True)
 
     def ledger(self, limits: Limits) -> None:
-        """Every release that the phone ever made, beside its limits."""
+        """Print every release that the phone ever made, beside its limits."""
         if self._as_json:
             self.finish()
             return

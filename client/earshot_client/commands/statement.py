@@ -18,7 +18,7 @@ _HEADS = ("day (UTC)", "phase", "what was released", "how", "per recording", "pe
 
 
 def lines(ledger: Ledger, limits: Limits, today: date) -> list[str]:
-    """A table of all releases, and how the phone stands with its budgets."""
+    """Return a table of all releases, and how the phone stands with its budgets."""
     rows = _rows(ledger)
     if not rows:
         return ["Nothing was ever released.", "", *_standing(limits.standing(ledger, today))]
@@ -34,7 +34,7 @@ def lines(ledger: Ledger, limits: Limits, today: date) -> list[str]:
 
 
 def plain(ledger: Ledger, limits: Limits, today: date) -> dict[str, Any]:
-    """The same in plain types; what is infinite, or without limit, is null."""
+    """Return the statement in plain types; what is infinite, or without limit, is null."""
     values = {
         "entries": ledger.export(),
         "standing": [
@@ -54,7 +54,7 @@ def plain(ledger: Ledger, limits: Limits, today: date) -> dict[str, Any]:
 
 
 def _rows(ledger: Ledger) -> list[tuple[str, ...]]:
-    """One for each release, with its costs in both units."""
+    """Return a row for each release, with its costs in both units."""
     costs: dict[tuple[str, str], dict[str, str]] = {}
     about: dict[tuple[str, str], tuple[str, ...]] = {}
     for entry in ledger.export():

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: a phone ends where it waits, and never in the midst of a change."""
+"""SIGTERM and SIGINT: a phone ends where it waits, and never in the middle of a change."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from earshot_client.transport.http import HttpTransport
 
 
-# Nothing is wrong, so it is no Exception that somebody may catch.
+# Nothing is wrong, so it is not an Exception that somebody may catch.
 class Terminated(BaseException):
     """Somebody asked this process to end."""
 
 
 class Termination:
-    """Catches the signals while it is entered; every method raises `Terminated` once one came."""
+    """Catcher of the signals while entered; every method raises `Terminated` once one came."""
 
     def __init__(self) -> None:
         self._asked = False
@@ -41,7 +41,7 @@ class Termination:
 
     @contextlib.contextmanager
     def allowed(self) -> Iterator[None]:
-        """A stretch in which the process may end at any point."""
+        """Let the process end at any point of a block."""
         before, self._allowed = self._allowed, True
         try:
             if self._asked:

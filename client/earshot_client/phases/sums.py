@@ -62,7 +62,7 @@ class Sums:
 
     @property
     def expired(self) -> bool:
-        """Return whether the sum under way has waited for as long as its secrets are kept.
+        """Whether the sum under way has waited for as long as its secrets are kept.
 
         A sum whose day is unknown, or is still to come (a clock was wrong), waits from today on.
         """

@@ -75,7 +75,7 @@ class Recording:
 
     @property
     def labelled(self) -> bool:
-        """Return whether the user said what it is."""
+        """Whether the user said what the recording is."""
         return self.choice is not None
 
 

@@ -23,8 +23,8 @@ def key_in(path: Path, may_create: bool) -> bytes:
 
     Args:
         path: Path of the file.
-        may_create: Whether a new key, from the operating system's randomness, is made where there
-            is no file; not where something is sealed under a lost key.
+        may_create: Whether a new key, from the operating system's randomness, is made if the file
+            does not exist; not where something is sealed under a lost key.
 
     Raises:
         KeyFileError: There is no key, or others than its owner can read it.

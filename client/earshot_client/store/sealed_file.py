@@ -1,7 +1,7 @@
 """One SQLite file whose every row is sealed before SQLite sees it.
 
-The file and its journal hold ciphertext only. Row numbers and the names of values are in clear
-(they are a fixed set), and so are the number of rows and the length of values.
+The file and its journal hold ciphertext only. Row numbers and the names of values are in the
+clear (they are a fixed set), and so are the number of rows and the length of values.
 
 A thief of the file who returns it can remove recordings or values, or put back an old copy of the
 file or of a row, unnoticed: noticing takes a counter that nobody can turn back, which a phone's

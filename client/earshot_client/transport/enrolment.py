@@ -60,7 +60,7 @@ def enrol(store: Store, transport: HttpTransport, attestation: str | None) -> st
 
     Raises:
         NotEnrolledError: An attestation is needed.
-        RemoteError: As in `HttpTransport.enrol`.
+        RemoteError: The server cannot be reached or refuses, as in `HttpTransport.enrol`.
     """
     saved = _name(store)
     if saved is not None:
