@@ -29,7 +29,7 @@ _HEARD: Points = [
     *((0.9, 0.1), (2.0, 0.5), (0.25, 0.75), (-0.5, 0.125), (0.625, 0.5), (0.7, 0.2)),
     *((-3.0, -4.0), (0.0, 0.0)),
 ]
-"""Of any length; the last one has no direction, and lies in the first cell."""
+"""Points of any length; the last one has no direction, and lies in the first cell."""
 _LABELS = (0, 0, 2, 1, -1, 2, 0, 1)
 _MOVED = [[0.96, 0.28], [0.0, 1.0], [-0.6, -0.8], [0.6, 0.8]]
 _GROWN = [*_MOVED, [0.28, 0.96]]
@@ -37,7 +37,7 @@ _LONG = [[0.8, 0.6], [0.0, 0.125]]
 
 
 def cell_vectors() -> Vector:
-    """What phones put into sums, how it is rounded, and which noise they add."""
+    """Return what phones put into sums, how it is rounded, and which noise they add."""
     return {
         "inputs": [
             _input(points, labels, task)
@@ -59,7 +59,7 @@ def cell_vectors() -> Vector:
 
 
 def _input(points: Points, labels: tuple[int, ...], moved: list[list[float]] | None) -> Vector:
-    """Into the first sum of cells and, if cells have moved, into the later ones."""
+    """Return the input to the first sum of cells and, if cells have moved, to the later ones."""
     parameters = examples.DISCOVERY
     names = [None if label < 0 else parameters.labels[label] for label in labels]
     store = MemoryStore(np.array(points, dtype=np.float32).reshape(-1, 2), names)

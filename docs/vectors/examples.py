@@ -106,7 +106,7 @@ DISCOVERY = DiscoveryParameters(
 PUBLIC_CELLS = msgspec.structs.replace(
     DISCOVERY, sums=0, delta=1e-7, hierarchy=CHOSEN.hierarchy, noise_crowd=200
 )
-"""Without a sum of cells: the first task is that of the labels."""
+"""Parameters without a sum of cells: the first task is that of the labels."""
 
 LABELLING = LabellingParameters(
     phones=500,

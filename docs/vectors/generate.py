@@ -1,4 +1,4 @@
-"""Writes the test vectors of docs/protocol.md: `python docs/vectors/generate.py [FOLDER]`.
+"""Write the test vectors of docs/protocol.md: `python docs/vectors/generate.py [FOLDER]`.
 
 All randomness is SHAKE-256 of a label and reaches our code through what it calls anyway: while a
 vector is made, `os.urandom` and key generation return scripted bytes, and must be called exactly as
@@ -60,7 +60,7 @@ VOTES = (GlobalCentroids, TopCentroids)
 
 
 def drawn(label: str, size: int) -> bytes:
-    """Bytes that look random and are the same every time."""
+    """Return bytes that look random and are the same every time."""
     return hashlib.shake_256(f"earshot vectors: {label}".encode()).digest(size)
 
 
@@ -92,7 +92,7 @@ def scripted(chunks: list[bytes], keys: tuple[bytes, ...] = ()) -> Iterator[None
 
 
 def signature_vectors() -> Vector:
-    """Signed requests, and requests that are refused."""
+    """Return signed requests, and requests that are refused."""
     secret = drawn("signing key", 32)
     key = Ed25519PrivateKey.from_private_bytes(secret)
     public = key.public_key().public_bytes_raw()
@@ -153,7 +153,7 @@ def signature_vectors() -> Vector:
 
 
 def message_vectors() -> Vector:
-    """Every message in both encodings, and bodies that do not decode."""
+    """Return every message in both encodings, and bodies that do not decode."""
     return {
         "tasks": [_both(message) for message in examples.TASKS],
         "answers": [_both(message) for message in examples.ANSWERS],
@@ -178,7 +178,7 @@ def _both(message: object) -> Vector:
 
 
 def salt_vectors() -> Vector:
-    """Salts of sums: what phones were told, in the canonical form, and its digest."""
+    """Return salts of sums: what phones were told, in the canonical form, and its digest."""
     cases: list[Vector] = []
     for task, parameters in (
         *((task, examples.LEARNING) for task in examples.TASKS if isinstance(task, VOTES)),
@@ -207,7 +207,7 @@ def salt_vectors() -> Vector:
 
 
 def key_vectors() -> Vector:
-    """Keys that two phones agree on, a commitment, and shares that one seals for the other."""
+    """Return keys that two phones agree on, a commitment, and shares that one seals."""
     sum_id, salt = drawn("sum of the key vectors", 16), drawn("salt of the key vectors", 32)
     ours, theirs = 3, 260
     private = drawn("key of phone 3", 32)
@@ -256,7 +256,7 @@ def key_vectors() -> Vector:
 
 
 def shamir_vectors() -> Vector:
-    """Secrets, coefficients, shares; and recovery with wrong shares among them."""
+    """Return secrets, coefficients and shares, and recovery with wrong shares among them."""
     cases: list[Vector] = []
     for threshold, count in ((1, 2), (2, 4), (5, 9)):
         secret = drawn(f"secret {threshold}", 32)
@@ -293,7 +293,7 @@ def _coefficients(label: str, threshold: int) -> list[int]:
 
 
 def _as_drawn(polynomials: list[list[int]]) -> bytes:
-    """The random bytes that our splitter reads as these coefficients of several secrets."""
+    """Return the random bytes that our splitter reads as these coefficients of several secrets."""
     return b"".join(
         coefficient.to_bytes(32, "little")
         for power in zip(*polynomials, strict=True)
@@ -302,7 +302,7 @@ def _as_drawn(polynomials: list[list[int]]) -> bytes:
 
 
 def mask_vectors() -> Vector:
-    """Key streams as words of each size, and vectors as they are packed."""
+    """Return key streams as words of each size, and vectors as they are packed."""
     seed = drawn("mask", 32)
     stream = Cipher(algorithms.AES256(seed), modes.CTR(bytes(16))).encryptor().update(bytes(48))
     packed = []
@@ -364,7 +364,7 @@ class _Randomness:
         )
 
     def script(self, current: Round) -> Any:
-        """What our participant draws in a round."""
+        """Return what our participant draws in a round."""
         if current is Round.ADVERTISE_KEYS:
             return scripted([], (self.private,))
         if current is Round.SHARE_KEYS:
@@ -384,7 +384,7 @@ class _Randomness:
 
 
 def sum_vectors() -> Vector:
-    """Six phones; phone 3 vanishes before it masks its input, phone 1 before it unmasks."""
+    """Run a sum of six phones; phone 3 vanishes before it masks its input, 1 before it unmasks."""
     parameters = choose(6, (3,), 100, 1 / 3, 0.0)
     told = drawn("what the sum is about", 40)
     sum_id = drawn("sum", 16)
@@ -433,7 +433,7 @@ def sum_vectors() -> Vector:
 
 
 def parameter_vectors() -> Vector:
-    """Neighbours and thresholds; and what phones derive of a phase's sums."""
+    """Return neighbours and thresholds, and what phones derive of a phase's sums."""
     chosen = [
         (phones, fraction, fraction)
         for fraction in (0.05, 0.1, 0.2)
@@ -489,7 +489,7 @@ def _vote(parameters: Parameters, vote: str, shape: tuple[int, ...]) -> Vector:
 
 
 def ballot_vectors() -> Vector:
-    """Nearest centroids, ballots, and how the server reads their sum; ties are among them."""
+    """Return nearest centroids, ballots, and how the server reads their sum, with ties."""
     centroids = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]
     points = [[0.5, 0.0], [0.9, 0.1], [0.0, 0.6], [-0.4, 0.0], [1.0, 1.0], [0.2, 0.7], [0.0, 2.0]]
     sphere = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.7, 0.7]]
@@ -526,12 +526,12 @@ def ballot_vectors() -> Vector:
 
 
 def encoder_vectors() -> list[Vector]:
-    """Of each shipped encoder, the embedding of a second of generated sound."""
+    """Return, for each shipped encoder, the embedding of a second of generated sound."""
     return [encoder_vector(name) for name in SHIPPED_ENCODERS]
 
 
 def encoder_vector(name: str) -> Vector:
-    """An embedding, and what the network was given for it: a chirp to 3/8 of the rate in a tone."""
+    """Return an embedding and the network's input: a chirp to 3/8 of the rate in a tone."""
     encoder = open_encoder(name)
     rate = rate_of(encoder)
     chirp = 3 * rate // 16

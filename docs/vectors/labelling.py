@@ -23,7 +23,7 @@ _AGREEMENT = [388, 251, 96]
 
 
 def labelling_vectors() -> dict[str, Any]:
-    """What phones put in, what the server reads in the sums, and what every weight costs."""
+    """Return what phones put in, what the server reads in the sums, and what every weight costs."""
     proposed = ballots.winning_labels(np.array(_TOTALS))
     agrees = (np.array(_ANSWERS) == proposed).astype(np.int64)
     votes, check = (
