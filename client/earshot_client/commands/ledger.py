@@ -39,8 +39,8 @@ def ledger(
 
     Args:
         data: The phone's folder, the --data of `earshot phone`.
-        recover: If the phone's file is damaged: keep what can be read, and count the rest of the
-            ledger as everything.
+        recover: Keep what can be read of the phone's file if it is damaged, and count the rest of
+            the ledger as everything.
         export: New file for all of it, as JSON, for its owner only.
         as_json: Print it as one JSON object, and nothing else.
     """

@@ -38,7 +38,7 @@ class Sums:
         """Note that this sum was begun.
 
         Raises:
-            RefusedError: It was begun before, and has had this phone's keys.
+            RefusedError: The sum was begun before, and has had this phone's keys.
         """
         begun = self._store.get(_BEGUN) or b""
         if sum_id in (begun[at : at + len(sum_id)] for at in range(0, len(begun), len(sum_id))):

@@ -24,16 +24,16 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     """A phase that gathers phones."""
 
     phase: str
-    """32 hexadecimal digits."""
+    """Identifier of the phase, 32 hexadecimal digits."""
 
 
 class PhaseView(msgspec.Struct, frozen=True, kw_only=True):
     """One phase as operators see it; times are seconds since 1970."""
 
     phase: str
-    """32 hexadecimal digits."""
+    """Identifier of the phase, 32 hexadecimal digits."""
     status: str
-    """`gathering`, `running`, `published`, `failed` or `stopped`."""
+    """Status: `gathering`, `running`, `published`, `failed` or `stopped`."""
     created: float
     finished: float | None
     wanted: int
@@ -95,9 +95,9 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     """A published result, in a list."""
 
     phase: str
-    """32 hexadecimal digits."""
+    """Identifier of the phase, 32 hexadecimal digits."""
     finished: float
-    """Seconds since 1970."""
+    """Time of publication, in seconds since 1970."""
     environments: int
     named: int
     """Environments whose name stands clear of the noise."""
@@ -140,7 +140,7 @@ class PhaseSpent(msgspec.Struct, frozen=True, kw_only=True):
     """Privacy that phones have spent in one phase so far."""
 
     phase: str
-    """32 hexadecimal digits."""
+    """Identifier of the phase, 32 hexadecimal digits."""
     name: str
     status: str
     spent: tuple[Spent, ...]
@@ -187,7 +187,7 @@ class NewOperator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Operator whom an administrator adds."""
 
     name: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9._-]{0,31}$(?!\n)")]
-    """1 to 32 lower-case letters, digits, dots, underscores and hyphens; a letter first."""
+    """Name: 1 to 32 lower-case letters, digits, dots, underscores and hyphens; a letter first."""
     role: Role
 
 

@@ -49,7 +49,7 @@ class Environment:
         label_votes: Sum of votes for each label, and the strength of its colour.
         winner: Label that it got, an index; -1 for none.
         why_unnamed: Label that noise may have chosen, in words; empty where it has a name.
-        doubt: Why the votes to keep it mean nothing; empty where they do.
+        doubt: Reason why the votes to keep it mean nothing; empty where they mean something.
     """
 
     number: int

@@ -148,7 +148,7 @@ class Database:
         """Check in one round trip that the database is there, writable, and of our schema.
 
         Raises:
-            NewerSchemaError: It is of a newer schema.
+            NewerSchemaError: The database is of a newer schema.
         """
         read_only, version = self.query(
             "SELECT current_setting('transaction_read_only') = 'on', max(version)"

@@ -25,7 +25,7 @@ def claim(
         renew: Whether these become the database's credentials, whatever they were before.
 
     Raises:
-        OtherCredentialsError: It is served with others; the error says which file to copy.
+        OtherCredentialsError: The database is served with others; the error says which to copy.
         DatabaseUnavailableError: The database cannot be reached or written.
     """
     with database.transaction() as connection:

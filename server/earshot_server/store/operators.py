@@ -101,7 +101,7 @@ class Accounts:
 
         Raises:
             UnknownOperatorError: There is no such operator.
-            OperatorNameError: It is the operator whose token is in the data folder.
+            OperatorNameError: The operator is the one whose token is in the data folder.
         """
         self._refuse_first(name)
         rows = self._database.query("DELETE FROM operators WHERE name = %s RETURNING true", (name,))
@@ -112,7 +112,7 @@ class Accounts:
 
         Raises:
             UnknownOperatorError: There is no such operator.
-            OperatorNameError: It is the operator whose token is in the data folder.
+            OperatorNameError: The operator is the one whose token is in the data folder.
         """
         self._refuse_first(name)
         token = secrets.token_urlsafe(TOKEN_BYTES)
