@@ -29,7 +29,7 @@ class Adversary:
             correspondingly fewer phones vanish elsewhere.
 
     Raises:
-        InvalidParametersError: if a fraction is not from 0 to 1.
+        InvalidParametersError: A fraction is not from 0 to 1.
     """
 
     poisoning: float = 0.0

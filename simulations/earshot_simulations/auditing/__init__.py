@@ -1,1 +1,1 @@
-"""What every mechanism is said to cost, is proven to cost, and is measured to cost."""
+"""Cost of every mechanism, as it is claimed, as it is proven and as it is measured."""

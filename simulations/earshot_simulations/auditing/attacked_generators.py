@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from earshot_models.generators.settings import GeneratorSettings
 
 EPSILON = 2.0
-"""ε that is stated of the generators, and kept by one of them."""
+"""Stated ε of the generators, which one of them keeps."""
 _PRINTED_EPSILON = 0.1
 """One ε of those that a paper states of one and the same generator, from 0.01 to 100."""
 _CONFIDENCE = 0.999
@@ -51,8 +51,8 @@ class PateGanRecipe:
     Attributes:
         settings: Settings of generator and student.
         ensemble: Ensemble of teachers.
-        epsilon: ε of all votes, for a clip that is replaced.
-        delta: δ of all votes.
+        epsilon: Budget ε of all votes, for a clip that is replaced.
+        delta: Value of δ for all votes.
     """
 
     settings: GeneratorSettings
@@ -163,7 +163,7 @@ def _slopes(count: int, generator: np.random.Generator) -> Records:
 
 
 def pate_gan(recipe: PateGanRecipe) -> Train:
-    """Return what trains it, with the noise on votes that its budget needs.
+    """Return the training of a PATE-GAN, with the noise on votes that its budget needs.
 
     Raises:
         InvalidParametersError: The budget is out of range.
@@ -187,7 +187,7 @@ def pate_gan(recipe: PateGanRecipe) -> Train:
 
 
 def warmed_up(recipe: PateGanRecipe, autoencoder: GeneratorSettings) -> Train:
-    """Return what trains the same, from a decoder that has met the clips: the planted fault.
+    """Return the same training from a decoder that has met the clips: the planted fault.
 
     Args:
         recipe: Recipe of the PATE-GAN, with all its noise.

@@ -142,10 +142,10 @@ def audit(
 
 
 def check(name: str | None) -> None:
-    """Refuse the name of no subject.
+    """Refuse a name that no subject has.
 
     Raises:
-        InvalidParametersError: The error lists the subjects.
+        InvalidParametersError: No subject has that name; the error lists them.
     """
     if name is not None and name not in SUBJECTS:
         raise InvalidParametersError(

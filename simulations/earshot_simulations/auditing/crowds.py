@@ -22,7 +22,7 @@ from earshot_simulations.auditing.laws import share_law
 _SHORT = 1e-6
 """Share of the declared variance that rounding may take."""
 _CROWDS = ((400, 0.25, 0.05, 400), (500, 0.05, 0.05, 500), (1001, 0.1, 0.07, 800))
-"""n, ρ, γ and the most phones that are counted on, beside those of the audited phases."""
+"""Crowds beside those of the audited phases: n, ρ, γ and the most phones that are counted on."""
 
 
 def least_shares(phones: int, dropout: float, corrupted: float) -> int:

@@ -269,7 +269,7 @@ def audit_curator(trials: int, seed: int) -> Iterator[Result]:
 
     Args:
         trials: Winners drawn of each rule.
-        seed: Seed of these.
+        seed: Seed of the draws.
     """
     tables = ((14, 13, 13), (20, 20, 0), (26, 14, 0), (31, 5, 4), (40, 0, 0))
     rules: dict[str, Aggregator] = {
@@ -295,7 +295,7 @@ def audit_several_winners(draws: int, seed: int) -> Iterator[Result]:
 
     Args:
         draws: Answers drawn of each rule.
-        seed: Seed of these.
+        seed: Seed of the draws.
     """
     teachers, check = 51, Agreement(38.0, 8.0)
     half = teachers / 2
@@ -341,7 +341,7 @@ def audit_thresholds(draws: int, seed: int) -> Iterator[Result]:
 
     Args:
         draws: Answers drawn of each rule.
-        seed: Seed of these.
+        seed: Seed of the draws.
     """
     teachers = 50
     fixed, adaptive = GNThreshold(20.5, 4.0, teachers), AdaptiveThreshold(4.0, teachers)
@@ -387,7 +387,7 @@ def audit_thresholds(draws: int, seed: int) -> Iterator[Result]:
 def _servers() -> Iterator[Finding]:
     """Audit noisy counts: whatever is made of them, thresholds and checks included, tells no more.
 
-    In whole votes and in steps.
+    Counts are in whole votes, and in steps.
     """
     shares = 45
     for counts, steps, deviation, queries in (
@@ -446,7 +446,7 @@ def drawn_winners(
         name: Rule in words.
         rule: Rule that is accounted for.
         trials: Winners drawn.
-        seed: Seed of these.
+        seed: Seed of the draws.
         runs: Rule that runs, if not the same.
     """
     votes = (20, 14, 6)
@@ -476,7 +476,7 @@ def drawn_labels(
         name: Rule in words.
         rule: Rule that is accounted for.
         draws: Answers drawn.
-        seed: Seed of these.
+        seed: Seed of the draws.
         runs: Rule that runs, if not the same.
     """
     laws = [dict(zip((1, 0, -1), label_law(rule, each), strict=False)) for each in _DRAWN]

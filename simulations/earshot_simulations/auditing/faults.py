@@ -329,7 +329,7 @@ def vote_faults(trials: int, seed: int) -> Iterator[Result]:
 
     Args:
         trials: Draws of the faults that only draws show; of labels, five times as many.
-        seed: Seed of these.
+        seed: Seed of the draws.
     """
     yield raw_threshold()
     half = replace(_VOTING, deviation=_VOTING.deviation / 2)
@@ -436,7 +436,7 @@ def training_faults(trials: int, seed: int) -> Iterator[Result]:
     Args:
         trials: Trials of real steps, on each of two data sets; ten times as many where it is hard
             to see.
-        seed: Seed of them.
+        seed: Seed of the trials.
     """
     for words, tried, parts, times in gradient_faults():
         there = tried.rate if "order" in words else 0.5

@@ -19,11 +19,11 @@ class AuditRole(enum.StrEnum):
     """Reason why something is audited."""
 
     PRODUCT = "product"
-    """It runs in phones or at a curator, and what is proven of it must hold."""
+    """Mechanism that runs in phones or at a curator; what is proven of it must hold."""
     PRINTED = "printed"
-    """It stands in a paper or in another library; it shows that its claim does not hold."""
+    """Mechanism of a paper or another library; the audit shows that its claim does not hold."""
     FAULT = "fault"
-    """It was planted, and the audit must catch it."""
+    """Fault that was planted, and that the audit must catch."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,13 @@ class Finding:
     Attributes:
         case: Parameters and neighbours.
         unit: Unit in which the neighbours differ.
-        delta: δ at which every ε here stands.
-        claimed: ε of the paper's formula, or of the mechanism's own declaration.
-        proven: ε of our accountant; None where there is none to hold the measurement against.
-        measured: ε from below, and where the method is exact from above.
+        delta: Value of δ at which every ε here stands.
+        claimed: Claimed ε, by the paper's formula or the mechanism's own declaration.
+        proven: Proven ε, by our accountant; None where there is none to hold the measurement
+            against.
+        measured: Measured ε, from below and, where the method is exact, from above.
         method: Way in which it was measured.
-        library: ε of the dp-accounting library for the same event, where it knows one.
+        library: Proven ε by the dp-accounting library for the same event, where it knows one.
         role: Reason why it is audited; the catalogue sets it.
         subject: Name that selects it; the catalogue sets it.
     """

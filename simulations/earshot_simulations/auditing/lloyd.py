@@ -292,7 +292,7 @@ def _depends_on_noisy_numbers_alone(
 ) -> bool:
     """Return whether the result of a clustering follows from its noisy numbers alone.
 
-    It runs once as ever, and once on other points whose noise is such that all noisy numbers are
+    It runs once as usual, and once on other points whose noise is such that all noisy numbers are
     those of the first run. If anything else of the points gets through, the results differ.
 
     Args:

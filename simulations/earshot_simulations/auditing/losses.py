@@ -167,7 +167,7 @@ def outcome_epsilon(p: Numbers, q: Numbers, delta: float, error: float) -> Brack
     Args:
         p: Probabilities of outcomes on one data set, float64 of shape (outcomes,).
         q: Probabilities of the same outcomes on a neighbour.
-        delta: δ.
+        delta: Value of δ.
         error: Relative error of every probability.
     """
     p, q = p[p > 0], q[p > 0]

@@ -47,7 +47,7 @@ _DEVIATIONS = 6.0
 
 @dataclass(frozen=True)
 class Setting:
-    """A training as somebody asks for it.
+    """A training as it is asked for.
 
     Attributes:
         epsilon: Budget ε.
@@ -100,7 +100,7 @@ def audit_training(trials: int, seed: int) -> Iterator[Result]:
 
     Args:
         trials: Transcripts of real steps, on each of two data sets.
-        seed: Seed of them.
+        seed: Seed of the trials.
     """
     for setting in SETTINGS:
         yield exactly(setting)
@@ -148,7 +148,7 @@ def really(
         words: Training in words.
         tried: Training that is accounted for.
         trials: Trials on each of two data sets.
-        seed: Seed of them.
+        seed: Seed of the trials.
         parts: Parts of the training that runs; by default the product's own.
         there: Share of all clips that are there.
     """

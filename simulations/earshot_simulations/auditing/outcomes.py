@@ -41,7 +41,7 @@ def convolved(pairs: Sequence[Pair], queries: int, delta: float) -> Bracket:
     Args:
         pairs: Outcomes of one query.
         queries: Number of queries.
-        delta: δ.
+        delta: Value of δ.
     """
     ways: list[list[Losses]] = [[], []]
     for pair in pairs:
@@ -61,7 +61,7 @@ def counted(pairs: Sequence[Pair], queries: int, delta: float) -> Bracket:
     Args:
         pairs: Laws of one query; each is a pair of neighbours by itself.
         queries: Number of queries.
-        delta: δ.
+        delta: Value of δ.
     """
     worst = Bracket(0.0, 0.0)
     for pair in pairs:

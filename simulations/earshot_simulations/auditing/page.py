@@ -62,7 +62,7 @@ def render(results: Sequence[Result]) -> str:
 
 
 class _Part(NamedTuple):
-    """What was found in one role."""
+    """Findings and checks of one role."""
 
     title: str
     words: str

@@ -81,7 +81,7 @@ def of_trials(trials: int, confidence: float, delta: float, limit: float) -> str
     Args:
         trials: Trials on each of two data sets.
         confidence: Confidence of the bound.
-        delta: δ.
+        delta: Value of δ.
         limit: Proven ε.
     """
     from scipy.stats import binom

@@ -25,7 +25,7 @@ from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import Bracket, Losses, outcome_epsilon
 
 SCALE_DELTA, SCALE_TEACHERS = 1e-5, 200
-"""δ and teachers for which the scale of PATE-AAE is printed."""
+"""Value of δ and number of teachers for which the scale of PATE-AAE is printed."""
 _LABELS = 20
 _BITS = Measuring(EXACT, "exact: every winner is one bit, their losses convolved")
 
@@ -305,7 +305,7 @@ def measured_epsilon(
     Args:
         queries: Number K of queries.
         epsilon: Claimed ε.
-        delta: δ.
+        delta: Value of δ.
         teachers: Votes of each query.
     """
     from scipy.stats import binom

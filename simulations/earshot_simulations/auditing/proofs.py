@@ -12,7 +12,7 @@ from earshot_simulations.auditing.findings import Finding, Measuring
 from earshot_simulations.auditing.losses import Bracket
 
 DELTA = 1e-6
-"""δ at which ε is measured, unless a paper states another."""
+"""Value of δ at which ε is measured, unless a paper states another."""
 
 
 def finding(

@@ -84,7 +84,7 @@ def audit_published_costs(draws: int, seed: int) -> Iterator[Result]:
 
     Args:
         draws: Draws of a published cost.
-        seed: Seed of these.
+        seed: Seed of the draws.
     """
     for name in CASES:
         yield published_cost(name)

@@ -39,7 +39,7 @@ def audit_runs(step: str, mechanism: Runs, draws: int, seed: int) -> Iterator[Re
         step: Name of the private step.
         mechanism: Mechanism of the runs.
         draws: Draws of the number of runs.
-        seed: Seed of these.
+        seed: Seed of the draws.
     """
     case = f"{step}, ε = {mechanism.epsilon:g}, {mechanism.runs} runs on average"
     for unit, recordings in ((Unit.RECORDING, 1), (Unit.PHONE, mechanism.recordings)):
@@ -103,7 +103,7 @@ def _pure_runs(epsilon: float) -> Iterator[tuple[Numbers, Numbers]]:
 def _gaussian_runs(shift: float) -> Iterator[tuple[Numbers, Numbers]]:
     """Yield laws of a number with Gaussian noise, whose score grows with it or falls.
 
-    In cells, which is post-processing.
+    The number is put into cells, which is post-processing.
     """
     from scipy.stats import norm
 

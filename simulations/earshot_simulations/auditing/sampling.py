@@ -36,7 +36,7 @@ def sampled_epsilon(losses: Numbers, neighbours: Numbers, delta: float) -> Brack
         losses: Losses of transcripts on one data set, float64 of shape (trials,).
         neighbours: Losses of transcripts on its neighbour, likewise; the same loss, of the first
             data set against the second.
-        delta: δ.
+        delta: Value of δ.
     """
     half = len(losses) // 2
     candidates = np.unique(np.quantile(losses[:half], np.linspace(0, 1, _THRESHOLDS)))

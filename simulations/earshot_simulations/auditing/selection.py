@@ -53,7 +53,7 @@ def audit_selection(
         mechanism: Mechanism of the selection.
         candidates: Number of counts; more than three only take longer.
         trials: Selections that are drawn.
-        seed: Seed of these.
+        seed: Seed of the selections.
     """
     few = max(mechanism.repeats + 1, min(candidates, 3))
     law = selection_law(mechanism.method, mechanism.epsilon, mechanism.repeats)

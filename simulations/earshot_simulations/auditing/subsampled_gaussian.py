@@ -44,7 +44,7 @@ def training_epsilon(deviation: float, rate: float, steps: int, delta: float) ->
         deviation: Deviation σ of the noise, over what one clip moves the sum by.
         rate: Rate q of batches.
         steps: Number of steps.
-        delta: δ.
+        delta: Value of δ.
     """
     both = (accumulated(deviation, rate, steps, more=more).epsilon(delta) for more in (True, False))
     return max(both, key=lambda each: each.low)

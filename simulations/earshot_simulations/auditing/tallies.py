@@ -59,7 +59,7 @@ def audit_tallies(draws: int, seed: int) -> Iterator[Result]:
 
 
 def _exactly(rule: ConfidentRule) -> Iterator[Result]:
-    """Audit a sum of votes and one of a check, where a teacher answers all queries otherwise."""
+    """Audit a sum of votes and one of a check, where a teacher answers all queries differently."""
     made = _tally(rule, 10, np.full((250, 1), NONE), bytes(32))
     shares = _shares(made.sums.crowd)
     for bought in made.worst(QUERIES):

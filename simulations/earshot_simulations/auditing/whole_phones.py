@@ -295,7 +295,7 @@ def _watched(seen: PlayedPhases, reuses: bool) -> Summation:
 
 
 class _Found:
-    """A discovery that finds the same many centroids whatever phones publish."""
+    """A discovery that finds the same number of centroids whatever phones publish."""
 
     def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> FoundCentroids:
         """Return the centroids, and leave all points out."""

@@ -63,8 +63,8 @@ def benchmark(
         A row for each step, by the names of the JSON output: seconds by the clock and of CPU.
 
     Raises:
-        InvalidParametersError: if no phase would start with a given number, before any work.
-        BenchmarkError: if a step was not closed, or its total is wrong.
+        InvalidParametersError: No phase would start with a given number; raised before any work.
+        BenchmarkError: A step was not closed, or its total is wrong.
     """
     whole("length", length, 1, 4 * 4096)
     every = [_parameters(phones, length, dropout) for phones in sizes]

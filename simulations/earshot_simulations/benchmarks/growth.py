@@ -36,7 +36,7 @@ def growth(phones: Sequence[float], figures: Sequence[float]) -> Growth:
     """Fit the least-squares line of log(figure) over log(phones).
 
     Raises:
-        InvalidInputError: if there are fewer than two different sizes, or a number is not above 0.
+        InvalidInputError: There are fewer than two different sizes, or a number is not above 0.
     """
     sizes, values = np.asarray(phones, np.float64), np.asarray(figures, np.float64)
     if len(np.unique(sizes)) < 2 or np.any(sizes <= 0) or np.any(values <= 0):

@@ -97,7 +97,7 @@ def benchmark(seeds: int, progress: Progress) -> dict[str, list[Row]]:
     """Return both tables, over the seeds 0, 1, ….
 
     Raises:
-        InvalidParametersError: if there are fewer than two seeds, which give no interval.
+        InvalidParametersError: There are fewer than two seeds, which give no interval.
     """
     some = range(whole("seeds", seeds, 2))
     return {"selection": selections(some, progress), "runs": runs(some, progress)}

@@ -51,7 +51,7 @@ def benchmark(
         Figures of each size by the names of the JSON output; times in seconds by the clock.
 
     Raises:
-        InvalidParametersError: if a number is out of range.
+        InvalidParametersError: A number is out of range.
     """
     from threadpoolctl import threadpool_limits
 

@@ -63,9 +63,9 @@ def benchmark(
         All phases that the file then holds; without a file, the given ones. See `row`.
 
     Raises:
-        InvalidParametersError: if a phase cannot be simulated; before any work.
-        OtherVersionError: if the file holds phases of another version.
-        BenchmarkError: if a phase failed or its process was ended; those before it are kept.
+        InvalidParametersError: A phase cannot be simulated; raised before any work.
+        OtherVersionError: The file holds phases of another version.
+        BenchmarkError: A phase failed or its process was ended; those before it are kept.
     """
     if not each:
         raise InvalidParametersError("no phones: give at least one number of phones")
@@ -92,8 +92,8 @@ def row(settings: Settings, run: Run[EnvironmentFindings]) -> Figures:
     divided by those that answered. `neighbours` is k, or None without cryptography.
 
     Raises:
-        BenchmarkError: if the phase failed.
-        KeyboardInterrupt: if the phase was interrupted.
+        BenchmarkError: The phase failed.
+        KeyboardInterrupt: The phase was interrupted.
     """
     if run.stopped:
         raise KeyboardInterrupt

@@ -32,7 +32,7 @@ def check_picture(path: Path) -> None:
     """Refuse a file name that no picture can have, before any work.
 
     Raises:
-        InvalidInputError: if the suffix is not one of `SUFFIXES`, or the folder does not exist.
+        InvalidInputError: The suffix is not one of `SUFFIXES`, or the folder does not exist.
     """
     if path.suffix not in SUFFIXES:
         raise InvalidInputError(f"{path}: a picture's name ends in {' or '.join(SUFFIXES)}")

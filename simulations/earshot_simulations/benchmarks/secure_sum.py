@@ -102,7 +102,7 @@ def benchmark(
         Figures by the names of the JSON output; times in milliseconds of CPU, medians over phones.
 
     Raises:
-        InvalidParametersError: if no sum is safe under these parameters.
+        InvalidParametersError: No sum is safe under these parameters.
     """
     whole("phones", phones, 3, _MOST_ENTRIES)
     whole("length", length, 1, _MOST_ENTRIES // phones)

@@ -54,7 +54,7 @@ def optics(
     seed: int = 0,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Measure reachability plots beside scikit-learn's: time, and whether they are equal to a bit.
+    """Measure reachability plots beside scikit-learn's: time, and whether they are bit-identical.
 
     Args:
         points: Number of points; may be repeated. By default three sizes.
@@ -82,7 +82,7 @@ def closing(
     """Measure closing each step of a secure sum: time and memory against the number of phones.
 
     Args:
-        phones: Numbers of phones, with commas between them.
+        phones: Numbers of phones, separated by commas.
         length: Entries of a vector.
         dropout: Fraction of phones that drop after sharing their keys.
         postgres: Use a PostgreSQL of its own instead of memory.
@@ -148,9 +148,9 @@ def phase(
     """Measure whole phases of growing crowds: time, memory, what a phone pays, and their growth.
 
     Args:
-        phones: Numbers of phones, with commas between them; each gets a phase.
+        phones: Numbers of phones, separated by commas; each gets a phase.
         discovery: Route that finds the centroids.
-        summation: real, or ideal, which replaces the cryptography and nothing else.
+        summation: Summation: real, or ideal, which replaces the cryptography and nothing else.
         engine: Engine that runs the phones.
         recordings: Recordings of a phone, on average.
         dropout: Fraction of phones that vanish.

@@ -33,8 +33,8 @@ def student(
     scores.npy is what `label interactive --scores` takes.
 
     Args:
-        answers: answers.csv of `pate label`, or classes as .npy.
-        samples: .npy of samples: those asked about first, then any others.
+        answers: File answers.csv of `pate label`, or classes as .npy.
+        samples: File .npy of samples: those asked about first, then any others.
         classes: Number of classes.
         out: New folder for student.npz and scores.npy.
         sure: Probability from which the student teaches itself a class.

@@ -24,7 +24,7 @@ class Prospect(Counting):
     """Options of a budget, whatever its rule.
 
     Attributes:
-        delta: δ of all queries together.
+        delta: Value of δ for all queries together.
         teachers: Number of teachers.
         classes: Number of classes, or labels, of a query.
         queries: Report what this many queries cost.

@@ -52,8 +52,8 @@ def generate(
         kind: Kind of generator, which says how it is trained.
         clips: Folder of sensitive sound; the generator learns from one second of each file.
         public: Folder of public sound; aae learns from it, all others start with it.
-        epsilon: ε of the whole training, for each clip.
-        delta: δ of the whole training, below 1 over the clips.
+        epsilon: Budget ε of the whole training, for each clip.
+        delta: Value of δ for the whole training, below 1 over the clips.
         teachers: Teachers of pate-gan, each with a part of the clips.
         mechanism: Voting rule of pate-gan: gnmax (the default) or lnmax.
         steps: Steps of the training, fixed before it begins.

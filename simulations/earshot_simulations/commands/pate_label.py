@@ -46,16 +46,16 @@ class Labelling(Counting):
     """Options of a labelling, whatever its rule.
 
     Attributes:
-        epsilon: ε of the budget for all queries together.
-        delta: δ of the budget, below 1 over the records.
+        epsilon: Budget ε for all queries together.
+        delta: Value of δ for the budget, below 1 over the records.
         out: New folder, or one in which a run was cut short.
         unit: Unit of the budget: phone, a teacher left out, or replaced-phone.
         teachers: Number of teachers, which votes are checked against.
         classes: Number of classes; says that the file holds teachers' classes, not counts.
-        samples: .npy of samples on which the ensemble of a folder votes.
-        names: Classes that the ensemble must know, in order, by commas.
+        samples: File .npy of samples on which the ensemble of a folder votes.
+        names: Classes that the ensemble must know, in order, separated by commas.
         records: Records that all teachers learned from together; by default one each.
-        weights: .npy of a whole number for each teacher: personal budgets.
+        weights: File .npy of a whole number for each teacher: personal budgets.
         most: Most queries to ask about.
         overwrite: Replace the files of this command where --out has them.
     """

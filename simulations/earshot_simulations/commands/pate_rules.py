@@ -23,7 +23,7 @@ class Counting:
     """Options that say who counts the votes.
 
     Attributes:
-        tally: Who counts: a trusted curator (central), or secure sums (federated).
+        tally: Counter of the votes: a trusted curator (central), or secure sums (federated).
         at_once: Queries of one secure sum.
         dropout: Share of the teachers that a sum can do without (ρ).
         corrupted: Share of the teachers that may be corrupted (γ).

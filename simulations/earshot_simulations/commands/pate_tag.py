@@ -35,7 +35,7 @@ def tag(
 
     Args:
         student: File of a published tagger, .keras.
-        folder: Folder of sound, searched to its depth.
+        folder: Folder of sound, searched with all sub-folders.
         out: New folder for tags.csv, tags.json and report.md.
         page: Write a page as well, on which the files are heard.
         overwrite: Replace the files of this command where --out has them.

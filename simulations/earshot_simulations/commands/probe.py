@@ -98,7 +98,7 @@ def _measured(
 def _figures(
     contenders: Sequence[Contender], probes: Sequence[Probe], costs: Sequence[EncoderCost | None]
 ) -> dict[str, Any]:
-    """Of one encoder all in one; of several what is common, then each, then each to the first."""
+    """Return one encoder's figures; of several, common ones, each one's and the differences."""
     from earshot_simulations.probing.figures import encoder_figures, paired_figures, sound_figures
 
     each = [
@@ -119,7 +119,7 @@ def _figures(
 
 
 def _draw(labels: Sequence[str], probes: Sequence[Probe], out: Path, progress: Progress) -> None:
-    """The embedding space and its confusions of one encoder; a comparison of any number."""
+    """Draw a comparison of any number of encoders; of one, also its space and its confusions."""
     from earshot_simulations.probing.comparison_picture import draw_comparison
     from earshot_simulations.probing.pictures import draw
 

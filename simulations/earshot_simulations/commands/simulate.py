@@ -62,7 +62,7 @@ def simulate(
 
     By default a discovery phase, by secure sums; with --discovery local a learning phase, the
     thesis's: phones cluster and publish, and two votes keep and name what is found. With
-    --discovery both each of them, on a crowd that hears once.
+    --discovery both, each of them on a crowd that hears once.
 
     Args:
         discovery: Route: secure-sum protects phones; local, the thesis's, protects recordings; both
@@ -158,7 +158,7 @@ def _routes(said: AbstractSet[str], discovery: Routes | None) -> Routes:
     """Return the routes that are asked for, or that the given options mean.
 
     Raises:
-        InvalidInputError: an option of another route is given.
+        InvalidInputError: An option of another route is given.
     """
     local = said & ROUTES[Discovery.LOCAL].options
     chosen = discovery or (Routes.LOCAL if local else Routes.SECURE_SUM)
@@ -199,7 +199,7 @@ def _run_and_write(asked: Mapping[Discovery, Settings], out: Path | None, overwr
         Runs by route; one that was not begun after an interruption is missing.
 
     Raises:
-        InvalidInputError: if the folder cannot be used, or the machine has no room for the run.
+        InvalidInputError: The folder cannot be used, or the machine has no room for the run.
     """
     from earshot_simulations.phases.report import FILES, write
     from earshot_simulations.phases.routes_page import FILES_OF_BOTH, write_both
@@ -225,7 +225,7 @@ def _run_and_write_one(settings: PhaseSettings[F], out: Path | None, overwrite: 
         overwrite: Whether these may be replaced.
 
     Raises:
-        InvalidInputError: if the folder cannot be used, or the machine has no room for the run.
+        InvalidInputError: The folder cannot be used, or the machine has no room for the run.
     """
     from earshot_simulations.phases.report import FILES, write
     from earshot_simulations.phases.simulation import simulate
@@ -259,8 +259,8 @@ def _summarize(results: Mapping[Discovery, dict[str, Any]], out: Path | None) ->
     """Print what a person wants to know first of a `result.json`, or of those of both routes.
 
     Args:
-        results: by route.
-        out: the folder of the report; None without one.
+        results: Results by route.
+        out: Folder of the report; None without one.
     """
     columns = [_summary(figures) for figures in results.values()]
     if len(columns) > 1:
@@ -328,17 +328,17 @@ def _repeated(
     """Do a kept run again, and say whether it came to the same result, bit for bit.
 
     Args:
-        kept: the run's `result.json`, or its folder; or that of a run of both routes.
-        others: names of settings that are given beside it, which it does not take.
-        where: engine, address and jobs of the repetition, by the names of `WHERE`.
-        out: folder of the repetition's files; None to keep nothing.
-        overwrite: whether these may be replaced.
-        as_json: whether to print JSON, and nothing else.
+        kept: Path of the run's `result.json`, or its folder; or that of a run of both routes.
+        others: Names of settings that are given beside it, which it does not take.
+        where: Engine, address and jobs of the repetition, by the names of `WHERE`.
+        out: Folder of the repetition's files; None to keep nothing.
+        overwrite: Whether these may be replaced.
+        as_json: Whether to print JSON, and nothing else.
 
     Raises:
-        InvalidInputError: another setting is given, or the run cannot be repeated; see
-            `learning.repetition.repeatable`.
-        SystemExit: with 1, the result differs.
+        InvalidInputError: Another setting is given, or the run cannot be repeated; see
+            `phases.kept.repeatable`.
+        SystemExit: The result differs; the status is 1.
     """
     if others:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(others))

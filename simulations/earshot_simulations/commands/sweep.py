@@ -31,7 +31,7 @@ def sweep(
     overwrite: bool = False,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Simulate a grid or a list of settings, each under several seeds; docs/research.md.
+    """Simulate a grid or a list of settings, each under several seeds (docs/research.md).
 
     Args:
         file: TOML file with seeds, [settings], and [grid] or [[list]].

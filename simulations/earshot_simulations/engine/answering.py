@@ -90,7 +90,7 @@ def answer_jobs(scenario: Scenario, states: States, step: int, jobs: Sequence[Jo
     Repeated from the same states, it has the same results, except for keys.
 
     Raises:
-        NoRoomError: if the disk is full.
+        NoRoomError: The disk is full.
     """
     began = time.perf_counter()
     crowd = _Crowd(scenario)

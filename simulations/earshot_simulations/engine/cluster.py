@@ -74,7 +74,7 @@ class RayCluster:
         """Refuse to go on without one of the nodes.
 
         Raises:
-            LostNodeError: if a node has left.
+            LostNodeError: A node has left.
         """
         for place in self.nodes.keys() - self.alive():
             raise LostNodeError(
@@ -89,7 +89,7 @@ class RayCluster:
         """Return the result of a module's function on every node that is present now.
 
         Raises:
-            ClusterError: if a node does not answer in time, or the function fails there.
+            ClusterError: A node does not answer in time, or the function fails there.
         """
         errors = self.ray.exceptions
         remote = self.ray.remote(num_cpus=0, max_retries=MOST_LOSSES)(function)
@@ -125,8 +125,9 @@ def connected(address: str | None, processes: int) -> Iterator[RayCluster]:
         processes: Processes of one's own cluster; an existing cluster keeps its number.
 
     Raises:
-        MissingRayError: if Ray is not installed; the message says what to install.
-        ClusterError: if there is no cluster, or a node of it has other software; within seconds.
+        MissingRayError: Ray is not installed; the message says what to install.
+        ClusterError: There is no cluster, or a node of it has other software; raised
+            within seconds.
     """
     ray = library()
     own = {
@@ -156,7 +157,7 @@ def library() -> Any:
     """Return Ray's module, with its usage statistics switched off.
 
     Raises:
-        MissingRayError: if Ray is not installed; the message says what to install.
+        MissingRayError: Ray is not installed; the message says what to install.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
@@ -190,7 +191,7 @@ def _greet(address: str) -> None:
     """Find out within seconds whether a cluster is there: Ray itself tries for minutes.
 
     Raises:
-        ClusterError: if there is none; the message says what is there instead.
+        ClusterError: There is no cluster; the message says what is there instead.
     """
     host, _, port = address.rpartition(":")
     try:

@@ -98,7 +98,7 @@ class Course:
             dropouts: Phones that vanish before each step, in place of randomly drawn ones.
 
         Raises:
-            InvalidParametersError: if no phase can run under these parameters.
+            InvalidParametersError: No phase can run under these parameters.
         """
         self.coordinator = Coordinator.start(
             MemoryPhaseStore(),

@@ -143,7 +143,7 @@ class IdealAggregator:
         """Take one phone's answer.
 
         Raises:
-            RemoteError: if the answer does not fit; nothing has changed.
+            RemoteError: The answer does not fit; nothing has changed.
         """
         answers.check_address(phone, answer, self.sum_id)
         if phone not in self.remaining:
@@ -159,7 +159,7 @@ class IdealAggregator:
         """Close the present round and begin the next.
 
         Raises:
-            RemoteError: if too few phones have answered.
+            RemoteError: Too few phones have answered.
         """
         answers.check_attendance(len(self.answered), self.round, self.parameters)
         self.round = NEXT[self.round]

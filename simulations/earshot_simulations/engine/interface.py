@@ -49,7 +49,7 @@ class HeardPoints:
         """Refuse, because there is no sound to embed.
 
         Raises:
-            WrongStateError: always.
+            WrongStateError: There is no sound.
         """
         raise WrongStateError("a simulated phone holds points, not sound")
 
@@ -125,7 +125,7 @@ class Engine(Protocol):
             Outcomes, in batches, as they arrive.
 
         Raises:
-            EngineError: if the phones cannot go on, as on a full disk.
+            EngineError: The phones cannot go on, for example on a full disk.
         """
 
     def peak_memory(self) -> int:

@@ -14,6 +14,6 @@ def check_processes(name: str, count: int) -> int:
     """Return a number of processes if this machine can use it.
 
     Raises:
-        InvalidParametersError: if it is below one, or more than four for each core.
+        InvalidParametersError: The number is below one, or above four for each core.
     """
     return whole(name, count, 1, _PER_CORE * (os.cpu_count() or 1))

@@ -48,7 +48,7 @@ class RayEngine(BatchEngine):
         cluster: Cluster that runs them.
 
     Raises:
-        ClusterError: if a node cannot read the phones' recordings.
+        ClusterError: A node cannot read the phones' recordings.
     """
 
     def __init__(self, scenario: Scenario, cluster: RayCluster) -> None:
@@ -124,7 +124,7 @@ def _hear(shared: Sequence[Any]) -> None:
     """Check that a node has its phones' recordings.
 
     Raises:
-        ClusterError: if they are in a file that the node does not have.
+        ClusterError: The recordings are in a file that the node does not have.
     """
     try:
         _scenario(shared[0]).population.recordings(0)

@@ -52,7 +52,7 @@ class States:
         """Keep the states of a shard's phones, in place of those of the same version.
 
         Raises:
-            NoRoomError: if the disk is full; the message names the folder and the space needed.
+            NoRoomError: The disk is full; the message names the folder and the space needed.
         """
         packed = _encoder.encode(states)
         each = len(packed) / max(1, len(states))
@@ -75,7 +75,7 @@ def write_whole(file: Path, content: bytes, needed: float) -> None:
         needed: Approximate bytes of all such files together; for the error message.
 
     Raises:
-        NoRoomError: if the disk is full; the message names the folder and the space needed.
+        NoRoomError: The disk is full; the message names the folder and the space needed.
     """
     # A name of its own: a process that was thought dead may be writing the same file.
     part = file.with_suffix(f".{os.getpid()}")

@@ -2,7 +2,7 @@
 
 All noise is fixed before any data is looked at, and is counted by the noise alone, so the budget
 may be published. The unit of DP-SGD is a clip that is present or absent; that of votes is a teacher
-that is left out (`Unit.PHONE`) or that votes otherwise (`Unit.REPLACED_PHONE`). Teachers share no
+that is left out (`Unit.PHONE`) or that votes differently (`Unit.REPLACED_PHONE`). Teachers share no
 clip, so a teacher's ε holds for each of its clips as well.
 """
 
@@ -24,9 +24,9 @@ class NoisyMax(enum.StrEnum):
     """Rule of votes that answers every query, with noise that follows from a budget."""
 
     LNMAX = "lnmax"
-    """By Laplace noise."""
+    """Maximum by Laplace noise."""
     GNMAX = "gnmax"
-    """By Gaussian noise."""
+    """Maximum by Gaussian noise."""
 
 
 MECHANISMS: Mapping[NoisyMax, type[LNMaxRule] | type[GNMaxRule]] = {
@@ -58,8 +58,8 @@ def dp_sgd(epsilon: float, delta: float, clips: int, settings: BatchSettings) ->
     Every clip is in every batch with probability batch/clips, independently (Poisson sampling).
 
     Args:
-        epsilon: ε of all steps together, for a clip that is present or absent.
-        delta: δ, below one over the clips.
+        epsilon: Budget ε of all steps together, for a clip that is present or absent.
+        delta: Value of δ, below one over the clips.
         clips: Number of clips.
         settings: Settings of the training.
 
@@ -67,7 +67,7 @@ def dp_sgd(epsilon: float, delta: float, clips: int, settings: BatchSettings) ->
         Standard deviation, in multiples of the norm that gradients are clipped to.
 
     Raises:
-        InvalidParametersError: if a number is out of range, δ is so large that a clip may be
+        InvalidParametersError: A number is out of range, δ is so large that a clip may be
             published, or a batch has more clips than there are.
     """
     from earshot_server.accounting.dp_sgd import training_noise
@@ -90,8 +90,8 @@ def labels(
     """Return the noise on counts of teachers' votes with which all answers together keep a budget.
 
     Args:
-        epsilon: ε of all answers.
-        delta: δ of all answers.
+        epsilon: Budget ε of all answers.
+        delta: Value of δ for all answers.
         queries: Queries that are answered; the number of teachers' parts, iterations and classes
             does not matter.
         mechanism: Rule of the votes.
@@ -102,7 +102,7 @@ def labels(
         Gaussian.
 
     Raises:
-        InvalidParametersError: if a number is out of range, or the mechanism or unit is another.
+        InvalidParametersError: A number is out of range, or the mechanism or unit is another.
     """
     if mechanism not in MECHANISMS:
         raise InvalidParametersError(
@@ -134,8 +134,8 @@ def check(epsilon: float, delta: float, clips: int) -> None:
     """Check a budget that protects each clip.
 
     Raises:
-        InvalidParametersError: if ε or δ is out of range, or δ is 1/clips or more, with which a
-            clip may be published.
+        InvalidParametersError: The budget's ε or δ is out of range, or δ is 1/clips or more, with
+            which a clip may be published.
     """
     checks.epsilon("epsilon", epsilon)
     checks.probability("delta", delta)
@@ -160,7 +160,7 @@ def check_useful(noise: float, most: int, what: str, remedy: str) -> None:
         remedy: Advice for the user.
 
     Raises:
-        UselessBudgetError: if the noise is larger than the signal.
+        UselessBudgetError: The noise is larger than the signal.
     """
     if noise > most:
         raise UselessBudgetError(

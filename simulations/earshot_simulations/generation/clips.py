@@ -51,7 +51,7 @@ def listed(folder: Path) -> Dataset:
     or, in the folder itself, by its name without numbers.
 
     Raises:
-        DatasetError: if there is no such folder, or no sound in it.
+        DatasetError: There is no such folder, or no sound in it.
     """
     clips = [
         Clip(path, _label(path, folder), path.relative_to(folder).as_posix())
@@ -73,8 +73,8 @@ def opened(
         settings: Settings of the pictures.
 
     Raises:
-        UnreadableFileError: if a file does not decode, or holds NaN.
-        InvalidInputError: if a clip is silent, or two are the same sound, whose price would then be
+        UnreadableFileError: A file does not decode, or holds NaN.
+        InvalidInputError: A clip is silent, or two are the same sound, whose price would then be
             paid twice without anyone knowing for whom.
     """
     decoded = waveforms(dataset, None, progress, settings.rate).all()
@@ -99,7 +99,7 @@ def refuse_shared(clips: Clips, public: Clips) -> None:
     """Refuse public sound that is also among the sensitive.
 
     Raises:
-        InvalidInputError: if some clips are in both.
+        InvalidInputError: Some clips are in both.
     """
     sensitive = {_digest(picture) for picture in clips.pictures}
     shared = [

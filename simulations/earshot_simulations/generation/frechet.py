@@ -56,8 +56,8 @@ def distance(some: Numbers, others: Numbers) -> float:
         others: Second set, (m, dimensions).
 
     Raises:
-        TooFewSamplesError: if a set has fewer than ten samples per dimension.
-        InvalidInputError: if the shapes differ otherwise, or numbers are not finite.
+        TooFewSamplesError: A set has fewer than ten samples per dimension.
+        InvalidInputError: The shapes differ in other ways, or numbers are not finite.
     """
     one, other = _checked("some", some), _checked("others", others)
     if one.shape[1] != other.shape[1]:
@@ -105,9 +105,9 @@ def fidelity(real: Numbers, generated: Numbers, splits: int = 10, seed: int = 0)
         seed: Seed of the halvings.
 
     Raises:
-        TooFewSamplesError: if half of the clips, or the samples, are fewer than ten per dimension.
-        InvalidInputError: if the shapes do not fit, or numbers are not finite.
-        InvalidParametersError: if there are no splits.
+        TooFewSamplesError: Half of the clips, or the samples, are fewer than ten per dimension.
+        InvalidInputError: The shapes do not fit, or numbers are not finite.
+        InvalidParametersError: There are no splits.
     """
     checks.whole("splits", splits)
     samples = _checked("generated", generated)

@@ -56,13 +56,13 @@ class TrainingRequest:
     Attributes:
         kind: Kind of the training.
         size: Size of the training.
-        epsilon: ε; None without noise.
-        delta: δ; None without noise.
+        epsilon: Budget ε; None without noise.
+        delta: Value of δ; None without noise.
         teachers: Number of teachers (M) of PATE-GAN.
         mechanism: Mechanism that answers votes in PATE-GAN.
 
     Raises:
-        InvalidParametersError: if a number is out of range, missing, or belongs to another kind.
+        InvalidParametersError: A number is out of range, missing, or belongs to another kind.
     """
 
     kind: TrainingKind
@@ -135,9 +135,9 @@ def noise(request: TrainingRequest, clips: int) -> Noise | None:
         clips: Number of clips, which is public.
 
     Raises:
-        InvalidInputError: if there are more teachers, or clips in a batch, than clips.
-        InvalidParametersError: if there is no valid budget; see `budgets`.
-        UselessBudgetError: if the noise drowns everything; the message says what would help.
+        InvalidInputError: There are more teachers, or clips in a batch, than clips.
+        InvalidParametersError: There is no valid budget; see `budgets`.
+        UselessBudgetError: The noise drowns everything; the message says what would help.
     """
     if request.epsilon is None or request.delta is None:
         return None

@@ -86,7 +86,7 @@ def sound_of(path: Path, name: str, words: str = "") -> Player:
     """Read the beginning of a sound file, at `RATE`.
 
     Raises:
-        UnreadableFileError: if the file does not decode.
+        UnreadableFileError: The file does not decode.
     """
     from earshot_models import audio
 
@@ -104,8 +104,8 @@ def render(listening: Listening) -> str:
     """Render the page as one HTML document that loads nothing from elsewhere.
 
     Raises:
-        InvalidInputError: if two sounds have the same name, or one is empty or not finite.
-        InvalidParametersError: if no picture can be made at a sound's rate.
+        InvalidInputError: Two sounds have the same name, or one is empty or not finite.
+        InvalidParametersError: No picture can be made at a sound's rate.
     """
     names = [sound.name for sound in listening.sounds]
     if len(set(names)) < len(names):

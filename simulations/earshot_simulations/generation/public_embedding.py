@@ -49,7 +49,7 @@ class EmbeddingSettings:
         seed: Seed of weights, copies and order.
 
     Raises:
-        InvalidParametersError: if a number is out of range.
+        InvalidParametersError: A number is out of range.
     """
 
     dimensions: int = 32
@@ -104,7 +104,7 @@ class PublicEmbedding:
             Embeddings, float64 (n, dimensions).
 
         Raises:
-            InvalidInputError: if the shape differs, or numbers are not finite.
+            InvalidInputError: The shape differs, or numbers are not finite.
         """
         given = _checked(pictures, self.shape)
         found = np.empty((len(given), self.dimensions))
@@ -128,7 +128,7 @@ def fit(
         settings: Settings of the fit; None for the defaults.
 
     Raises:
-        InvalidInputError: if pictures or labels are invalid or do not fit, the pictures are fewer
+        InvalidInputError: Pictures or labels are invalid or do not fit, the pictures are fewer
             than the dimensions, or the sounds are all alike.
     """
     from sklearn.exceptions import ConvergenceWarning
@@ -189,7 +189,7 @@ def kept(
         settings: Settings, as for `fit`.
 
     Raises:
-        InvalidInputError: as for `fit`.
+        InvalidInputError: The pictures or labels do not serve, as for `fit`.
     """
     chosen = settings or EmbeddingSettings()
     path = folder / f"embedding-{_key(pictures, labels, chosen)}.npz"

@@ -67,7 +67,7 @@ def write_samples(generator: Generator, count: int, seed: int, folder: Path) -> 
     """Write samples as WAV files, and return them for the page.
 
     Raises:
-        OtherShapeError: if the generator's clips cannot be turned back into sound.
+        OtherShapeError: The generator's clips cannot be turned back into sound.
     """
     from earshot_models.generators.leaves_file import OtherShapeError
 

@@ -78,9 +78,9 @@ def planned(request: TrainingRequest, sensitive: Path | None, public: Path | Non
             kinds start and compare with them.
 
     Raises:
-        InvalidInputError: if a folder does not exist, or holds too little.
-        InvalidParametersError: if a number is out of range, or there is no folder to learn from.
-        UselessBudgetError: if the budget is too small to learn anything.
+        InvalidInputError: A folder does not exist, or holds too little.
+        InvalidParametersError: A number is out of range, or there is no folder to learn from.
+        UselessBudgetError: The budget is too small to learn anything.
     """
     if request.kind is TrainingKind.AAE and (sensitive is None) == (public is None):
         raise InvalidParametersError(
@@ -107,8 +107,8 @@ def train(plan: TrainingPlan, folder: Path, progress: Progress, seed: int = 0) -
             from the operating system.
 
     Raises:
-        InvalidInputError: if sound cannot be read, is silent, or occurs twice.
-        OtherTrainingError: if the folder's checkpoint belongs to another training.
+        InvalidInputError: Sound cannot be read, is silent, or occurs twice.
+        OtherTrainingError: The folder's checkpoint belongs to another training.
     """
 
     def told(what: str) -> sound.Progress:

@@ -23,7 +23,7 @@ def write(heard: TaggedRecordings, folder: Path, path: Path) -> None:
         path: Path of the page.
 
     Raises:
-        UnreadableFileError: if a file that was read before does not decode any more.
+        UnreadableFileError: A file that was read before does not decode any more.
     """
     found = tag_report.figures(heard)
     readable = [file for file in found["files"] if file["pieces"]]

@@ -25,8 +25,8 @@ def encoded(samples: NDArray[np.float32], rate: int) -> bytes:
         rate: Samples per second.
 
     Raises:
-        InvalidInputError: if the shape differs, or samples are not finite.
-        InvalidParametersError: if the rate is out of range.
+        InvalidInputError: The shape differs, or samples are not finite.
+        InvalidParametersError: The rate is out of range.
     """
     checks.whole("rate", rate, *RATES)
     given = np.asarray(samples, dtype=np.float64)

@@ -57,8 +57,8 @@ class Game:
         samples: Number of samples of each generator.
 
     Raises:
-        InvalidInputError: if records have different shapes, are not finite numbers, or are too few.
-        InvalidParametersError: if a number is out of range.
+        InvalidInputError: Records have different shapes, are not finite numbers, or are too few.
+        InvalidParametersError: A number is out of range.
     """
 
     records: Records
@@ -121,7 +121,7 @@ def play(train: Train, game: Game, seed: int, progress: Progress | None = None) 
         progress: Callback after each trial.
 
     Raises:
-        InvalidInputError: if a generator makes samples of another shape, or that are not finite.
+        InvalidInputError: A generator makes samples of another shape, or that are not finite.
     """
     generator = np.random.default_rng(checks.whole("seed", seed, 0))
     coins = generator.random((game.trials, len(game.records))) < 0.5

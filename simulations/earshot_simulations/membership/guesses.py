@@ -46,7 +46,7 @@ class GuessAll:
         Args:
             scores: Scores (trials, records), large for records that seem learned from.
             coins: Coins (trials, records), true for records that were learned from.
-            delta: δ.
+            delta: Value of δ.
             confidence: Confidence that the bound holds.
         """
         return guessed_epsilon(*self._guessed(scores, coins), coins.size, delta, confidence)
@@ -129,7 +129,7 @@ def guessed_epsilon(right: int, guesses: int, coins: int, delta: float, confiden
         right: Number of right guesses.
         guesses: Number of guesses, fixed beforehand.
         coins: Number of coins, guessed or not.
-        delta: δ.
+        delta: Value of δ.
         confidence: Confidence that ε is not below.
     """
 

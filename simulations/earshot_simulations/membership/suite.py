@@ -33,12 +33,12 @@ class Verdict(enum.StrEnum):
     """Verdicts of the attacks on a stated ε."""
 
     PASSES = "passes"
-    """They found no more than it allows, and do find more where there is more to find."""
+    """The attacks found no more than it allows, and do find more where there is more to find."""
     FAILS = "fails"
-    """They found more than it allows."""
+    """The attacks found more than it allows."""
     SILENT = "says nothing"
-    """They found no more than it allows, but would not have in a generator that hides nothing
-    either."""
+    """The attacks found no more than it allows, but would not have in a generator that hides
+    nothing either."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class AttackOutcome:
     Attributes:
         attack: Name of the attack.
         evidence: Success of the attack.
-        expected: ε that it showed on trials whose coins it knew.
-        shown: ε that it showed on the other trials, a lower bound.
+        expected: The ε that the attack showed on trials whose coins it knew.
+        shown: The ε that the attack showed on the other trials, a lower bound.
         test: Name of the test.
     """
 
@@ -71,8 +71,8 @@ class AttackReport:
         epsilon, delta: Stated ε and δ of the generator; ε is infinite if it does not claim to be
             private.
         confidence: Confidence that `chosen.shown` is a lower bound on ε.
-        power: ε that the same attacks show of a generator that repeats its records, in the same
-            number of trials.
+        power: The ε that the same attacks show of a generator that repeats its records, in the
+            same number of trials.
         trials: Number of measured trials.
         coins: Number of coins of all records in these trials.
     """
@@ -119,8 +119,8 @@ def attacked(
         progress: Callback after each trial.
 
     Raises:
-        InvalidParametersError: if a number is out of range.
-        InvalidInputError: if the generator's samples do not look like its records.
+        InvalidParametersError: A number is out of range.
+        InvalidInputError: The generator's samples do not look like its records.
     """
     if epsilon != math.inf:
         checks.positive("epsilon", epsilon)

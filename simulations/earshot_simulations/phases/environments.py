@@ -160,7 +160,7 @@ class EnvironmentFindings(PhaseFindings):
         top: Indices of the places that are kept, int (t,).
         label_votes: Noisy votes for the labels of the kept places, (t, L).
         labels: Label of each kept place, int (t,); -1 for an unnamed one.
-        name_p_values: p-values of the votes for each kept place's most frequent label, under noise
+        name_p_values: P-values of the votes for each kept place's most frequent label, under noise
             alone.
         ari_train: Adjusted Rand index of the kept places on the phones' own recordings.
         ari_test: Adjusted Rand index of the kept places on held-out recordings.
@@ -408,7 +408,7 @@ class Route(ABC, Generic[S]):
     Attributes:
         discovery: Name of the route.
         settings: Settings of a phase on the route.
-        found: What a phase on the route finds.
+        found: Type of what a phase on the route finds.
         dimensions: Dimensions in which sound is clustered by default.
         agreement: Policy that phones agree to by default.
         blobs: Population of generated points.
@@ -437,7 +437,7 @@ class Route(ABC, Generic[S]):
         """Refuse settings of this route that contradict each other.
 
         Raises:
-            InvalidParametersError: if some do.
+            InvalidParametersError: Some settings contradict each other.
         """
 
     def usual(self, data: str) -> dict[str, Any]:
@@ -487,7 +487,7 @@ def check_sound(settings: PhaseSettings[Any]) -> None:
     """Refuse an encoder of points, and an address without a cluster.
 
     Raises:
-        InvalidParametersError: if either is given; the message says which.
+        InvalidParametersError: Either is given; the message says which.
     """
     if settings.encoder is not None and settings.data == BLOBS:
         raise InvalidParametersError(

@@ -47,7 +47,7 @@ class Written:
         """Settings of the run.
 
         Raises:
-            InvalidParametersError: if this version does not know these settings.
+            InvalidParametersError: This version does not know these settings.
         """
         return settings_of(self.figures["configuration"])
 
@@ -59,7 +59,7 @@ def read_each(path: Path) -> dict[Discovery, Written]:
         path: Path of `result.json`, or of a folder that `earshot simulate --out` wrote.
 
     Raises:
-        InvalidInputError: as `read`.
+        InvalidInputError: A file is missing or something else, as for `read`.
     """
     return {
         written.settings.discovery: written for written in map(read, _of_routes(path) or [path])
@@ -83,8 +83,8 @@ def read(path: Path) -> Written:
         path: Path of `result.json`, or of the folder that holds it.
 
     Raises:
-        InvalidInputError: if there is no such file, or it is not the result of a simulated phase.
-        EditedResultError: if something in it was changed after it was written.
+        InvalidInputError: There is no such file, or it is not the result of a simulated phase.
+        EditedResultError: Something in it was changed after it was written.
     """
     file = path / RESULT if path.is_dir() else path
     try:
@@ -187,11 +187,11 @@ def repeatable(written: Written) -> tuple[Settings, dict[str, Pair]]:
         change a figure, so a repetition is possible all the same.
 
     Raises:
-        OtherVersionError: if another version of Earshot wrote the run.
-        OtherSoundError: if the sound or the encoder has changed since.
-        InvalidInputError: if the run was interrupted, at an unknown point, or there is no such
-            folder.
-        InvalidParametersError: if this version cannot run the settings.
+        OtherVersionError: Another version of Earshot wrote the run.
+        OtherSoundError: The sound or the encoder has changed since.
+        InvalidInputError: The run was interrupted, at an unknown point, or its folder does not
+            exist.
+        InvalidParametersError: This version cannot run the settings.
     """
     figures, file = written.figures, written.path
     check_version(file, figures["version"])

@@ -208,10 +208,10 @@ class LabellingSettings(PhaseSettings[LabelFindings]):
         scenes: Scenes of generated data.
         data: Recordings that phones hear: blobs, soundscapes, or a folder of class/*.wav|ogg|flac.
         labelled: Fraction of recordings that carry a label.
-        heterogeneity: How phones differ.
+        heterogeneity: Differences between phones.
         samples: Recordings to label, none of which a phone has heard (B).
-        epsilon: ε of the phase, for a phone of weight 1.
-        delta: δ of the phase.
+        epsilon: Budget ε of the phase, for a phone of weight 1.
+        delta: Value of δ for the phase.
         check_share: Share of ε (in ρ of zero-concentrated privacy) for asking who agrees.
         threshold: Phones that must agree on an answer (T); by default more than noise alone
             reaches.
@@ -263,7 +263,7 @@ class LabellingSettings(PhaseSettings[LabelFindings]):
         """Draw the samples from recordings that no phone has heard, with the truth of each.
 
         Raises:
-            InvalidParametersError: if there are not enough.
+            InvalidParametersError: There are not enough such recordings.
         """
         unheard = population.held_out()
         if self.samples > len(unheard.points):

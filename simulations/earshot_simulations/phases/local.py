@@ -79,8 +79,8 @@ class StepOptions(CrowdOptions):
     """Cost of each step; it follows the phones that the route shares with others.
 
     Attributes:
-        budget: ε of each private step of the local route, per recording; by default what `epsilon`
-            is split into, or what suits the data.
+        budget: Budget ε of each private step of the local route, per recording; by default what
+            `epsilon` is split into, or what suits the data.
     """
 
     budget: Annotated[Budget | None, NO_OPTION] = None
@@ -91,8 +91,8 @@ class CentroidOptions:
     """Settings of centroids and of the votes on them.
 
     Attributes:
-        local_centroids: CentroidFindings that a phone computes (k).
-        top_local_centroids: CentroidFindings that a phone publishes (k*).
+        local_centroids: Centroids that a phone computes (k).
+        top_local_centroids: Centroids that a phone publishes (k*).
         top_global_centroids: Global centroids that the first vote keeps (g*).
         selection_method: Method by which a phone chooses the centroids that it publishes.
         clustering_runs: Clusterings of a phone, on average, of which it keeps the best.
@@ -120,7 +120,7 @@ def whole_budget(text: str) -> Budget:
     With `none`, ε is so large that every mechanism's noise vanishes, as without privacy.
 
     Raises:
-        InvalidParametersError: if a name is unknown, missing or repeated, or a value is not a
+        InvalidParametersError: A name is unknown, missing or repeated, or a value is not a
             number.
     """
     names = Budget.names()
@@ -175,11 +175,11 @@ class CentroidFindings(EnvironmentFindings):
     """Centroids that phones published, and those that two votes kept and named.
 
     Attributes:
-        local_centroids: CentroidFindings that phones published, float32 (c, d).
+        local_centroids: Centroids that phones published, float32 (c, d).
         local_clusters: Global centroid that each local one went into, or `OUTLIER` or `LEFT_OUT` of
             `earshot_server.discovery.interface`, int (c,).
         centroid_votes: Noisy votes for the global centroids, int (g,).
-        centroid_p_values: p-values of the votes for each kept centroid, under noise alone.
+        centroid_p_values: P-values of the votes for each kept centroid, under noise alone.
     """
 
     phase: ClassVar[str] = "learning phase"

@@ -29,7 +29,7 @@ def check_version(place: object, version: object) -> None:
     """Refuse a file that another version wrote.
 
     Raises:
-        OtherVersionError: if the versions differ; the message says which, and what to install.
+        OtherVersionError: The versions differ; the message says which, and what to install.
     """
     ours = distribution.version()
     if version != ours:
@@ -60,8 +60,8 @@ def provenance(settings: PhaseSettings[Any]) -> dict[str, object]:
             data.
 
     Raises:
-        DatasetError: if there is no such folder, or no sound in it.
-        OSError: if a file cannot be read.
+        DatasetError: There is no such folder, or no sound in it.
+        OSError: A file cannot be read.
     """
     sound = settings.data != BLOBS
     folder = sound and settings.data != SOUNDSCAPES

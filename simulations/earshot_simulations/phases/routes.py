@@ -160,7 +160,7 @@ def settings_of(entries: Mapping[str, Any]) -> Settings:
             tables of their own, and a budget may also be written as on the command line.
 
     Raises:
-        InvalidParametersError: if a name is unknown, or a value has the wrong type or range; the
+        InvalidParametersError: A name is unknown, or a value has the wrong type or range; the
             message says which and what is accepted. Errors that only `Settings.check` finds are not
             detected.
     """
@@ -198,7 +198,7 @@ def known(name: str, names: Iterable[str], table: str = "", noun: str = "setting
         noun: Noun for what the names stand for.
 
     Raises:
-        InvalidParametersError: if the name is not known.
+        InvalidParametersError: The name is not known.
     """
     if name in names:
         return

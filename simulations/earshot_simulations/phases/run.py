@@ -68,7 +68,7 @@ class Run(Generic[F]):
         population: Phones' recordings, in words.
         phones: Number n of phones that took part.
         survivors: Phones that stayed to the end.
-        found: What a phase of this kind found.
+        found: Findings of the phase.
         adversary: Success of the corrupted phones; None if there were none.
         privacy: Every release, in each unit.
         costs: Cost of each private step that was released, in every unit, that of a replaced phone

@@ -98,7 +98,7 @@ class SecureSumSettings(OfEitherRoute, CellOptions):
 
     @property
     def whole_epsilon(self) -> float:
-        """ε of a whole phase by secure sums, per phone."""
+        """Budget ε of a whole phase by secure sums, per phone."""
         return discovery_budget.EPSILON if self.epsilon is None else self.epsilon
 
     @property
@@ -106,7 +106,7 @@ class SecureSumSettings(OfEitherRoute, CellOptions):
         """Numbers of cells that a discovery by secure sums begins with, and that they may grow to.
 
         Raises:
-            InvalidParametersError: if a number of cells, or ε or δ, is out of range.
+            InvalidParametersError: A number of cells, or ε or δ, is out of range.
         """
         epsilon = self.whole_epsilon
         return cell_counts(self.phones, epsilon, self.delta, self.cells, self.most_cells)

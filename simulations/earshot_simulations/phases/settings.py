@@ -106,7 +106,7 @@ class PhaseSettings(ABC, Generic[F]):
         """Refuse settings that cannot be simulated, before any work.
 
         Raises:
-            InvalidParametersError: if a setting is wrong; the message says which and what is
+            InvalidParametersError: A setting is wrong; the message says which and what is
                 accepted.
         """
         checks.whole("recordings", self.recordings, 1, LARGEST_RECORDINGS)
@@ -129,7 +129,7 @@ class PhaseSettings(ABC, Generic[F]):
         """Refuse values of the settings that only this kind has.
 
         Raises:
-            InvalidParametersError: as `check`.
+            InvalidParametersError: A setting is wrong, as for `check`.
         """
 
     @property
@@ -156,7 +156,7 @@ class PhaseSettings(ABC, Generic[F]):
         """Return the parameters of a phase over this population.
 
         Raises:
-            InvalidParametersError: if the population does not have what the phase needs.
+            InvalidParametersError: The population does not have what the phase needs.
         """
 
     @property
@@ -193,14 +193,14 @@ class CrowdOptions:
     """Phones, what they hear, and how many fail or are corrupted.
 
     Attributes:
-        phones: CrowdOptions that take part.
+        phones: Phones that take part.
         recordings: Recordings of a phone, on average; a public number.
         scenes: Scenes of generated data.
         data: Recordings that phones hear: blobs, soundscapes, or a folder of class/*.wav|ogg|flac.
         encoder: Encoder of sound: a shipped one by its name (contrast-1, contrast-2), or an encoder
             file; by default contrast-2. ./NAME is a file.
         labelled: Fraction of recordings that carry a label.
-        heterogeneity: How phones differ.
+        heterogeneity: Differences between phones.
         adversary: Fraction of phones that make each attack; equal fractions are the same phones.
         dropout: Fraction of phones that vanish during the phase (ρ).
         corrupted: Fraction of phones that an adversary may control (γ), which noise and graph are
@@ -224,9 +224,9 @@ class CostOptions:
     """Privacy cost of a whole phase.
 
     Attributes:
-        epsilon: ε of the whole phase, per phone; by default 2. On the local route per recording, in
-            place of a budget for each step.
-        delta: δ of the phase.
+        epsilon: Budget ε of the whole phase, per phone; by default 2. On the local route per
+            recording, in place of a budget for each step.
+        delta: Value of δ for the phase.
     """
 
     epsilon: float | None = None

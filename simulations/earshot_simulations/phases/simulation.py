@@ -61,9 +61,9 @@ def simulate(settings: PhaseSettings[F], progress: Progress = silent) -> Run[F]:
         Everything that a report needs.
 
     Raises:
-        InvalidParametersError: if the settings cannot be simulated; before any work.
-        InvalidInputError: if a folder has no usable recordings.
-        ClusterError: if there is no such cluster, or it cannot run phones; before any work.
+        InvalidParametersError: The settings cannot be simulated; raised before any work.
+        InvalidInputError: A folder has no usable recordings.
+        ClusterError: There is no such cluster, or it cannot run phones; raised before any work.
     """
     settings.check()
     started = time.perf_counter()
@@ -142,8 +142,8 @@ def simulate_routes(
         progress: Callback for progress, with the route before the name of a step.
 
     Raises:
-        InvalidParametersError, InvalidInputError, ClusterError: as `simulate`, for any of them
-            before any work.
+        InvalidParametersError, InvalidInputError, ClusterError: Some phase cannot be simulated, as
+            for `simulate`; raised before any work.
     """
     if len(asked) == 1:
         return {route: simulate(settings, progress) for route, settings in asked.items()}

@@ -46,7 +46,7 @@ class Blobs(Population):
         """Place the centres of 1 to 20 scenes; the parameters are those of `PhoneCrowd`.
 
         Raises:
-            InvalidParametersError: if one of them is out of range.
+            InvalidParametersError: A parameter is out of range.
         """
         if scenes > MOST_SCENES:
             raise InvalidParametersError(f"scenes must be at most {MOST_SCENES}, not {scenes}")

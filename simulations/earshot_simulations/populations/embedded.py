@@ -58,8 +58,8 @@ class EmbeddedSound(Population):
             encoder: Encoder file; None for the default encoder.
 
         Raises:
-            InvalidParametersError: if a parameter is out of range.
-            DamagedEncoderError: if there is no such encoder file, or it is damaged.
+            InvalidParametersError: A parameter is out of range.
+            DamagedEncoderError: There is no such encoder file, or it is damaged.
         """
         super().__init__(crowd, labels)
         opened = open_encoder(encoder)
@@ -83,8 +83,8 @@ class EmbeddedSound(Population):
         Embedding takes `jobs` processes, and is skipped if a population has heard the same.
 
         Raises:
-            InvalidInputError: if a class of the folder has no usable second on either side.
-            OSError: if the temporary folder is full.
+            InvalidInputError: A class of the folder has no usable second on either side.
+            OSError: The temporary folder is full.
         """
         if self._files is not None:
             return

@@ -56,7 +56,7 @@ def hearing_once(most: int = 1) -> Iterator[Hearings]:
         The place where they are kept, for other processes to use.
 
     Raises:
-        OSError: if there is no room for it.
+        OSError: There is no room for the hearings.
     """
     outer = _KEPT.get()
     if outer is not None:

@@ -25,13 +25,14 @@ class Heterogeneity:
         concentration: Concentration of the symmetric Dirichlet distribution that a phone's mix of
             scenes is drawn from, 0.01 to 10⁶: small for phones that hear few scenes each, large
             where all hear the same.
-        quantity_skew: σ of a log-normal factor of mean 1 on a phone's number of recordings, 0 to 2.
+        quantity_skew: Skew σ of a log-normal factor of mean 1 on a phone's number of recordings, 0
+            to 2.
         labelled_correlation: Correlation between two recordings of one phone, as to whether they
             are labelled (the intra-class correlation of a beta-binomial): 0 where all phones label
             the same fraction, towards 1 where some label all and the others nothing; below 1.
 
     Raises:
-        InvalidParametersError: if one of them is out of range.
+        InvalidParametersError: A number is out of range.
     """
 
     concentration: float = 0.5

@@ -82,7 +82,7 @@ class PhoneCrowd:
         heterogeneity: Differences between phones.
 
     Raises:
-        InvalidParametersError: if one of them is out of range.
+        InvalidParametersError: A number is out of range.
     """
 
     phones: int
@@ -116,7 +116,7 @@ class PhoneCrowd:
             draw everything else that belongs to this phone.
 
         Raises:
-            InvalidInputError: if there is no such phone.
+            InvalidInputError: There is no such phone.
         """
         generator = self._of(phone)
         count = self._count(generator)
@@ -176,8 +176,8 @@ class Population(ABC):
             phone: Number of the phone, 0 to phones - 1.
 
         Raises:
-            InvalidInputError: if there is no such phone.
-            WrongStateError: if `prepare` has work to do and was not called, or after `close`.
+            InvalidInputError: There is no such phone.
+            WrongStateError: `prepare` has work to do and was not called, or `close` was.
         """
         scenes, labels, generator = self._crowd.heard(phone)
         return Recordings(self._points(phone, scenes, generator), labels, scenes)
@@ -186,7 +186,7 @@ class Population(ABC):
         """Return this many public start centroids among its points, for a discovery phase.
 
         Raises:
-            MissingCentroidsError: if its encoder has fewer, or the population has none at all.
+            MissingCentroidsError: The encoder has fewer, or the population has none at all.
         """
         raise MissingCentroidsError(f"{self.name}: there are no public start centroids")
 
@@ -194,7 +194,7 @@ class Population(ABC):
         """Return labelled recordings that no phone has heard, at most 200 per scene and balanced.
 
         Raises:
-            WrongStateError: as for `recordings`.
+            WrongStateError: The population is not prepared, or is closed, as for `recordings`.
         """
         points = self._held_out_points()
         truth = self._each_scene(len(points) // len(self.labels))

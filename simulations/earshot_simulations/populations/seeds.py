@@ -14,7 +14,7 @@ def generator(*seed: int) -> np.random.Generator:
         seed: Whole numbers, one or more, each at least 0.
 
     Raises:
-        ValueError, OverflowError: if there is no number, or one is negative.
+        ValueError, OverflowError: There is no number, or one is negative.
     """
     # NumPy converts whole numbers to 32-bit words one by one, but uses an array of words directly.
     return np.random.default_rng(

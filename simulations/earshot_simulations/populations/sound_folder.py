@@ -76,9 +76,9 @@ class SoundFolder(EmbeddedSound):
         The other parameters are those of `PhoneCrowd` and `EmbeddedSound`.
 
         Raises:
-            InvalidParametersError: if a parameter is out of range.
-            DatasetError: if there is no such folder, or no sound in it.
-            InvalidInputError: if a class's clips all stem from one recording, or files have fewer
+            InvalidParametersError: A parameter is out of range.
+            DatasetError: There is no such folder, or no sound in it.
+            InvalidInputError: A class's clips all stem from one recording, or files have fewer
                 samples per second than the encoder hears; the message names the first of them.
         """
         self.name = Path(folder).resolve().name

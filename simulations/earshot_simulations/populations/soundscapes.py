@@ -55,7 +55,7 @@ class Soundscapes(EmbeddedSound):
         `prepare` synthesizes and embeds.
 
         Raises:
-            InvalidParametersError: if a parameter is out of range: scenes, those of
+            InvalidParametersError: A parameter is out of range: scenes, those of
                 `earshot_models.soundscapes.SCENES`, are 1 to 10.
         """
         if scenes > len(SCENES):

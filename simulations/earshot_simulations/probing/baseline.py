@@ -18,7 +18,7 @@ class LogMelStatistics:
     They are centred and scaled to unit variance as suits the first sound that is embedded, so that
     later sound is on the same scale; and then scaled to unit length, as embeddings are.
 
-    They are of 8 kHz, whatever other encoders hear.
+    They describe sound at 8 kHz, whatever other encoders hear.
     """
 
     name = "log-mel statistics"
@@ -44,6 +44,6 @@ class LogMelStatistics:
         """Refuse, because there is no projection.
 
         Raises:
-            InvalidInputError: always.
+            InvalidInputError: There is no projection.
         """
         raise InvalidInputError("log-mel statistics have no projection")

@@ -47,10 +47,10 @@ def open_contenders(given: Sequence[str], raw: bool, sides: Sequence[str]) -> li
         sides: Sides that will be held out in turn.
 
     Raises:
-        InvalidInputError: if one of them is given twice.
-        DamagedEncoderError: if some files are not encoder files; the message names the first of
+        InvalidInputError: An encoder is given twice.
+        DamagedEncoderError: Some files are not encoder files; the message names the first of
             them.
-        MissingRuntimeError: if LiteRT is not installed.
+        MissingRuntimeError: LiteRT is not installed.
     """
     twice = [each for each, count in Counter(given).items() if count > 1]
     if twice:

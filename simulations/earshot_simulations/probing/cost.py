@@ -52,8 +52,8 @@ def cost(path: Path) -> EncoderCost:
     """Measure an encoder file on this machine.
 
     Raises:
-        DamagedEncoderError: if the file is not an encoder file.
-        MissingRuntimeError: if LiteRT is not installed.
+        DamagedEncoderError: The file is not an encoder file.
+        MissingRuntimeError: LiteRT is not installed.
     """
     from earshot_client.lite_rt_encoder import spectrum
 

@@ -87,7 +87,7 @@ def fit(seconds: ClipWindows, embeddings: NDArray[np.floating], side: int) -> Li
         side: Side that is held out.
 
     Raises:
-        InvalidInputError: if the side, or the rest, holds fewer than two classes.
+        InvalidInputError: The side, or the rest, holds fewer than two classes.
     """
     training = seconds.sides[seconds.clip] != side
     for part, what in ((~training, "is"), (training, "is not")):
@@ -248,7 +248,7 @@ def clusters_ari(
     """Return the adjusted Rand index of k-means against the truth, mean over seeds.
 
     Raises:
-        InvalidInputError: if there are fewer embeddings than clusters.
+        InvalidInputError: There are fewer embeddings than clusters.
     """
     from sklearn.cluster import KMeans
     from sklearn.metrics import adjusted_rand_score

@@ -117,7 +117,7 @@ def cut_at(
         Seconds by rate, which differ in `sound` and `below` alone.
 
     Raises:
-        InvalidInputError: if only some clips have a label, all of a side are silent, a class or all
+        InvalidInputError: Only some clips have a label, all of a side are silent, a class or all
             but one side has no file that decodes, or there is only one fold.
     """
     kinds = dataset.labels if len(dataset.labels) > 1 else ()

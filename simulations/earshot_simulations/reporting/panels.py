@@ -10,10 +10,10 @@ def panels_for(names: int, rows: int, height: float, **shared: Any) -> tuple[Any
     """Return a picture with a column of panels for each data set, and its axes (rows, names).
 
     Args:
-        names: number of data sets.
-        rows: rows of panels.
-        height: height of the picture in inches.
-        shared: what axes share, as matplotlib takes it.
+        names: Number of data sets.
+        rows: Number of rows of panels.
+        height: Height of the picture in inches.
+        shared: Keywords for what axes share, as matplotlib takes them.
     """
     from matplotlib.figure import Figure
 

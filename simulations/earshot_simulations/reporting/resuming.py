@@ -13,10 +13,11 @@ from earshot_protocol.progress import Progress
 
 @contextmanager
 def resumable(folder: Path) -> Iterator[Progress]:
-    """Show the progress of a run whose interruption is no failure: it ends with status 130.
+    """Show the progress of a run; its interruption is not a failure and ends it with status 130.
 
     Args:
-        folder: keeps what is done; made if it is not there, named when the run is interrupted.
+        folder: Folder of what is done; made if it does not exist, named when the run is
+            interrupted.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:

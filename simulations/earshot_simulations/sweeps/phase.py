@@ -35,7 +35,7 @@ def simulated(settings: Settings) -> Figures:
     """Return the figures of one simulated phase, with its cost.
 
     Raises:
-        KeyboardInterrupt: if it was interrupted; half a phase has no figures.
+        KeyboardInterrupt: The phase was interrupted; half a phase has no figures.
     """
     run = simulate(settings)
     if run.stopped:

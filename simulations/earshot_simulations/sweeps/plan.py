@@ -68,7 +68,7 @@ class SweepPlan:
             seeds: Number of seeds, from 0 on; or the seeds.
 
         Raises:
-            InvalidParametersError: if a grid or list has no point, a setting is unknown, unused or
+            InvalidParametersError: A grid or list has no point, a setting is unknown, unused or
                 cannot be simulated, seeds repeat, or there are more runs than `MOST_RUNS`; the
                 message says which point it is.
         """
@@ -209,8 +209,8 @@ def read(file: Path) -> SweepPlan:
     every combination is run; alternatively every `[[list]]` is a point by itself.
 
     Raises:
-        InvalidInputError: if there is no such file, or it is not TOML.
-        InvalidParametersError: if a key or a setting is unknown or cannot be simulated, there is
+        InvalidInputError: There is no such file, or it is not TOML.
+        InvalidParametersError: A key or a setting is unknown or cannot be simulated, there is
             neither a grid nor a list, or both, or one without a point. Every message names the
             file.
     """

@@ -49,11 +49,12 @@ def sweep(
         All figures, which `table.csv`, `table.parquet` and `sweep.html` in the folder also hold.
 
     Raises:
-        InvalidParametersError: if points, seeds or settings cannot be simulated; before any work.
-        OtherVersionError: if the folder holds runs of another version of Earshot.
-        InvalidInputError: if the folder holds runs of another sweep, another process is writing it,
+        InvalidParametersError: Points, seeds or settings cannot be simulated; raised before any
+            work.
+        OtherVersionError: The folder holds runs of another version of Earshot.
+        InvalidInputError: The folder holds runs of another sweep, another process is writing it,
             or the disk is full; finished runs are kept.
-        KeyboardInterrupt: if the sweep was interrupted; finished runs are kept.
+        KeyboardInterrupt: The sweep was interrupted; finished runs are kept.
     """
     entries = entries_of(base)
     shared = {name: entries[name] for name in entries if name not in NOT_VARIED}

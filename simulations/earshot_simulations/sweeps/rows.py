@@ -41,7 +41,7 @@ class Rows:
         """Keep a finished phase; it is on the disk when this returns.
 
         Raises:
-            InvalidInputError: As `Journal.append`; earlier phases are kept.
+            InvalidInputError: The phase cannot be kept, as for `Journal.append`; earlier ones are.
         """
         row = {"key": key, "configuration": configuration, "figures": figures}
         self._journal.append(json.dumps(row))
@@ -60,7 +60,7 @@ def opened(path: Path) -> Iterator[Rows]:
     """Open the rows of a file, which is created if it does not exist.
 
     Raises:
-        InvalidInputError: If another run is writing it, or it holds something else.
+        InvalidInputError: Another run is writing the file, or it holds something else.
     """
     with journal.opened(path) as lines:
         yield Rows(lines)

@@ -107,7 +107,7 @@ def measured(
         For each arm the figures of its phases, in their order.
 
     Raises:
-        InvalidInputError: if another run is writing the file, or it holds something else.
+        InvalidInputError: Another run is writing the file, or it holds something else.
     """
     from joblib import Parallel, delayed
 

@@ -86,7 +86,7 @@ class Setup:
         """Refuse settings that cannot be measured, before any work.
 
         Raises:
-            InvalidParametersError: if a number is out of range; the message says which and what is
+            InvalidParametersError: A number is out of range; the message says which and what is
                 accepted.
         """
         check_processes("workers", self.workers)
@@ -137,8 +137,8 @@ def benchmark(setup: Setup, progress: Progress) -> dict[str, Any]:
         Figures by name; milliseconds, seconds, megabytes and bytes as the names say.
 
     Raises:
-        BenchmarkError: if the server does not start, or the phase does not end.
-        InvalidParametersError: if a number makes that impossible, before any work.
+        BenchmarkError: The server does not start, or the phase does not end.
+        InvalidParametersError: A number makes that impossible; raised before any work.
     """
     setup.check()
     from earshot_server.processes.embedded import embedded

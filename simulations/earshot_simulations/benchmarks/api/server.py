@@ -30,7 +30,7 @@ def serving(data: Path, url: str, workers: int) -> Iterator[tuple[str, int]]:
     """Run a server in processes of its own; yield its address and the number of its first process.
 
     Raises:
-        BenchmarkError: if the server does not start.
+        BenchmarkError: The server does not start.
     """
     log = (data / _LOG).open("w")
     # S603: our own command.
