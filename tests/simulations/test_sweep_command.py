@@ -110,7 +110,7 @@ def test_an_interrupted_sweep_goes_on_and_comes_to_the_same_table(
     simulated.stop_at = 4
     status, out, err = earshot(*words, tmp_path / "parts")
     assert (status, len(simulated.calls)) == (130, 4)
-    assert f"what is done is in {tmp_path / 'parts'}" in out
+    assert f"finished work is in {tmp_path / 'parts'}" in out
     assert "Traceback" not in err
     assert [path.name for path in (tmp_path / "parts").iterdir()] == [FILE]
 

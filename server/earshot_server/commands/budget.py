@@ -66,7 +66,7 @@ def _lines(wanted: Wanted, parameters: Parameters, proposal: Proposal) -> list[s
         f"{counted(wanted.phones, 'phone')}, {parameters.honest_survivors} of them counted on to "
         "stay and be honest (--dropout, --corrupted)",
         f"ε = {_real(proposal.prices[wanted.unit.value].epsilon)} at δ = {real(wanted.delta)}, for "
-        f"{_UNITS[wanted.unit]}, is split so:",
+        f"{_UNITS[wanted.unit]}, is split like this:",
         *(_step(each) for each in proposal.steps),
         f"a phase costs, and {proposal.phases_a_year} of them in a year together",
         *(
@@ -83,7 +83,7 @@ def _step(each: StepShare) -> str:
     line = f"  {each.step:<22}  {each.setting} {real(each.value):<9}  ε = {_real(each.epsilon):<9}"
     if each.deviation is None:
         return f"{line}  noise on the phone itself"
-    return f"{line}  noise on an entry as of {real(each.deviation)} phones"
+    return f"{line}  noise on an entry like that of {real(each.deviation)} phones"
 
 
 def _sight(wanted: Wanted, proposal: Proposal) -> list[str]:

@@ -201,7 +201,7 @@ def _whole_numbers(name: str, text: str) -> list[int]:
         return [int(number) for number in text.split(",")]
     except ValueError:
         raise InvalidParametersError(
-            f"{name}='{text}': must be whole numbers with commas between them, such as 1000,10000"
+            f"{name}='{text}': must be whole numbers, separated by commas, such as 1000,10000"
         ) from None
 
 

@@ -18,7 +18,7 @@ app = App()
 _WIDE = 24
 _NOTHING = "–"
 
-Run = Annotated[Path, Parameter(help="result.json of a run, or the folder that holds it.")]
+Run = Annotated[Path, Parameter(help="File result.json of a run, or its folder.")]
 
 
 # A group, as every sub-command is one, would take no option after an argument.

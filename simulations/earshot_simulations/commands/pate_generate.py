@@ -109,7 +109,7 @@ def _train(
             trained = run.train(plan, out, progress, seed)
             found, why = result.distance(trained)
     except KeyboardInterrupt:
-        print(f"what is done is in {out / run.WORK}; the same command goes on from there")
+        print(f"finished work is in {out / run.WORK}; the same command goes on from there")
         sys.exit(130)
     from earshot_models.generators import generator_file
 

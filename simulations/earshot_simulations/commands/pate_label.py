@@ -34,7 +34,7 @@ _VOTES = Annotated[
         "probabilities); or the folder of an ensemble, which votes on --samples."
     ),
 ]
-_SCORES = Annotated[Path, Parameter(help=".npy of a student's probabilities (queries × classes).")]
+_SCORES = Annotated[Path, Parameter(help="Student's probabilities as .npy (queries × classes).")]
 _COST = Annotated[
     VotesCost | None,
     Parameter(help="Publish, once and with noise, what answers cost by the votes that were cast."),

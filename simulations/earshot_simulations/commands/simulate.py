@@ -355,7 +355,7 @@ def _repeated(
         settings, changed = repeatable(each)
         asked[route] = replace(settings, **where)
         if changed:
-            print(f"other than then: {_named(changed)}; figures may differ", file=sys.stderr)
+            print(f"changed since: {_named(changed)}; figures may differ", file=sys.stderr)
     runs = _run_and_write(asked, out, overwrite)
     now = {route: result(run) for route, run in runs.items()}
     differs = {route: outcome(kept_runs[route], figures) for route, figures in now.items()}

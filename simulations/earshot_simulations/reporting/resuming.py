@@ -24,5 +24,5 @@ def resumable(folder: Path) -> Iterator[Progress]:
         with shown() as progress:
             yield progress
     except KeyboardInterrupt:
-        print(f"what is done is in {folder}; the same command goes on from there")
+        print(f"finished work is in {folder}; the same command goes on from there")
         sys.exit(130)

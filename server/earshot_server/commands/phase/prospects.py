@@ -113,7 +113,7 @@ def _places(parameters: Parameters) -> list[str]:
         return []
     places = parameters.places
     if places is None:
-        return ["contacts count that have a label of their own, and no others (--places-of)"]
+        return ["only contacts with a label of their own count (--places-of)"]
     named = sum(label != UNNAMED for label in places.labels)
     return [
         f"contacts without a label of their own count by the nearest of {len(places.labels)} "
