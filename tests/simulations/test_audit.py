@@ -255,7 +255,7 @@ def test_the_command_writes_a_page_and_prints_a_table(
     page = (tmp_path / "audit" / "audit.html").read_text("utf-8")
     assert status == 0
     assert "self-mask seeds" in printed
-    assert "Nothing of 6 audited claims costs more than is proven." in page
+    assert "None of 6 audited claims costs more than is proven." in page
     assert "default-src 'none'" in page
     assert json.loads((tmp_path / "audit" / "audit.json").read_text("utf-8"))["passed"] is True
 
@@ -297,7 +297,7 @@ def test_the_command_names_what_there_is(capsys: pytest.CaptureFixture[str]) -> 
 def test_the_summary_counts_what_was_found() -> None:
     results = [finding(), finding(role=AuditRole.FAULT, measured=Bracket(2.0, 2.0))]
     assert writing.summary(results) == (
-        "Nothing of 1 audited claims costs more than is proven; 1 of 1 planted faults are caught."
+        "None of 1 audited claims costs more than is proven; 1 of 1 planted faults are caught."
     )
 
 

@@ -16,9 +16,9 @@ from earshot_simulations.reporting.pages import page
 FILES = ("audit.json", "audit.html")
 _WORDS = {
     AuditRole.PRODUCT: (
-        "Each line is something that leaves a phone, against two data sets that differ in one "
-        "recording, or in all that one phone contributes. ε bounds how much the published numbers "
-        "can tell of that difference: whatever they are, the difference changes their probability "
+        "Each line is something that leaves a phone or a curator, for two data sets that differ in "
+        "one recording, or in all that one phone contributes. ε bounds how much the published "
+        "numbers can tell of that difference: whatever they are, it changes their probability "
         "by the factor e^ε at most, except with probability δ. Claimed is the mechanism's own "
         "formula, proven is what a phone's accounting makes of it (beside it what Google's "
         "dp-accounting library does), and measured is what the noise that is really drawn allows. "

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 ROLES = {
-    AuditRole.PRODUCT: "What runs in phones",
-    AuditRole.PRINTED: "What papers and a library print",
+    AuditRole.PRODUCT: "Earshot's own mechanisms",
+    AuditRole.PRINTED: "Claims of papers and of a library",
     AuditRole.FAULT: "Planted faults",
 }
 
@@ -66,7 +66,7 @@ def summary(results: Sequence[Result]) -> str:
     if broken:
         clauses.append(f"{broken} of {len(product)} claims cost more than is proven")
     elif product:
-        clauses.append(f"nothing of {len(product)} audited claims costs more than is proven")
+        clauses.append(f"none of {len(product)} audited claims costs more than is proven")
     if faults:
         caught = sum(each.passed for each in faults)
         clauses.append(f"{caught} of {len(faults)} planted faults are caught")
@@ -126,7 +126,7 @@ def show(results: Sequence[Result]) -> None:
         numbers = ("unit", "claimed ε", "proven ε", "measured ε", "would see", "verdict")
         for words, columns, rows in (
             (title, numbers, findings),
-            (f"{title}: checks", ("must be", "is", "would see", "verdict"), checks),
+            (f"{title}: checks", ("required", "found", "would see", "verdict"), checks),
         ):
             if rows:
                 console.print(_table(words, columns, rows))
@@ -150,7 +150,7 @@ def _table(
     )
     table.add_column("", ratio=2, min_width=16)
     for column in columns:
-        if column in ("must be", "is", "would see"):
+        if column in ("required", "found", "would see"):
             table.add_column(column, ratio=1, min_width=9)
         else:
             justify: Literal["left", "right"] = "right" if "ε" in column else "left"
