@@ -142,14 +142,14 @@ def test_a_disk_that_fills_ends_the_run_by_name_and_keeps_finished_steps(
 
 KILLED = """
 import os, signal
-from earshot_simulations import Discovery, Settings, Summation, simulate
+from earshot_simulations import Discovery, Settings, SummationChoice, simulate
 
 def kill(what, done, total):
     if what == "centroid vote: share keys" and done:
         print("killed", flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
-options = dict(phones=200, recordings=5, scenes=3, jobs=1, summation=Summation.IDEAL)
+options = dict(phones=200, recordings=5, scenes=3, jobs=1, summation=SummationChoice.IDEAL)
 simulate(Settings(discovery=Discovery.LOCAL, **options), kill)
 """
 

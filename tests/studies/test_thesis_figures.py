@@ -186,11 +186,11 @@ def test_the_first_phase_of_a_process_is_not_charged_for_what_is_compiled() -> N
     program = """if True:
         from pathlib import Path
         from dataclasses import replace
-        from earshot_simulations.phases.settings import Summation
-        from earshot_studies.liebenow.contenders import LOCAL, Setup, Size
+        from earshot_simulations.phases.settings import SummationChoice
+        from earshot_studies.liebenow.contenders import LOCAL, ReproductionSetup, SimulationSize
         from earshot_studies.liebenow.figure_9_5 import DISCOVERY, operations, timed
-        setup = Setup(Size(phones=30, recordings=10, seeds=1), Path("none"))
-        settings = replace(setup.arm(LOCAL, "blobs", {}).phases[0], summation=Summation.IDEAL)
+        setup = ReproductionSetup(SimulationSize(phones=30, recordings=10, seeds=1), Path("none"))
+        settings = replace(setup.arm(LOCAL, "blobs", {}).phases[0], summation=SummationChoice.IDEAL)
         print(*(operations(timed(settings))[DISCOVERY].server_seconds for _ in range(2)))
         """
     command = [sys.executable, "-c", program]
