@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -63,8 +64,14 @@ def test_a_killed_writers_draft_goes_once_it_is_old(tmp_path: Path) -> None:
     assert names(tmp_path) == sorted([".key.mine", other.name, "key"])
 
 
+def make_whole(path: Path, content: str) -> None:
+    with made_whole(path) as draft:
+        draft.write_text(content)
+
+
+@pytest.mark.parametrize("write", [replace_file, make_whole])
 def test_content_and_name_are_on_the_disk_before_the_writer_returns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write: Callable[[Path, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a"
     synced: list[tuple[str, bool]] = []
@@ -76,7 +83,9 @@ def test_content_and_name_are_on_the_disk_before_the_writer_returns(
         fsync(handle)
 
     monkeypatch.setattr(os, "fsync", noted)
-    replace_file(path, "x")
+    descriptors = os.listdir("/proc/self/fd")
+    write(path, "x")
+    assert os.listdir("/proc/self/fd") == descriptors
     (draft, before), (folder, after) = synced
     assert (draft.startswith(".a."), before) == (True, False)
     assert (folder, after) == (tmp_path.name, True)
