@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -204,6 +205,21 @@ def test_a_server_that_died_is_revived_under_its_old_url(folder: Path) -> None:
         assert postgres.url == url
         assert one(url, "SELECT 1") == 1
         assert not postgres.revive()
+
+
+def test_a_dead_server_does_not_run_though_its_socket_is_still_open(folder: Path) -> None:
+    """A child that it had just begun holds the socket until it has looked around."""
+    cluster = folder / "postgresql"
+    cluster.mkdir(parents=True)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    with socket.socket(socket.AF_UNIX) as held:
+        held.bind(str(cluster / ".s.PGSQL.5432"))
+        held.listen()
+        for pid, runs in ((gone.pid, False), (os.getpid(), True)):
+            lines = [str(pid), "", "", "", str(cluster), "", "", "ready"]
+            (cluster / "postmaster.pid").write_text("\n".join(lines))
+            assert EmbeddedPostgres(folder).running is runs
 
 
 @pytest.mark.slow

@@ -81,9 +81,10 @@ class EmbeddedPostgres:
     def running(self) -> bool:
         """Whether the server is running, ready or not."""
         status = self._status()
-        if status is None:
+        # A child of a server that was killed may hold its socket open for a moment.
+        if status is None or not _lives(status.pid):
             return False
-        # Its process number may be another's after a crash of the machine, so it is not asked.
+        # After a crash of the machine its process number may be another's, so that is not enough.
         with socket.socket(socket.AF_UNIX) as probe:
             try:
                 probe.connect(str(status.socket_folder / f".s.PGSQL.{_PORT}"))
@@ -283,6 +284,8 @@ def _lives(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
+    except PermissionError:
+        return True  # it is somebody else's
     return True
 
 
