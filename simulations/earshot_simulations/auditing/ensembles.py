@@ -58,7 +58,7 @@ from earshot_simulations.auditing.outcomes import (
     with_check,
 )
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
-from earshot_simulations.auditing.sampling import Outcome, OutcomeLaw, law_check
+from earshot_simulations.auditing.sampling import OutcomeLaw, law_check
 
 ORDERS = np.concatenate([1 + np.geomspace(0.01, 0.9, 24), costs.ORDERS])
 _ENUMERATED = How(EXACT, "exact: the law of every outcome, losses convolved, in both directions")
@@ -70,6 +70,8 @@ _WORDS = {
 _SCORES = np.array([[0.5, 0.3, 0.2]])
 """Scores of a student, for the rule in which it takes part."""
 _LABELS = 20
+_DRAWN = (20.0, 23.0, 31.0)
+"""Votes on which rules for labels are drawn."""
 
 Aggregator = LNMax | GNMax | ConfidentGNMax | InteractiveGNMax
 
@@ -101,7 +103,7 @@ class Case(ABC):
     @property
     def running(self) -> Any:
         """Rule whose outcomes are measured."""
-        return self.rule if self.runs is None else self.runs
+        return self.runs or self.rule
 
     @abstractmethod
     def pairs(self) -> Sequence[Pair]:
@@ -333,7 +335,7 @@ def audit_several_winners(draws: int, seed: int) -> Iterator[Result]:
         np.arange(draws) * len(one.counts),
     )
     law = dict(zip(answers_of(3), set_law(sets, counts).tolist(), strict=True))
-    yield _drawn("sets of labels", sets, many, law, seed)
+    yield _drawn("sets of labels: what the rule draws", sets, [many], law, seed)
 
 
 def audit_thresholds(draws: int, seed: int) -> Iterator[Result]:
@@ -381,7 +383,8 @@ def audit_thresholds(draws: int, seed: int) -> Iterator[Result]:
         # Thresholds of a grid are not part of what is published.
         chances = law[:-1].reshape(-1, len(answers)).sum(axis=0)
         expected = dict(zip(answers, chances.tolist(), strict=True)) | {(-1, -1, -1): law[-1]}
-        yield _drawn(words, limit, np.tile(_DRAWN, (draws, 1)), expected, seed)
+        given = [np.tile(_DRAWN, (draws, 1))]
+        yield _drawn(f"{words}: what the rule draws", limit, given, expected, seed)
 
 
 def _servers() -> Iterator[Finding]:
@@ -433,10 +436,6 @@ def limit_law(rule: ThresholdVoting, votes: Votes) -> Numbers:
     return with_check(rule.law(np.array(votes)), max(votes), rule.check)
 
 
-_DRAWN = (20.0, 23.0, 31.0)
-"""Votes on which rules are drawn."""
-
-
 def drawn_winners(
     name: str, rule: Aggregator, trials: int, seed: int, runs: Aggregator | None = None
 ) -> Check:
@@ -450,17 +449,14 @@ def drawn_winners(
         runs: Rule that runs, if not the same.
     """
     votes = (20, 14, 6)
-    scores = (np.tile(_SCORES, (trials, 1)),) if rule.takes_scores else ()
-    running: Any = rule if runs is None else runs
-    winners = running.winners(
-        np.tile(votes, (trials, 1)), *scores, np.random.default_rng(seed).bytes
-    )
     law: OutcomeLaw = {
         (place if place < len(votes) else -1,): float(chance)
         for place, chance in enumerate(winner_law(rule, votes))
     }
-    found: Counter[Outcome] = Counter((int(each),) for each in winners)
-    return law_check(f"{name}: who wins", found, law)
+    given = [np.tile(votes, (trials, 1))]
+    if rule.takes_scores:
+        given.append(np.tile(_SCORES, (trials, 1)))
+    return _drawn(f"{name}: who wins", runs or rule, given, law, seed)
 
 
 def drawn_labels(
@@ -484,14 +480,15 @@ def drawn_labels(
         answer: math.prod(float(law[each]) for law, each in zip(laws, answer, strict=True))
         for answer in itertools.product(*laws)
     }
-    running = rule if runs is None else runs
-    return _drawn(name, running, np.tile(_DRAWN, (draws, 1)), expected, seed)
+    given = [np.tile(_DRAWN, (draws, 1))]
+    return _drawn(f"{name}: what the rule draws", runs or rule, given, expected, seed)
 
 
-def _drawn(name: str, rule: Any, votes: Any, law: OutcomeLaw, seed: int) -> Check:
-    found = rule.winners(votes, np.random.default_rng(seed).bytes)
-    drawn = Counter(tuple(row) for row in found.tolist())
-    return law_check(f"{name}: what the rule draws", drawn, law)
+def _drawn(case: str, rule: Any, given: Sequence[Any], law: OutcomeLaw, seed: int) -> Check:
+    """Check draws of a rule, from what its `winners` takes, one for each row."""
+    found = rule.winners(*given, np.random.default_rng(seed).bytes)
+    drawn = Counter(tuple(row) for row in found.reshape(len(found), -1).tolist())
+    return law_check(case, drawn, law)
 
 
 def _apart(here: Numbers, there: Numbers) -> float:
