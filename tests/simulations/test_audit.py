@@ -25,7 +25,13 @@ from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd, Selection, S
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit
 from earshot_simulations.auditing import catalogue, faults, samplers, writing
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
-from earshot_simulations.auditing.findings import EXACT, AuditRole, Check, Finding, Measuring
+from earshot_simulations.auditing.findings import (
+    EXACT,
+    AuditRole,
+    Check,
+    Finding,
+    Technique,
+)
 from earshot_simulations.auditing.lloyd import Clustering, sampled_clustering
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.auditing.plans import PHASES, Effort, audit_mechanism
@@ -53,7 +59,7 @@ def declared_mechanisms() -> set[str]:
 
 
 def finding(**changes: Any) -> Finding:
-    measured, method = Bracket(0.9, 0.91), Measuring(EXACT, "")
+    measured, method = Bracket(0.9, 0.91), Technique(EXACT, "")
     found = Finding("a vote", Unit.PHONE, 1e-6, 1.0, 1.0, measured, method, subject="ballot-sum")
     return replace(found, **changes)
 

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from earshot_models.votes.confident_check import ConfidentCheck as Agreement
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.thresholds import threshold_divergences
 from earshot_models.votes.rules.binary import BinaryVoting
@@ -23,9 +23,11 @@ from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold, a
 from earshot_models.votes.rules.grid_threshold import GridThreshold
 from earshot_models.votes.rules.laws import SIDES, threshold_law, widest_gap_law
 from earshot_models.votes.rules.lnmax import LNMax
+from earshot_models.votes.rules.powerset import PowersetVoting
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing import catalogue, faults, printed_votes
 from earshot_simulations.auditing.ensembles import (
+    Sets,
     Thresholds,
     audit_several_winners,
     audit_thresholds,
@@ -37,13 +39,13 @@ from earshot_simulations.auditing.ensembles import (
 from earshot_simulations.auditing.findings import AuditRole, Check, Finding, Result
 from earshot_simulations.auditing.outcomes import (
     Pair,
-    convolved,
-    divided,
-    farthest,
+    convolved_epsilon,
     moved_labels,
     moved_votes,
+    multinomial_law,
 )
 from earshot_simulations.auditing.plans import Effort
+from earshot_simulations.auditing.proofs import DELTA
 
 EFFORT = Effort(trials=4000, draws=20_000, seed=1)
 
@@ -92,10 +94,10 @@ def test_a_bound_by_votes_holds_from_votes_to_neighbours() -> None:
     "voting",
     [
         GNThreshold(20.0, 4.0, 50),
-        GNThreshold(20.0, 4.0, 50, check=Agreement(24.0, 6.0)),
+        GNThreshold(20.0, 4.0, 50, check=ConfidentCheck(24.0, 6.0)),
         AdaptiveThreshold(4.0, 50),
         GridThreshold((8.0, 25.0), 3.0, 4.0, 50),
-        GridThreshold((8.0, 20.0), 3.0, 4.0, 50, check=Agreement(24.0, 6.0)),
+        GridThreshold((8.0, 20.0), 3.0, 4.0, 50, check=ConfidentCheck(24.0, 6.0)),
     ],
 )
 def test_laws_of_labels_against_thresholds_add_up_to_one(
@@ -106,7 +108,7 @@ def test_laws_of_labels_against_thresholds_add_up_to_one(
 
 def test_laws_of_labels_are_normal() -> None:
     assert label_law(BinaryVoting(50, 3.0), 12.0).sum() == pytest.approx(1)
-    checked = label_law(BinaryVoting(50, 3.0, Agreement(30.0, 4.0)), 12.0)
+    checked = label_law(BinaryVoting(50, 3.0, ConfidentCheck(30.0, 4.0)), 12.0)
     assert checked.sum() == pytest.approx(1)
     assert checked[-1] == pytest.approx(stats.norm.sf((38.0 - 30.0) / 4.0))
     wins = threshold_law(np.array([12.0, 30.0, 21.0]), 20.0, 4.0).reshape(2, 2, 2)[:, 1, :].sum()
@@ -123,7 +125,7 @@ def test_laws_of_winners_add_up_and_are_those_of_two_classes() -> None:
 
 def test_many_answers_are_a_multinomial_law() -> None:
     chances = np.array([0.5, 0.3, 0.2])
-    law = divided(chances, 6)
+    law = multinomial_law(chances, 6)
     expected = [
         stats.multinomial.pmf([a, b, 6 - a - b], 6, chances) for a in range(7) for b in range(7 - a)
     ]
@@ -145,15 +147,17 @@ def test_a_teacher_that_is_left_out_takes_votes_away_and_gives_none() -> None:
     )
     laws = [limit_law(voting, each) for each in
             ((19.0, 21.0, 3.0), (20.0, 20.0, 3.0), (20.0, 21.0, 2.0))]  # fmt: skip
-    assert any(np.array_equal(gone.pairs()[0].there, law) for law in laws)
-    assert not any(np.array_equal(other.pairs()[0].there, law) for law in laws)
+    found = [pair.there for (pair,) in gone.neighbours()]
+    assert len(found) == len(laws)
+    assert all(any(np.array_equal(each, law) for law in laws) for each in found)
+    assert len(list(other.neighbours())) == 18
     for method in (Method.INDEPENDENT, Method.EXACT):
         assert (gone.proven(method) < other.proven(method)).all()
 
 
 def test_an_epsilon_is_the_hockey_stick_of_single_queries() -> None:
     p, q = np.array([0.7, 0.2, 0.1]), np.array([0.5, 0.2, 0.3])
-    found = convolved([Pair(p, q)], 1, 0.05)
+    found = convolved_epsilon([Pair(p, q)], 1, 0.05)
 
     def delta(one: np.ndarray, two: np.ndarray, epsilon: float) -> float:
         return float(np.maximum(one - math.exp(epsilon) * two, 0).sum())
@@ -161,7 +165,17 @@ def test_an_epsilon_is_the_hockey_stick_of_single_queries() -> None:
     ways = ((p, q), (q, p))
     assert max(delta(*way, found.low - 1e-3) for way in ways) > 0.05
     assert max(delta(*way, found.high + 1e-3) for way in ways) <= 0.05
-    assert (farthest(p, [p, q]) == q).all()
+
+
+def test_the_neighbour_that_tells_most_is_measured() -> None:
+    """It is not the one whose outcomes are farthest by χ²."""
+    case = Sets("", PowersetVoting(3, 3.0), (8, 7, 0, 0, 0, 0, 0, 0))
+    pairs = [pair for (pair,) in case.neighbours()]
+    found = [convolved_epsilon([pair], case.queries, DELTA).low for pair in pairs]
+    assert len(found) == 14
+    assert case.measured.low == max(found)
+    apart = [float((np.square(each.here - each.there) / each.there).sum()) for each in pairs]
+    assert found[int(np.argmax(apart))] < 0.8 * max(found)
 
 
 def holding(results: list[Result], tightness: float) -> Iterator[Finding]:

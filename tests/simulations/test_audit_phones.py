@@ -25,6 +25,7 @@ from earshot_simulations.auditing import (
     noisy_gradients,
     published_costs,
     sum_secrets,
+    trainings,
     whole_phones,
 )
 from earshot_simulations.auditing.crowds import (
@@ -211,7 +212,8 @@ def test_divergences_of_normal_laws_are_those_of_their_densities() -> None:
 
 def test_clips_sampled_too_often_are_seen() -> None:
     assert noisy_gradients.rate_check(0).held
-    assert not noisy_gradients.rate_check(0, sampled=0.102).held
+    often = trainings.Parts(training=lambda own: replace(own, rate=1.02 * own.rate))
+    assert not noisy_gradients.rate_check(0, often).held
 
 
 def test_secrets_of_the_sum_before_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from earshot_simulations.auditing import power, sampling
-from earshot_simulations.auditing.findings import EXACT, Finding, Measuring
+from earshot_simulations.auditing.findings import EXACT, Finding, Technique
 from earshot_simulations.auditing.laws import Law
 from earshot_simulations.auditing.losses import Bracket
 
@@ -97,9 +97,9 @@ def test_a_byte_that_repeats_so_often_is_counted() -> None:
 
 
 def test_an_exact_line_sees_what_is_beyond_its_bracket() -> None:
-    found = Finding("", "", 1e-6, 1.0, 1.0, Bracket(0.9, 0.95), Measuring(EXACT, ""))
+    found = Finding("", "", 1e-6, 1.0, 1.0, Bracket(0.9, 0.95), Technique(EXACT, ""))
     assert found.power == "any ε from 1.05"
-    unbounded = Finding("", "", 1e-6, 1.0, 1.0, Bracket(0.9, math.inf), Measuring(EXACT, ""))
+    unbounded = Finding("", "", 1e-6, 1.0, 1.0, Bracket(0.9, math.inf), Technique(EXACT, ""))
     assert "no upper end" in unbounded.power
 
 

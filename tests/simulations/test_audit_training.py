@@ -13,7 +13,7 @@ from scipy import stats
 from earshot_models.generators.private_training import PrivateTraining
 from earshot_server.accounting import dp_sgd
 from earshot_simulations.auditing import faults, noisy_gradients, trainings
-from earshot_simulations.auditing.noisy_gradients import Tried
+from earshot_simulations.auditing.noisy_gradients import TriedTraining
 from earshot_simulations.auditing.subsampled_gaussian import (
     accumulated,
     realized,
@@ -118,8 +118,8 @@ def test_real_steps_leave_of_a_clip_what_is_said() -> None:
 @pytest.mark.parametrize(
     "setting", noisy_gradients.SETTINGS, ids=lambda each: f"ε={each.epsilon:g}"
 )
-def test_budgets_are_kept_and_not_wasted(setting: noisy_gradients.Setting) -> None:
-    found = noisy_gradients.exactly(setting)
+def test_budgets_are_kept_and_not_wasted(setting: noisy_gradients.RequestedTraining) -> None:
+    found = noisy_gradients.budget_finding(setting)
     assert found.verdict == "holds"
     assert found.proven is not None
     assert 0.96 * found.claimed < found.measured.low <= found.proven <= found.claimed
@@ -127,8 +127,8 @@ def test_budgets_are_kept_and_not_wasted(setting: noisy_gradients.Setting) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tried", noisy_gradients.TRIED, ids=lambda each: f"{each.steps}-steps")
-def test_real_steps_show_less_than_is_proven_and_not_much_less(tried: Tried) -> None:
-    found = noisy_gradients.really("", tried, TRIALS, 0)
+def test_real_steps_show_less_than_is_proven_and_not_much_less(tried: TriedTraining) -> None:
+    found = noisy_gradients.sampled_training("", tried, TRIALS, 0)
     assert found.verdict == "holds"
     assert found.proven is not None
     assert found.measured.low > 0.2 * found.proven
@@ -137,20 +137,21 @@ def test_real_steps_show_less_than_is_proven_and_not_much_less(tried: Tried) -> 
 @pytest.mark.parametrize("place", range(5))
 def test_faults_in_gradients_and_noise_are_measured(place: int) -> None:
     words, tried, parts, times = list(faults.gradient_faults())[place]
-    there = tried.rate if "order" in words else 0.5
-    found = noisy_gradients.really(words, tried, times * TRIALS, 0, parts, there)
+    found = noisy_gradients.sampled_training(words, tried, times * TRIALS, 0, parts, tried.rate)
     assert found.proven is not None
     assert found.measured.low > 1.05 * found.proven
 
 
 @pytest.mark.parametrize("noise", [1.0, 2.0])
 def test_sound_steps_are_not_called_a_fault(noise: float) -> None:
-    assert not noisy_gradients.really("", Tried(noise, 0.5, 1.0, 1), TRIALS, 0).exceeds
+    assert not noisy_gradients.sampled_training(
+        "", TriedTraining(noise, 0.5, 1.0, 1), TRIALS, 0
+    ).exceeds
 
 
 def test_faults_in_batches_and_keys_are_caught_and_sound_ones_are_not() -> None:
-    assert [each.held for each in faults.broken_laws(0)] == [False] * 3
-    assert [each.held for each in noisy_gradients.laws(0)] == [True] * 4
+    assert [each.held for each in faults.broken_laws(0)] == [False] * 4
+    assert [each.held for each in noisy_gradients.step_law_checks(0)] == [True] * 4
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.findings import SAMPLED, Check, Finding, Measuring, Result
+from earshot_simulations.auditing.findings import SAMPLED, Check, Finding, Result, Technique
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.auditing.watching import replaced
 from earshot_simulations.membership.game import Game, Records, Sampler, Train
@@ -134,7 +134,7 @@ def attack_finding(words: str, report: AttackReport) -> Finding:
         report.epsilon,
         report.epsilon,
         Bracket(report.chosen.shown, math.inf),
-        Measuring(
+        Technique(
             SAMPLED,
             f"attacks on samples alone, {report.coins} coins guessed of generators",
             report.trials,

@@ -11,7 +11,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.mechanisms import BallotSum, SumMechanism, Unit
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.crowds import audit_crowds, shares_of
-from earshot_simulations.auditing.findings import EXACT, Check, Finding, Measuring, Result
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique
 from earshot_simulations.auditing.laws import Law, share_law
 from earshot_simulations.auditing.losses import Losses, composed, shifted
 from earshot_simulations.auditing.neighbours import Differences, Vector
@@ -19,7 +19,7 @@ from earshot_simulations.auditing.proofs import DELTA, finding
 
 STEP = 1e-5
 _DOUBT = 1e-13
-CONVOLVED = Measuring(EXACT, "exact: shares as their sampler draws them, convolved")
+CONVOLVED = Technique(EXACT, "exact: shares as their sampler draws them, convolved")
 
 
 @functools.lru_cache(maxsize=32)

@@ -9,17 +9,18 @@ own. A planted fault is a case whose rule does not run as it is accounted for.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from earshot_models.votes.confident_check import ConfidentCheck as Agreement
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs import costs, multi_winner, thresholds
 from earshot_models.votes.costs.costs import Divergences, Method, epsilon
 from earshot_models.votes.costs.outcomes import log_winning
@@ -43,16 +44,14 @@ from earshot_protocol.privacy.divergences import ORDERS as LEDGER_ORDERS
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
-from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result
-from earshot_simulations.auditing.findings import Measuring as How
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.auditing.outcomes import (
     Pair,
     Votes,
-    convolved,
-    counted,
-    farthest,
+    convolved_epsilon,
+    counted_epsilon,
     moved_labels,
     moved_votes,
     with_check,
@@ -61,8 +60,12 @@ from earshot_simulations.auditing.proofs import DELTA, composed_finding
 from earshot_simulations.auditing.sampling import OutcomeLaw, law_check
 
 ORDERS = np.concatenate([1 + np.geomspace(0.01, 0.9, 24), costs.ORDERS])
-_ENUMERATED = How(EXACT, "exact: the law of every outcome, losses convolved, in both directions")
-_COUNTED = How(EXACT, "exact: how often each outcome comes, for these votes and all neighbours")
+_ENUMERATED = Technique(
+    EXACT, "exact: the law of every outcome, losses convolved, in both directions"
+)
+_COUNTED = Technique(
+    EXACT, "exact: how often each outcome comes, for these votes and all neighbours"
+)
 _WORDS = {
     Method.INDEPENDENT: "from the noise",
     Method.EXACT: "from all outcomes",
@@ -106,44 +109,27 @@ class Case(ABC):
         return self.runs or self.rule
 
     @abstractmethod
-    def pairs(self) -> Sequence[Pair]:
-        """Return the laws of one query's independent outcomes, here and at the worst neighbour."""
+    def neighbours(self) -> Iterator[Sequence[Pair]]:
+        """Yield the laws of one query's independent outcomes, here and at each neighbour."""
 
     @abstractmethod
     def divergences(self, method: Method) -> Divergences:
-        """Return what the query is proven to cost, at `ORDERS`."""
+        """Return what the query is proven to cost, at the orders of the account, by a method."""
 
     @abstractmethod
-    def usual(self) -> Numbers:
-        """Return what the query is usually said to cost: its noise alone, (orders,)."""
+    def findings(self) -> Iterator[Finding]:
+        """Yield the measurement beside the cost that each method proves."""
+
+    @functools.cached_property
+    def measured(self) -> Bracket:
+        """Measured ε of all queries together, at the neighbour that tells most."""
+        found = [convolved_epsilon(pairs, self.queries, DELTA) for pairs in self.neighbours()]
+        return Bracket(max(each.low for each in found), max(each.high for each in found))
 
     def proven(self, method: Method) -> Numbers:
         """Return the divergences that are accounted for, (orders,)."""
         each = self.divergences(method)
         return np.asarray((each.asked + each.answered if self.pays_check else each.answered)[0])
-
-    def _usual_check(self) -> Numbers:
-        """Return what the check of one number is usually said to cost, (orders,)."""
-        check = self.rule.check if self.pays_check else None
-        return np.zeros(len(ORDERS)) if check is None else ORDERS / (2 * check.deviation**2)
-
-    def measured(self) -> Bracket:
-        """Return ε of all queries together, by the laws of their outcomes."""
-        return convolved(self.pairs(), self.queries, DELTA)
-
-    def findings(self) -> Iterator[Finding]:
-        """Set the measurement beside the cost that each method proves."""
-        found, claimed = self.measured(), self.queries * self.usual()
-        for method in self.methods:
-            yield Finding(
-                f"{self.words}; {self.queries} queries, proven {_WORDS[method]}",
-                self.unit,
-                DELTA,
-                epsilon(claimed, ORDERS, DELTA)[0],
-                epsilon(self.queries * self.proven(method), ORDERS, DELTA)[0],
-                found,
-                _ENUMERATED,
-            )
 
 
 class Winners(Case):
@@ -152,9 +138,16 @@ class Winners(Case):
     queries = 30
 
     @override
-    def pairs(self) -> Sequence[Pair]:
+    def neighbours(self) -> Iterator[Sequence[Pair]]:
         here = winner_law(self.running, self.votes)
-        return [Pair(here, winner_law(self.running, each)) for each in moved_votes(self.votes)]
+        return ([Pair(here, winner_law(self.running, each))] for each in moved_votes(self.votes))
+
+    @functools.cached_property
+    @override
+    def measured(self) -> Bracket:
+        here = winner_law(self.running, self.votes)
+        others = [winner_law(self.running, each) for each in moved_votes(self.votes)]
+        return counted_epsilon(here, others, self.queries, DELTA)
 
     @override
     def divergences(self, method: Method) -> Divergences:
@@ -163,51 +156,63 @@ class Winners(Case):
         return costs.query_divergences(self.rule, table, LEDGER_ORDERS, method, scores=scores)
 
     @override
-    def usual(self) -> Numbers:
-        return self.proven(self.methods[0])
-
-    @override
-    def measured(self) -> Bracket:
-        return counted(self.pairs(), self.queries, DELTA)
-
-    @override
     def findings(self) -> Iterator[Finding]:
-        """Set what papers convert of a curve beside what a ledger composes of it."""
-        found = self.measured()
+        """Yield what papers convert of a curve beside what a ledger composes of it."""
         for method in self.methods:
             curve = self.queries * self.proven(method)
             claimed = epsilon(curve, LEDGER_ORDERS, DELTA, classic=True)[0]
             events = (costs.event(curve, LEDGER_ORDERS),)
-            yield composed_finding(self.words, self.unit, claimed, events, found, _COUNTED)
+            yield composed_finding(self.words, self.unit, claimed, events, self.measured, _COUNTED)
 
 
-class Labels(Case):
+class SeveralWinners(Case):
+    """A rule by which any number of labels wins; it is accounted for at `ORDERS`."""
+
+    @abstractmethod
+    def usual(self) -> Numbers:
+        """Return what the query is usually said to cost: its noise alone, (orders,)."""
+
+    def _usual_check(self) -> Numbers:
+        """Return what the check of one number is usually said to cost, (orders,)."""
+        check = self.rule.check if self.pays_check else None
+        return np.zeros(len(ORDERS)) if check is None else ORDERS / (2 * check.deviation**2)
+
+    @override
+    def findings(self) -> Iterator[Finding]:
+        claimed = self.queries * self.usual()
+        for method in self.methods:
+            yield Finding(
+                f"{self.words}; {self.queries} queries, proven {_WORDS[method]}",
+                self.unit,
+                DELTA,
+                epsilon(claimed, ORDERS, DELTA)[0],
+                epsilon(self.queries * self.proven(method), ORDERS, DELTA)[0],
+                self.measured,
+                _ENUMERATED,
+            )
+
+
+class Labels(SeveralWinners):
     """A rule for every label by itself: a teacher turns its whole ballot around.
 
     Attributes:
-        votes: Votes of a label that moves; the one of which the outcome tells most is taken.
+        votes: Votes of each label that moves, one number.
     """
 
     @override
-    def pairs(self) -> Sequence[Pair]:
-        (_, touched), still = _farthest_ballots(self.rule), label_law(self.running, 0.0)
-        pair = Pair(*self._moved(self._start()), touched)
-        return [pair, Pair(still, still, _LABELS - touched)] if touched < _LABELS else [pair]
+    def neighbours(self) -> Iterator[Sequence[Pair]]:
+        moved, touched = _farthest_ballots(self.rule)
+        (votes,) = self.votes
+        here, there = (label_law(self.running, each) for each in (votes, votes + moved))
+        still = label_law(self.running, 0.0)
+        pair = Pair(here, there, touched)
+        yield [pair, Pair(still, still, _LABELS - touched)] if touched < _LABELS else [pair]
 
     @override
     def divergences(self, method: Method) -> Divergences:
         votes = np.zeros((1, _LABELS))
-        votes[0, : _farthest_ballots(self.rule)[1]] = self._start()
+        votes[0, : _farthest_ballots(self.rule)[1]] = self.votes[0]
         return multi_winner.label_divergences(self.rule, votes, ORDERS, method)
-
-    def _start(self) -> float:
-        """Return the votes of a label of which the outcome tells most."""
-        return max(self.votes, key=lambda votes: _apart(*self._moved(votes)))
-
-    def _moved(self, votes: float) -> tuple[Numbers, Numbers]:
-        """Return a label's law at these votes, and at those of a neighbour."""
-        moved, _ = _farthest_ballots(self.rule)
-        return label_law(self.running, votes), label_law(self.running, votes + moved)
 
     @override
     def usual(self) -> Numbers:
@@ -217,7 +222,7 @@ class Labels(Case):
         return np.asarray(change)
 
 
-class Sets(Case):
+class Sets(SeveralWinners):
     """A rule for sets of labels: one vote moves from any set to any other, of which all are tried.
 
     Attributes:
@@ -225,11 +230,9 @@ class Sets(Case):
     """
 
     @override
-    def pairs(self) -> Sequence[Pair]:
-        here, *others = (
-            set_law(self.running, each) for each in (self.votes, *moved_votes(self.votes))
-        )
-        return [Pair(here, farthest(here, others))]
+    def neighbours(self) -> Iterator[Sequence[Pair]]:
+        here = set_law(self.running, self.votes)
+        return ([Pair(here, set_law(self.running, each))] for each in moved_votes(self.votes))
 
     @override
     def divergences(self, method: Method) -> Divergences:
@@ -240,20 +243,19 @@ class Sets(Case):
         return np.asarray(ORDERS / self.rule.deviation**2 + self._usual_check())
 
 
-class Thresholds(Case):
+class Thresholds(SeveralWinners):
     """A rule for labels against a threshold.
 
     A teacher that is replaced moves votes either way; one that is left out takes votes away.
     """
 
     @override
-    def pairs(self) -> Sequence[Pair]:
+    def neighbours(self) -> Iterator[Sequence[Pair]]:
         changed = thresholds.changed_labels(self.rule, len(self.votes), self.unit)
-        moved = moved_labels(self.votes, changed)
-        if self.unit is Unit.PHONE:
-            moved = [each for each in moved if (np.array(each) <= self.votes).all()]
         here = limit_law(self.running, self.votes)
-        return [Pair(here, farthest(here, [limit_law(self.running, each) for each in moved]))]
+        for each in moved_labels(self.votes, changed):
+            if self.unit is not Unit.PHONE or (np.array(each) <= self.votes).all():
+                yield [Pair(here, limit_law(self.running, each))]
 
     @override
     def divergences(self, method: Method) -> Divergences:
@@ -264,6 +266,11 @@ class Thresholds(Case):
     def usual(self) -> Numbers:
         claimed = thresholds.gaussian_divergence(self.rule, len(self.votes), ORDERS, self.unit)
         return np.asarray(claimed + ORDERS * self.rule.choice_rho + self._usual_check())
+
+
+def _most_telling(cases: Iterable[Case]) -> Case:
+    """Return the case that measures the largest ε."""
+    return max(cases, key=lambda each: each.measured.low)
 
 
 def audit_curator(trials: int, seed: int) -> Iterator[Result]:
@@ -282,9 +289,8 @@ def audit_curator(trials: int, seed: int) -> Iterator[Result]:
     }
     for name, rule in rules.items():
         words = f"{name}; {Winners.queries} queries, "
-        cases = [Winners(f"{words}by noise alone", rule, votes) for votes in tables]
-        found = [finding for case in cases for finding in case.findings()]
-        yield max(found, key=lambda each: each.measured.low)
+        by_noise = f"{words}by noise alone"
+        yield from _most_telling(Winners(by_noise, rule, votes) for votes in tables).findings()
         if rule.exact:
             votes = (31, 5, 4)
             exact = f"{words}exact, votes {'/'.join(map(str, votes))}"
@@ -299,7 +305,7 @@ def audit_several_winners(draws: int, seed: int) -> Iterator[Result]:
         draws: Answers drawn of each rule.
         seed: Seed of the draws.
     """
-    teachers, check = 51, Agreement(38.0, 8.0)
+    teachers, check = 51, ConfidentCheck(38.0, 8.0)
     half = teachers / 2
     both = (Method.INDEPENDENT, Method.EXACT)
     for rule, voting in (
@@ -312,18 +318,19 @@ def audit_several_winners(draws: int, seed: int) -> Iterator[Result]:
         middle = half - _farthest_ballots(voting)[0] / 2
         votes = (middle,) if voting.check is None else (half + 2, half + 6, half + 12)
         words = f"{rule}, {_LABELS} labels, {teachers} teachers, s = 5"
-        yield from Labels(words, voting, votes, methods=both).findings()
+        cases = (Labels(words, voting, (each,), methods=both) for each in votes)
+        yield from _most_telling(cases).findings()
     for cast, deviation, agreed in (
         ((9, 4, 1, 1), 2.0, None),
         ((8, 7), 3.0, None),
-        ((15,), 4.0, Agreement(12.0, 6.0)),
+        ((15,), 4.0, ConfidentCheck(12.0, 6.0)),
     ):
         words = f"sets of 3 labels, cast {cast}, σ = {deviation:g}"
         words += " with a check" if agreed else ""
         counts = cast + (0,) * (2**3 - len(cast))
         voting_for_sets = PowersetVoting(3, deviation, agreed)
         yield from Sets(words, voting_for_sets, counts, methods=both).findings()
-    agreement = Agreement(26.0, 6.0)
+    agreement = ConfidentCheck(26.0, 6.0)
     yield drawn_labels("binary votes", BinaryVoting(teachers, 7.0, agreement), draws, seed)
     clipped = ClippedVoting(teachers, 1.2, 2, 7.0, agreement)
     yield drawn_labels("clipped votes", clipped, draws, seed)
@@ -349,7 +356,7 @@ def audit_thresholds(draws: int, seed: int) -> Iterator[Result]:
     fixed, adaptive = GNThreshold(20.5, 4.0, teachers), AdaptiveThreshold(4.0, teachers)
     grid = GridThreshold((8.0, 20.0, 32.0, 44.0), 4.0, 4.0, teachers)
     near, even, wide = (20.0, 21.0, 3.0), (30.0, 20.0, 10.0), (40.0, 22.0, 9.0)
-    low, high = Agreement(24.0, 6.0), Agreement(30.0, 6.0)
+    low, high = ConfidentCheck(24.0, 6.0), ConfidentCheck(30.0, 6.0)
     checked, one = " with a check, v = 1", ", v = 1"
     first, widest, chosen = (
         "a fixed threshold", "the widest gap of noisy votes", "a threshold from a grid"
@@ -373,7 +380,7 @@ def audit_thresholds(draws: int, seed: int) -> Iterator[Result]:
         said = f"{words}, votes {', '.join(f'{vote:g}' for vote in votes)}, σ = 4"
         yield from Thresholds(said, voting, votes, unit, methods).findings()
     yield from _servers()
-    agreement = Agreement(26.0, 6.0)
+    agreement = ConfidentCheck(26.0, 6.0)
     for words, limit in (
         (first, GNThreshold(22.0, 4.0, teachers, check=agreement)),
         (widest, replace(adaptive, check=agreement)),
@@ -489,10 +496,6 @@ def _drawn(case: str, rule: Any, given: Sequence[Any], law: OutcomeLaw, seed: in
     found = rule.winners(*given, np.random.default_rng(seed).bytes)
     drawn = Counter(tuple(row) for row in found.reshape(len(found), -1).tolist())
     return law_check(case, drawn, law)
-
-
-def _apart(here: Numbers, there: Numbers) -> float:
-    return float(np.abs(np.log(here) - np.log(there)) @ (here + there))
 
 
 def _farthest_ballots(rule: BinaryVoting | ClippedVoting) -> tuple[float, int]:

@@ -20,9 +20,8 @@ import numpy.typing as npt
 from earshot_client import clustering
 from earshot_client.clustering import GRID, DPLloyd, box_grid
 from earshot_client.store.memory import MemoryStore
-from earshot_models.votes.confident_check import ConfidentCheck as Agreement
-from earshot_models.votes.costs.costs import Method as By
-from earshot_models.votes.costs.costs import epsilon, spent_epsilon
+from earshot_models.votes.confident_check import ConfidentCheck
+from earshot_models.votes.costs.costs import Method, epsilon, spent_epsilon
 from earshot_models.votes.costs.thresholds import threshold_divergences
 from earshot_models.votes.rules.binary import BinaryVoting
 from earshot_models.votes.rules.confident import ConfidentGNMax
@@ -49,7 +48,7 @@ from earshot_simulations.auditing.ensembles import (
     drawn_labels,
     drawn_winners,
 )
-from earshot_simulations.auditing.findings import EXACT, Check, Finding, Measuring, Result
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique
 from earshot_simulations.auditing.lloyd import (
     LAPLACE,
     Clustering,
@@ -59,7 +58,13 @@ from earshot_simulations.auditing.lloyd import (
     sampled_clustering,
 )
 from earshot_simulations.auditing.losses import Bracket, discrete_laplace_loss
-from earshot_simulations.auditing.noisy_gradients import Tried, alone, laws, rate_check, really
+from earshot_simulations.auditing.noisy_gradients import (
+    TriedTraining,
+    noisy_gradients_check,
+    rate_check,
+    sampled_training,
+    step_law_checks,
+)
 from earshot_simulations.auditing.owners import rounded_weights
 from earshot_simulations.auditing.plans import PHASES, Effort
 from earshot_simulations.auditing.printed import laplace_shares_epsilon
@@ -68,6 +73,7 @@ from earshot_simulations.auditing.proofs import DELTA, finding
 from earshot_simulations.auditing.published_costs import published_cost
 from earshot_simulations.auditing.sum_secrets import Weakness, audit_secrets
 from earshot_simulations.auditing.vectors import STEP
+from earshot_simulations.auditing.watching import replaced
 from earshot_simulations.auditing.whole_phones import (
     AuditedPhones,
     ledger,
@@ -86,7 +92,9 @@ _VOTING = BinaryVoting(51, 5.0)
 KINDS = ("local route, points", "secure-sum route", "votes on samples", "contacts by environment")
 """Phases, one of every kind."""
 _POINTS, _SECURE_SUMS = KINDS[:2]
-_USUAL = Tried(1.0, 0.5, 1.0, 1)
+_ENDLESS = 1e9
+"""Norm that no gradient reaches."""
+_USUAL = TriedTraining(1.0, 0.5, 1.0, 1)
 """Training of which little noise shows a fault."""
 
 
@@ -143,7 +151,7 @@ def laplace_shares() -> Finding:
         Unit.PHONE,
         mechanism,
         laplace_shares_epsilon(1 / mechanism.scale, 900, DELTA),
-        Measuring(EXACT, "exact from below: the closed form of the sum's density, put into cells"),
+        Technique(EXACT, "exact from below: the closed form of the sum's density, put into cells"),
     )
 
 
@@ -156,7 +164,7 @@ def one_vote() -> Finding:
         Unit.RECORDING,
         _BALLOT,
         half.epsilon(DELTA),
-        Measuring(EXACT, "exact: the losses of both votes convolved"),
+        Technique(EXACT, "exact: the losses of both votes convolved"),
     )
 
 
@@ -336,10 +344,9 @@ def vote_faults(trials: int, seed: int) -> Iterator[Result]:
     words = "half the noise on the positive count: 20 labels"
     yield from Labels(words, _VOTING, (25.0,), runs=half).findings()
     yield drawn_labels("half the noise", _VOTING, 5 * trials, seed, half)
-    voting = BinaryVoting(51, 40.0, Agreement(38.0, 2.0))
+    voting = BinaryVoting(51, 40.0, ConfidentCheck(38.0, 2.0))
     words = "a check that nobody pays for: 20 labels"
-    for each in Labels(words, voting, (38.0,), pays_check=False).findings():
-        yield replace(each, claimed=each.proven or 0.0)
+    yield from Labels(words, voting, (38.0,), pays_check=False).findings()
     yield from free_check()
     broken = _ReusedNoise(25.0, 8.0, 8.0)
     words = "noise of a check used for the answer, too"
@@ -354,7 +361,7 @@ def raw_threshold() -> Finding:
     """Look for the widest gap before there is any noise."""
     voting = AdaptiveThreshold(4.0, 50)
     votes, others = (50, 25, 0, 0, 0), (50, 26, 0, 0, 0)
-    proven = threshold_divergences(voting, np.array([votes]), ORDERS, By.INDEPENDENT)
+    proven = threshold_divergences(voting, np.array([votes]), ORDERS, Method.INDEPENDENT)
     bound = epsilon(proven.answered[0], ORDERS, DELTA)[0]
     return Finding(
         "a threshold from raw votes, sold as one from noisy votes: one query",
@@ -363,7 +370,7 @@ def raw_threshold() -> Finding:
         bound,
         bound,
         raw_threshold_epsilon(votes, others, voting.deviation, DELTA),
-        Measuring(EXACT, "exact: all 32 answers"),
+        Technique(EXACT, "exact: all 32 answers"),
     )
 
 
@@ -372,7 +379,7 @@ def free_check() -> Iterator[Finding]:
 
     "Revealing the same data twice does not harm privacy again": but noise is fresh, and both tell.
     """
-    voting = GNThreshold(21.0, 40.0, 50, most=3, check=Agreement(21.0, 2.0))
+    voting = GNThreshold(21.0, 40.0, 50, most=3, check=ConfidentCheck(21.0, 2.0))
     words = "a check against a threshold that answered samples do not pay"
     votes = (21.0, 21.0, 21.0)
     return Thresholds(words, voting, votes, Unit.PHONE, pays_check=False).findings()
@@ -394,15 +401,17 @@ def unpaid_check() -> Iterator[Finding]:
     """Count answers alone, as if a check told nothing (Mühl 2021, 4.2.2, in words)."""
     rule, votes = ConfidentGNMax(36.0, 6.0, 6.0), (36, 2, 2)
     words = f"{Winners.queries} checks that nobody pays for, T = 36, σ₁ = 6, votes 36/2/2"
-    case = Winners(words, rule, votes, methods=(By.EXACT,), pays_check=False)
-    return (replace(each, claimed=0.0) for each in case.findings())
+    case = Winners(words, rule, votes, methods=(Method.EXACT,), pays_check=False)
+    return case.findings()
 
 
 def raw_cost() -> Finding:
     """Show a data-dependent ε as it is: neighbours' differ."""
     rule = ConfidentGNMax(25.0, 12.0, 8.0)
     shown = [
-        spent_epsilon(rule, np.array([votes] * 20), np.ones(20, dtype=bool), DELTA, By.DEPENDENT)[0]
+        spent_epsilon(
+            rule, np.array([votes] * 20), np.ones(20, dtype=bool), DELTA, Method.DEPENDENT
+        )[0]
         for votes in ((37, 2, 1), (36, 3, 1))
     ]
     measured = math.inf if shown[0] != shown[1] else 0.0
@@ -413,7 +422,7 @@ def raw_cost() -> Finding:
         max(shown),
         max(shown),
         Bracket(measured, measured),
-        Measuring(EXACT, "exact: one output of each, which the other never gives"),
+        Technique(EXACT, "exact: one output of each, which the other never gives"),
     )
 
 
@@ -439,32 +448,25 @@ def training_faults(trials: int, seed: int) -> Iterator[Result]:
         seed: Seed of the trials.
     """
     for words, tried, parts, times in gradient_faults():
-        there = tried.rate if "order" in words else 0.5
-        yield really(words, tried, times * trials, seed, parts, there)
+        yield sampled_training(words, tried, times * trials, seed, parts, tried.rate)
     yield from broken_laws(seed)
-    found = rate_check(seed, 0.105)
-    yield replace(found, case="clips sampled 5 % too often")
     yield shown_clips(seed)
 
 
-def gradient_faults() -> Iterator[tuple[str, Tried, Parts, int]]:
+def gradient_faults() -> Iterator[tuple[str, TriedTraining, Parts, int]]:
     """Yield faults of gradients, noise and batches, the training and how many times the trials."""
     from earshot_models.generators.private_training import NoisyGradients, PrivateTraining
     from earshot_simulations.auditing.trainings import Parts
 
-    class Unclipped(NoisyGradients):
-        """Gradients at their full length."""
+    def unclipped(own: PrivateTraining) -> PrivateTraining:
+        """Return a training with the same noise, and a norm that no gradient reaches."""
+        return replace(own, norm=_ENDLESS, noise=own.noise * own.norm / _ENDLESS)
 
-        def __init__(self, clips: Any, training: PrivateTraining, *others: Any) -> None:
-            super().__init__(clips, training, *others)
-            whole = NoisyGradients(clips, replace(training, norm=1e9), *others)
-            self._clipped = whole._clipped
-
-    class ClippedBatch(Unclipped):
+    class ClippedBatch(NoisyGradients):
         """A batch whose mean gradient is clipped, instead of each clip's own."""
 
         def __init__(self, clips: Any, training: PrivateTraining, *others: Any) -> None:
-            super().__init__(clips, training, *others)
+            super().__init__(clips, unclipped(training), *others)
             whole = self._clipped
 
             def together(moving: Any, own: Any, draws: Any, still: Any, padding: Any) -> Any:
@@ -474,20 +476,6 @@ def gradient_faults() -> Iterator[tuple[str, Tried, Parts, int]]:
 
             self._clipped = together
 
-    class HalfNoise(NoisyGradients):
-        """Half of the noise that is accounted for."""
-
-        def __init__(self, *given: Any) -> None:
-            super().__init__(*given)
-            self._deviation /= 2
-
-    class WithoutNorm(NoisyGradients):
-        """Noise as for a norm of 1, where gradients are clipped to more."""
-
-        def __init__(self, clips: Any, training: PrivateTraining, *others: Any) -> None:
-            super().__init__(clips, training, *others)
-            self._deviation /= training.norm
-
     class InOrder(NoisyGradients):
         """Batches in which clips take turns that everybody knows, at the cost of random ones."""
 
@@ -496,11 +484,12 @@ def gradient_faults() -> Iterator[tuple[str, Tried, Parts, int]]:
             size = round(self._training.rate * clips)
             return [(number * size + np.arange(size)) % clips]
 
-    yield "gradients that nobody clips", _USUAL, Parts(Unclipped), 1
+    half = Parts(training=lambda own: replace(own, noise=own.noise / 2))
+    bare = Parts(training=lambda own: replace(own, noise=own.noise / own.norm))
+    yield "gradients that nobody clips", _USUAL, Parts(training=unclipped), 1
     yield "a batch's gradient clipped, not each clip's", _USUAL, Parts(ClippedBatch), 1
-    yield "half the noise on gradients", replace(_USUAL, noise=2.0), Parts(HalfNoise), 10
-    longer = replace(_USUAL, norm=4.0)
-    yield "noise that is not scaled by the norm", longer, Parts(WithoutNorm), 1
+    yield "half the noise on gradients", replace(_USUAL, noise=2.0), half, 10
+    yield "noise that is not scaled by the norm", replace(_USUAL, norm=4.0), bare, 1
     ordered = "batches in the order of clips, accounted as random"
     yield ordered, replace(_USUAL, rate=0.1), Parts(InOrder), 1
 
@@ -531,13 +520,25 @@ def broken_laws(seed: int) -> Iterator[Check]:
         ("shuffled batches", Parts(Shuffled), slice(2)),
         ("one noise for all steps", Parts(randomness=OneKey), slice(3, 4)),
     ):
-        for check in list(laws(seed, parts))[which]:
+        for check in list(step_law_checks(seed, parts))[which]:
             yield replace(check, case=f"{fault}: {check.case}")
+    often = Parts(training=lambda own: replace(own, rate=1.05 * own.rate))
+    yield replace(rate_check(seed, often), case="clips sampled 5 % too often")
 
 
 def shown_clips(seed: int) -> Check:
-    """Show a generator the clips, beside the gradients that noise was added to."""
-    from earshot_simulations.auditing.trainings import SYSTEMS, shown
+    """Show a generator the clips in each of its steps, beside the noisy gradients."""
+    from earshot_models.generators import adversaries
+    from earshot_simulations.auditing.trainings import SYSTEMS
 
-    check = alone(shown(SYSTEMS[1]), seed)
+    gan, moved = SYSTEMS[1], adversaries.decoder_moved
+
+    def train(clips: Any, given: int) -> Any:
+        def peeking(state: Any, own: Any, settings: Any) -> Any:
+            return moved(state, own._replace(on_sample=own.on_sample + clips[:1]), settings)
+
+        with replaced(adversaries, decoder_moved=peeking):
+            return gan.train(clips, given)
+
+    check = noisy_gradients_check(replace(gan, train=train), seed)
     return replace(check, case=f"a generator that is shown clips: {check.case}")

@@ -27,7 +27,7 @@ class AuditRole(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Measuring:
+class Technique:
     """Way in which an ε was measured.
 
     Attributes:
@@ -70,7 +70,7 @@ class Finding:
     claimed: float
     proven: float | None
     measured: Bracket
-    method: Measuring
+    method: Technique
     library: float | None = None
     role: AuditRole = AuditRole.PRODUCT
     subject: str = ""

@@ -90,9 +90,9 @@ class Law:
         """Return `times`, as the power of a characteristic function.
 
         A sum beyond the reach comes back on the other side: Chernoff's bound says how little that
-        is. A value of the characteristic function is off by `unit` at most; the root
-        of the sum of squares of that, times the root of the number of values, bounds what all
-        probabilities are off by together (Parseval; Cauchy and Schwarz).
+        is. A value of the characteristic function is off by `unit` at most; the root of the sum of
+        squares of that, times the root of the number of values, bounds what all probabilities are
+        off by together (Parseval; Cauchy and Schwarz).
         """
         mean = float(self.masses @ self.values)
         deviation = math.sqrt(count * self.variance)

@@ -22,7 +22,14 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.privacy.local_mechanisms import GaussianLloyd, LaplaceLloyd
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.findings import EXACT, SAMPLED, Check, Finding, Measuring, Result
+from earshot_simulations.auditing.findings import (
+    EXACT,
+    SAMPLED,
+    Check,
+    Finding,
+    Result,
+    Technique,
+)
 from earshot_simulations.auditing.losses import (
     Losses,
     composed,
@@ -41,7 +48,7 @@ GAUSSIAN = "discrete_gaussian"
 _SAMPLERS = (LAPLACE, GAUSSIAN)
 _SUMS = "cluster_sums"
 _CELLS = 2**16
-_EXACT = Measuring(EXACT, "exact: every draw of a transcript, their losses convolved")
+_EXACT = Technique(EXACT, "exact: every draw of a transcript, their losses convolved")
 
 
 class Draw(NamedTuple):
@@ -126,7 +133,7 @@ class Clustering:
 
     @contextlib.contextmanager
     def _watched(self) -> Iterator[list[Iteration]]:
-        """Note the iterations of every clustering that runs meanwhile, in this thread."""
+        """Note the iterations of every clustering that runs meanwhile."""
         iterations: list[Iteration] = []
         sums_before = clustering.cluster_sums
 
@@ -267,7 +274,7 @@ def sampled_clustering(audited: Clustering, trials: int, seed: int) -> Finding:
         Unit.RECORDING,
         audited.mechanism,
         sampled_epsilon(losses, neighbours, DELTA),
-        Measuring(SAMPLED, "likelihood ratios of real transcripts", trials, CONFIDENCE),
+        Technique(SAMPLED, "likelihood ratios of real transcripts", trials, CONFIDENCE),
     )
 
 

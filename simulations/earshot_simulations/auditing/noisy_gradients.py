@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.findings import EXACT, SAMPLED, Check, Finding, Measuring, Result
+from earshot_simulations.auditing.findings import (
+    EXACT,
+    SAMPLED,
+    Check,
+    Finding,
+    Result,
+    Technique,
+)
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.sampling import (
     CONFIDENCE,
@@ -46,7 +53,7 @@ _DEVIATIONS = 6.0
 
 
 @dataclass(frozen=True)
-class Setting:
+class RequestedTraining:
     """A training as it is asked for.
 
     Attributes:
@@ -63,15 +70,15 @@ class Setting:
 
 
 SETTINGS = (
-    Setting(1.0, 1800, 64, 2000),
-    Setting(10.0, 450, 64, 1000),
-    Setting(100.0, 1800, 90, 500),
+    RequestedTraining(1.0, 1800, 64, 2000),
+    RequestedTraining(10.0, 450, 64, 1000),
+    RequestedTraining(100.0, 1800, 90, 500),
 )
 """Spoken digits of four speakers and of one, as `earshot pate generate` trains."""
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedTraining:
     """A training whose real steps are tried: little noise, that a few trials show.
 
     Attributes:
@@ -92,30 +99,30 @@ class Tried:
         )
 
 
-TRIED = (Tried(0.8, 0.5, 1.0, 1), Tried(1.2, 0.3, 0.5, _TRIED_STEPS))
+TRIED = (TriedTraining(0.8, 0.5, 1.0, 1), TriedTraining(1.2, 0.3, 0.5, _TRIED_STEPS))
 
 
 def audit_training(trials: int, seed: int) -> Iterator[Result]:
-    """Audit all settings exactly, two by real steps, and their grounds.
+    """Audit all settings exactly, two by real steps, and the conditions that they rest on.
 
     Args:
         trials: Transcripts of real steps, on each of two data sets.
         seed: Seed of the trials.
     """
     for setting in SETTINGS:
-        yield exactly(setting)
+        yield budget_finding(setting)
     for tried in TRIED:
-        yield really(f"real steps: {tried.words}", tried, trials, seed)
-    yield from laws(seed)
+        yield sampled_training(f"real steps: {tried.words}", tried, trials, seed)
+    yield from step_law_checks(seed)
     yield rate_check(seed)
     from earshot_simulations.auditing.trainings import SYSTEMS
 
     for system in SYSTEMS:
-        yield longest(system, seed)
-        yield alone(system, seed)
+        yield longest_gradient_check(system, seed)
+        yield noisy_gradients_check(system, seed)
 
 
-def exactly(setting: Setting) -> Finding:
+def budget_finding(setting: RequestedTraining) -> Finding:
     """Set a budget beside the cost of the noise that is worked out for it."""
     from earshot_server.accounting import dp_sgd
     from earshot_simulations.generation import budgets
@@ -130,13 +137,13 @@ def exactly(setting: Setting) -> Finding:
         setting.epsilon,
         dp_sgd.training_epsilon(noise, rate, setting.steps, _DELTA),
         training_epsilon(noise, rate, setting.steps, _DELTA),
-        Measuring(EXACT, "exact: the losses of Gaussian noise on random batches, convolved"),
+        Technique(EXACT, "exact: the losses of Gaussian noise on random batches, convolved"),
     )
 
 
-def really(
+def sampled_training(
     words: str,
-    tried: Tried,
+    tried: TriedTraining,
     trials: int,
     seed: int,
     parts: Parts | None = None,
@@ -172,11 +179,11 @@ def really(
         proven,
         proven,
         max(both, key=lambda each: each.low),
-        Measuring(SAMPLED, "likelihood ratios of real steps", len(ours), CONFIDENCE),
+        Technique(SAMPLED, "likelihood ratios of real steps", len(ours), CONFIDENCE),
     )
 
 
-def laws(seed: int, parts: Parts | None = None) -> Iterator[Check]:
+def step_law_checks(seed: int, parts: Parts | None = None) -> Iterator[Check]:
     """Check the laws of batches and noise, two each, as real steps have them."""
     from earshot_models.generators.private_training import PrivateTraining
     from earshot_simulations.auditing import trainings
@@ -190,18 +197,18 @@ def laws(seed: int, parts: Parts | None = None) -> Iterator[Check]:
     yield from _noise(trainings.transcript(few, clips, seed, parts) / few.noise)
 
 
-def rate_check(seed: int, sampled: float = _RATE) -> Check:
+def rate_check(seed: int, parts: Parts | None = None) -> Check:
     """Check that clips are sampled as often as is accounted for, no more and no less.
 
     Args:
         seed: Seed of the batches.
-        sampled: Rate at which they are sampled; another one is a planted fault.
+        parts: Parts of the training that runs; by default the product's own.
     """
     from earshot_models.generators.private_training import PrivateTraining
     from earshot_simulations.auditing import trainings
 
-    training = PrivateTraining(1.3, sampled, 2.0, _LAW_STEPS)
-    batches = trainings.batches(training, _MANY_CLIPS, seed)
+    training = PrivateTraining(1.3, _RATE, 2.0, _LAW_STEPS)
+    batches = trainings.batches(training, _MANY_CLIPS, seed, parts or trainings.SOUND)
     off = (float(batches.mean()) - _RATE) * math.sqrt(batches.size / (_RATE * (1 - _RATE)))
     return Check(
         "how often clips are in batches",
@@ -213,7 +220,7 @@ def rate_check(seed: int, sampled: float = _RATE) -> Check:
     )
 
 
-def longest(system: PrivateSystem, seed: int) -> Check:
+def longest_gradient_check(system: PrivateSystem, seed: int) -> Check:
     """Check that no clip's gradients move a sum by more than the norm that noise is made for."""
     from earshot_simulations.auditing import trainings
 
@@ -228,7 +235,7 @@ def longest(system: PrivateSystem, seed: int) -> Check:
     )
 
 
-def alone(system: PrivateSystem, seed: int) -> Check:
+def noisy_gradients_check(system: PrivateSystem, seed: int) -> Check:
     """Check that nothing of the clips leaves but through noisy gradients."""
     from earshot_simulations.auditing import trainings
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from earshot_models.votes.confident_check import ConfidentCheck as Agreement
+from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import Bracket, Losses, composed, loss, outcome_epsilon
 
@@ -35,7 +35,7 @@ class Pair:
     times: int = 1
 
 
-def convolved(pairs: Sequence[Pair], queries: int, delta: float) -> Bracket:
+def convolved_epsilon(pairs: Sequence[Pair], queries: int, delta: float) -> Bracket:
     """Return ε of some equal queries of independent outcomes, in the worse of both directions.
 
     Args:
@@ -53,26 +53,29 @@ def convolved(pairs: Sequence[Pair], queries: int, delta: float) -> Bracket:
     return Bracket(max(each.low for each in found), max(each.high for each in found))
 
 
-def counted(pairs: Sequence[Pair], queries: int, delta: float) -> Bracket:
-    """Return ε of some equal queries of few outcomes, by the worst of some pairs.
+def counted_epsilon(
+    here: Numbers, others: Iterable[Numbers], queries: int, delta: float
+) -> Bracket:
+    """Return ε of some equal queries of few outcomes, at the neighbour that tells most.
 
     How often each outcome comes is all that the queries tell; every way to divide them is tried.
 
     Args:
-        pairs: Laws of one query; each is a pair of neighbours by itself.
+        here: Law of one query.
+        others: Laws of the same outcomes at all neighbours.
         queries: Number of queries.
         delta: Value of δ.
     """
-    worst = Bracket(0.0, 0.0)
-    for pair in pairs:
-        here, there = (divided(each, queries) for each in (pair.here, pair.there))
-        for p, q in ((here, there), (there, here)):
+    worst, ours = Bracket(0.0, 0.0), multinomial_law(here, queries)
+    for other in others:
+        theirs = multinomial_law(other, queries)
+        for p, q in ((ours, theirs), (theirs, ours)):
             found = outcome_epsilon(p, q, delta, queries * _DOUBT)
             worst = max(worst, found, key=lambda each: each.low)
     return worst
 
 
-def divided(chances: Numbers, queries: int) -> Numbers:
+def multinomial_law(chances: Numbers, queries: int) -> Numbers:
     """Return the law of how often each of some outcomes comes in independent queries."""
     from scipy.special import gammaln, xlogy
 
@@ -86,17 +89,7 @@ def divided(chances: Numbers, queries: int) -> Numbers:
     return law
 
 
-def farthest(here: Numbers, laws: Sequence[Numbers]) -> Numbers:
-    """Return the law whose outcomes differ most, by the larger χ² distance."""
-
-    def apart(there: Numbers) -> float:
-        square = np.square(here - there)
-        return float(max((square / each).sum() for each in (here, there)))
-
-    return max(laws, key=apart)
-
-
-def with_check(law: Numbers, agreement: float, check: Agreement | None) -> Numbers:
+def with_check(law: Numbers, agreement: float, check: ConfidentCheck | None) -> Numbers:
     """Return a law of answers with `no answer` last, where there is a check."""
     from scipy.stats import norm
 

@@ -15,7 +15,7 @@ from earshot_client.clustering import DPLloyd
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.auditing.findings import EXACT, Finding, Measuring
+from earshot_simulations.auditing.findings import EXACT, Finding, Technique
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.lloyd import Clustering, largest_loss, transcript_shifts
 from earshot_simulations.auditing.losses import Bracket, discrete_laplace_loss
@@ -50,7 +50,7 @@ def thesis_vote(phones: int = 1000, survivors: int = 900, epsilon: float = 1.0) 
         epsilon,
         None,
         laplace_shares_epsilon(epsilon, survivors, DELTA),
-        Measuring(
+        Technique(
             EXACT,
             "exact from below: the closed form of the sum's density, put into cells, which can "
             "only lower ε",
@@ -62,10 +62,9 @@ def laplace_shares_epsilon(epsilon: float, shares: int, delta: float) -> Bracket
     """Return ε of a count plus Laplace variables of scale 1/(ε · shares), from below.
 
     Neighbours' counts differ by one. Outputs are put into cells, which is post-processing: it can
-    only lower ε. The density falls on either side of zero, so in
-    every cell that does not hold it, its largest and smallest values are at the ends: a cell's
-    probability is at least that of the smallest for one data set and at most that of the largest
-    for the other.
+    only lower ε. The density falls on either side of zero, so in every cell that does not hold it,
+    its largest and smallest values are at the ends: a cell's probability is at least that of the
+    smallest for one data set and at most that of the largest for the other.
     """
     scale = 1 / (epsilon * shares)
     reach = 12 * math.sqrt(2 * shares) * scale
@@ -121,7 +120,7 @@ def thesis_ballots(epsilon: float = 0.5) -> Iterator[Finding]:
             epsilon,
             2 / scale,
             swapped.epsilon(DELTA),
-            Measuring(EXACT, "exact: a recording swaps one vote for another"),
+            Technique(EXACT, "exact: a recording swaps one vote for another"),
         )
 
 
@@ -148,7 +147,7 @@ def swapped_budgets(epsilon: float = 1.0, dimensions: int = 128) -> Finding:
         epsilon,
         clustering.iterations(dimensions) * (counts + dimensions * coordinates),
         Bracket(largest, largest),
-        Measuring(EXACT, "exact: every draw of a transcript, their largest losses added up"),
+        Technique(EXACT, "exact: every draw of a transcript, their largest losses added up"),
     )
 
 
@@ -172,5 +171,5 @@ def rounded_laplace(bits: int = 18) -> Finding:
         1.0,
         None,
         Bracket(epsilon, epsilon),
-        Measuring(EXACT, f"exact: all values of a uniform variable of {bits} bits"),
+        Technique(EXACT, f"exact: all values of a uniform variable of {bits} bits"),
     )

@@ -20,14 +20,14 @@ from earshot_models.votes.costs.releases import printed_release_divergence, rele
 from earshot_protocol.privacy.events import Pure
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.accounting.accountant import composed
-from earshot_simulations.auditing.findings import EXACT, Finding, Measuring
+from earshot_simulations.auditing.findings import EXACT, Finding, Technique
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import Bracket, Losses, outcome_epsilon
 
 SCALE_DELTA, SCALE_TEACHERS = 1e-5, 200
 """Value of δ and number of teachers for which the scale of PATE-AAE is printed."""
 _LABELS = 20
-_BITS = Measuring(EXACT, "exact: every winner is one bit, their losses convolved")
+_BITS = Technique(EXACT, "exact: every winner is one bit, their losses convolved")
 
 
 def audit_printed_votes() -> Iterator[Finding]:
@@ -97,7 +97,7 @@ def multi_winner_votes(
         claimed,
         proven,
         Bracket(low, high),
-        Measuring(EXACT, "exact: the closed form of Gaussian noise"),
+        Technique(EXACT, "exact: the closed form of Gaussian noise"),
     )
 
 
@@ -128,7 +128,7 @@ def adaptive_threshold(delta: float = 1e-8) -> Finding:
         _renyi_epsilon(labels / (2 * sigma**2), delta),
         None,
         measured,
-        Measuring(EXACT, "exact: all 32 answers"),
+        Technique(EXACT, "exact: all 32 answers"),
     )
 
 
@@ -226,7 +226,7 @@ def one_way(gap: int = 50, sigma: float = 7.0, order: float = 10.0) -> Finding:
         claimed,
         float(outcome_divergence(votes, sigma, [order])[0, 0]),
         Bracket(measured - ERROR, measured + ERROR),
-        Measuring(EXACT, "exact: two outcomes"),
+        Technique(EXACT, "exact: two outcomes"),
     )
 
 
@@ -250,7 +250,7 @@ def smooth_release(order: float = 14.0, beta: float = 0.0329, sigma: float = 11.
         claimed,
         release_divergence(order, beta, sigma),
         Bracket(measured - ERROR, measured),
-        Measuring(EXACT, "exact: two normal laws, one sensitivity apart and e^β as wide"),
+        Technique(EXACT, "exact: two normal laws, one sensitivity apart and e^β as wide"),
     )
 
 
@@ -275,7 +275,7 @@ def scale_of(queries: int, epsilon: float) -> Finding:
         epsilon,
         proven_epsilon(queries, epsilon),
         measured_epsilon(queries, epsilon),
-        Measuring(
+        Technique(
             EXACT, "exact: how often each class wins, by the law of the noise, the worst lead"
         ),
     )

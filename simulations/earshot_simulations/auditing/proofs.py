@@ -8,7 +8,7 @@ from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import Mechanism, Unit
 from earshot_server.accounting.accountant import composed
-from earshot_simulations.auditing.findings import Finding, Measuring
+from earshot_simulations.auditing.findings import Finding, Technique
 from earshot_simulations.auditing.losses import Bracket
 
 DELTA = 1e-6
@@ -16,7 +16,7 @@ DELTA = 1e-6
 
 
 def finding(
-    case: str, unit: Unit, mechanism: Mechanism, measured: Bracket, method: Measuring
+    case: str, unit: Unit, mechanism: Mechanism, measured: Bracket, method: Technique
 ) -> Finding:
     """Set a measurement beside what a mechanism declares and what is proven of its event."""
     events = (mechanism.event(unit),)
@@ -29,7 +29,7 @@ def composed_finding(
     claimed: float,
     events: Sequence[Event],
     measured: Bracket,
-    method: Measuring,
+    method: Technique,
 ) -> Finding:
     """Do the same for several events, one after the other."""
     proven, library = composed_epsilon(events, DELTA), composed(events, DELTA).epsilon

@@ -29,7 +29,7 @@ from earshot_models.votes.tally.dependent import publish
 from earshot_models.votes.tally.labelling import End, LabelledQueries
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.findings import EXACT, Check, Finding, Measuring, Result
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.auditing.outcomes import Votes, moved_votes
@@ -40,7 +40,7 @@ _TEACHERS = 16
 _QUERIES = 20
 _ROUNDING = 1e-9
 _FIT = 1e-9
-_EXACT = Measuring(
+_EXACT = Technique(
     EXACT, "exact: the normal laws of all votes and all their neighbours, before they are rounded"
 )
 

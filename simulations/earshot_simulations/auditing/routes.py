@@ -22,7 +22,7 @@ from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum, Mechani
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_simulations.auditing.ballots import difference_loss, noise_law
 from earshot_simulations.auditing.crowds import shares_of
-from earshot_simulations.auditing.findings import EXACT, Finding, Measuring
+from earshot_simulations.auditing.findings import EXACT, Finding, Technique
 from earshot_simulations.auditing.lloyd import clustering_loss
 from earshot_simulations.auditing.losses import Losses, composed, loss
 from earshot_simulations.auditing.plans import PHASES, clustering_of, differences_of
@@ -33,7 +33,7 @@ from earshot_simulations.auditing.vectors import spread
 from earshot_simulations.auditing.votes import worst
 
 _CELLS = 2**16
-_EXACT = Measuring(
+_EXACT = Technique(
     EXACT, "exact: the losses of all steps convolved, n' shares of noise in each sum"
 )
 

@@ -18,7 +18,7 @@ import numpy as np
 from earshot_protocol.privacy.coins import geometric
 from earshot_protocol.privacy.local_mechanisms import BestGaussianLloyd, BestLaplaceLloyd
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.auditing.findings import EXACT, Measuring, Result
+from earshot_simulations.auditing.findings import EXACT, Result, Technique
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import outcome_epsilon
 from earshot_simulations.auditing.proofs import DELTA, finding
@@ -29,7 +29,7 @@ Runs = BestLaplaceLloyd | BestGaussianLloyd
 _CELLS = 4000
 _DEVIATIONS = 9.0
 _ROUNDING = 1e-12
-_EXACT = Measuring(EXACT, "exact: the law of the best of a geometric number of worst runs")
+_EXACT = Technique(EXACT, "exact: the law of the best of a geometric number of worst runs")
 
 
 def audit_runs(step: str, mechanism: Runs, draws: int, seed: int) -> Iterator[Result]:

@@ -16,7 +16,7 @@ import numpy as np
 from earshot_client.selection import top_centroids
 from earshot_protocol.privacy.local_mechanisms import Selection, SelectionMethod
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.auditing.findings import EXACT, Measuring, Result
+from earshot_simulations.auditing.findings import EXACT, Result, Technique
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import outcome_epsilon
 from earshot_simulations.auditing.proofs import DELTA, finding
@@ -29,7 +29,7 @@ Selector = Callable[[Counts], OutcomeLaw]
 _ROUNDING = 1e-13
 """Relative error of a probability that is a sum of some thousand products."""
 _REACH = 60
-_EXACT = Measuring(EXACT, "exact: every selection from few counts and their neighbours")
+_EXACT = Technique(EXACT, "exact: every selection from few counts and their neighbours")
 
 
 def selection_law(method: SelectionMethod, epsilon: float, repeats: int) -> Selector:

@@ -141,7 +141,7 @@ def _full_keys(what: str, keys: list[bytes], words: str) -> Check:
 
 @contextlib.contextmanager
 def _watched(weakness: Weakness) -> Iterator[SumRandomness]:
-    """Note what participants ask for, in this thread's sums."""
+    """Note what participants of sums ask for meanwhile."""
     randomness = SumRandomness()
     urandom, expand, seal, agree = os.urandom, masks.expand_sum, masks.seal_list, masks.agree
 

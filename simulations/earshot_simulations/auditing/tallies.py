@@ -26,7 +26,7 @@ from earshot_protocol.voting.teacher_ballots import NONE, Whole
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.crowds import least_shares, noise_check
-from earshot_simulations.auditing.findings import SAMPLED, Check, Measuring, Result
+from earshot_simulations.auditing.findings import SAMPLED, Check, Result, Technique
 from earshot_simulations.auditing.laws import Law, Numbers
 from earshot_simulations.auditing.neighbours import Vector
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
@@ -157,7 +157,7 @@ def _really(draws: int, seed: int) -> Iterator[Result]:
             sum(each.cost(unit).epsilon for each in parts),
             tuple(each.event(unit) for each in parts),
             sampled_epsilon(np.asarray(losses[0]), np.asarray(losses[1]), DELTA),
-            Measuring(SAMPLED, "likelihood ratios of what real sums showed", draws, CONFIDENCE),
+            Technique(SAMPLED, "likelihood ratios of what real sums showed", draws, CONFIDENCE),
         )
 
 

@@ -1,4 +1,4 @@
-"""Product code that is watched: public functions replaced for a while by others that note."""
+"""Names of product modules, replaced for a while by others that note, or by a planted fault."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 @contextlib.contextmanager
 def replaced(place: Any, **functions: Any) -> Iterator[None]:
     """Put others in the place of some functions of a module, until the block ends.
+
+    They are replaced for the whole process, whichever thread calls them.
 
     Args:
         place: Module.

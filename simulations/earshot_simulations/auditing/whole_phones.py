@@ -42,7 +42,7 @@ from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.crowds import shares_of
-from earshot_simulations.auditing.findings import EXACT, Check, Finding, Measuring, Result
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique
 from earshot_simulations.auditing.laws import share_law
 from earshot_simulations.auditing.plans import PHASES
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
@@ -65,7 +65,7 @@ _UNLIKELY = 1e-9
 _DEVIATIONS = 6.0
 _ALARM = 2e-9
 """Probability of independent noise beyond `_DEVIATIONS`, on either side."""
-_EXACT = Measuring(
+_EXACT = Technique(
     EXACT, "exact: the losses of all steps convolved, beside the ledger's own events"
 )
 
