@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_simulations.generation import page, wav
-from earshot_simulations.generation.page import Listening, Player
+from earshot_simulations.generation.page import Listening, PlayedSound
 
 WARNING = "Any of these samples may be noise."
 
@@ -45,7 +45,7 @@ def tone(seconds: float = 0.5, rate: int = 8000, hertz: float = 440) -> NDArray[
     return (0.1 * np.sin(2 * np.pi * hertz * times)).astype(np.float32)
 
 
-def listening(*sounds: Player, unseen: int = 0) -> Listening:
+def listening(*sounds: PlayedSound, unseen: int = 0) -> Listening:
     return Listening(
         kicker="generated sound",
         headline="Two samples.",
@@ -59,7 +59,10 @@ def listening(*sounds: Player, unseen: int = 0) -> Listening:
 
 def test_every_sound_has_a_player_a_picture_and_its_words_and_nothing_is_loaded() -> None:
     document = page.render(
-        listening(Player("Sample 1", tone(), 8000, "Teachers say: 7"), Player("b", tone(), 16_000))
+        listening(
+            PlayedSound("Sample 1", tone(), 8000, "Teachers say: 7"),
+            PlayedSound("b", tone(), 16_000),
+        )
     )
     elements = Elements(document)
     for tag, attributes in elements.found:
@@ -81,7 +84,7 @@ def test_every_sound_has_a_player_a_picture_and_its_words_and_nothing_is_loaded(
 
 
 def test_what_may_be_noise_and_where_it_comes_from_is_said_before_anything_plays() -> None:
-    document = page.render(listening(Player("a", tone(), 8000)))
+    document = page.render(listening(PlayedSound("a", tone(), 8000)))
     first = document.index("<audio")
     for words in (WARNING, "Trained on public sound alone.", "450"):
         assert 0 < document.index(words) < first
@@ -89,7 +92,7 @@ def test_what_may_be_noise_and_where_it_comes_from_is_said_before_anything_plays
 
 def test_players_hold_the_sound_itself() -> None:
     sound = tone()
-    (player,) = Elements(page.render(listening(Player("a", sound, 8000)))).of("audio")
+    (player,) = Elements(page.render(listening(PlayedSound("a", sound, 8000)))).of("audio")
     content = base64.b64decode((player["src"] or "").removeprefix("data:audio/wav;base64,"))
     samples, rate = soundfile.read(io.BytesIO(content), dtype="float32")
     assert rate == 8000
@@ -99,7 +102,7 @@ def test_players_hold_the_sound_itself() -> None:
 def test_names_and_words_become_text_never_markup() -> None:
     evil = '"><script>alert(1)</script>\x00'
     document = page.render(
-        Listening(evil, evil, [evil], evil, [Player(evil, tone(), 8000, evil)], [(evil, evil)])
+        Listening(evil, evil, [evil], evil, [PlayedSound(evil, tone(), 8000, evil)], [(evil, evil)])
     )
     assert "<script" not in document
     elements = Elements(document)
@@ -108,14 +111,14 @@ def test_names_and_words_become_text_never_markup() -> None:
 
 
 def test_long_and_many_sounds_are_cut_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    long = page.render(listening(Player("long", tone(12), 8000), unseen=2))
+    long = page.render(listening(PlayedSound("long", tone(12), 8000), unseen=2))
     assert "The first 10 seconds." in long
     assert "2 more sounds not on this page." in long
     (player,) = Elements(long).of("audio")
     content = base64.b64decode((player["src"] or "").partition(",")[2])
     assert len(soundfile.read(io.BytesIO(content))[0]) == 80_000
     monkeypatch.setattr(page, "MOST_BYTES", 20_000)
-    several = page.render(listening(*(Player(str(each), tone(), 8000) for each in range(4))))
+    several = page.render(listening(*(PlayedSound(str(each), tone(), 8000) for each in range(4))))
     assert len(Elements(several).of("audio")) == 2
     assert "2 more sounds not on this page." in several
 
@@ -128,8 +131,8 @@ def test_a_page_without_sounds_says_so() -> None:
 
 def test_pictures_say_in_words_what_is_in_them() -> None:
     sounds = (
-        Player("low", tone(hertz=300), 8000),
-        Player("none", np.zeros(4000, np.float32), 8000),
+        PlayedSound("low", tone(hertz=300), 8000),
+        PlayedSound("none", np.zeros(4000, np.float32), 8000),
     )
     low, none = (each["alt"] or "" for each in Elements(page.render(listening(*sounds))).of("img"))
     found = re.search(r"near (\d+) Hz, (\d+) dB below full scale", low)
@@ -141,13 +144,13 @@ def test_pictures_say_in_words_what_is_in_them() -> None:
 
 def test_two_sounds_of_one_name_and_what_is_no_sound_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="names must differ"):
-        page.render(listening(Player("a", tone(), 8000), Player("a", tone(), 8000)))
+        page.render(listening(PlayedSound("a", tone(), 8000), PlayedSound("a", tone(), 8000)))
     with pytest.raises(InvalidInputError, match="finite"):
-        page.render(listening(Player("a", np.full(9, np.nan, dtype=np.float32), 8000)))
+        page.render(listening(PlayedSound("a", np.full(9, np.nan, dtype=np.float32), 8000)))
     with pytest.raises(InvalidInputError, match="no samples"):
-        page.render(listening(Player("a", np.zeros(0, dtype=np.float32), 8000)))
+        page.render(listening(PlayedSound("a", np.zeros(0, dtype=np.float32), 8000)))
     with pytest.raises(InvalidParametersError):
-        page.render(listening(Player("a", tone(), 8001)))
+        page.render(listening(PlayedSound("a", tone(), 8001)))
 
 
 def test_sounds_of_files_are_read_as_long_as_they_are_played(tmp_path: Path) -> None:
@@ -161,8 +164,8 @@ def test_sounds_of_files_are_read_as_long_as_they_are_played(tmp_path: Path) -> 
 
 
 def test_a_page_is_the_same_every_time() -> None:
-    assert page.render(listening(Player("a", tone(), 8000))) == page.render(
-        listening(Player("a", tone(), 8000))
+    assert page.render(listening(PlayedSound("a", tone(), 8000))) == page.render(
+        listening(PlayedSound("a", tone(), 8000))
     )
 
 

@@ -11,7 +11,7 @@ from jinja2 import UndefinedError
 import earshot_simulations
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing import page as audit_page
-from earshot_simulations.auditing.findings import EXACT, Bracket, Check, Finding, Measuring
+from earshot_simulations.auditing.findings import EXACT, Bracket, Check, Finding, Technique
 from earshot_simulations.reporting.drawing import Picture
 from earshot_simulations.reporting.pages import page
 
@@ -50,7 +50,7 @@ def test_captions_cells_and_attributes_hold_words_as_text() -> None:
                 "source": HOSTILE,
             }
         ],
-        range=60,
+        decibels=60,
         more=0,
     )
     assert "<script" not in text
@@ -61,7 +61,7 @@ def test_captions_cells_and_attributes_hold_words_as_text() -> None:
 
 
 def test_an_audit_holds_words_as_text() -> None:
-    method = Measuring(EXACT, HOSTILE)
+    method = Technique(EXACT, HOSTILE)
     measured = Bracket(0.9, 0.91)
     found = Finding(HOSTILE, Unit.PHONE, 1e-6, 1.0, 1.0, measured, method, subject="ballot-sum")
     check = Check(HOSTILE, HOSTILE, HOSTILE, True, HOSTILE, HOSTILE, subject="samplers")
@@ -72,7 +72,7 @@ def test_an_audit_holds_words_as_text() -> None:
 
 def test_a_value_that_a_template_misses_is_an_error() -> None:
     with pytest.raises(UndefinedError, match="origin"):
-        page("generation/page.html", **HEAD, facts=[], players=[], range=60, more=0)
+        page("generation/page.html", **HEAD, facts=[], players=[], decibels=60, more=0)
     row = {"title": "", "words": "", "findings": {}, "checks": [["one cell of five"]]}
     with pytest.raises(UndefinedError):
         page("auditing/page.html", **HEAD, parts=[row | {"methods": []}])

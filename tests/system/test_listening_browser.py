@@ -12,7 +12,7 @@ from support import dashboard_browser
 from support.accessibility import check_accessible
 
 from earshot_simulations.generation import page as listening_page
-from earshot_simulations.generation.page import Listening, Player
+from earshot_simulations.generation.page import Listening, PlayedSound
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
         warnings=["Any of these samples may be noise.", "Not private."],
         origin="Trained on sensitive sound without noise.",
         sounds=[
-            Player(f"Sample {each}", tone / each, 8000, "Teachers say: 7") for each in (1, 2, 3)
+            PlayedSound(f"Sample {each}", tone / each, 8000, "Teachers say: 7")
+            for each in (1, 2, 3)
         ],
         facts=[("Fréchet distance", "12.3")],
         unseen=4,

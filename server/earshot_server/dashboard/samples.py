@@ -20,7 +20,7 @@ class Sample:
         number: Number of the sample, from 1.
         answer: Label that enough phones agree with; empty without one.
         name: The answer where it stands clear of the noise, otherwise `wording.UNNAMED`.
-        why_unnamed: Doubt or lack that leaves the sample unnamed; empty where it has a name.
+        why_unnamed: Reason why the sample is unnamed; empty where it has a name.
         agreement: Phones that agree with the label that has the most votes, noise included.
         label_votes: Sum of votes for each label, and the strength of its colour.
         label: Label with the most votes, an index.

@@ -47,7 +47,7 @@ class Environment:
         hue: Hue of its mark.
         votes: Votes to keep it.
         label_votes: Sum of votes for each label, and the strength of its colour.
-        winner: Label that it got, an index; -1 for none.
+        label: Label with most votes, an index; -1 for none.
         why_unnamed: Label that noise may have chosen, in words; empty where it has a name.
         doubt: Reason why the votes to keep it mean nothing; empty where they mean something.
     """
@@ -57,14 +57,14 @@ class Environment:
     hue: int
     votes: int
     label_votes: tuple[tuple[int, int], ...]
-    winner: int
+    label: int
     why_unnamed: str
     doubt: str
 
     @property
     def winning_votes(self) -> int | None:
         """Votes for the label that it got."""
-        return self.label_votes[self.winner][0] if self.winner >= 0 else None
+        return self.label_votes[self.label][0] if self.label >= 0 else None
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def environments(record: PhaseRecord, result: Result) -> Environments:
             hue=charts.HUES if (winner := _winner(result, row)) < 0 else winner % charts.HUES,
             votes=result.centroid_votes[row],
             label_votes=sums[row],
-            winner=winner,
+            label=winner,
             why_unnamed=outcomes.why_unnamed(result, row),
             doubt=outcomes.centroid_doubt(result, row),
         )

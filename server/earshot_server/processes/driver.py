@@ -203,7 +203,7 @@ class Driver:
             return False
 
         def begin() -> bool:
-            if all(each.phase != gathering.phase for each in self._registry.gatherings()):
+            if gathering.phase not in {each.phase for each in self._registry.gatherings()}:
                 return False  # another driver began or ended it since this one looked
             try:
                 self._start(gathering)

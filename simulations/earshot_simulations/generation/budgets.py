@@ -24,9 +24,9 @@ class NoisyMax(enum.StrEnum):
     """Rule of votes that answers every query, with noise that follows from a budget."""
 
     LNMAX = "lnmax"
-    """Maximum by Laplace noise."""
+    """Noisy maximum with Laplace noise."""
     GNMAX = "gnmax"
-    """Maximum by Gaussian noise."""
+    """Noisy maximum with Gaussian noise."""
 
 
 MECHANISMS: Mapping[NoisyMax, type[LNMaxRule] | type[GNMaxRule]] = {

@@ -43,7 +43,7 @@ _NAME = 60
 
 
 @dataclass(frozen=True)
-class Player:
+class PlayedSound:
     """One player.
 
     Attributes:
@@ -77,12 +77,12 @@ class Listening:
     headline: str
     warnings: Sequence[str]
     origin: str
-    sounds: Sequence[Player]
+    sounds: Sequence[PlayedSound]
     facts: Sequence[tuple[str, str]] = ()
     unseen: int = 0
 
 
-def sound_of(path: Path, name: str, words: str = "") -> Player:
+def sound_of(path: Path, name: str, words: str = "") -> PlayedSound:
     """Read the beginning of a sound file, at `RATE`.
 
     Raises:
@@ -92,7 +92,7 @@ def sound_of(path: Path, name: str, words: str = "") -> Player:
 
     # One second longer than is played, so that the page says that there is more.
     samples = audio.read_mono(path, RATE)[: int((LONGEST + 1) * RATE)]
-    return Player(name, samples, RATE, words)
+    return PlayedSound(name, samples, RATE, words)
 
 
 def write(listening: Listening, path: Path) -> None:
@@ -121,12 +121,12 @@ def render(listening: Listening) -> str:
         origin=listening.origin,
         facts=listening.facts,
         players=players,
-        range=_RANGE,
+        decibels=_RANGE,
         more=left + listening.unseen,
     )
 
 
-class _Player(NamedTuple):
+class _PlayerElement(NamedTuple):
     """A sound as its page shows it."""
 
     name: str
@@ -135,9 +135,9 @@ class _Player(NamedTuple):
     source: Markup
 
 
-def _players(sounds: Sequence[Player]) -> tuple[list[_Player], int]:
+def _players(sounds: Sequence[PlayedSound]) -> tuple[list[_PlayerElement], int]:
     """Return as many first sounds as fit, and the number of the others."""
-    players: list[_Player] = []
+    players: list[_PlayerElement] = []
     room = MOST_BYTES
     for number, sound in enumerate(sounds):
         heard = sound.samples[: int(LONGEST * sound.rate)]
@@ -149,11 +149,13 @@ def _players(sounds: Sequence[Player]) -> tuple[list[_Player], int]:
     return players, 0
 
 
-def _player(sound: Player, heard: NDArray[np.float32], content: bytes) -> _Player:
+def _player(sound: PlayedSound, heard: NDArray[np.float32], content: bytes) -> _PlayerElement:
     name = short(sound.name, _NAME)
     cut = f" The first {LONGEST:g} seconds." if len(heard) < len(sound.samples) else ""
     picture = _picture(name, heard, sound.rate)
-    return _Player(name, f"{sound.words}{cut}".strip(), picture, data_uri("audio/wav", content))
+    return _PlayerElement(
+        name, f"{sound.words}{cut}".strip(), picture, data_uri("audio/wav", content)
+    )
 
 
 def _picture(name: str, samples: NDArray[np.float32], rate: int) -> Picture:

@@ -13,7 +13,7 @@ from earshot_protocol.files import replace_file
 from earshot_simulations.generation import frechet, page, public_embedding, wav
 from earshot_simulations.generation.frechet import Fidelity
 from earshot_simulations.generation.kinds import TrainingKind
-from earshot_simulations.generation.page import Listening, Player
+from earshot_simulations.generation.page import Listening, PlayedSound
 from earshot_simulations.generation.public_embedding import EmbeddingSettings
 from earshot_simulations.generation.recipes import NORM
 from earshot_simulations.generation.run import TrainedGenerator
@@ -63,7 +63,7 @@ def distance(trained: TrainedGenerator) -> tuple[Fidelity | None, str]:
     return found, f"{found.note}{own}"
 
 
-def write_samples(generator: Generator, count: int, seed: int, folder: Path) -> list[Player]:
+def write_samples(generator: Generator, count: int, seed: int, folder: Path) -> list[PlayedSound]:
     """Write samples as WAV files, and return them for the page.
 
     Raises:
@@ -84,13 +84,13 @@ def write_samples(generator: Generator, count: int, seed: int, folder: Path) -> 
     sounds = []
     for number, wave in enumerate(waves, start=1):
         wav.write(folder / SAMPLES / f"sample-{number:04}.wav", wave, spectrogram.SMALL.rate)
-        sounds.append(Player(f"Sample {number}", wave, spectrogram.SMALL.rate))
+        sounds.append(PlayedSound(f"Sample {number}", wave, spectrogram.SMALL.rate))
     return sounds
 
 
 def write_page(
     origin: Origin,
-    sounds: Sequence[Player],
+    sounds: Sequence[PlayedSound],
     facts: Sequence[tuple[str, str]],
     folder: Path,
 ) -> Path:

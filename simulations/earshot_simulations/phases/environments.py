@@ -183,8 +183,8 @@ class EnvironmentFindings(PhaseFindings):
     """Name of the votes that decide whether the adversary's place is published."""
     other_places: ClassVar[str]
     """Noun for the places beside the adversary's."""
-    by_noise: ClassVar[str] = f"{round(100 * LEVEL)} of 100"
-    """Most phases in which noise alone names a place."""
+    level: ClassVar[float] = LEVEL
+    """Share of phases in which noise alone names a place, at most."""
 
     label_names: tuple[str, ...]
     points: Floats
@@ -319,7 +319,7 @@ class EnvironmentFindings(PhaseFindings):
         )
 
     def in_plane(self) -> tuple[str, list[Pictured]]:
-        """Return the choice of a plane in words, and in it hearing and the steps that follow it."""
+        """Return the choice of the plane in words, and the pictures of all steps in it."""
         frame = plane.frame(self.points)
         return plane.projection(frame), [self.heard(frame), *self.steps(frame)]
 
@@ -358,7 +358,8 @@ class EnvironmentFindings(PhaseFindings):
             **({} if clear is None else {"right name, clear of the noise": percent(clear)}),
         }
 
-    def attacks(self, success: Success) -> list[list[str]]:
+    @staticmethod
+    def attacks(success: Success) -> list[list[str]]:
         """Return each attack on the phase, the number of its phones, and what they did."""
         return [
             [name.replace("_", " "), whole(count), ATTACKS[name]]

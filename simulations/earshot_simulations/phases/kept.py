@@ -59,7 +59,7 @@ def read_each(path: Path) -> dict[Discovery, Written]:
         path: Path of `result.json`, or of a folder that `earshot simulate --out` wrote.
 
     Raises:
-        InvalidInputError: A file is missing or something else, as for `read`.
+        InvalidInputError: A file is missing, or is not the result of a simulated phase; see `read`.
     """
     return {
         written.settings.discovery: written for written in map(read, _of_routes(path) or [path])
@@ -189,8 +189,8 @@ def repeatable(written: Written) -> tuple[Settings, dict[str, Pair]]:
     Raises:
         OtherVersionError: Another version of Earshot wrote the run.
         OtherSoundError: The sound or the encoder has changed since.
-        InvalidInputError: The run was interrupted, at an unknown point, or its folder does not
-            exist.
+        InvalidInputError: The run was interrupted, so its outcome is unknown, or its folder of
+            sound does not exist.
         InvalidParametersError: This version cannot run the settings.
     """
     figures, file = written.figures, written.path
