@@ -15,6 +15,9 @@ from support.examples import USUAL
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# What one test has heard is no other's, nor the user's.
+os.environ["EARSHOT_HEARINGS"] = os.devnull
+
 # `make test` loads the quick one by its name.
 settings.register_profile("earshot", derandomize=True, deadline=None, max_examples=USUAL)
 settings.register_profile("quick", settings.get_profile("earshot"), max_examples=USUAL // 5)

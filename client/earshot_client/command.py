@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Mapping, Sequence
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
 from earshot_protocol import distribution
@@ -16,57 +18,97 @@ from earshot_protocol.errors import EarshotError
 
 
 class SubCommand(NamedTuple):
-    """A sub-command: the cyclopts `app` of `commands.<its name>` in one of our packages."""
+    """A sub-command: the cyclopts `app` of `commands.<its name>` in one of our packages.
+
+    Attributes:
+        package: Package that holds it.
+        help: Help text.
+        extras: Extras that it needs.
+        further: Extras that some of its own sub-commands need besides, by their name.
+    """
 
     package: str
     help: str
+    extras: tuple[str, ...]
+    further: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     def module(self, name: str) -> str:
         """Return the name of the module that holds the sub-command of this name."""
         return f"earshot_{self.package}.commands.{name}"
 
-    @property
-    def extra(self) -> str:
-        """Extra that brings the libraries that the package needs."""
-        return _EXTRAS.get(self.package, self.package)
-
-
-_EXTRAS = {"client": "phone", "studies": "simulations"}
-"""Extras whose names are not those of the packages that need them."""
+    def needed(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return the extras that the call with these words needs."""
+        inner = next((word for word in words if word in self.further), "")
+        return self.extras + self.further.get(inner, ())
 
 
 SUB_COMMANDS = {
-    "phone": SubCommand("client", "Run a reference phone: it hears, enrols and takes part."),
-    "ledger": SubCommand("client", "Show a phone's releases, their cost, and the budget left."),
+    "phone": SubCommand(
+        "client", "Run a reference phone: it hears, enrols and takes part.", ("phone",)
+    ),
+    "ledger": SubCommand(
+        "client", "Show a phone's releases, their cost, and the budget left.", ("phone",)
+    ),
     "simulate": SubCommand(
         "simulations",
         "Simulate the phones of one discovery phase, or of the thesis's learning phase.",
+        ("simulations",),
     ),
     "sweep": SubCommand(
-        "simulations", "Simulate many phases: a grid or a list of settings, each with seeds."
+        "simulations",
+        "Simulate many phases: a grid or a list of settings, each with seeds.",
+        ("simulations", "tables"),
     ),
-    "compare": SubCommand("simulations", "Compare two simulated phases side by side."),
-    "serve": SubCommand("server", "Run the server: API, driver and dashboard on PostgreSQL."),
-    "phase": SubCommand("server", "Start, list, show, stop and export phases, as an operator."),
+    "compare": SubCommand(
+        "simulations", "Compare two simulated phases side by side.", ("simulations",)
+    ),
+    "serve": SubCommand(
+        "server", "Run the server: API, driver and dashboard on PostgreSQL.", ("server",)
+    ),
+    "phase": SubCommand(
+        "server", "Start, list, show, stop and export phases, as an operator.", ("server",)
+    ),
     "budget": SubCommand(
-        "server", "Split a privacy budget over the steps of a phase, and say what it buys."
+        "server",
+        "Split a privacy budget over the steps of a phase, and say what it buys.",
+        ("server",),
     ),
-    "invite": SubCommand("server", "Make an invitation code with which phones may enrol."),
+    "invite": SubCommand(
+        "server", "Make an invitation code with which phones may enrol.", ("server",)
+    ),
     "operator": SubCommand(
-        "server", "Add, list, remove and rotate operators of the server; show the audit log."
+        "server",
+        "Add, list, remove and rotate operators of the server; show the audit log.",
+        ("server",),
     ),
-    "phones": SubCommand("server", "Count the phones that a server knows, or erase one."),
-    "train": SubCommand("models", "Train an encoder for phones, without labels."),
-    "probe": SubCommand("simulations", "Measure an encoder on labelled sound that it never heard."),
-    "reproduce": SubCommand("studies", "Reproduce one table or figure of a paper."),
+    "phones": SubCommand(
+        "server", "Count the phones that a server knows, or erase one.", ("server",)
+    ),
+    "train": SubCommand("models", "Train an encoder for phones, without labels.", ("models",)),
+    "probe": SubCommand(
+        "simulations", "Measure an encoder on labelled sound that it never heard.", ("simulations",)
+    ),
+    "reproduce": SubCommand(
+        "studies",
+        "Reproduce one table or figure of a paper.",
+        ("simulations", "generators", "server", "tables"),
+    ),
     "audit": SubCommand(
-        "simulations", "Audit the cost of every private mechanism: claimed, proven, measured."
+        "simulations",
+        "Audit the cost of every private mechanism: claimed, proven, measured.",
+        ("simulations", "generators"),
     ),
     "pate": SubCommand(
         "simulations",
         "Let teachers vote on samples that nobody owns: label, budget, student, tag, generate.",
+        ("simulations",),
+        {"tag": ("models",), "generate": ("generators",)},
     ),
-    "bench": SubCommand("simulations", "Run benchmarks, each beside a peer and a physical floor."),
+    "bench": SubCommand(
+        "simulations",
+        "Run benchmarks, each beside a peer and a physical floor.",
+        ("simulations", "server"),
+    ),
 }
 
 
@@ -85,15 +127,27 @@ def _default(value: Any) -> str | None:
     return None if value is None or value is False or value == "" else str(value)
 
 
+def _require_extras(wanted: str) -> None:
+    """Refuse a sub-command, before it is loaded, whose packages are not installed."""
+    if wanted not in SUB_COMMANDS:
+        distribution.require("the command line", ("phone",))
+        return
+    distribution.require(f"earshot {wanted}", SUB_COMMANDS[wanted].needed(sys.argv[1:]))
+
+
 def main() -> None:
     """Run `earshot`.
 
     A caller's mistake is one line on standard error and exit status 2.
     """
+    wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     try:
-        from cyclopts import App, CycloptsError, Parameter
-    except ImportError:
-        sys.exit(f"the command line needs an extra: {distribution.installation('phone')}")
+        _require_extras(wanted)
+    except distribution.MissingExtraError as error:
+        print(f"earshot: {error}", file=sys.stderr)
+        sys.exit(2)
+
+    from cyclopts import App, CycloptsError, Parameter
 
     app = App(
         name="earshot",
@@ -105,7 +159,6 @@ def main() -> None:
             negative=(), allow_repeating=True, show_default=_default, converter=_value
         ),
     )
-    wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     try:
         for name, command in SUB_COMMANDS.items():
             # Only the one that is called is loaded; the others are lines of the help text.
@@ -125,10 +178,4 @@ def main() -> None:
                 file=sys.stderr,
             )
             sys.exit(2)
-        # Heavy imports happen where they are used, so this may come from deep within.
-        if wanted not in SUB_COMMANDS or (error.name or "").startswith("earshot"):
-            raise
-        sys.exit(
-            f"earshot {wanted} needs an extra ({error.name} is missing): "
-            f"{distribution.installation(SUB_COMMANDS[wanted].extra)}"
-        )
+        raise

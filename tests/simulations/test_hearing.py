@@ -18,6 +18,7 @@ import soundfile
 from earshot_client.encoder import default_encoder, rate_of
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_models.soundscapes import synthesize
+from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.settings import Discovery, PolicyChoice, SummationChoice
 from earshot_simulations.phases.simulation import open_population
@@ -27,8 +28,14 @@ from earshot_simulations.populations import (
     LiftedBlobs,
     Population,
     SoundFolder,
+    hearing,
 )
-from earshot_simulations.populations.hearing import heard, hearing_once
+from earshot_simulations.populations.hearing import (
+    heard,
+    hearing_kept,
+    hearing_once,
+    hearings_folder,
+)
 from earshot_simulations.sweeps.phase import SIMULATED
 from earshot_simulations.sweeps.rows import FILE
 from earshot_simulations.sweeps.sweep import Arm, Phase, _by_crowd, measured
@@ -147,8 +154,13 @@ def test_all_crowds_hear_one_folder_until_a_file_of_it_changes(
             check_same(answers(population), expected)
             assert [entry.recording for entry in population.skipped] == ["rain/broken.wav"]
         assert sum(embedded) == 8
-        later = (sounds / "rain" / "0.wav").stat().st_mtime_ns + 10**9
-        os.utime(sounds / "rain" / "0.wav", ns=(later, later))
+        first = sounds / "rain" / "0.wav"
+        later = first.stat().st_mtime_ns + 10**9
+        os.utime(first, ns=(later, later))
+        answers(open_all()[0])
+        assert sum(embedded) == 8  # a copy of the folder is the same sound
+        samples, rate = soundfile.read(first, dtype="float32")
+        soundfile.write(first, -samples, rate)
         answers(open_all()[0])
         assert sum(embedded) == 16
 
@@ -184,7 +196,7 @@ def test_what_is_kept_is_bounded_and_the_longest_unused_goes_first(temporary: Pa
         places = [place for place in kept.folder.iterdir() if place.is_dir()]
         assert len(places) == 2
         with hearing_once(7) as inner:
-            assert inner is kept
+            assert inner.folder == kept.folder
     assert made == ["a", "b", "c", "b"]
     ask("a")  # outside nothing is kept
     ask("a")
@@ -227,6 +239,164 @@ def test_of_several_processes_one_hears_and_the_others_wait(tmp_path: Path) -> N
         running = [subprocess.Popen(words, stdout=subprocess.PIPE) for _ in range(3)]  # noqa: S603
         assert [process.communicate(timeout=60)[0] for process in running] == [b"rain"] * 3
     assert log.read_text() == "heard, "
+
+
+# ---------------------------------------------------------------------------------- later runs
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of hearings that later runs find."""
+    monkeypatch.setenv("EARSHOT_HEARINGS", str(tmp_path / "cache" / "hearings"))
+    return tmp_path / "cache" / "hearings"
+
+
+def later_run(settings: Settings) -> list[np.ndarray]:
+    with hearing_kept():
+        return answers(open_population(settings))
+
+
+def test_a_later_run_hears_nothing_that_an_earlier_one_has_heard(
+    cache: Path, embedded: list[int], sounds: Path
+) -> None:
+    for crowd in (SMALL, replace(SMALL, pool=3), replace(SMALL, data=str(sounds), seed=1)):
+        alone = answers(open_population(crowd))
+        embedded.clear()
+        check_same(later_run(crowd), alone)
+        assert embedded
+        embedded.clear()
+        check_same(later_run(crowd), alone)
+        assert embedded == []
+    assert cache.stat().st_mode & 0o077 == 0
+
+
+def test_a_hearing_is_that_of_its_sound_its_encoder_and_its_libraries(
+    cache: Path, embedded: list[int], monkeypatch: pytest.MonkeyPatch, sounds: Path
+) -> None:
+    pooled = replace(SMALL, pool=3)
+    later_run(pooled)
+    crowds = [{"phones": 9}, {"recordings": 7}, {"seed": 5}, {"heterogeneity": Heterogeneity(2.0)}]
+    for other in crowds:  # whoever draws from the pool
+        embedded.clear()
+        later_run(replace(pooled, **other))  # type: ignore[arg-type]
+        assert embedded == []
+    for other in ({"pool": 4}, {"scenes": 3}, {"encoder": "contrast-1"}, {"pool": None}):
+        embedded.clear()
+        later_run(replace(pooled, **other))  # type: ignore[arg-type]
+        assert embedded
+    named = replace(pooled, encoder="contrast-2")  # the default, by its name
+    embedded.clear()
+    later_run(named)
+    assert embedded == []
+    for what in ("versions", "sources"):
+        with monkeypatch.context() as others:
+            others.setattr(hearing, what, lambda: "another machine's")
+            embedded.clear()
+            later_run(pooled)
+            assert embedded
+
+
+def test_a_hearing_that_is_not_as_it_was_written_is_heard_anew(
+    cache: Path, embedded: list[int]
+) -> None:
+    right = later_run(SMALL)
+    (place,) = (place for place in cache.iterdir() if place.is_dir())
+    content = bytearray((place / "embeddings").read_bytes())
+    content[17] ^= 1
+    (place / "embeddings").write_bytes(content)
+    embedded.clear()
+    check_same(later_run(SMALL), right)
+    assert embedded
+    place.with_suffix(".sha256").unlink()
+    embedded.clear()
+    check_same(later_run(SMALL), right)
+    assert embedded
+
+
+def test_what_is_kept_for_later_runs_is_bounded_by_its_size(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hearing, "ROOM", 25)
+    made: list[str] = []
+
+    def ask(name: str, size: int) -> None:
+        def hear(folder: Path) -> None:
+            made.append(name)
+            (folder / "sound").write_bytes(bytes(size))
+
+        with heard(name, hear) as folder:
+            assert (folder / "sound").stat().st_size == size
+        time.sleep(0.002)  # file systems tell times apart by that
+
+    def sizes() -> list[int]:
+        return sorted(file.stat().st_size for file in cache.glob("*/sound"))
+
+    for name in ("a", "b", "a", "c"):
+        with hearing_kept():
+            ask(name, 10)
+    assert (made, sizes()) == (["a", "b", "c"], [10, 10])
+    with hearing_kept():
+        ask("a", 10)
+        with hearing_once(3):  # a sweep of crowds that are larger together
+            ask("huge", 30)
+            assert sizes() == [30]
+            ask("a", 10)
+    assert made == ["a", "b", "c", "huge", "a"]
+    assert sizes() == [10]
+
+
+def test_where_nothing_can_be_kept_a_run_hears_for_itself(
+    embedded: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("EARSHOT_HEARINGS", str(tmp_path / "file"))
+    later_run(SMALL)
+    embedded.clear()
+    later_run(SMALL)
+    assert embedded
+    monkeypatch.delenv("EARSHOT_HEARINGS")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    assert hearings_folder() == tmp_path / "user" / "earshot" / "hearings"
+
+
+# ---------------------------------------------------------------------------------------- pools
+
+
+def test_crowds_of_every_seed_draw_from_one_pool_and_never_what_is_held_out() -> None:
+    pooled = replace(SMALL, pool=4, recordings=30)
+    first, second = (open_population(replace(pooled, seed=seed)) for seed in (0, 1))
+    with first, second:
+        points = [
+            np.concatenate([each.recordings(phone).points for phone in range(5)])
+            for each in (first, second)
+        ]
+        distinct = [{row.tobytes() for row in each} for each in points]
+        assert len(distinct[0]) == 4 * 2
+        assert distinct[0] == distinct[1]
+        for each in (first, second):
+            held_out = each.held_out()
+            assert not distinct[0] & {row.tobytes() for row in held_out.points}
+        scenes = {
+            row.tobytes(): scene
+            for phone in range(5)
+            for row, scene in zip(*first.recordings(phone)[::2], strict=True)
+        }
+        for phone in range(5):  # a second is of one scene, whoever hears it
+            found = second.recordings(phone)
+            assert [scenes[row.tobytes()] for row in found.points] == found.scenes.tolist()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"pool": 0}, "pool=0: must be a whole number, at least 1"),
+        ({"pool": 5, "data": "blobs"}, "only synthesized sound has a pool"),
+        ({"pool": 5, "data": "some/folder"}, "choose --data soundscapes"),
+    ],
+)
+def test_a_pool_is_of_synthesized_seconds(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(InvalidParametersError, match=said):
+        replace(SMALL, **wrong).check()  # type: ignore[arg-type]
 
 
 def test_a_sweep_hears_each_crowd_once(tmp_path: Path, embedded: list[int]) -> None:

@@ -226,7 +226,9 @@ def test_the_lock_pins_every_version_and_names_no_place() -> None:
     assert "/" not in lock
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "deploy/requirements.lock"])
+@pytest.mark.parametrize(
+    "lock", ["requirements.lock", "deploy/requirements.lock", "simulations/requirements.lock"]
+)
 def test_what_packages_ask_for_with_an_extra_is_pinned_with_it(lock: str) -> None:
     """Or pip takes its newest version, which has no hash, as soon as there is a newer one."""
     pinned = [

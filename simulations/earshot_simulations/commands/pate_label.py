@@ -14,6 +14,7 @@ from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_models.votes.costs.releases import VotesCost
 from earshot_models.votes.rules.rule import VotingRule
+from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.commands.pate_rules import Counting, Extra, add_rules
@@ -123,6 +124,7 @@ def _voters(path: Path, rule: VotingRule, shared: Labelling) -> Electorate:
         )
     if shared.samples is None:
         raise InvalidInputError(f"{path}: an ensemble needs --samples to vote on")
+    distribution.require(f"{path}: the vote of an ensemble", ("simulations", "models"))
     from earshot_models.teachers import ensemble
 
     names = shared.names

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -31,6 +31,7 @@ from earshot_simulations.phases.settings import (
     WHERE,
     PhaseSettings,
 )
+from earshot_simulations.populations.hearing import Hearings, hearing_kept, hearing_once
 from earshot_simulations.reporting.words import real
 
 if TYPE_CHECKING:
@@ -187,13 +188,19 @@ def _of_route(settings: Settings, route: Discovery) -> Settings:
     return replace(settings, discovery=route, epsilon=epsilon)
 
 
-def _run_and_write(asked: Mapping[Discovery, Settings], out: Path | None, overwrite: bool) -> Runs:
+def _run_and_write(
+    asked: Mapping[Discovery, Settings],
+    out: Path | None,
+    overwrite: bool,
+    hearing: Callable[[], AbstractContextManager[Hearings]] = hearing_kept,
+) -> Runs:
     """Run a phase on each route with its progress shown, and keep it where that is wanted.
 
     Args:
         asked: Settings by route, checked.
         out: Folder of the files; None to keep nothing.
         overwrite: Whether these may be replaced.
+        hearing: Whether what earlier runs have heard is heard again.
 
     Returns:
         Runs by route; one that was not begun after an interruption is missing.
@@ -206,7 +213,8 @@ def _run_and_write(asked: Mapping[Discovery, Settings], out: Path | None, overwr
     from earshot_simulations.phases.simulation import simulate_routes
 
     both = len(asked) > 1
-    with _kept(out, FILES_OF_BOTH if both else FILES, overwrite) as progress:
+    files = FILES_OF_BOTH if both else FILES
+    with hearing(), _kept(out, files, overwrite) as progress:
         runs = simulate_routes(asked, progress)
         if out is not None and both:
             write_both(runs, out)
@@ -230,7 +238,7 @@ def _run_and_write_one(settings: PhaseSettings[F], out: Path | None, overwrite: 
     from earshot_simulations.phases.report import FILES, write
     from earshot_simulations.phases.simulation import simulate
 
-    with _kept(out, FILES, overwrite) as progress:
+    with hearing_kept(), _kept(out, FILES, overwrite) as progress:
         run = simulate(settings, progress)
         if out is not None:
             write(run, out)
@@ -356,7 +364,7 @@ def _repeated(
         asked[route] = replace(settings, **where)
         if changed:
             print(f"changed since: {_named(changed)}; figures may differ", file=sys.stderr)
-    runs = _run_and_write(asked, out, overwrite)
+    runs = _run_and_write(asked, out, overwrite, hearing_once)  # hearing is repeated, too
     now = {route: result(run) for route, run in runs.items()}
     differs = {route: outcome(kept_runs[route], figures) for route, figures in now.items()}
     if as_json:

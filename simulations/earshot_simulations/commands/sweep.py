@@ -40,13 +40,14 @@ def sweep(
         overwrite: Write even to a folder that holds other files.
         as_json: Print one JSON object, and nothing else.
     """
+    from earshot_simulations.populations.hearing import hearing_kept
     from earshot_simulations.sweeps.plan import read
     from earshot_simulations.sweeps.results import FILES, PAGE, done
     from earshot_simulations.sweeps.table import CSV, PARQUET
 
     plan = read(file)
     prepare_folder(out, FILES, overwrite, resumes=FILES)
-    with resumable(out) as progress:
+    with hearing_kept(), resumable(out) as progress:
         found = done(plan, out, jobs, progress)
     if as_json:
         print(json.dumps(_plain(found), indent=2, allow_nan=False))

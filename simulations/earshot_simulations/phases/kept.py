@@ -11,11 +11,12 @@ from typing import Any
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.phases.environments import COMPARED, COUNTED
-from earshot_simulations.phases.provenance import check_version, digest, provenance, versions
+from earshot_simulations.phases.provenance import check_version, digest, provenance
 from earshot_simulations.phases.report import RESULT
 from earshot_simulations.phases.routes import Routes, Settings, of_others, settings_of
 from earshot_simulations.phases.run import DIGEST, PHASE_FAILED
 from earshot_simulations.phases.settings import ROUTE, WHERE, Discovery
+from earshot_simulations.versions import versions
 
 _NEEDED = ("configuration", "provenance", "version", DIGEST)
 

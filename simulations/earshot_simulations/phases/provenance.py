@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +12,7 @@ from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, PhaseSettings
-
-LIBRARIES = (
-    *("ai-edge-litert", "librosa", "numba", "numpy", "scikit-learn", "scipy", "soundfile", "soxr"),
-)
-"""Libraries whose arithmetic and random streams affect figures."""
+from earshot_simulations.versions import file_digest, versions
 
 
 class OtherVersionError(InvalidInputError):
@@ -37,17 +31,6 @@ def check_version(place: object, version: object) -> None:
             f"{place}: was written by Earshot {version}, but this is {ours}, which may produce "
             f"other figures; pip install '{distribution.NAME}=={version}', or run it again"
         )
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that a run depends on; libraries that are not installed are left out."""
-    named = {"earshot": distribution.version(), "python": platform.python_version()}
-    for library in LIBRARIES:
-        try:
-            named[library] = metadata.version(library)
-        except metadata.PackageNotFoundError:
-            continue
-    return named | {"machine": f"{platform.system()} {platform.machine()}"}
 
 
 def provenance(settings: PhaseSettings[Any]) -> dict[str, object]:
@@ -80,16 +63,11 @@ def digest(figures: Mapping[str, object]) -> str:
 
 def _encoder(named: str | None) -> str:
     name = DEFAULT_ENCODER if named is None else named
-    return SHIPPED_ENCODERS.get(name) or _file(Path(name))
+    return SHIPPED_ENCODERS.get(name) or file_digest(Path(name))
 
 
 def _sound(folder: Path) -> str:
     # Imported here because listing sound files loads the libraries that read them.
     from earshot_models.datasets.folder import load
 
-    return digest({clip.name: _file(clip.path) for clip in load(folder).clips})
-
-
-def _file(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return digest({clip.name: file_digest(clip.path) for clip in load(folder).clips})

@@ -91,6 +91,7 @@ class PhaseSettings(ABC, Generic[F]):
     recordings: int
     scenes: int
     data: str
+    pool: int | None = None
     encoder: str | None = None
     labelled: float
     heterogeneity: Heterogeneity
@@ -112,6 +113,13 @@ class PhaseSettings(ABC, Generic[F]):
         checks.whole("recordings", self.recordings, 1, LARGEST_RECORDINGS)
         checks.whole("scenes", self.scenes, self.least_scenes)
         check_processes("jobs", self.jobs)
+        if self.pool is not None:
+            checks.whole("pool", self.pool)
+            if self.data != SOUNDSCAPES:
+                raise InvalidParametersError(
+                    f"pool={self.pool}: only synthesized sound has a pool, which data={self.data} "
+                    f"is not; leave it out, or choose --data {SOUNDSCAPES}"
+                )
         checks.whole("phones", self.phones, 3, MOST_PHONES)
         checks.share("labelled", self.labelled)
         checks.whole("seed", self.seed, 0)
@@ -197,6 +205,8 @@ class CrowdOptions:
         recordings: Recordings of a phone, on average; a public number.
         scenes: Scenes of generated data.
         data: Recordings that phones hear: blobs, soundscapes, or a folder of class/*.wav|ogg|flac.
+        pool: Distinct seconds of each scene that phones draw from, which later runs need not hear
+            again; by default every recording of soundscapes is a new second.
         encoder: Encoder of sound: a shipped one by its name (contrast-1, contrast-2), or an encoder
             file; by default contrast-2. ./NAME is a file.
         labelled: Fraction of recordings that carry a label.
@@ -211,6 +221,7 @@ class CrowdOptions:
     recordings: int = learning_budget.RECORDINGS
     scenes: int = 10
     data: str = BLOBS
+    pool: int | None = None
     encoder: str | None = None
     labelled: float = 0.3
     heterogeneity: Heterogeneity = field(default_factory=Heterogeneity)

@@ -32,7 +32,7 @@ from earshot_simulations.phases.provenance import provenance
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import PHASE_FAILED, PhaseFindings, Run
 from earshot_simulations.phases.settings import POLICIES, PhaseSettings
-from earshot_simulations.populations import Population, SoundFolder, Soundscapes
+from earshot_simulations.populations import PooledSoundscapes, Population, SoundFolder, Soundscapes
 from earshot_simulations.populations.hearing import hearing_once
 
 SUMMATIONS: Mapping[names.SummationChoice, Summation] = {
@@ -42,7 +42,7 @@ SUMMATIONS: Mapping[names.SummationChoice, Summation] = {
 """Summations by their name in the settings."""
 
 HEAR = "hear"
-HEARD = ("phones", "recordings", "scenes", "data", "encoder", "heterogeneity", "seed")
+HEARD = ("phones", "recordings", "scenes", "data", "pool", "encoder", "heterogeneity", "seed")
 """Settings that decide what phones hear, but not its projection or the labelled part."""
 
 F = TypeVar("F", bound=PhaseFindings)
@@ -204,5 +204,8 @@ def open_population(settings: PhaseSettings[Any], progress: Progress = silent) -
     how: dict[str, Any] = {"heterogeneity": differ}
     how["encoder"] = None if settings.encoder is None else encoder_path(settings.encoder)
     if settings.data == names.SOUNDSCAPES:
-        return Soundscapes(phones, recordings, scenes, labelled, seed, *sound, **how)
+        crowd = (phones, recordings, scenes, labelled, seed, *sound)
+        if settings.pool is not None:
+            return PooledSoundscapes(settings.pool, *crowd, **how)
+        return Soundscapes(*crowd, **how)
     return SoundFolder(Path(settings.data), phones, recordings, labelled, seed, *sound, **how)

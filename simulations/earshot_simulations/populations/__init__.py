@@ -6,12 +6,13 @@ from earshot_simulations.populations.blobs import Blobs, LiftedBlobs
 from earshot_simulations.populations.heterogeneity import Heterogeneity
 from earshot_simulations.populations.population import Population, Recordings, Skipped
 from earshot_simulations.populations.sound_folder import SoundFolder
-from earshot_simulations.populations.soundscapes import Soundscapes
+from earshot_simulations.populations.soundscapes import PooledSoundscapes, Soundscapes
 
 __all__ = [
     "Blobs",
     "Heterogeneity",
     "LiftedBlobs",
+    "PooledSoundscapes",
     "Population",
     "Recordings",
     "Skipped",

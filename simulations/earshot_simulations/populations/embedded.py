@@ -19,9 +19,11 @@ from earshot_protocol.checks import whole
 from earshot_protocol.errors import InvalidParametersError, WrongStateError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.overriding import override
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_simulations.populations.hearing import PREFIX, heard
 from earshot_simulations.populations.population import PhoneCrowd, Population
+from earshot_simulations.versions import file_digest
 
 Progress = Callable[[int, int], None]
 """Callback that receives the amount done and the total, after each batch."""
@@ -33,7 +35,7 @@ class EmbeddedSound(Population):
     Files let many processes share the points and keep memory bounded. They lie in the system's
     temporary folder (TMPDIR), and are removed by `close` or with the object that made them.
     Embeddings of full length are removed before that, unless populations hear within
-    `hearing.hearing_once`.
+    `hearing.hearing_once` or `hearing.hearing_kept`.
     """
 
     geometry = Geometry.SPHERICAL
@@ -91,7 +93,7 @@ class EmbeddedSound(Population):
         self._folder = TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
         self._files = Path(self._folder.name)
         try:
-            with heard((self._sound(), *self._made_by()), self._embed_all) as sound:
+            with heard((self._sound(), self._encoder_digest()), self._embed_all) as sound:
                 self._on_phones = self._arrange(sound, self._files)
         except BaseException:
             self.close()
@@ -131,9 +133,10 @@ class EmbeddedSound(Population):
             raise WrongStateError("prepare the population first (or use it as a context manager)")
         return np.memmap(self._files / name, dtype=kind, mode="r")
 
-    def _made_by(self) -> tuple[Path | None, int]:
-        """Return the encoder's file, and when it was written."""
-        return self._encoder_file, changed(self._encoder_file)
+    def _encoder_digest(self) -> str:
+        """Return the SHA-256 of the encoder's file, hexadecimal."""
+        file = self._encoder_file
+        return SHIPPED_ENCODERS[DEFAULT_ENCODER] if file is None else file_digest(file)
 
     def _projected(self, sound: Path) -> Iterator[NDArray[np.float32]]:
         """Yield the points of all recordings, in order, some rows at a time."""
@@ -145,7 +148,7 @@ class EmbeddedSound(Population):
 
     @abstractmethod
     def _sound(self) -> object:
-        """Return an object whose `repr` tells all that embeddings depend on but the encoder."""
+        """Return an object whose `repr` tells the sound by its contents, and no place."""
 
     @abstractmethod
     def _embed_all(self, sound: Path) -> None:

@@ -1,33 +1,49 @@
-"""Sharing of sound between populations: the first embeds what others hear alike."""
+"""Sharing of sound: the first population embeds what others hear alike, in this run or a later one.
+
+What was heard has the bits that hearing it again would have: it is known by the sound, the encoder
+and everything of the machine that decides bits, and is read only if it is as it was written.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from earshot_simulations.versions import sources, versions
+
 PREFIX = "earshot-"
 """Prefix of the names of temporary folders."""
+ROOM = 2 * 2**30
+"""Bytes of hearings that are kept for later runs: about four million seconds of sound."""
+FOLDER = "EARSHOT_HEARINGS"
+"""Environment variable with the folder of hearings for later runs; by default the user's cache."""
 
 
 @dataclass(frozen=True)
 class Hearings:
     """A place where populations keep what they have heard for one another; processes may share it.
 
+    The least recently used hearings give way to new ones once there are more than `most` of them,
+    and these take more than `room`.
+
     Attributes:
         folder: Folder of the hearings; whoever made it removes it.
-        most: Most hearings that it holds; the least recently used give way to new ones.
+        most: Hearings that are held whatever their size.
+        room: Bytes of hearings that are held however many they are.
     """
 
     folder: Path
     most: int
+    room: int = 0
 
     @contextmanager
     def used(self) -> Iterator[None]:
@@ -47,7 +63,7 @@ def hearing_once(most: int = 1) -> Iterator[Hearings]:
     """Let populations that are prepared within hear the same sound once.
 
     The hearings lie in the system's temporary folder (TMPDIR), and are removed on leaving. Inside
-    another such context, the outer one serves.
+    another such context, or in `hearing_kept`, the outer one serves.
 
     Args:
         most: Most hearings that are kept at a time, at least 1.
@@ -60,7 +76,7 @@ def hearing_once(most: int = 1) -> Iterator[Hearings]:
     """
     outer = _KEPT.get()
     if outer is not None:
-        yield outer
+        yield replace(outer, most=max(outer.most, most))
         return
     with TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
         kept = Hearings(Path(folder), most)
@@ -69,11 +85,52 @@ def hearing_once(most: int = 1) -> Iterator[Hearings]:
 
 
 @contextmanager
+def hearing_kept() -> Iterator[Hearings]:
+    """Let populations that are prepared within hear what no earlier run has heard.
+
+    Hearings stay on disk, at most `ROOM` of them: in the folder that the environment variable
+    EARSHOT_HEARINGS names, or in the user's cache. Where neither can be written, the same as
+    `hearing_once`.
+
+    Yields:
+        The place where they are kept, for other processes to use.
+
+    Raises:
+        OSError: There is no room for the hearings.
+    """
+    folder = hearings_folder()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder):
+            pass
+    except OSError:
+        with hearing_once() as kept:
+            yield kept
+        return
+    kept = Hearings(folder, 1, ROOM)
+    try:
+        with kept.used():
+            yield kept
+    finally:
+        _make_room(replace(kept, most=0))
+
+
+def hearings_folder() -> Path:
+    """Return the folder in which `hearing_kept` keeps hearings, whether it exists or not."""
+    named = os.environ.get(FOLDER)
+    if named:
+        return Path(named)
+    from platformdirs import user_cache_path
+
+    return user_cache_path("earshot") / "hearings"
+
+
+@contextmanager
 def heard(what: object, hear: Callable[[Path], None]) -> Iterator[Path]:
     """Yield the folder of a hearing, which exists within the context, and perhaps afterwards.
 
     Args:
-        what: Object whose `repr` tells everything that the sound depends on.
+        what: Object whose `repr` tells the sound and the encoder, by their contents.
         hear: Function that writes the hearing to an empty folder. One process calls it, and others
             that want the same wait for it.
     """
@@ -83,28 +140,74 @@ def heard(what: object, hear: Callable[[Path], None]) -> Iterator[Path]:
             hear(Path(own))
             yield Path(own)
         return
-    place = kept.folder / hashlib.sha256(repr(what).encode()).hexdigest()
+    made_by = repr((what, versions(), sources()))
+    place = kept.folder / hashlib.sha256(made_by.encode()).hexdigest()
     with _locked(place):
-        if place.exists():
+        if _complete(place):
             os.utime(place)
         else:
-            # Renamed when complete: a process that is killed leaves nothing that looks complete.
-            unfinished = place.with_suffix(".new")
-            shutil.rmtree(unfinished, ignore_errors=True)
-            unfinished.mkdir()
-            hear(unfinished)
-            unfinished.rename(place)
+            _hear(place, hear)
         _make_room(kept, place)
         yield place
 
 
-def _make_room(kept: Hearings, newest: Path) -> None:
+def _hear(place: Path, hear: Callable[[Path], None]) -> None:
+    """Hear into a folder that is renamed when complete, with its digest beside it.
+
+    A process that is killed leaves nothing that looks complete.
+    """
+    unfinished = place.with_suffix(".new")
+    for left in (place, unfinished):
+        shutil.rmtree(left, ignore_errors=True)
+    unfinished.mkdir()
+    try:
+        hear(unfinished)
+        place.with_suffix(".sha256").write_text(_digest(unfinished))
+        unfinished.rename(place)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+
+
+def _complete(place: Path) -> bool:
+    """Return whether a hearing is there, with every bit as it was written."""
+    try:
+        return place.with_suffix(".sha256").read_text() == _digest(place)
+    except OSError:
+        return False
+
+
+def _digest(folder: Path) -> str:
+    found = {}
+    for file in sorted(folder.iterdir()):
+        with file.open("rb") as content:
+            found[file.name] = hashlib.file_digest(content, "sha256").hexdigest()
+    return json.dumps(found)
+
+
+def _make_room(kept: Hearings, newest: Path | None = None) -> None:
     """Remove surplus hearings; one that another process is reading stays until the next time."""
-    places = (place for place in kept.folder.iterdir() if place.is_dir() and not place.suffix)
-    others = sorted(set(places) - {newest}, key=lambda place: place.stat().st_mtime_ns)
-    for place in others[: len(others) + 1 - kept.most]:
-        with suppress(BlockingIOError), _locked(place, fcntl.LOCK_NB):
-            shutil.rmtree(place, ignore_errors=True)
+    places = {place for place in kept.folder.iterdir() if place.is_dir() and not place.suffix}
+    others = sorted(places - {newest}, key=_used_last, reverse=True)
+    held, size = 0, 0
+    for place in [newest, *others] if newest else others:
+        held, size = held + 1, size + _size(place)
+        if place != newest and held > kept.most and size > kept.room:
+            with suppress(BlockingIOError), _locked(place, fcntl.LOCK_NB):
+                shutil.rmtree(place, ignore_errors=True)
+                place.with_suffix(".sha256").unlink(missing_ok=True)
+
+
+def _used_last(place: Path) -> int:
+    with suppress(OSError):  # another process may have removed it
+        return place.stat().st_mtime_ns
+    return 0
+
+
+def _size(place: Path) -> int:
+    with suppress(OSError):
+        return sum(file.stat().st_size for file in place.iterdir())
+    return 0
 
 
 @contextmanager

@@ -24,7 +24,6 @@ from earshot_simulations.populations.embedded import (
     POINTS,
     EmbeddedSound,
     Progress,
-    changed,
     embedded,
     no_progress,
     rate_heard,
@@ -37,6 +36,7 @@ from earshot_simulations.populations.population import (
     Skipped,
     Stream,
 )
+from earshot_simulations.versions import file_digest
 
 HELD_OUT_FRACTION = 0.25
 """Fraction of the clips of a folder that no phone hears."""
@@ -103,7 +103,7 @@ class SoundFolder(EmbeddedSound):
         return sorted(chain.from_iterable(self._sides), key=lambda clip: clip.path)
 
     def _sound(self) -> object:
-        return [(clip.path, changed(clip.path)) for clip in self._clips()]
+        return [(clip.name, clip.label, file_digest(clip.path)) for clip in self._clips()]
 
     def _embed_all(self, sound: Path) -> None:
         clips = self._clips()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from earshot_client.features import one_second
 from earshot_models.soundscapes import SCENES, synthesize
+from earshot_protocol.checks import whole
 from earshot_protocol.errors import InvalidParametersError
+from earshot_simulations.populations import seeds
 from earshot_simulations.populations.embedded import (
     EMBEDDINGS,
     POINTS,
@@ -27,6 +29,8 @@ from earshot_simulations.populations.population import HELD_OUT_PER_SCENE, Phone
 
 _BATCH = 256
 """Recordings that are embedded together."""
+_PUBLIC = 0
+"""Seed of the public pool, whatever the crowd's."""
 _STARTS = "starts"
 """Name of the file that holds where each phone's points begin, int64."""
 
@@ -58,9 +62,7 @@ class Soundscapes(EmbeddedSound):
             InvalidParametersError: A parameter is out of range: scenes, those of
                 `earshot_models.soundscapes.SCENES`, are 1 to 10.
         """
-        if scenes > len(SCENES):
-            raise InvalidParametersError(f"scenes must be at most {len(SCENES)}, not {scenes}")
-        crowd = PhoneCrowd(phones, recordings, scenes, labelled, seed, heterogeneity)
+        crowd = PhoneCrowd(phones, recordings, _known(scenes), labelled, seed, heterogeneity)
         super().__init__(crowd, SCENES[:scenes], dimensions, jobs, progress, encoder)
 
     def _sound(self) -> object:
@@ -86,9 +88,7 @@ class Soundscapes(EmbeddedSound):
     def _arrange(self, sound: Path, folder: Path) -> int:
         first = self._starts()
         first.tofile(folder / _STARTS)
-        with (folder / POINTS).open("wb") as file:
-            for points in self._projected(sound):
-                file.write(points.tobytes())
+        _write_points(self._projected(sound), folder)
         return int(first[-1])
 
     def _starts(self) -> NDArray[np.int64]:
@@ -98,6 +98,78 @@ class Soundscapes(EmbeddedSound):
     def _rows(self, phone: int, scenes: NDArray[np.int16], generator: np.random.Generator) -> slice:
         start = int(self._stored(_STARTS, np.int64)[phone])
         return slice(start, start + len(scenes))
+
+
+class PooledSoundscapes(EmbeddedSound):
+    """Phones whose recordings are seconds of a public pool, as if they met the same places.
+
+    The pool depends on its size and the scenes alone: every crowd and every seed draws from it. The
+    held-out seconds are none of the pool's.
+    """
+
+    name = "soundscapes"
+
+    def __init__(
+        self,
+        pool: int,
+        phones: int,
+        recordings: int,
+        scenes: int,
+        labelled: float,
+        seed: int,
+        dimensions: int = 8,
+        jobs: int = 1,
+        progress: Progress = no_progress,
+        *,
+        heterogeneity: Heterogeneity = Heterogeneity(),  # noqa: B008 - it cannot be changed
+        encoder: Path | None = None,
+    ) -> None:
+        """Check the parameters: those of `Soundscapes`, and the distinct seconds of each scene.
+
+        `prepare` synthesizes and embeds the pool.
+
+        Raises:
+            InvalidParametersError: A parameter is out of range; `pool` must be at least 1.
+        """
+        self._pool = whole("pool", pool)
+        crowd = PhoneCrowd(phones, recordings, _known(scenes), labelled, seed, heterogeneity)
+        super().__init__(crowd, SCENES[:scenes], dimensions, jobs, progress, encoder)
+
+    def _sound(self) -> object:
+        return self.name, self.labels, self._pool
+
+    def _embed_all(self, sound: Path) -> None:
+        scenes = np.concatenate([self._each_scene(self._pool), self._each_scene()])
+        firsts = range(0, len(scenes), _BATCH)
+        tasks = ((scenes[first : first + _BATCH], first, self._encoder_file) for first in firsts)
+        done = 0
+        with (sound / EMBEDDINGS).open("wb") as file:
+            for embeddings in self._in_parallel(_embed_public, tasks):
+                file.write(embeddings.tobytes())
+                done += len(embeddings)
+                self._progress(done, len(scenes))
+
+    def _arrange(self, sound: Path, folder: Path) -> int:
+        _write_points(self._projected(sound), folder)
+        return self._pool * len(self.labels)
+
+    def _rows(
+        self, phone: int, scenes: NDArray[np.int16], generator: np.random.Generator
+    ) -> NDArray[np.int64]:
+        seconds = generator.integers(self._pool, size=len(scenes))
+        return np.asarray(scenes * np.int64(self._pool) + seconds)
+
+
+def _known(scenes: int) -> int:
+    if scenes > len(SCENES):
+        raise InvalidParametersError(f"scenes must be at most {len(SCENES)}, not {scenes}")
+    return scenes
+
+
+def _write_points(blocks: Iterable[NDArray[np.float32]], folder: Path) -> None:
+    with (folder / POINTS).open("wb") as file:
+        for points in blocks:
+            file.write(points.tobytes())
 
 
 def _batches(first: NDArray[np.int64]) -> Iterator[range]:
@@ -113,6 +185,13 @@ def _batches(first: NDArray[np.int64]) -> Iterator[range]:
 def _embed_phones(crowd: PhoneCrowd, phones: range, encoder: Path | None) -> NDArray[np.float32]:
     scenes = np.concatenate([crowd.heard(phone)[0] for phone in phones])
     return _embed_scenes(scenes, crowd.generator(Stream.SOUND, phones.start), encoder)
+
+
+def _embed_public(
+    scenes: NDArray[np.int16], first: int, encoder: Path | None
+) -> NDArray[np.float32]:
+    """Embed one batch of public seconds, whose generator is the place of the first alone."""
+    return _embed_scenes(scenes, seeds.generator(_PUBLIC, Stream.SOUND, first), encoder)
 
 
 def _embed_scenes(

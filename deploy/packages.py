@@ -1,0 +1,72 @@
+"""Install the packages of a lock file beside this Python, and say every few seconds how far it is.
+
+    python deploy/packages.py LOCK
+
+Lines and no bar: they can be read in a terminal, in a log and by a person who waits.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+from threading import Thread
+
+EVERY = 5.0
+"""Seconds between two lines."""
+
+
+def main(lock: Path) -> int:
+    """Install with pip, which checks every hash, and return pip's exit status."""
+    whole = sum("==" in line for line in lock.read_text(encoding="utf-8").splitlines())
+    started = time.monotonic()
+    pip = subprocess.Popen(  # noqa: S603 - this Python's own pip
+        [
+            *(sys.executable, "-m", "pip", "--disable-pip-version-check", "install"),
+            # Python compiles what it imports; most of what is installed here it never imports.
+            *("--no-compile", "--progress-bar=off", "--require-hashes", "-r", str(lock)),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    found: list[str] = []
+    reader = Thread(target=_read, args=(pip, found), daemon=True)
+    reader.start()
+    before = _installed()
+    while reader.is_alive():
+        reader.join(EVERY)
+        if reader.is_alive() or pip.poll() is None:
+            done = _installed() - before
+            what = (
+                f"fetched {len(found)} of {whole}"
+                if not done
+                else f"unpacked {done} of {whole - before}"
+            )
+            _say(what, started)
+    status = pip.wait()
+    if status == 0:
+        _say(f"all {whole} packages are installed", started)
+    return status
+
+
+def _read(pip: subprocess.Popen[str], found: list[str]) -> None:
+    """Note each package that pip has fetched or found already there, until pip ends."""
+    for line in pip.stdout or ():
+        if line.startswith(("Collecting ", "Requirement already satisfied")):
+            found.append(line)
+
+
+def _installed() -> int:
+    """Return the number of packages in this environment, but for pip and what is built here."""
+    return sum(1 for _ in Path(sysconfig.get_path("purelib")).glob("*.dist-info"))
+
+
+def _say(what: str, started: float) -> None:
+    passed = time.strftime("%M:%S", time.gmtime(time.monotonic() - started))
+    print(f"{what}, {passed}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,64 @@
+"""Everything of a machine that decides the bits of a run: libraries, our sources, and files."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from functools import cache, lru_cache
+from importlib import metadata
+from pathlib import Path
+
+import earshot_client
+import earshot_models
+import earshot_protocol
+from earshot_protocol import distribution
+
+LIBRARIES = (
+    *("ai-edge-litert", "librosa", "numba", "numpy", "scikit-learn", "scipy", "soundfile", "soxr"),
+)
+"""Libraries whose arithmetic and random streams affect figures."""
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a run depends on; libraries that are not installed are left out."""
+    named = {"earshot": distribution.version(), "python": platform.python_version()}
+    for library in LIBRARIES:
+        try:
+            named[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:
+            continue
+    return named | {"machine": f"{platform.system()} {platform.machine()}"}
+
+
+@cache
+def sources() -> str:
+    """Return the SHA-256 of the sources that make, read and embed sound, hexadecimal.
+
+    A version names a release; whoever works on the code hears what it does now.
+    """
+    packages = [
+        Path(str(package.__file__)).parent
+        for package in (earshot_protocol, earshot_client, earshot_models)
+    ]
+    found = hashlib.sha256()
+    for folder in (*packages, Path(__file__).parent / "populations"):
+        for file in sorted(folder.rglob("*.py")):
+            found.update(f"{file.relative_to(folder.parent)} {file_digest(file)}\n".encode())
+    return found.hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file, hexadecimal; an unchanged file is read once a process.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    found = path.stat()
+    return _digest(path, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=2**16)
+def _digest(path: Path, size: int, changed: int) -> str:
+    del size, changed  # by which a file is known as unchanged
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
