@@ -21,7 +21,7 @@ EVERY = 5.0
 def main(lock: Path) -> int:
     """Install with pip, which checks every hash, and return pip's exit status."""
     whole = sum("==" in line for line in lock.read_text(encoding="utf-8").splitlines())
-    started = time.monotonic()
+    started, before = time.monotonic(), _installed()
     pip = subprocess.Popen(  # noqa: S603 - this Python's own pip
         [
             *(sys.executable, "-m", "pip", "--disable-pip-version-check", "install"),
@@ -32,34 +32,31 @@ def main(lock: Path) -> int:
         text=True,
     )
     found: list[str] = []
-    reader = Thread(target=_read, args=(pip, found), daemon=True)
+    new: list[str] = []
+    reader = Thread(target=_read, args=(pip, found, new), daemon=True)
     reader.start()
-    before = _installed()
     while reader.is_alive():
         reader.join(EVERY)
-        if reader.is_alive() or pip.poll() is None:
-            done = _installed() - before
-            what = (
-                f"fetched {len(found)} of {whole}"
-                if not done
-                else f"unpacked {done} of {whole - before}"
-            )
-            _say(what, started)
+        if reader.is_alive():
+            unpacked = f"unpacked {_installed() - before} of {len(new)}"
+            _say(unpacked if new else f"fetched {len(found)} of {whole}", started)
     status = pip.wait()
     if status == 0:
         _say(f"all {whole} packages are installed", started)
     return status
 
 
-def _read(pip: subprocess.Popen[str], found: list[str]) -> None:
-    """Note each package that pip has fetched or found already there, until pip ends."""
+def _read(pip: subprocess.Popen[str], found: list[str], new: list[str]) -> None:
+    """Note each package that pip finds, and those that it unpacks, until pip ends."""
     for line in pip.stdout or ():
         if line.startswith(("Collecting ", "Requirement already satisfied")):
             found.append(line)
+        elif line.startswith("Installing collected packages: "):
+            new += line.split(", ")
 
 
 def _installed() -> int:
-    """Return the number of packages in this environment, but for pip and what is built here."""
+    """Return the number of packages in this environment."""
     return sum(1 for _ in Path(sysconfig.get_path("purelib")).glob("*.dist-info"))
 
 
