@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from earshot_client.client import Client
     from earshot_client.contact import Contact
+    from earshot_client.encoder import Encoder
     from earshot_client.features import UnusableRecordingError
     from earshot_client.labels import LabelHierarchy, Poll, UnknownLabelError
     from earshot_client.phone import Phone
@@ -27,16 +28,19 @@ if TYPE_CHECKING:
     from earshot_client.transport.enrolment import NotEnrolledError
     from earshot_client.transport.http import InvitationRefusedError
     from earshot_client.visits.conditions import AllOf, Condition, Hours, When
-    from earshot_client.visits.participation import Event, Visit
+    from earshot_client.visits.outcome import Event, Visit
+    from earshot_protocol.privacy.budgets import Standing
+    from earshot_protocol.privacy.ledger import Ledger
 
 _MODULES = {
-    "client": ["Client"],
-    "contact": ["Contact"],
-    "features": ["UnusableRecordingError"],
-    "labels": ["LabelHierarchy", "Poll", "UnknownLabelError"],
-    "phone": ["Phone"],
-    "policy": ["Policy"],
-    "store.interface": [
+    "earshot_client.client": ["Client"],
+    "earshot_client.contact": ["Contact"],
+    "earshot_client.encoder": ["Encoder"],
+    "earshot_client.features": ["UnusableRecordingError"],
+    "earshot_client.labels": ["LabelHierarchy", "Poll", "UnknownLabelError"],
+    "earshot_client.phone": ["Phone"],
+    "earshot_client.policy": ["Policy"],
+    "earshot_client.store.interface": [
         "DamagedStoreError",
         "LostLedgerError",
         "NewerStoreError",
@@ -44,11 +48,13 @@ _MODULES = {
         "StoreUnavailableError",
         "WrongKeyError",
     ],
-    "store.recovery": ["recover_ledger"],
-    "transport.enrolment": ["NotEnrolledError"],
-    "transport.http": ["InvitationRefusedError"],
-    "visits.conditions": ["AllOf", "Condition", "Hours", "When"],
-    "visits.participation": ["Event", "Visit"],
+    "earshot_client.store.recovery": ["recover_ledger"],
+    "earshot_client.transport.enrolment": ["NotEnrolledError"],
+    "earshot_client.transport.http": ["InvitationRefusedError"],
+    "earshot_client.visits.conditions": ["AllOf", "Condition", "Hours", "When"],
+    "earshot_client.visits.outcome": ["Event", "Visit"],
+    "earshot_protocol.privacy.budgets": ["Standing"],
+    "earshot_protocol.privacy.ledger": ["Ledger"],
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -58,10 +64,12 @@ __all__ = [
     "Condition",
     "Contact",
     "DamagedStoreError",
+    "Encoder",
     "Event",
     "Hours",
     "InvitationRefusedError",
     "LabelHierarchy",
+    "Ledger",
     "LostLedgerError",
     "NewerStoreError",
     "NotEnrolledError",
@@ -69,6 +77,7 @@ __all__ = [
     "Policy",
     "Poll",
     "Recording",
+    "Standing",
     "StoreUnavailableError",
     "UnknownLabelError",
     "UnusableRecordingError",
@@ -83,7 +92,7 @@ def __getattr__(name: str) -> Any:
     """Load the object of this name (PEP 562)."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
+    return getattr(importlib.import_module(_PLACES[name]), name)
 
 
 def __dir__() -> list[str]:

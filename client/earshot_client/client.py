@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from earshot_client.encoder import Encoder, open_encoder
 from earshot_client.expiry import KEEP_DAYS
-from earshot_client.labels import LabelHierarchy
-from earshot_client.phases.kinds import described
-from earshot_client.phone import Phone
-from earshot_client.policy import Policy
-from earshot_client.store.encrypted import EncryptedStore
-from earshot_client.store.interface import Store
-from earshot_client.transport.enrolment import enrol, is_enrolled, leave, signing_key
-from earshot_client.transport.http import HttpTransport, InvitationRefusedError, UnavailableError
-from earshot_client.visits.conditions import Condition
-from earshot_client.visits.endings import Endings
-from earshot_client.visits.participation import LONGEST_PAUSE, Event, Participation, Visit
-from earshot_client.voters import Voter
+from earshot_client.visits.outcome import LONGEST_PAUSE, Event, Visit
 from earshot_protocol.errors import RemoteError
+
+# An app imports this file when it starts. numpy, cryptography, msgspec, ssl and sqlite3 come with
+# the first client, so each method imports what it uses.
+if TYPE_CHECKING:
+    import os
+    import ssl
+    from pathlib import Path
+
+    from earshot_client.encoder import Encoder
+    from earshot_client.labels import LabelHierarchy
+    from earshot_client.phone import Phone
+    from earshot_client.policy import Policy
+    from earshot_client.store.interface import Store
+    from earshot_client.transport.http import HttpTransport
+    from earshot_client.visits.conditions import Condition
+    from earshot_client.voters import Voter
 
 MOST_STEPS = 64
 """Most steps of one visit, twice as many as any phase has: a server has no reason to ask for
@@ -37,7 +38,7 @@ SECONDS_AFTER_ENROLMENT_FAILED = 30.0
 _REFUSAL = "refusal"
 """Name of the stored value with the reason why this phone refused the server's last request."""
 
-Line = Callable[[Store], HttpTransport]
+Line: TypeAlias = "Callable[[Store], HttpTransport]"
 """Function that makes the line to the server from the phone's store, which holds its identity."""
 
 
@@ -71,6 +72,8 @@ class Client:
         condition: Condition | None = None,
         longest_pause: float = LONGEST_PAUSE,
     ) -> None:
+        from earshot_client.visits.endings import Endings
+
         self.phone = phone
         self._store = store
         self._invitation = invitation
@@ -125,6 +128,13 @@ class Client:
             DamagedEncoderError: The encoder file is damaged.
             MissingRuntimeError: An encoder file needs LiteRT, which is not installed.
         """
+        from earshot_client.encoder import open_encoder
+        from earshot_client.phone import Phone
+        from earshot_client.store.encrypted import EncryptedStore
+        from earshot_client.transport.enrolment import signing_key
+        from earshot_client.transport.http import HttpTransport
+        from earshot_client.visits.endings import Endings
+
         running = open_encoder(encoder)
         store = EncryptedStore(path, key)
         try:
@@ -160,6 +170,8 @@ class Client:
     @property
     def enrolled(self) -> bool:
         """Whether the server has given this phone a name."""
+        from earshot_client.transport.enrolment import is_enrolled
+
         return is_enrolled(self._store)
 
     def enrol(self) -> str:
@@ -173,6 +185,8 @@ class Client:
             InvitationRefusedError: The server does not admit a phone with it.
             UnavailableError: The server cannot be reached now.
         """
+        from earshot_client.transport.enrolment import enrol
+
         with self._turn:
             return enrol(self._store, self._transport, self._invitation)
 
@@ -228,6 +242,8 @@ class Client:
             NotEnrolledError: No server knows the phone.
             UnavailableError: The server cannot be reached now; nothing has changed here.
         """
+        from earshot_client.transport.enrolment import leave
+
         with self._turn:
             leave(self._store, self._transport)
             self.phone.leave_phase()
@@ -241,6 +257,8 @@ class Client:
         Its `type` is that of the message (`result`, `statistics` or `failed`), its `phase` in
         hexadecimal; the rest says what was found, or why nothing was.
         """
+        from earshot_client.phases.kinds import described
+
         ending = self._endings.untold()
         return None if ending is None else described(ending)
 
@@ -255,6 +273,8 @@ class Client:
         return None if saved is None else saved.decode()
 
     def _connect(self) -> None:
+        from earshot_client.visits.participation import Participation
+
         self._transport = self._line(self._store)
         self._participation = Participation(
             self.phone,
@@ -266,6 +286,8 @@ class Client:
 
     def _enrolment(self, now: datetime) -> Visit | None:
         """Try to enrol and return the outcome; None where the phone is enrolled."""
+        from earshot_client.transport.http import InvitationRefusedError, UnavailableError
+
         if not self.enrolled and self._invitation is not None and self._condition is not None:
             postponed = self._condition.check(now)
             if postponed is not None:

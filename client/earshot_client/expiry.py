@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from typing import TYPE_CHECKING
 
-from earshot_client.store.interface import Store
+if TYPE_CHECKING:
+    from earshot_client.store.interface import Store
 
 KEEP_DAYS = 28
 """Default number of days for which an app's recordings are kept: twice what exposure notification

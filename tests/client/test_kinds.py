@@ -22,7 +22,8 @@ from support.refusing_phone import CountedBytes, refuses
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
-from earshot_client.visits.participation import Event, Participation
+from earshot_client.visits.outcome import Event
+from earshot_client.visits.participation import Participation
 from earshot_protocol.api import Refuse
 from earshot_protocol.errors import (
     MalformedMessageError,

@@ -19,7 +19,8 @@ from earshot_client.store.memory import MemoryStore
 from earshot_client.transport.http import ServerProblemError, UnavailableError
 from earshot_client.visits.conditions import Hours
 from earshot_client.visits.endings import Endings
-from earshot_client.visits.participation import Event, Participation, Visit
+from earshot_client.visits.outcome import Event, Visit
+from earshot_client.visits.participation import Participation
 from earshot_protocol.api import Refuse
 from earshot_protocol.errors import (
     LocalError,

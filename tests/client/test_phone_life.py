@@ -22,7 +22,8 @@ from earshot_client.policy import Policy
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import WrongKeyError
 from earshot_client.store.memory import MemoryStore
-from earshot_client.visits.participation import Event, Participation, Visit
+from earshot_client.visits.outcome import Event, Visit
+from earshot_client.visits.participation import Participation
 from earshot_protocol.api import Refuse
 from earshot_protocol.errors import (
     InvalidInputError,

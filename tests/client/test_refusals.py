@@ -17,7 +17,8 @@ from earshot_client.store.memory import MemoryStore
 from earshot_client.transport.enrolment import enrol, signing_key
 from earshot_client.transport.http import HttpTransport
 from earshot_client.transport.interface import Transport
-from earshot_client.visits.participation import Event, Participation, Visit
+from earshot_client.visits.outcome import Event, Visit
+from earshot_client.visits.participation import Participation
 from earshot_protocol.api import MESSAGEPACK, REFUSAL, TASK, Refuse, decode_body
 from earshot_protocol.errors import RefusedError, RemoteError
 from earshot_protocol.phases.learning import Cluster

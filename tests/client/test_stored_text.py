@@ -16,7 +16,8 @@ from earshot_client.phone import Phone
 from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
 from earshot_client.visits.endings import Endings
-from earshot_client.visits.participation import Event, Participation
+from earshot_client.visits.outcome import Event
+from earshot_client.visits.participation import Participation
 from earshot_protocol.errors import UnexpectedMessageError, WrongStateError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed, Wait

@@ -19,7 +19,8 @@ from earshot_client.policy import Policy
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.transport.http import UnavailableError
 from earshot_client.visits.conditions import Hours
-from earshot_client.visits.participation import Event, Participation
+from earshot_client.visits.outcome import Event
+from earshot_client.visits.participation import Participation
 from earshot_protocol.errors import RefusedError, UnexpectedMessageError
 from earshot_protocol.messages import Wait
 from earshot_protocol.phases.learning import Cluster

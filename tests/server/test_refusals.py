@@ -19,7 +19,8 @@ from support.reading import record
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
-from earshot_client.visits.participation import Event, Participation
+from earshot_client.visits.outcome import Event
+from earshot_client.visits.participation import Participation
 from earshot_protocol.api import LARGEST_REFUSAL, PHASES, REFUSAL, Refuse
 from earshot_protocol.errors import UnexpectedMessageError
 from earshot_protocol.rules import Rule

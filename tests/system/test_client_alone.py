@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from support.closure import distributions, link
+from support.documented import blocks
 from support.networked import ServerProcess
 
 import earshot_client
@@ -15,6 +17,7 @@ import earshot_protocol
 from earshot_client.encoder import default_encoder
 from earshot_protocol.api import Invite
 
+ROOT = Path(__file__).parents[2]
 CORE = {"numpy", "cryptography", "msgspec", "cffi", "pycparser"}
 MOST_RESIDENT = 120 * 2**20
 
@@ -65,6 +68,27 @@ def test_a_phone_gets_neither_the_training_nor_the_servers_libraries() -> None:
     assert "ai-edge-litert" in brought
     assert brought.isdisjoint({"tensorflow", "keras", "scipy", "pandas", "scikit-learn", "flask"})
     assert len(brought) < 30
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/embedding.md"])
+def test_the_program_for_apps_needs_what_the_line_above_it_installs(
+    page: str, tmp_path: Path
+) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    program = blocks(text, "python")[0]
+    extras = re.findall(r"pip install '?[\w.-]+(?:\[(\w+)\])?", text.partition(program)[0])[-1]
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    clean_environment(packages, distributions(*filter(None, [extras])))
+    start = f"import sys; sys.path.append({str(packages)!r})\n"
+    run = subprocess.run(  # noqa: S603 - the program of the page
+        [sys.executable, "-I", "-S", "-c", start + program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
 
 
 @pytest.mark.slow

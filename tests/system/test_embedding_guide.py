@@ -68,6 +68,11 @@ def test_an_app_hears_critical_contacts_asks_and_shows_what_it_keeps(
     (kept,), released = app["privacy_screen"](client)
     assert (kept.number, kept.choice, kept.day) == (recording, "train", now.date())
     assert released == []
+    bars = app["budgets"](client.phone.ledger, client.phone.today)
+    assert [(each.span, each.unit) for each in bars] == [
+        (span, unit) for span in ("year", "life") for unit in ("recording", "phone")
+    ]
+    assert all(each.left == each.largest_epsilon > each.epsilon == 0 for each in bars)
     client.phone.forget(recording)
     assert app["privacy_screen"](client) == ((), [])
 

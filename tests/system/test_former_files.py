@@ -27,7 +27,8 @@ from earshot_client.phone import Phone
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.transport.enrolment import enrol, signing_key
 from earshot_client.visits.endings import Endings
-from earshot_client.visits.participation import Event, Participation
+from earshot_client.visits.outcome import Event
+from earshot_client.visits.participation import Participation
 from earshot_protocol.messages import Failed
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.statistics import Statistics

@@ -37,7 +37,7 @@ def anchors(page: str) -> set[str]:
 
 def test_every_program_of_a_page_is_run_by_a_test() -> None:
     found = {name: len(each) for name, page in PAGES.items() if (each := blocks(page, "python"))}
-    here = {"docs/architecture.md": 1, "docs/embedding.md": 1}
+    here = {"README.md": 1, "docs/architecture.md": 1, "docs/embedding.md": 1}
     assert found == {
         name: here.get(name, 0) + ELSEWHERE.get(name, 0) for name in sorted({*here, *ELSEWHERE})
     }
@@ -45,7 +45,11 @@ def test_every_program_of_a_page_is_run_by_a_test() -> None:
 
 @pytest.mark.parametrize(
     ("page", "printed"),
-    [("docs/embedding.md", "[]"), ("docs/architecture.md", "local centroids waits for 500")],
+    [
+        ("README.md", "(Recording(number=1, "),
+        ("docs/embedding.md", "[]"),
+        ("docs/architecture.md", "local centroids waits for 500"),
+    ],
 )
 def test_the_first_program_of_a_page_runs(page: str, printed: str, tmp_path: Path) -> None:
     example = blocks(PAGES[page], "python")[0]

@@ -27,7 +27,7 @@ from earshot_client.transport.enrolment import signing_key
 from earshot_client.transport.http import UnavailableError
 from earshot_client.visits.conditions import Hours
 from earshot_client.visits.endings import Endings
-from earshot_client.visits.participation import Event, Visit
+from earshot_client.visits.outcome import Event, Visit
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS

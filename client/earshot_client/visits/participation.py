@@ -5,7 +5,6 @@ No clock and no sleep of its own: `visit` is called at a time, and says when to 
 
 from __future__ import annotations
 
-import enum
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 
@@ -15,6 +14,7 @@ from earshot_client.transport.http import UnavailableError
 from earshot_client.transport.interface import Transport
 from earshot_client.visits.conditions import Condition
 from earshot_client.visits.endings import Endings
+from earshot_client.visits.outcome import LONGEST_PAUSE, Event, Visit
 from earshot_protocol.errors import (
     MalformedMessageError,
     RefusedError,
@@ -29,35 +29,6 @@ from earshot_protocol.wire import Answer, Task
 SECONDS_AFTER_REFUSAL = 3600.0
 """Pause after a refusal, in seconds: a server seldom changes its mind."""
 _FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 3600.0
-"""Default longest pause between visits, in seconds."""
-
-
-class Event(enum.StrEnum):
-    """Outcomes of a visit."""
-
-    POSTPONED = "postponed"
-    WAITING = "waiting"
-    ANSWERED = "answered"
-    LATE = "too late"
-    ENDED = "phase over"
-    REFUSED = "refused"
-    TROUBLE = "trouble"
-
-
-@dataclass(frozen=True)
-class Visit:
-    """Outcome of a visit.
-
-    Attributes:
-        event: Outcome in a word.
-        detail: Explanation for people.
-        seconds: Seconds after which to come again.
-    """
-
-    event: Event
-    detail: str
-    seconds: float
 
 
 @dataclass

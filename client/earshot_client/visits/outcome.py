@@ -1,0 +1,36 @@
+"""The outcome of a visit: its kind, its explanation, and when to come again."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+LONGEST_PAUSE = 3600.0
+"""Default longest pause between visits, in seconds."""
+
+
+class Event(enum.StrEnum):
+    """Outcomes of a visit."""
+
+    POSTPONED = "postponed"
+    WAITING = "waiting"
+    ANSWERED = "answered"
+    LATE = "too late"
+    ENDED = "phase over"
+    REFUSED = "refused"
+    TROUBLE = "trouble"
+
+
+@dataclass(frozen=True)
+class Visit:
+    """Outcome of a visit.
+
+    Attributes:
+        event: Outcome in a word.
+        detail: Explanation for people.
+        seconds: Seconds after which to come again.
+    """
+
+    event: Event
+    detail: str
+    seconds: float
