@@ -301,7 +301,7 @@ test_check_refuses_by_name = refused(
     ],
     ("at most 254 neighbours", choose, 10**6, (1,), 1, 0.3, 0.3),
     ("at most 254 neighbours", functools.partial(choose, neighbours=254), 10**6, (1,), 1, 0.3, 0.3),
-    (r"5 phones no safe graph.*dropout=0\.2", choose, 5, (1,), 1, 0.3, 0.3),
+    (r"5 participants no safe graph.*dropout=0\.2", choose, 5, (1,), 1, 0.3, 0.3),
 )
 
 

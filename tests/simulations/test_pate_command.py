@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def promise(out: Path, printed: str) -> tuple[str, ...]:
     """All that is promised, as it is written and printed."""
     report, shown = (out / "report.md").read_text(), json.loads((out / "result.json").read_text())
     part = report[report.index("## What is promised") : report.index("## What was realised")]
-    said = printed[: printed.index("realised: private")]
+    said = printed[: printed.index("\nrealised ")]
     assert "whatever the votes" not in report.replace(part, "") + printed.replace(said, "")
     return json.dumps(shown["promised"]), part, said
 
@@ -82,7 +83,7 @@ CONFIDENT = ("--threshold", 30, "--check-sigma", 12, "--sigma", 5)
 
 
 @pytest.mark.parametrize("share", ["1", "2"])  # the budget's: enough for all queries, or not
-@pytest.mark.parametrize("unit", ["phone", "replaced phone"])
+@pytest.mark.parametrize("unit", ["left out", "replaced"])
 def test_what_is_promised_depends_on_no_vote(
     share: str,
     unit: str,
@@ -108,9 +109,98 @@ def test_what_is_promised_depends_on_no_vote(
         spent.append(cost["epsilon"])
         for each, epsilon in cost["epsilon"].items():
             assert epsilon <= worst["epsilon"][each]
-        assert cost["epsilon"][unit] <= worst["epsilon"][unit] <= budget * (1 + 1e-9)
+        own = f"teacher {unit}"
+        assert cost["epsilon"][own] <= worst["epsilon"][own] <= budget * (1 + 1e-9)
     assert found[0] == found[1]
     assert spent[0] != spent[1]
+
+
+def table(printed: str) -> list[list[str]]:
+    """The three costs as a terminal shows them; the lines of a cell are joined."""
+    rows: list[list[str]] = []
+    for line in printed[: printed.index("also private")].splitlines()[1:]:
+        if line.startswith(" "):
+            rows[-1][-1] += " " + line.strip()
+        else:
+            rows.append(re.split(r" {2,}", line, maxsplit=4))
+    return rows
+
+
+@pytest.mark.parametrize("more", [(), ("--votes-cost", "dependent"), ("--unit", "left-out")])
+def test_three_costs_stand_in_one_table(
+    more: tuple[str, ...],
+    votes: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "out"
+    command = ("pate", "label", "confident", votes, *NOISE, *BUDGET, *more, "--out", out)
+    assert ended(monkeypatch, *command) == 0
+    printed = capsys.readouterr().out
+    figures = json.loads((out / "result.json").read_text())
+    titles, *rows = table(printed)
+    assert titles == ["cost", "ε", "δ", "publish?", "what it means"]
+    assert [row[0] for row in rows] == ["promised", "realised", "with noise of its own"]
+    own, unit = figures["data_dependent"], figures["promised"]["unit"]
+    assert unit == ("teacher left out" if "left-out" in more else "teacher replaced")
+    (spent,) = (each["epsilon"][unit] for each in figures["realised"]["costs"])
+    assert [row[1] for row in rows] == [
+        "1",
+        f"{spent:.4g}",
+        f"{own['epsilon']:.4g}" if own else "–",
+    ]
+    assert {row[2] for row in rows} == {"1e-05"}
+    assert [row[3] for row in rows] == ["yes", "no", "yes, once" if own else "–"]
+    assert (own is None) == ("--votes-cost draws one" in rows[2][4])
+    assert max(map(len, printed.splitlines()[:-1])) <= 80, "the last one is a path"
+    report = (out / "report.md").read_text()
+    for row in rows:
+        assert f"| {' | '.join(row)} |" in report
+
+
+@pytest.mark.parametrize("more", [("--tally", "federated"), ("--weights", "weights.npy")])
+def test_the_table_says_where_no_cost_has_noise_of_its_own(
+    more: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("votes.npy", np.tile([1, 2, 1], (40, 1)))
+    np.save("weights.npy", np.array([1, 2] * 20))
+    command = ("--classes", 3, *CONFIDENT, "--epsilon", 9, "--delta", "1e-3", "--out", "out", *more)
+    assert ended(monkeypatch, "pate", "label", "confident", "votes.npy", *command) == 0
+    printed = capsys.readouterr().out
+    assert table(printed)[3][4].startswith("not known for confident, ")
+    weighed = "for teachers of the largest weight" in printed.splitlines()[0]
+    assert weighed == ("--weights" in more)
+
+
+def test_teachers_are_called_teachers(
+    votes: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    known = ("confident", *NOISE, "--delta", "1e-5", "--teachers", 250)
+    for tally in ("central", "federated"):
+        out = tmp_path / tally
+        words = (*known, "--epsilon", 1, "--tally", tally)
+        assert ended(monkeypatch, "pate", "label", words[0], votes, *words[1:], "--out", out) == 0
+        assert ended(monkeypatch, "pate", "budget", *words, "--classes", 10) == 0
+        written = [(out / name).read_text() for name in ("result.json", "report.md")]
+        said = " ".join([*written, *capsys.readouterr()])
+        assert "teacher" in said
+        said = said.replace("could not on phones, each a teacher", "")
+        assert re.findall(r".*\b(?:phone|owner)s?\b.*|.*\bpart(?:y|ies)\b.*", said) == []
+    np.save(votes, np.array([[4, 0]]))
+    few = (*NOISE, *BUDGET, "--tally", "federated", "--corrupted", 0.9, "--out", tmp_path / "none")
+    assert ended(monkeypatch, "pate", "label", "confident", votes, *few) == 2
+    assert "leaves 4 participants no safe graph" in capsys.readouterr().err
+    for command in ("label", "label confident", "budget", "budget confident", "student", "example"):
+        assert ended(monkeypatch, "pate", *command.split(), "--help") == 0
+    assert re.findall(r".*phone.*", capsys.readouterr().out) == []
 
 
 def test_a_cost_that_looks_at_votes_is_published_once(
@@ -165,11 +255,11 @@ def test_budget_says_what_queries_cost_and_how_many_a_budget_buys(
     assert ended(monkeypatch, *known, "--queries", 200, "--json") == 0
     rows = json.loads(capsys.readouterr().out)
     assert {row["unit"]: round(row["epsilon"], 2) for row in rows} == {
-        "phone": pytest.approx(1.535, abs=0.01),
-        "replaced phone": pytest.approx(2.208, abs=0.01),
+        "teacher left out": pytest.approx(1.535, abs=0.01),
+        "teacher replaced": pytest.approx(2.208, abs=0.01),
     }
     assert ended(monkeypatch, *known, "--groups", "1:125,2:125") == 0
-    assert "of 2 at δ = 1e-05, replaced phone, weight 2" in capsys.readouterr().out
+    assert "of 2 at δ = 1e-05, teacher replaced, weight 2" in capsys.readouterr().out
     assert ended(monkeypatch, *known) == 2
     assert "give one of --queries, --epsilon and --groups" in capsys.readouterr().err
 

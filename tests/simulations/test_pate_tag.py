@@ -149,7 +149,7 @@ def test_every_file_is_named_and_what_cannot_be_read_is_listed(
     report = (out / "report.md").read_text()
     assert "7 files, of which 4 have a label, 1 none" in report
     assert "1 are silent and 1 cannot be read" in report
-    assert "ε = 8 at δ = 1e-08 (unit: replaced phone)" in report
+    assert "ε = 8 at δ = 1e-08 (unit: teacher replaced)" in report
     assert "Stated by Ada of the tests; nothing in the file proves it." in report
     assert "- broken.wav: " in report
     printed = capsys.readouterr().out

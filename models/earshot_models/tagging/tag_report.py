@@ -13,12 +13,14 @@ import numpy as np
 
 from earshot_models.tagging.recordings import Tagged, TaggedRecordings
 from earshot_models.tagging.tagger_file import TaggerCard
+from earshot_models.votes.rules.rule import TeacherUnit
 
 TABLE, FIGURES, REPORT = "tags.csv", "tags.json", "report.md"
 FILES = (TABLE, FIGURES, REPORT)
 
 _MOST_LISTED = 20
 """Most unreadable files that the report names; the table has all of them."""
+_UNITS = {each.unit: each.value for each in TeacherUnit}
 
 
 def figures(heard: TaggedRecordings) -> dict[str, Any]:
@@ -48,7 +50,7 @@ def figures(heard: TaggedRecordings) -> dict[str, Any]:
         else {
             "epsilon": cost.epsilon,
             "delta": cost.delta,
-            "unit": cost.unit.value,
+            "unit": str(_UNITS.get(cost.unit, cost.unit)),
             "mechanism": cost.mechanism,
         },
         "stated_by": card.stated_by,
@@ -154,9 +156,10 @@ def origin(card: TaggerCard) -> str:
     """Return a text on a tagger's training and cost, and on who states them."""
     cost = ""
     if card.cost is not None:
+        unit = _UNITS.get(card.cost.unit, card.cost.unit)
         cost = (
             f" Those whose data it learned from paid ε = {card.cost.epsilon:g} at δ = "
-            f"{card.cost.delta:g} (unit: {card.cost.unit.value}), by {card.cost.mechanism}."
+            f"{card.cost.delta:g} (unit: {unit}), by {card.cost.mechanism}."
         )
     return f"{card.trained}{cost} Stated by {card.stated_by}; nothing in the file proves it."
 

@@ -311,8 +311,8 @@ def _no_safe_graph(setting: _Setting) -> InvalidParametersError:
     dropout, corrupted = _largest_fractions(setting)
     return InvalidParametersError(
         f"dropout={setting.dropout} with corrupted={setting.corrupted} leaves {setting.phones} "
-        f"phones no safe graph of at most {LARGEST_DEGREE} neighbours (a share's index is one "
-        f"byte); in this proportion dropout={dropout} with corrupted={corrupted} is accepted"
+        f"participants no safe graph of at most {LARGEST_DEGREE} neighbours (a share's index is "
+        f"one byte); in this proportion dropout={dropout} with corrupted={corrupted} is accepted"
     )
 
 

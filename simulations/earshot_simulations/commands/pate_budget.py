@@ -44,6 +44,7 @@ class Prospect(Counting):
 
 def _budget(*, rule: VotingRule, shared: Prospect) -> None:
     """Print the costs of a rule."""
+    from earshot_models.votes.costs.muschiol import WHY_NOT
     from earshot_models.votes.tally import prospects
 
     if sum(each is not None for each in (shared.queries, shared.epsilon, shared.groups)) != 1:
@@ -74,8 +75,8 @@ def _budget(*, rule: VotingRule, shared: Prospect) -> None:
         )
     if rows[0]["as_printed"] is not None:
         print(
-            f"as printed (Muschiol 2021), which does not hold, {rows[0]['queries']} queries: "
-            f"ε = {rows[0]['as_printed']:.4g}"
+            f"as printed (Muschiol 2021), {rows[0]['queries']} queries: ε = "
+            f"{rows[0]['as_printed']:.4g}; does not hold: {WHY_NOT}"
         )
 
 

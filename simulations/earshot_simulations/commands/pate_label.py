@@ -13,10 +13,9 @@ from cyclopts import App, Parameter
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_models.votes.costs.releases import VotesCost
-from earshot_models.votes.rules.rule import VotingRule
+from earshot_models.votes.rules.rule import TeacherUnit, VotingRule
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.commands.pate_rules import Counting, Extra, add_rules
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class Labelling(Counting):
         epsilon: Budget ε for all queries together.
         delta: Value of δ for the budget, below 1 over the records.
         out: New folder, or one in which a run was cut short.
-        unit: Unit of the budget: phone, a teacher left out, or replaced-phone.
+        unit: Difference between neighbours for the budget: a teacher left out, or replaced.
         teachers: Number of teachers, which votes are checked against.
         classes: Number of classes; says that the file holds teachers' classes, not counts.
         samples: File .npy of samples on which the ensemble of a folder votes.
@@ -64,7 +63,7 @@ class Labelling(Counting):
     epsilon: float
     delta: float
     out: Path
-    unit: Unit = Unit.REPLACED_PHONE
+    unit: TeacherUnit = TeacherUnit.REPLACED
     teachers: int | None = None
     classes: int | None = None
     samples: Path | None = None
@@ -91,7 +90,7 @@ def _label(
 
     voters, out = _voters(votes, rule, shared), shared.out
     records = voters.teachers if shared.records is None else shared.records
-    budget = QueryBudget(shared.epsilon, shared.delta, shared.unit, records)
+    budget = QueryBudget(shared.epsilon, shared.delta, shared.unit.unit, records)
     request = LabellingRequest(rule, budget, shared.tally, shared.sums, shared.most, votes_cost)
     weighed, guesses = (None if path is None else load(path) for path in (shared.weights, scores))
     # A journal says whose the other files are.

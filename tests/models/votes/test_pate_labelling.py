@@ -62,7 +62,7 @@ def test_a_curator_asks_as_long_as_one_more_query_has_room(tmp_path: Path) -> No
     assert spent(asked, answered) <= 2.0
     assert spent(asked + 1, answered + 1) > 2.0 * (1 - 2e-3)  # of the grid of orders
     (cost,) = outcome.figures()["realised"]["costs"]
-    assert cost["epsilon"]["replaced phone"] == pytest.approx(spent(asked, answered), rel=2e-3)
+    assert cost["epsilon"]["teacher replaced"] == pytest.approx(spent(asked, answered), rel=2e-3)
 
 
 @pytest.mark.parametrize("name", ["gnmax", "lnmax"])

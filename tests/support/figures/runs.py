@@ -170,7 +170,9 @@ def _votes() -> dict[str, Run]:
         "label cost": _label(
             "@counts.npy", "confident", f"{checked} --votes-cost dependent {_LABEL}"
         ),
-        "label json": _label("@counts.npy", "confident", f"{checked} --unit phone --json {_LABEL}"),
+        "label json": _label(
+            "@counts.npy", "confident", f"{checked} --unit left-out --json {_LABEL}"
+        ),
         "budget epsilon": _budget(
             "confident", f"{checked} {_WHOLE} --epsilon 2 --answered 0.7 --json"
         ),
@@ -189,10 +191,11 @@ def _votes() -> dict[str, Run]:
 
 
 def _label(votes: str, rule: str, options: str) -> Run:
-    """Return a labelling; the rule was an option."""
+    """Return a labelling; the rule was an option, and units were those of phones."""
+    former = options.replace("--unit left-out", "--unit phone")
     return Run(
         f"pate label {rule} {votes} {options}",
-        before=f"pate label {votes} --mechanism {rule} {options}",
+        before=f"pate label {votes} --mechanism {rule} {former}",
     )
 
 

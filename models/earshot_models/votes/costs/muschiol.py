@@ -29,6 +29,8 @@ Numbers = npt.NDArray[np.float64]
 
 MOST_LABELS = 3
 """Most labels n of a training sample, and so what its absence is said to change (4.2.2)."""
+WHY_NOT = f"a teacher that is trained anew may change all of its labels, not {MOST_LABELS} at most"
+"""Reason for which no printed cost holds."""
 DELTA = 1e-8
 """Value of δ in all tables and figures."""
 ORDERS = np.concatenate([np.arange(2.0, 33.0), np.geomspace(34.0, 512.0, 24)])

@@ -79,8 +79,8 @@ class OwnerGroup:
         checks.positive("epsilon", self.epsilon)
         if checks.whole("members", self.members) < 2:
             raise InvalidParametersError(
-                f"members={self.members}: must be at least 2, or the budget identifies its owner; "
-                "give the owner a smaller budget that others also have"
+                f"members={self.members}: must be at least 2, or the budget tells whose it is; "
+                "give a smaller budget that others also have"
             )
 
 

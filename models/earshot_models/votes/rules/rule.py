@@ -37,6 +37,23 @@ UNITS = (Unit.PHONE, Unit.REPLACED_PHONE)
 """A teacher left out, and a teacher whose data, or one record of them, are others."""
 
 
+class TeacherUnit(enum.StrEnum):
+    """Names of the units for people whose voters are teachers, whatever holds these."""
+
+    LEFT_OUT = "teacher left out"
+    REPLACED = "teacher replaced"
+
+    @classmethod
+    def of(cls, unit: Unit) -> TeacherUnit:
+        """Return the name of one of `UNITS`."""
+        return dict(zip(UNITS, cls, strict=True))[unit]
+
+    @property
+    def unit(self) -> Unit:
+        """Unit of this name."""
+        return dict(zip(TeacherUnit, UNITS, strict=True))[self]
+
+
 class VoteKind(enum.StrEnum):
     """Purposes for which teachers' votes are spent."""
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from earshot_models.votes.costs import personal
 from earshot_models.votes.electorate import Electorate
-from earshot_models.votes.rules.rule import UNITS, VoteKind, VotingRule
+from earshot_models.votes.rules.rule import UNITS, TeacherUnit, VoteKind, VotingRule
 from earshot_models.votes.tally.interface import Purchase, Tally, times
 from earshot_models.votes.tally.tallies import Counter, SumSettings, tally
 from earshot_protocol import checks
@@ -193,7 +193,7 @@ def table(
             bought = min(made.most(each.epsilon or 0.0, unit, each.weight) for each in sharing)
         rows += [
             {
-                "unit": unit.value,
+                "unit": TeacherUnit.of(unit).value,
                 "weight": each.weight,
                 "teachers": each.members,
                 "budget": each.epsilon,

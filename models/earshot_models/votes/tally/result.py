@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from earshot_models.votes.rules.rule import UNITS, VoteKind
+from earshot_models.votes.costs import muschiol
+from earshot_models.votes.rules.rule import UNITS, TeacherUnit, VoteKind
 from earshot_models.votes.rules.table import RULES
 from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.federated import Federated
@@ -33,8 +35,8 @@ FILES = (ANSWERS, FIGURES, REPORT)
 CONFIDENCE = 0.95
 
 UNIT_WORDS = {
-    Unit.PHONE: "a teacher is left out (its noise share is added all the same)",
-    Unit.REPLACED_PHONE: "a teacher, or one record of it, is replaced by another",
+    TeacherUnit.LEFT_OUT: "a teacher is left out (its noise share is added all the same)",
+    TeacherUnit.REPLACED: "a teacher, or one record of it, is replaced by another",
 }
 
 
@@ -81,7 +83,7 @@ class LabellingResult:
             "promised": {
                 "epsilon": self.budget.epsilon,
                 "delta": self.budget.delta,
-                "unit": self.budget.unit.value,
+                "unit": TeacherUnit.of(self.budget.unit).value,
                 "records": self.budget.records,
                 "queries": labelled.wanted,
                 "worst": self._each(
@@ -117,7 +119,7 @@ class LabellingResult:
             {
                 "weight": weight,
                 "teachers": int((self.weights == weight).sum()),
-                "epsilon": {unit.value: epsilon(unit, weight) for unit in UNITS},
+                "epsilon": {TeacherUnit.of(unit).value: epsilon(unit, weight) for unit in UNITS},
             }
             for weight in sorted(set(self.weights.tolist()))
         ]
@@ -178,22 +180,78 @@ def table(outcomes: Whole) -> str:
     return file.getvalue()
 
 
-def summary(figures: Mapping[str, Any]) -> list[str]:
-    """Return what a terminal shows: first the promise, then what was realised."""
+def cost_rows(figures: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the three costs of the budget's unit, for the heaviest teachers, by `_COLUMNS`."""
     promised, realised = figures["promised"], figures["realised"]
-    at = f"at δ = {promised['delta']:g}"
-    lines = [f"{'budget':<22} ε = {promised['epsilon']:g} {at}, {promised['unit']}"]
-    for name, costs in (("worst case", promised["worst"]), ("realised", realised["costs"])):
-        if costs is realised["costs"]:
-            lines.append("realised: private, depends on the votes, guarantees nothing")
-            lines += [f"{each:<22} {realised[each]}" for each in ("asked", "answered", "end")]
-        for cost in costs:
-            whose = f"weight {cost['weight']}, " if len(costs) > 1 else ""
-            for unit, epsilon in cost["epsilon"].items():
-                lines.append(f"{name:<22} ε = {epsilon:.4g} {at}, {whose}{unit}")
+    worst, spent = (
+        max(each["epsilon"][promised["unit"]] for each in costs)
+        for costs in (promised["worst"], realised["costs"])
+    )
+    heaviest = max(each["weight"] for each in realised["costs"])
+    published, rule = figures["data_dependent"], RULES[figures["mechanism"]]
+    if published is not None:
+        how = "exactly" if published["method"] == "exact" else "by Theorem 6"
+        own = (
+            f"{published['epsilon']:.4g}",
+            "yes, once",
+            f"from the votes {how}, with noise; may be too small by chance",
+        )
+    elif rule.publishes and figures["tally"] == "central" and heaviest == 1:
+        own = "–", "–", "from the votes, with noise; --votes-cost draws one"
+    else:
+        weighed = "" if heaviest == 1 else ", weights"
+        own = "–", "–", f"not known for {rule.name}, {figures['tally']} tally{weighed}"
+    rows = [
+        (
+            "promised",
+            f"{promised['epsilon']:.4g}",
+            "yes",
+            f"the budget: holds for any votes; at worst {worst:.4g} is spent",
+        ),
+        (
+            "realised",
+            f"{spent:.4g}",
+            "no",
+            "what was asked and answered; depends on the votes, guarantees nothing",
+        ),
+        ("with noise of its own", *own),
+    ]
+    delta = f"{promised['delta']:g}"
+    return [
+        dict(zip(_COLUMNS, (name, epsilon, delta, publish, meaning), strict=True))
+        for name, epsilon, publish, meaning in rows
+    ]
+
+
+_COLUMNS = {"cost": 22, "ε": 7, "δ": 6, "publish?": 10, "what it means": 0}
+"""Columns of the costs, and their widths on a terminal: no vote decides how wide one is."""
+_TERMINAL = 80
+"""Width of a terminal, in characters."""
+
+
+def summary(figures: Mapping[str, Any]) -> list[str]:
+    """Return what a terminal shows: the three costs, the promise first, then what was realised."""
+    realised = figures["realised"]
+    lines = [_whose(figures)]
+    titles = dict(zip(_COLUMNS, _COLUMNS, strict=True))
+    for row in (titles, *cost_rows(figures)):
+        *cells, meaning = (f"{row[name]:<{width}} " for name, width in _COLUMNS.items())
+        start = "".join(cells)
+        lines += textwrap.wrap(start + meaning, _TERMINAL, subsequent_indent=" " * len(start))
+    lines.append("also private, as they depend on the votes:")
+    lines += [f"{each:<22} {realised[each]}" for each in ("asked", "answered", "end")]
     if realised["as_printed"] is not None:
-        lines.append(f"{'as printed':<22} {realised['as_printed']:.4g}; does not hold")
+        lines.append(
+            f"{'as printed':<22} {realised['as_printed']:.4g}; does not hold: {muschiol.WHY_NOT}"
+        )
     return lines
+
+
+def _whose(figures: Mapping[str, Any]) -> str:
+    """Return whom the three costs protect, and in which unit."""
+    promised = figures["promised"]
+    whom = "" if len(promised["worst"]) == 1 else ", for teachers of the largest weight"
+    return f"ε where {UNIT_WORDS[TeacherUnit(promised['unit'])]}{whom}:"
 
 
 def report(figures: Mapping[str, Any]) -> str:
@@ -204,6 +262,13 @@ def report(figures: Mapping[str, Any]) -> str:
         "",
         f"{realised['asked']} of {figures['queries']} queries were asked about, by "
         f"{figures['mechanism']}, {figures['tally']} tally; {realised['end']}.",
+        "",
+        "## The three costs",
+        _whose(figures),
+        "",
+        f"| {' | '.join(_COLUMNS)} |",
+        "|---" * len(_COLUMNS) + "|",
+        *(f"| {' | '.join(row.values())} |" for row in cost_rows(figures)),
         "",
         "## What is promised",
         *_promised(promised),
@@ -232,7 +297,7 @@ def report(figures: Mapping[str, Any]) -> str:
 
 def _promised(promised: Mapping[str, Any]) -> list[str]:
     """Return what holds whatever the votes are: the same text for all votes on these queries."""
-    words = UNIT_WORDS[Unit(promised["unit"])]
+    words = UNIT_WORDS[TeacherUnit(promised["unit"])]
     return [
         f"The budget: ε = {promised['epsilon']:g} at δ = {promised['delta']:g}, where {words}.",
         "",
@@ -249,7 +314,7 @@ def _table(costs: Sequence[Mapping[str, Any]]) -> list[str]:
         "|---|---|---|---|",
         *(
             f"| {cost['teachers']} | {cost['weight']} | "
-            + " | ".join(f"{cost['epsilon'][unit.value]:.4g}" for unit in UNIT_WORDS)
+            + " | ".join(f"{cost['epsilon'][unit]:.4g}" for unit in UNIT_WORDS)
             + " |"
             for cost in costs
         ),
@@ -261,9 +326,8 @@ def _claimed(figures: Mapping[str, Any]) -> list[str]:
         return []
     return [
         "",
-        f"As printed by Muschiol (2021), where a teacher changes 3 labels at most: ε = "
-        f"{figures['as_printed']:.4g}. **It does not hold**: a teacher that is trained anew may "
-        "change every label that it may name; it stands here for comparison alone.",
+        f"As printed by Muschiol (2021): ε = {figures['as_printed']:.4g}. **It does not hold**: "
+        f"{muschiol.WHY_NOT}; it stands here for comparison alone.",
     ]
 
 
@@ -314,7 +378,7 @@ def _sources(figures: Mapping[str, Any]) -> list[str]:
     if figures["tally"] == "federated":
         said.append(
             "votes went through secure sums with real cryptography, all teachers in this process: "
-            "whoever runs it could read them here, and could not on phones"
+            "whoever runs it could read them here, and could not on phones, each a teacher"
         )
     if figures["votes_dealt"]:
         said.append(
