@@ -12,9 +12,13 @@ _MOST_NAMED = 3
 
 
 def prepare_folder(
-    folder: Path, writes: Collection[str], overwrite: bool, resumes: Collection[str] = ()
+    folder: Path,
+    writes: Collection[str],
+    overwrite: bool,
+    resumes: Collection[str] = (),
+    named: str = "--out ",
 ) -> None:
-    """Make the folder that `--out` names, if its owner would not lose anything by it.
+    """Make the folder that results go to, if its owner would not lose anything by it.
 
     Args:
         folder: Path of the folder, which is made if it does not exist.
@@ -22,6 +26,7 @@ def prepare_folder(
         overwrite: Whether a folder that holds something may be used.
         resumes: Names of the files that an interrupted run leaves, and from which a later one
             continues.
+        named: Option that names the folder, as messages begin with it; empty for an argument.
 
     Raises:
         InvalidInputError: The folder holds something already, cannot be made, or nothing can be
@@ -35,15 +40,15 @@ def prepare_folder(
     except (FileExistsError, NotADirectoryError):
         parts = (folder.absolute(), *folder.absolute().parents)
         file = next((part for part in parts if part.exists() and not part.is_dir()), folder)
-        raise InvalidInputError(f"--out {folder}: {file} is a file; name a folder") from None
+        raise InvalidInputError(f"{named}{folder}: {file} is a file; name a folder") from None
     except OSError as error:
         raise InvalidInputError(
-            f"--out {folder}: nothing can be written there ({error.strerror}); name another folder"
+            f"{named}{folder}: nothing can be written there ({error.strerror}); name another folder"
         ) from error
     others = [name for name in held if name not in resumes]
     if others and not overwrite:
-        named = ", ".join(others[:_MOST_NAMED]) + (", …" if len(others) > _MOST_NAMED else "")
+        first = ", ".join(others[:_MOST_NAMED]) + (", …" if len(others) > _MOST_NAMED else "")
         raise InvalidInputError(
-            f"--out {folder} is not empty: it holds {named}. Name a new folder, or add --overwrite "
-            f"to replace {' and '.join(writes)} there and nothing else"
+            f"{named}{folder} is not empty: it holds {first}. Name a new folder, or add "
+            f"--overwrite to replace {' and '.join(writes)} there and nothing else"
         )

@@ -13,6 +13,27 @@ app = App(
     name="pate",
     help="Let an ensemble of teachers label samples in private, and learn from its answers.",
 )
+
+
+@app.command
+def example(out: Path, /, *, seed: int = 1, overwrite: bool = False) -> None:
+    """Write votes of 250 teachers to try the other commands on, and a README with the commands.
+
+    Args:
+        out: New folder for votes.npy, samples.npy, truth.npy and README.md.
+        seed: Seed from which the votes are drawn.
+        overwrite: Replace these files where the folder has them.
+    """
+    from earshot_models.votes import example as votes_to_try
+    from earshot_protocol import checks
+
+    checks.whole("seed", seed, 0)
+    prepare_folder(out, votes_to_try.FILES, overwrite, named="")
+    votes, *_, readme = votes_to_try.write(seed, out)
+    print(f"{'votes':<22} {votes}")
+    print(f"{'what to run next':<22} {readme}")
+
+
 app.command(pate_label.app)
 app.command(pate_budget.app)
 
