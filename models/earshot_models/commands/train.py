@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
@@ -93,8 +92,6 @@ def train(
         overwrite: Replace the encoder files where --out has them.
         as_json: Print the results as JSON, and nothing else.
     """
-    # TensorFlow says much at its start that no user can act on.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from earshot_models import recipe as recipes
     from earshot_models.distillation.teacher import open_teacher
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -64,8 +63,6 @@ def generate(
         overwrite: Replace the files of this command where --out has them.
         as_json: Print result.json, and nothing else.
     """
-    # TensorFlow is not needed, but speaks where JAX looks for it.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     checks.whole("samples", samples, 1, 10_000)
     checks.whole("seed", seed, 0)
     if published is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,8 +40,6 @@ def tag(
         overwrite: Replace the files of this command where --out has them.
         as_json: Print tags.json, and nothing else.
     """
-    # TensorFlow says much at its start that no user can act on.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from earshot_models.tagging import tag_report
 
     if out is None and (page or not as_json):

@@ -5,7 +5,6 @@ A study is a function: its options are its parameters, its docstring is their he
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from cyclopts import App
@@ -34,9 +33,6 @@ STUDIES: dict[str, Callable[..., None]] = {
     "pate-aae": pate_aae.private_digits,
     "pate-gan-attacks": pate_aae.attacks,
 }
-
-# TensorFlow says much at its start that no user can act on.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 app = App(name="reproduce", help="Reproduce a table or figure of a paper, from data that you have.")
 for _name, _study in STUDIES.items():

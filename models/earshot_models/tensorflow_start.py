@@ -1,0 +1,79 @@
+"""TensorFlow starts without a word: it tells of devices and instructions that nobody asked for.
+
+Its setting `TF_CPP_MIN_LOG_LEVEL` comes too late for what its libraries say while they are loaded,
+so these lines are left out on their way to the terminal. Errors come through, also those of a
+process that TensorFlow ends. Whoever sets the variable hears what it lets through, and all of that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import IO, cast
+
+from earshot_protocol.overriding import override
+
+_LEVEL, _QUIETEST = "TF_CPP_MIN_LOG_LEVEL", "3"
+"""Setting of what TensorFlow says, and the value for what ends the process alone; problems that a
+program can go on from are exceptions of Python's."""
+
+_FILTER = r"""
+import re, sys
+for line in sys.stdin.buffer:
+    if not re.match(rb"[IW]\d{4} |WARNING: All log messages before absl::InitializeLog", line):
+        sys.stderr.buffer.write(line)
+        sys.stderr.buffer.flush()
+"""
+"""Program of its own, which goes on if TensorFlow ends this one."""
+
+
+def start_quietly() -> None:
+    """Silence TensorFlow from here on, whoever imports it, unless its user has set the variable."""
+    if os.environ.setdefault(_LEVEL, _QUIETEST) == _QUIETEST and "tensorflow" not in sys.modules:
+        sys.meta_path.insert(0, _TensorFlowFinder())
+
+
+class _TensorFlowFinder(MetaPathFinder):
+    """Finds TensorFlow where Python does, and loads it without its chatter."""
+
+    @override
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != "tensorflow":
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def quietly(module: ModuleType) -> None:
+                with _without_chatter():
+                    load(module)
+
+            spec.loader.exec_module = quietly  # type: ignore[method-assign]
+        return spec
+
+
+@contextlib.contextmanager
+def _without_chatter() -> Iterator[None]:
+    """Leave out of standard error what C++ logs below an error, past Python's own `sys.stderr`."""
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    try:
+        filtering = [sys.executable, "-I", "-S", "-c", _FILTER]
+        passing = subprocess.Popen(filtering, stdin=subprocess.PIPE, stderr=terminal)  # noqa: S603
+        with passing as process:
+            os.dup2(cast(IO[bytes], process.stdin).fileno(), 2)
+            try:
+                yield
+            finally:
+                sys.stderr.flush()
+                os.dup2(terminal, 2)
+    finally:
+        os.close(terminal)
