@@ -183,6 +183,12 @@ def test_a_verdict_needs_the_whole_interval(mean: float, wide: float | None, ver
     assert own.verdict == verdict
     assert HeldStatement(own, None).sound_verdict == "–"
     assert HeldStatement(own, own).sound_verdict == verdict
+    assert HeldStatement(own, own).row()["why"] == own.why(
+        "costs by votes depend on the votes, and ours are of other sound"
+    )
+    opposite = own._replace(ours=Estimate(1.5, 0.1, 5))
+    differ = verdict != "refuted"
+    assert HeldStatement(own, opposite).why.startswith("soundly it is another") == differ
 
 
 def test_means_stand_beside_what_is_printed(rows: Any) -> None:

@@ -43,11 +43,16 @@ def test_the_command_leaves_a_table_a_picture_and_a_note(
     assert set(rows) == {"Ten", "Two"}
     assert rows["Ten"]["theirs"] == "1.97"
     assert rows["Two"]["theirs"] == ""
+    assert rows["Two"]["why"] == "the paper has no such number"
+    assert rows["Ten"]["why"] == (
+        "the size differs: the order of the paper's queries and its draw of noise are not known"
+    )
     assert rows["Ten"][table.EXACT_SANITIZED] == "", "known for two classes alone"
     assert float(rows["Two"][table.EXACT_SANITIZED].split()[0]) > 0
     note = (out / f"{table.NAME}.md").read_text(encoding="utf-8")
     for row in rows.values():
         assert row[table.EXACT] in note
+        assert row["why"] in note
         assert row[table.SANITIZED] in note
     assert (out / f"{table.NAME}.png").stat().st_size > 10_000
 

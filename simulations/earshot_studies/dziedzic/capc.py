@@ -322,7 +322,7 @@ mixtures of recordings that nobody else hears, at a probability of 0.5 as in the
 
 ## What holds
 
-{claims_table(claims(table), "Dziedzic et al.")}
+{claims_table(claims(table), "Dziedzic et al.", "mixtures of sound, not pictures")}
 
 Differences are paired by seed; intervals are Student's at 95 % over seeds, of the mean over askers.
 For scores by label (Figure 5), see the picture.

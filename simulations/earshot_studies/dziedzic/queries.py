@@ -429,7 +429,7 @@ stated otherwise. Intervals are Student's at 95 % over seeds.
 
 ## What holds
 
-{claims_table(claims(measured), "Dziedzic et al.")}
+{claims_table(claims(measured), "Dziedzic et al.", "mixtures of sound, not pictures")}
 
 ## By labels (Tables 11 and 12, Figure 3)
 

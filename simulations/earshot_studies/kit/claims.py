@@ -50,13 +50,43 @@ class Claim(NamedTuple):
             return CONFIRMED
         return REFUTED if high < self.unless[0] or self.unless[1] < low else UNDECIDED
 
+    def why(self, differs: str) -> str:
+        """Return, in one line, the reason for the verdict and for a number other than the paper's.
 
-def claims_table(claims: Sequence[Claim], who: str) -> str:
-    """Return claims on differences as a Markdown table.
+        Args:
+            differs: Difference from the paper that explains other numbers.
+        """
+        if self.ours.wide is None:
+            return "a single run has no interval"
+        if self.verdict == UNDECIDED:
+            return "the interval is too wide to tell; more seeds narrow it"
+        if self.verdict == REFUTED:
+            return f"the whole interval is against it: {differs}"
+        return beside(self.theirs, self.ours, differs)
+
+
+def beside(theirs: float | None, ours: Estimate, differs: str) -> str:
+    """Return, in one line, why a number of ours is another than the paper's, if it is one.
+
+    Args:
+        theirs: Number of the paper; None where it has none.
+        ours: Estimate of the same number.
+        differs: Difference from the paper that explains other numbers.
+    """
+    if theirs is None:
+        return "the paper has no such number"
+    if ours.wide is not None and abs(ours.mean - theirs) <= ours.wide:
+        return "the interval includes theirs"
+    return f"the size differs: {differs}"
+
+
+def claims_table(claims: Sequence[Claim], who: str, differs: str) -> str:
+    """Return claims on differences as a Markdown table; the last column says why in one line.
 
     Args:
         claims: Claims to list.
         who: Author of the claims, the first column's title.
+        differs: Difference from the paper that explains other numbers.
     """
     rows: list[dict[str, Any]] = [
         {
@@ -66,10 +96,11 @@ def claims_table(claims: Sequence[Claim], who: str) -> str:
             "ours": _signed(each.ours.mean)
             + ("" if each.ours.wide is None else f" ± {each.ours.wide:.3f}"),
             "verdict": each.verdict,
+            "why": each.why(differs),
         }
         for each in claims
     ]
-    return markdown_table(rows, (who, "difference", "theirs", "ours", "verdict"))
+    return markdown_table(rows, (who, "difference", "theirs", "ours", "verdict", "why"))
 
 
 def _signed(value: float) -> str:

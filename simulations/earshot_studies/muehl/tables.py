@@ -150,6 +150,9 @@ answers for the same budgets.
 
 One standard error of {len(work.subject.test):,} records is about
 {100 * np.sqrt(0.9 * 0.1 / len(work.subject.test)):.1f} points at 90 %; all cells share one test.
+
+Unlike in Mühl (2021), groups are whole teachers; teachers, noise and students are drawn anew. Cells
+that differ by no more than that error show nothing.
 """
     return Reproduction(ACCURACY, rows, _drawing(rows, "theirs_accuracy", "accuracy in %"), note)
 

@@ -427,7 +427,15 @@ class HeldStatement(NamedTuple):
             "verdict": self.claimed.verdict,
             "ours, soundly": "–" if self.sound is None else _said(self.sound.ours),
             "soundly": self.sound_verdict,
+            "why": self.why,
         }
+
+    @property
+    def why(self) -> str:
+        """Reason for the verdicts, in one line."""
+        if self.sound is not None and self.sound.verdict != self.claimed.verdict:
+            return "soundly it is another: noise comes first, and check and answer compose"
+        return self.claimed.why("costs by votes depend on the votes, and ours are of other sound")
 
 
 def _said(found: Estimate) -> str:

@@ -29,6 +29,7 @@ from earshot_studies.kit.pictures import bars, multiples
 from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muschiol.ensemble import (
     BASELINE,
+    OTHER_SOUND,
     TABLE_5_1,
     best_threshold,
     named,
@@ -403,7 +404,7 @@ def _note(work: TaggerWork, rows: Sequence[Row], table: Sequence[Row]) -> str:
         "theirs  ": "theirs_micro_F1",
         "never named": "never_named",
     }
-    verdicts = claims_table(listed, "Muschiol")
+    verdicts = claims_table(listed, "Muschiol", OTHER_SOUND)
     few, many = (f"{samples:,}" for samples in SAMPLES)
     cells: list[Row] = [
         {title: _shown(row, column) for title, column in shown.items()} for row in table
