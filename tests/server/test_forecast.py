@@ -295,9 +295,12 @@ def test_phones_of_the_cohorts_are_counted() -> None:
     assert prospects.phone_lines(everybody, 42, 31) == [
         "42 phones are enrolled, 31 of them in no phase"
     ]
-    said = prospects.phone_lines(some, 37, 27)
-    assert said[0] == "37 phones are enrolled in north, west, 27 of them in no phase"
-    assert "42 must join" in said[1]
+    (said,) = prospects.phone_lines(some, 37, 27)
+    assert said == "37 phones are enrolled in north, west, 27 of them in no phase"
+    assert prospects.too_few(everybody, 42) == ""
+    assert prospects.too_few(some, 37) == (
+        "; 42 must join, and 37 are enrolled in north, west: enrol more (earshot invite)"
+    )
 
 
 # --------------------------------------------------------------------------------- a discovery

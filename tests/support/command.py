@@ -51,8 +51,8 @@ def ended(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
 
 
 def dry_start(*options: str, status: int = 0) -> str:
-    """Return what `earshot phase start --dry-run` prints, or why it refuses."""
-    words = ("phase", "start", "--phones", "1000", "--dry-run")
+    """Return what `earshot phase start --dry-run --verbose` prints, or why it refuses."""
+    words = ("phase", "start", "--phones", "1000", "--dry-run", "--verbose")
     run = earshot(*words, *options, EARSHOT_SERVER="http://127.0.0.1:9")
     assert run.returncode == status, run.stderr
     return run.stderr if status else run.stdout

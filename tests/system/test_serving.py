@@ -119,13 +119,19 @@ def test_digits_with_which_several_phases_begin_are_answered_by_their_names(
 @pytest.mark.slow
 def test_a_dry_run_says_what_would_come_of_it_and_starts_nothing(server: ServerProcess) -> None:
     before = earshot("phase", "list", *at(server)).stdout
-    usual = ("phase", "start", "--phones", "300", "--dry-run")
+    usual = ("phase", "start", "--phones", "300", "--dry-run", "--verbose")
     with_server, without = earshot(*usual, *at(server)), earshot(*usual, "--data", "/nowhere")
     for done in (with_server, without):
         assert done.returncode == 0, done.stderr
         assert "a default phone accepts this phase" in done.stdout
     assert "phones are enrolled" in with_server.stdout
-    assert "300 must join" in with_server.stdout
+    *_, verdict = with_server.stdout.splitlines()
+    assert verdict == (
+        "300 phones can name up to 8 of 40 cells here; 300 must join, and 0 are enrolled: enrol "
+        "more (earshot invite)"
+    )
+    short = earshot(*usual[:-1], *at(server))
+    assert short.stdout.splitlines() == [verdict]
     assert "enrolled phones are not known" in without.stderr
     local = (*usual, "--discovery", "local", "--anyway", "--data", "/nowhere")
     for name in SHIPPED_ENCODERS:
@@ -134,13 +140,14 @@ def test_a_dry_run_says_what_would_come_of_it_and_starts_nothing(server: ServerP
         refused = f"about embeddings of '{name}'" in asked.stdout
         assert refused == (name != DEFAULT_ENCODER)
     few = ("phase", "start", "--phones", "60", "--dry-run", *at(server))
-    doomed = earshot(*few)
+    doomed = earshot(*few, "--verbose")
     assert doomed.returncode == 1
     assert "a default phone refuses this phase:\n  least_phones: phones=60" in doomed.stdout
     assert earshot(*few, "--anyway").returncode == 0
     as_json = json.loads(earshot(*few, "--json").stdout)
     assert as_json["phase"] is None
     assert as_json["forecast"]["refusals"][0]["rule"] == "least_phones"
+    assert as_json["verdict"].startswith("60 phones can name")
     assert as_json["enrolled"] == as_json["free"] == 0
     assert earshot("phase", "list", *at(server)).stdout == before
 

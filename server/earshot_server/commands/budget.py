@@ -15,6 +15,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.commands.options import AsJson, Labels
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
+from earshot_server.dashboard.verdict import verdict
 from earshot_server.dashboard.wording import counted, real
 from earshot_server.phases.proposal import Discovery, Proposal, StepShare, Wanted, proposed
 
@@ -48,7 +49,11 @@ def budget(
     )
     parameters, proposal = proposed(wanted)
     if as_json:
-        said = {"wanted": wanted, "proposal": proposal}
+        said = {
+            "wanted": wanted,
+            "proposal": proposal,
+            "verdict": verdict(parameters, proposal.refusals),
+        }
         print(msgspec.json.encode(said).decode())
     else:
         options = {
@@ -76,6 +81,7 @@ def _lines(wanted: Wanted, parameters: Parameters, proposal: Proposal) -> list[s
         ),
         *_sight(wanted, proposal),
         *_refusals(proposal),
+        verdict(parameters, proposal.refusals),
     ]
 
 
@@ -88,9 +94,7 @@ def _step(each: StepShare) -> str:
 
 def _sight(wanted: Wanted, proposal: Proposal) -> list[str]:
     if proposal.needed is None:
-        return [
-            "no environment stands clear of the noise: more phones (--phones) or a larger --epsilon"
-        ]
+        return []
     said = [
         f"an environment is seen if {counted(proposal.needed, 'phone')} or more heard it and "
         "nothing else"

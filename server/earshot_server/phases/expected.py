@@ -29,6 +29,7 @@ class Expected:
         enough: Words after the number of votes that are needed, for what that many do.
         can: Words after "can", for what places with enough votes can do.
         remedy: Option that reduces the noise.
+        verb: Word for what phones do with a place that has enough votes.
     """
 
     shape: tuple[int, ...]
@@ -43,6 +44,7 @@ class Expected:
     enough: str = "stand clear of the noise"
     can: str = "stand clear of the noise"
     remedy: str = "--budget"
+    verb: str = "name"
 
 
 def counts(looked_at: int) -> Fewest:

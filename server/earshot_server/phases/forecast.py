@@ -17,7 +17,6 @@ from earshot_protocol.phases.acceptance import default_refusals
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import LocalRelease, SecureSum
 from earshot_protocol.privacy.accounting import Release
-from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.messages import (
@@ -224,11 +223,16 @@ def _sum_forecast(parameters: Parameters, part: SecureSum) -> SumForecast:
         deviation=noise.deviation / unit,
         radius=noise.radius(CONFIDENCE) / unit,
         bytes_up=sum_bytes(chosen),
-        outlook=_outlook(parameters, inputs, noise) if inputs else None,
+        outlook=outlook(parameters, part),
     )
 
 
-def _outlook(parameters: Parameters, inputs: Expected, noise: NoiseLaw) -> Outlook:
+def outlook(parameters: Parameters, part: SecureSum) -> Outlook | None:
+    """Return the outlook of a sum's votes; None where nothing is known of its inputs."""
+    inputs = expected(parameters, part.name)
+    if inputs is None:
+        return None
+    noise = part.mechanism.noise(parameters.phones)
     honest, places = parameters.honest_survivors, inputs.places
     needed = math.ceil(inputs.needed(noise) / inputs.unit)
     reachable = honest * inputs.most >= needed

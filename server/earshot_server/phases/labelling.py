@@ -73,6 +73,7 @@ class LabellingPhase(Snapshot, kw_only=True):
             enough="make an answer that stands clear of the noise",
             can="get such an answer",
             remedy="--epsilon",
+            verb="label",
         )
 
     @override

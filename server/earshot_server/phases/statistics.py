@@ -30,7 +30,12 @@ class StatisticsPhase(Snapshot, kw_only=True):
         """Return the inputs expected: every contact is a vote for a label."""
         labels, contacts = len(parameters.labels), parameters.contacts
         return Expected(
-            shape=(labels,), places=labels, votes=contacts, most=contacts, needed=counts(labels)
+            shape=(labels,),
+            places=labels,
+            votes=contacts,
+            most=contacts,
+            needed=counts(labels),
+            verb="count",
         )
 
     @override

@@ -25,15 +25,22 @@ def enrolled(asked: StartPhase, cohorts: Iterable[CohortRecord]) -> tuple[int, i
 
 
 def phone_lines(asked: StartPhase, phones: int, free: int) -> list[str]:
-    """Say whether there are enough phones."""
-    whose = f" in {', '.join(asked.cohorts)}" if asked.cohorts else ""
-    said = [f"{phones} phones are enrolled{whose}, {free} of them in no phase"]
-    if phones < asked.least():
-        said.append(
-            f"  too few: {asked.least()} must join, or the gathering ends without a phase; enrol "
-            "more (earshot invite)"
-        )
-    return said
+    """Say how many phones are enrolled."""
+    return [f"{phones} phones are enrolled{_whose(asked)}, {free} of them in no phase"]
+
+
+def too_few(asked: StartPhase, phones: int) -> str:
+    """Return an end to the verdict where fewer phones are enrolled than must join."""
+    if phones >= asked.least():
+        return ""
+    return (
+        f"; {asked.least()} must join, and {phones} are enrolled{_whose(asked)}: enrol more "
+        "(earshot invite)"
+    )
+
+
+def _whose(asked: StartPhase) -> str:
+    return f" in {', '.join(asked.cohorts)}" if asked.cohorts else ""
 
 
 def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[str]:

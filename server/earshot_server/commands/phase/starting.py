@@ -26,6 +26,7 @@ from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
 from earshot_server.commands.phase.kinds import LABELLING, Options, chosen, parameters_of
 from earshot_server.commands.phase.places import NOTHING, newest, of_phase
 from earshot_server.commands.phase.samples import Samples, of_file, unnamed
+from earshot_server.dashboard.verdict import verdict
 from earshot_server.operator_client import OperatorClient, ServerError
 from earshot_server.phases.forecast import forecast
 
@@ -45,13 +46,14 @@ def start(
     cohort: str = "",
     anyway: bool = False,
     dry_run: bool = False,
+    verbose: bool = False,
     connection: OperatorConnection = DEFAULT,
     as_json: AsJson = False,
 ) -> None:
     """Start a phase, which gathers phones and then runs, and print its identifier.
 
-    What it costs and can find is said on standard error; with --dry-run, which works without a
-    server, on standard output.
+    A verdict on what the phase can find is said in one line on standard error; with --dry-run,
+    which works without a server, on standard output.
 
     Args:
         hierarchy: JSON file of classes, and for each the choices that polls offer.
@@ -61,7 +63,9 @@ def start(
         name: Name that people call the phase; need not be unique.
         cohort: Cohorts whose phones are gathered, as NAME,NAME; by default all.
         anyway: Start the phase though default phones refuse it.
-        dry_run: Say what the phase would cost and find, and start nothing.
+        dry_run: Say what the phase would find, and start nothing.
+        verbose: Also say what the phase costs, its noise, when it ends and why default phones
+            refuse it.
     """
     kind = chosen(options)
     classes, choices = asked_hierarchy(labels, hierarchy)
@@ -87,7 +91,26 @@ def start(
         anyway=anyway,
         cohorts=tuple(each.strip() for each in cohort.split(",") if each.strip()),
     )
-    _foretell_and_start(asked, operator, dry_run, as_json)
+    foreseen = forecast(asked)
+    server = operator()
+    said, details = verdict(parameters, foreseen.refusals), prospects.lines(asked, foreseen)
+    found = {}
+    if server is not None:
+        enrolled, free = prospects.enrolled(asked, server.cohorts())
+        details += prospects.phone_lines(asked, enrolled, free)
+        said += prospects.too_few(asked, enrolled)
+        found = {"enrolled": enrolled, "free": free}
+    if not as_json:
+        lines = [*details, said] if verbose else [said]
+        print("\n".join(lines), file=sys.stdout if dry_run else sys.stderr)
+    started = None if dry_run or server is None else server.start(asked)
+    if as_json:
+        known = {"phase": started, "verdict": said, "forecast": to_builtins(foreseen)}
+        print(json.dumps(known | found))
+    elif started is not None:
+        print(started)
+    if dry_run and foreseen.refusals and not anyway:
+        sys.exit(1)
 
 
 def _embeddings(options: Options, connection: OperatorConnection) -> Samples:
@@ -113,27 +136,6 @@ def _places(
     if server is None:
         raise InvalidInputError(f"--places-of {phase}: a server that knows the phase is needed")
     return of_phase(phase, server.export(server.find(phase)).ending, hierarchy)
-
-
-def _foretell_and_start(
-    asked: StartPhase, operator: _Operator, dry_run: bool, as_json: bool
-) -> None:
-    foreseen = forecast(asked)
-    server = operator()
-    lines, found = prospects.lines(asked, foreseen), {}
-    if server is not None:
-        enrolled, free = prospects.enrolled(asked, server.cohorts())
-        lines += prospects.phone_lines(asked, enrolled, free)
-        found = {"enrolled": enrolled, "free": free}
-    if not as_json:
-        print("\n".join(lines), file=sys.stdout if dry_run else sys.stderr)
-    started = None if dry_run or server is None else server.start(asked)
-    if as_json:
-        print(json.dumps({"phase": started, "forecast": to_builtins(foreseen)} | found))
-    elif started is not None:
-        print(started)
-    if dry_run and foreseen.refusals and not asked.anyway:
-        sys.exit(1)
 
 
 def _operator(connection: OperatorConnection, dry_run: bool) -> OperatorClient | None:

@@ -1,0 +1,87 @@
+"""The verdict on a phase: what its crowd can find, what crowd could, and who refuses it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+import pytest
+from support.command import earshot
+from support.parameters import labelling_parameters, learning_parameters, statistics_parameters
+
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import SecureSum
+from earshot_server.dashboard.verdict import verdict
+from earshot_server.phases.forecast import Refusal, outlook
+from earshot_server.phases.proposal import Wanted, proposed
+
+LABELS = tuple(f"l{number}" for number in range(11))
+
+
+def discovery(phones: int, **changes: Any) -> Parameters:
+    return proposed(Wanted(phones=phones, labels=LABELS, any_delta=True, **changes))[0]
+
+
+def clear(parameters: Parameters) -> int:
+    """Places that stand clear in the sum that decides, as the whole forecast says."""
+    part = parameters.plan().parts[-1]
+    assert isinstance(part, SecureSum)
+    seen = outlook(parameters, part)
+    assert seen is not None
+    return seen.clear
+
+
+def test_too_few_phones_are_told_how_many_would_be_enough() -> None:
+    said = verdict(discovery(20), [Refusal("least_phones", "phones=20; at least 100")])
+    assert said == (
+        "20 phones can hardly name anything here; about 100 would; default phones refuse the "
+        "phase (least_phones)"
+    )
+    assert verdict(discovery(12)) == "12 phones cannot name anything here; about 100 would"
+
+
+@pytest.mark.parametrize("epsilon", [0.7, 1.0, 2.0])
+def test_the_crowd_that_is_advised_finds_something_and_a_smaller_one_does_not(
+    epsilon: float,
+) -> None:
+    few = discovery(25, epsilon=epsilon, cells=20)
+    found = re.search(r"about ([\d\u202f]+) would", verdict(few))
+    assert found is not None
+    advised = int(found[1].replace("\u202f", ""))
+    assert clear(msgspec.structs.replace(few, phones=advised)) > 0
+    if advised > 100:  # the fewest that default phones accept
+        assert clear(msgspec.structs.replace(few, phones=int(0.9 * advised))) == 0
+    assert verdict(msgspec.structs.replace(few, phones=advised)).startswith(
+        f"{found[1]} phones can name up to "
+    )
+
+
+def test_a_crowd_that_finds_something_is_told_how_much() -> None:
+    assert verdict(discovery(1000)) == "1\u202f000 phones can name up to 27 of 40 cells here"
+    assert verdict(discovery(20_000)) == "20\u202f000 phones can name all 40 cells here"
+    local = learning_parameters(phones=4000, label_votes=3, top_global_centroids=10)
+    assert verdict(local) == "4\u202f000 phones can name all 10 environments here"
+
+
+def test_each_kind_of_phase_has_its_own_word() -> None:
+    counting = statistics_parameters(phones=20, contacts=1, epsilon=0.05)
+    assert verdict(counting).startswith("20 phones cannot count anything here; about ")
+    labelling = labelling_parameters(phones=5, threshold=30.0)
+    assert verdict(labelling).startswith("5 phones cannot label anything here; about ")
+
+
+def test_the_verdict_is_one_line_and_the_rest_is_for_who_asks() -> None:
+    words = ("phase", "start", "--phones", "60", "--dry-run", "--server", "http://127.0.0.1:9")
+    short, long = earshot(*words), earshot(*words, "--verbose")
+    (said,) = short.stdout.splitlines()
+    assert said.startswith("60 phones can name up to 1 of 40 cells here; default phones refuse")
+    lines = long.stdout.splitlines()
+    assert lines[-1] == said
+    assert len(lines) > 15
+    assert short.returncode == long.returncode == 1
+
+
+def test_a_budget_ends_with_the_same_verdict() -> None:
+    said = earshot("budget", "--phones", "60").stdout.splitlines()[-2]
+    assert said.startswith("60 phones can name up to 1 of 40 cells here; default phones refuse")
