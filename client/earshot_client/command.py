@@ -65,6 +65,10 @@ SUB_COMMANDS = {
     "serve": SubCommand(
         "server", "Run the server: API, driver and dashboard on PostgreSQL.", ("server",)
     ),
+    "backup": SubCommand(
+        "server", "Write a server into one file, while it runs or not: a backup.", ("server",)
+    ),
+    "restore": SubCommand("server", "Make the server of a backup anew.", ("server",)),
     "phase": SubCommand(
         "server", "Start, list, show, stop and export phases, as an operator.", ("server",)
     ),

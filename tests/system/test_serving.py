@@ -96,6 +96,13 @@ def test_an_operator_starts_watches_and_stops_a_phase(
     assert exported["ending"]["type"] == "failed"
 
 
+def test_a_data_folder_remembers_its_server(server: ServerProcess) -> None:
+    assert earshot("phase", "list", "--data", server.data).returncode == 0
+    again = earshot_process("serve", "--data", str(server.data))
+    assert again.returncode == 2
+    assert f"cannot listen at 127.0.0.1:{server.port}" in again.stderr
+
+
 def test_digits_with_which_several_phases_begin_are_answered_by_their_names(
     server: ServerProcess,
 ) -> None:

@@ -8,7 +8,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from earshot_protocol.errors import InvalidInputError
 from earshot_server.operator_client import OperatorClient, read_token
+from earshot_server.processes.address import remembered
 from earshot_server.processes.settings import Serving
 
 AsJson = Annotated[bool, Parameter(name="--json", help="Print one JSON object.")]
@@ -24,17 +26,30 @@ class OperatorConnection:
     """Connection of an operator to a server.
 
     Attributes:
-        server: URL of the server.
+        server: URL of the server; by default the one at which the server of --data listens.
         data: The server's data folder, where the operator's token is; or set
             EARSHOT_OPERATOR_TOKEN.
     """
 
-    server: Annotated[str, Parameter(env_var="EARSHOT_SERVER")] = "http://127.0.0.1:8000"
+    server: Annotated[str | None, Parameter(env_var="EARSHOT_SERVER")] = None
     data: Path = Serving.data
 
     def operator(self) -> OperatorClient:
         """Return the operator's side of the connection."""
-        return OperatorClient(self.server, read_token(self.data))
+        server = self.server or remembered(self.data).reachable.url
+        return OperatorClient(server, read_token(self.data))
 
 
 DEFAULT = OperatorConnection()
+
+
+def refuse_existing(out: Path, overwrite: bool) -> None:
+    """Refuse to replace a file that nobody asked to replace.
+
+    Raises:
+        InvalidInputError: The file exists, and `overwrite` is false.
+    """
+    if out.exists() and not overwrite:
+        raise InvalidInputError(
+            f"{out} exists: name another file, or add --overwrite, which replaces it"
+        )

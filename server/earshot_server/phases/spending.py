@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from earshot_protocol.messages import Failed
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.privacy.accounting import Expense, Release
 from earshot_protocol.privacy.events import Approximate
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.accounting.accountant import Composed, composed_total
-from earshot_server.records import PhaseRecord
+from earshot_server.records import RESTORED_REASON, PhaseRecord
 
 Costs = dict[Unit, Composed]
 
@@ -41,14 +42,20 @@ def released(record: PhaseRecord) -> tuple[Release, ...]:
     """Return the releases that have left the phones of a phase so far, in both units.
 
     A published phase states them itself; any other has released what its plan releases in the steps
-    that some phone has answered.
+    that some phone has answered. A phase that was under way in a backup may have gone on after it,
+    so all of its plan counts.
     """
     if isinstance(record.ending, Outcome):
         return record.ending.privacy
+    ending = record.ending
+    restored = isinstance(ending, Failed) and ending.reason.startswith(RESTORED_REASON)
     answered = {step.step for step in record.steps if step.answered}
-    if not answered:
+    if not answered and not restored:
         return ()
-    plan = msgspec.structs.replace(record.parameters, phones=record.joined).plan()
+    phones = record.joined if record.steps else record.wanted
+    plan = msgspec.structs.replace(record.parameters, phones=phones).plan()
+    if restored:
+        return plan.releases()
     left = {
         name
         for name in plan.mechanisms

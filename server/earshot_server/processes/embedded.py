@@ -20,7 +20,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -41,6 +41,10 @@ _log = logging.getLogger(__name__)
 
 class EmbeddedDatabaseError(LocalError):
     """The embedded PostgreSQL cannot be set up, started or stopped; the message says why."""
+
+
+class FolderInUseError(EmbeddedDatabaseError):
+    """Another process has the data folder."""
 
 
 class _Status(NamedTuple):
@@ -103,6 +107,10 @@ class EmbeddedPostgres:
             raise EmbeddedDatabaseError(f"a database in {self._folder}: {error}") from error
         _await(self._is_up, f"PostgreSQL in {self._folder} is not ready")
 
+    def find(self) -> None:
+        """Find the server that another process runs here; return when it takes connections."""
+        _await(self._is_found, f"PostgreSQL in {self._folder} is not ready")
+
     def stop(self, *, crash: bool = False) -> None:
         """Stop the server, and return when it has stopped.
 
@@ -133,10 +141,15 @@ class EmbeddedPostgres:
         self.start()
         return True
 
-    def _is_up(self) -> bool:
+    def _is_found(self) -> bool:
         status = self._status()
-        if status is not None and status.ready and self.running:
-            self._socket_folder = status.socket_folder
+        if status is None or not (status.ready and self.running):
+            return False
+        self._socket_folder = status.socket_folder
+        return True
+
+    def _is_up(self) -> bool:
+        if self._is_found():
             return True
         if self._process is None and not self.running:
             self._launch()
@@ -279,6 +292,30 @@ def embedded(folder: Path, settings: Mapping[str, str] | None = None) -> Iterato
             postgres.stop()
 
 
+@contextmanager
+def at_hand(folder: Path) -> Iterator[EmbeddedPostgres]:
+    """Give access to the database of a data folder, whether or not a server is serving it.
+
+    Args:
+        folder: Folder of the database.
+
+    Raises:
+        EmbeddedDatabaseError: The folder holds no database, or PostgreSQL does not start.
+    """
+    if not (folder / "postgresql").is_dir():
+        raise EmbeddedDatabaseError(
+            f"{folder} holds no database: give the server's --data folder, or the URL of its "
+            "database with --database"
+        )
+    with ExitStack() as stack:
+        try:
+            postgres = stack.enter_context(embedded(folder))
+        except FolderInUseError:
+            postgres = EmbeddedPostgres(folder)
+            postgres.find()
+        yield postgres
+
+
 def _lives(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -302,14 +339,14 @@ def _owning(folder: Path) -> Iterator[None]:
     """Hold the folder for this process alone, until it ends; children do not inherit the lock."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = (folder / "postgresql.lock").open("w")
+        lock = os.fdopen(os.open(folder / "postgresql.lock", os.O_RDWR | os.O_CREAT, OWNER_ONLY))
     except OSError as error:
         raise EmbeddedDatabaseError(f"a database in {folder}: {error}") from error
     with lock:
         try:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise EmbeddedDatabaseError(f"{folder} is in use by another server") from error
+            raise FolderInUseError(f"{folder} is in use by another server") from error
         yield
 
 

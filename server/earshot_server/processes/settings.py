@@ -11,6 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from earshot_protocol.errors import InvalidInputError
+from earshot_server.processes.address import Address, remembered
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _RANGES: dict[str, tuple[float, float]] = {
@@ -37,8 +38,10 @@ class Serving:
         database: URL of a PostgreSQL (postgresql://…); without it, one is run in the data folder.
         web_database: The same URL for the web processes, with a role of their own.
         driver_database: The same URL for the driver, with a role of its own.
-        host: Address to listen at; one that other machines reach needs --proxies.
-        port: Port to listen at; 0 for any free one.
+        host: Address to listen at; one that other machines reach needs --proxies. By default the
+            one of the last start with this data folder, at first 127.0.0.1.
+        port: Port to listen at; 0 for any free one. By default that of the last start, at first
+            8000.
         workers: Number of web processes.
         threads: Threads of each web process.
         pause: Seconds between two looks at what is due.
@@ -57,8 +60,8 @@ class Serving:
     database: Annotated[str | None, Parameter(env_var="EARSHOT_DATABASE")] = None
     web_database: Annotated[str | None, Parameter(env_var="EARSHOT_WEB_DATABASE")] = None
     driver_database: Annotated[str | None, Parameter(env_var="EARSHOT_DRIVER_DATABASE")] = None
-    host: str = "127.0.0.1"
-    port: int = 8000
+    host: str | None = None
+    port: int | None = None
     workers: int = 2
     threads: int = 8
     pause: float = 0.5
@@ -75,16 +78,26 @@ class Serving:
         """Most connections to the database that all processes hold together."""
         return self.workers * (self.threads + 1) + 3
 
+    @property
+    def address(self) -> Address:
+        """Address to listen at: what is given, and otherwise what the data folder remembers."""
+        known = remembered(self.data)
+        return Address(
+            known.host if self.host is None else self.host,
+            known.port if self.port is None else self.port,
+        )
+
     def check(self) -> None:
         """Check what the types do not express.
 
         Raises:
             InvalidInputError: An option makes it impossible to serve; the error says what is
                 possible.
+            AddressFileError: The data folder's file of the address holds something else.
         """
         for name, (least, most) in _RANGES.items():
             given = getattr(self, name)
-            if not least <= given <= most:  # also catches NaN
+            if given is not None and not least <= given <= most:  # also catches NaN
                 raise InvalidInputError(
                     f"--{name.replace('_', '-')} {given}: must be from {least:g} to {most:g}"
                 )
@@ -101,9 +114,10 @@ class Serving:
             raise InvalidInputError(
                 "--web-database, --driver-database: give both together with --database, or neither"
             )
-        if not self.proxies and not _is_this_machine(self.host):
+        host = self.address.host
+        if not self.proxies and not _is_this_machine(host):
             raise InvalidInputError(
-                f"--host {self.host!r}: other machines would reach the server over plain HTTP; "
+                f"--host {host!r}: other machines would reach the server over plain HTTP; "
                 "listen at 127.0.0.1, or give --proxies 1 if a reverse proxy that speaks TLS "
                 "stands before the server and nobody else reaches it"
             )

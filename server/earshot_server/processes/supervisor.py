@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from earshot_protocol.errors import LocalError
 from earshot_server.processes import logs
+from earshot_server.processes.address import Address, remember
 from earshot_server.processes.embedded import EmbeddedDatabaseError, EmbeddedPostgres, embedded
 from earshot_server.processes.settings import Serving
 
@@ -99,8 +100,11 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     with ExitStack() as stack:
-        listener = stack.enter_context(_listen(serving.host, serving.port))
+        asked = serving.address
+        listener = stack.enter_context(_listen(asked.host, asked.port))
+        address = Address(asked.host, listener.getsockname()[1])
         _check_writable(serving.data)
+        remember(serving.data, address)
         credentials = Credentials.load_or_create(serving.data)
         urls, postgres = _Urls.given(serving), None
         if urls is None:
@@ -130,8 +134,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         web = _Child("web", _web, serving, urls.web, listener)
         # The web server ends first, so that every accepted answer is acknowledged.
         stack.callback(web.end)
-        host = f"[{serving.host}]" if ":" in serving.host else serving.host
-        ready(f"http://{host}:{listener.getsockname()[1]}")
+        ready(address.url)
         _supervise((web, driver), postgres, stop)
 
 

@@ -59,6 +59,10 @@ class NewerSchemaError(LocalError):
     """The database was migrated by a newer version of this software, which alone may use it."""
 
 
+class UnfinishedRestoreError(LocalError):
+    """The database was restored in part; it has to be restored again before anybody serves it."""
+
+
 class Database:
     """Database with a pool of connections to it, for any number of threads.
 
@@ -157,7 +161,7 @@ class Database:
         if read_only:
             raise self._unavailable(errors.ReadOnlySqlTransaction())
         newest = _migrations()[-1][0]
-        _refuse_newer(version or 0, newest)
+        refuse_newer(version or 0)
         if (version or 0) < newest:
             raise self._unavailable(errors.UndefinedTable())
 
@@ -187,19 +191,44 @@ class Database:
 
         Raises:
             NewerSchemaError: The database is of a newer schema than this software knows.
+            UnfinishedRestoreError: The database was restored in part.
         """
         migrations = _migrations()
         for version, name, statements in migrations:
             with self.transaction() as connection:
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK,))
                 present = _schema_version(connection)
-                _refuse_newer(present, migrations[-1][0])
+                refuse_newer(present)
+                if present == 0 and "phases" in self.tables():
+                    raise UnfinishedRestoreError(
+                        "the database has tables and no schema, as after a restore that was cut "
+                        "off: empty it, and run earshot restore again"
+                    )
                 if present < version:
                     connection.execute(statements)
                     connection.execute(
                         "INSERT INTO schema_version (version, name) VALUES (%s, %s)",
                         (version, name),
                     )
+
+    def schema(self) -> int:
+        """Return the version of the schema; 0 for a database that nobody has migrated."""
+        if "schema_version" not in self.tables():
+            return 0
+        return int(self.query("SELECT coalesce(max(version), 0) FROM schema_version")[0][0])
+
+    def tables(self) -> frozenset[str]:
+        """Return the names of all tables, ours or not."""
+        rows = self.query("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
+        return frozenset(name for (name,) in rows)
+
+    def record_schema(self, version: int) -> None:
+        """Record the migrations that a dump without their records went through."""
+        for number, name, _ in _migrations():
+            if number <= version:
+                self.query(
+                    "INSERT INTO schema_version (version, name) VALUES (%s, %s)", (number, name)
+                )
 
     # ----------------------------------------------------------------------------- errors
 
@@ -279,7 +308,13 @@ def _schema_version(connection: Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def _refuse_newer(present: int, known: int) -> None:
+def refuse_newer(present: int) -> None:
+    """Refuse a schema that this software does not know.
+
+    Raises:
+        NewerSchemaError: A newer version of this software made it.
+    """
+    known = _migrations()[-1][0]
     if present > known:
         raise NewerSchemaError(
             f"the database has schema {present}, and this version knows {known}: install the "

@@ -6,15 +6,24 @@ from collections import Counter
 from typing import NamedTuple
 
 from earshot_protocol.messages import Failed, decode_task
-from earshot_server.records import FAILED, GATHERING, PUBLISHED, RUNNING, STOPPED, STOPPED_REASON
+from earshot_server.records import (
+    FAILED,
+    GATHERING,
+    PUBLISHED,
+    RESTORED_REASON,
+    RUNNING,
+    STOPPED,
+    STOPPED_REASON,
+)
 from earshot_server.store.database import Database
 
 STATUSES = (GATHERING, RUNNING, PUBLISHED, FAILED, STOPPED)
-TOO_FEW_JOINED, TOO_FEW_ANSWERED, WRONG_SHARES, SERVER, OTHER = (
+TOO_FEW_JOINED, TOO_FEW_ANSWERED, WRONG_SHARES, SERVER, RESTORED, OTHER = (
     "too-few-joined",
     "too-few-answered",
     "wrong-shares",
     "server",
+    "restored",
     "other",
 )
 CAUSES = {
@@ -22,6 +31,7 @@ CAUSES = {
     TOO_FEW_ANSWERED: "phones answered",
     WRONG_SHARES: "shares",
     SERVER: "the server failed",
+    RESTORED: RESTORED_REASON,
 }
 """Causes of failures, and the words by which the reason of each is recognised."""
 

@@ -1,0 +1,93 @@
+"""Making the server of a backup anew, in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_server.backups.file import DUMP, Manifest, unpack
+from earshot_server.backups.past_state import come_back
+from earshot_server.backups.programs import load, server_version
+from earshot_server.processes.address import remember, remembered
+from earshot_server.processes.embedded import embedded
+from earshot_server.store.database import Database, refuse_newer
+
+_DRAFT = ".restoring"
+
+
+def restore(backup: Path, folder: Path, url: str | None = None, port: int | None = None) -> int:
+    """Make the server of a backup anew, whole or not at all.
+
+    Args:
+        backup: File that `back_up` wrote.
+        folder: Data folder of the new server, empty or new.
+        url: URL of an empty database, as its owner; None for one in the data folder.
+        port: Port at which the new server listens; None for that of the old one.
+
+    Returns:
+        Number of phases that were under way in the backup, and are over now.
+
+    Raises:
+        InvalidInputError: The folder or the database is not empty, or cannot be written.
+        DamagedBackupError: The file is not a whole backup.
+        NewerSchemaError: A newer version of this software made it.
+        EmbeddedDatabaseError: PostgreSQL does not start in the folder.
+        DatabaseUnavailableError: The database cannot be reached.
+        DumpError: PostgreSQL's program does not fit the database, or failed.
+    """
+    try:
+        with _new(folder) as draft:
+            manifest = unpack(backup, draft)
+            if port is not None:
+                address = msgspec.structs.replace(remembered(draft), port=port)
+                remember(draft, address)
+            if url:
+                return _load(url, draft / DUMP, manifest)
+            with embedded(draft) as postgres:
+                return _load(postgres.url, draft / DUMP, manifest)
+    except OSError as error:
+        raise InvalidInputError(f"cannot write {folder}: {error.strerror}") from error
+
+
+def _load(url: str, dump: Path, manifest: Manifest) -> int:
+    with closing(Database(url, pool_size=1)) as database:
+        refuse_newer(manifest.schema)
+        if database.tables():
+            raise InvalidInputError("the database holds tables: give the URL of an empty one")
+        load(url, server_version(database), dump)
+        ended = come_back(database, manifest)
+    dump.unlink()
+    return ended
+
+
+@contextmanager
+def _new(folder: Path) -> Iterator[Path]:
+    """Give a folder within an empty one; what it holds at the end moves up, the database first.
+
+    Without its credentials, nobody serves a database that came back (`fingerprints.claim`).
+    """
+    existed = folder.exists()
+    # The embedded PostgreSQL's account, where we are root, passes through to its own folder.
+    mode = 0o701 if os.geteuid() == 0 else 0o700
+    folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    held = sorted(each.name for each in folder.iterdir())
+    if held:
+        raise InvalidInputError(f"{folder} is not empty: it holds {held[0]}; name a new folder")
+    draft = folder / _DRAFT
+    try:
+        draft.mkdir(mode)
+        yield draft
+        for each in sorted(draft.iterdir(), key=lambda path: not path.is_dir()):
+            each.rename(folder / each.name)
+        draft.rmdir()
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        if not existed:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise

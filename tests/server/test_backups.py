@@ -1,0 +1,369 @@
+"""Backups: whole or refused, without sums under way, and a past that begins anew."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+
+import msgspec
+import psycopg
+import pytest
+from support.command import earshot
+from support.dashboard_records import gathering as gathering_record
+from support.dashboard_records import running as running_record
+from support.played_phase import PARAMETERS, PHONES, make_phones
+from support.reading import record
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.messages import Failed
+from earshot_protocol.wire import Ending
+from earshot_server.backups import file
+from earshot_server.backups.backing_up import back_up
+from earshot_server.backups.file import DUMP, DamagedBackupError, Manifest, unpack
+from earshot_server.backups.programs import DumpError, dump, load, program, server_version
+from earshot_server.backups.restoring import restore
+from earshot_server.credentials import KEY_FILE, TOKEN_FILE, Credentials
+from earshot_server.discovery.optics import Optics
+from earshot_server.phases.coordinator import Coordinator
+from earshot_server.phases.spending import released
+from earshot_server.processes.address import Address, remembered
+from earshot_server.processes.driver import Driver
+from earshot_server.processes.embedded import EmbeddedPostgres
+from earshot_server.records import FAILED, RESTORED_REASON, STOPPED, STOPPED_REASON, PhaseRecord
+from earshot_server.store import database as database_module
+from earshot_server.store.database import Database, NewerSchemaError, UnfinishedRestoreError
+from earshot_server.store.operators import Accounts
+from earshot_server.store.postgres import PostgresPhaseStore
+from earshot_server.store.progress import PhaseProgress
+from earshot_server.store.registry import Registry
+
+_numbers = count()
+
+
+@pytest.fixture
+def empty_url(postgres: EmbeddedPostgres) -> Iterator[str]:
+    """A second database of the test's own, without any table."""
+    name = f"restored_{next(_numbers)}"
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    yield postgres.url.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data folder with credentials, beside an external database."""
+    Credentials.load_or_create(tmp_path / "data")
+    return tmp_path / "data"
+
+
+def gather(database: Database, joining: int, seconds: float = 1000.0) -> bytes:
+    registry, phase = Registry(database), os.urandom(16)
+    registry.gather(phase, PARAMETERS, 10, database.now() + seconds)
+    for _ in range(joining):
+        registry.join(phase, registry.enrol(os.urandom(32), bytes(16), 1000))
+    return phase
+
+
+def begin(database: Database) -> bytes:
+    """A phase in its first step, which half of its phones have answered."""
+    phase = gather(database, PHONES)
+    assert Driver(database, Optics(), 1e6).turn() == 1
+    coordinator = Coordinator(PostgresPhaseStore(database), Optics(), phase)
+    for number, phone in list(make_phones().items())[: PHONES // 2]:
+        answer = phone.answer(coordinator.task_for(number))
+        assert answer is not None
+        coordinator.accept(number, answer)
+    return phase
+
+
+def rows(url: str, statement: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url) as connection:
+        return connection.execute(statement.encode()).fetchall()
+
+
+# ----------------------------------------------------------------------------- what goes on
+
+
+def test_what_was_under_way_ends_by_name_and_what_was_over_stays(
+    own_database: Database, own_url: str, empty_url: str, data: Path, tmp_path: Path
+) -> None:
+    running, waiting = begin(own_database), gather(own_database, 3)
+    short = gather(own_database, 2, seconds=-1.0)
+    Driver(own_database, Optics(), 1e6).turn()
+    stopped = begin(own_database)
+    Registry(own_database).stop(stopped, STOPPED_REASON)
+    back_up(tmp_path / "backup", data, own_url)
+    assert restore(tmp_path / "backup", tmp_path / "new", empty_url) == 2
+
+    with closing(Database(empty_url)) as database:
+        for phase in (running, waiting):
+            found = record(database, phase)
+            assert found.status == FAILED
+            assert isinstance(found.ending, Failed)
+            assert found.ending.reason.startswith(RESTORED_REASON)
+            assert "sums may have been spent" in found.ending.reason
+        assert "2 phones have joined" in str(record(database, short).ending)
+        assert record(database, stopped).status == STOPPED
+        store = PostgresPhaseStore(database)
+        assert store.running() == ()
+        coordinator = Coordinator(store, Optics(), running)
+        assert all(isinstance(coordinator.task_for(phone), Ending) for phone in range(PHONES))
+        assert Driver(database, Optics(), 1e6).turn() == 0
+        assert PhaseProgress(database).failures()["restored"] == 2
+        (entry,) = Accounts(database).audit()
+        assert entry.action == "restore server"
+        assert "2 phases under way ended" in entry.detail
+        assert gather(database, 1)  # and the next phase gathers
+    # The original was only read.
+    assert record(own_database, running).ending is None
+
+
+def test_a_backup_holds_no_answer_and_no_sum_that_is_under_way(
+    own_database: Database, own_url: str, empty_url: str, data: Path, tmp_path: Path
+) -> None:
+    phase = begin(own_database)
+    answers = rows(own_url, "SELECT answer FROM answers")
+    assert len(answers) == PHONES // 2
+    back_up(tmp_path / "backup", data, own_url)
+    with tarfile.open(tmp_path / "backup") as archive:
+        archive.extractall(tmp_path / "read", filter="data")
+    with closing(Database(own_url)) as known:
+        load(empty_url, server_version(known), tmp_path / "read" / DUMP)
+    assert rows(empty_url, "SELECT count(*) FROM answers") == [(0,)]
+    assert rows(empty_url, "SELECT count(*) FROM tasks") == [(0,)]
+    with psycopg.connect(empty_url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    restore(tmp_path / "backup", tmp_path / "new", empty_url)
+    assert rows(empty_url, "SELECT phase, snapshot FROM phases") == [(phase, None)]
+
+
+def test_numbers_given_out_after_the_backup_are_not_given_out_again(
+    own_database: Database, own_url: str, empty_url: str, data: Path, tmp_path: Path
+) -> None:
+    before = Registry(own_database).enrol(os.urandom(32), bytes(16), 1000)
+    back_up(tmp_path / "backup", data, own_url)
+    after = [Registry(own_database).enrol(os.urandom(32), bytes(16), 1000) for _ in range(20)]
+    restore(tmp_path / "backup", tmp_path / "new", empty_url)
+    with closing(Database(empty_url)) as database:
+        registry = Registry(database)
+        assert registry.public_key(before) is not None
+        assert registry.public_key(after[0]) is None
+        assert registry.enrol(os.urandom(32), bytes(16), 1000) > max(after)
+
+
+@pytest.mark.parametrize("found", [gathering_record(), running_record()])
+def test_a_phase_that_may_have_gone_on_counts_as_spent_whole(found: PhaseRecord) -> None:
+    reason = f"{RESTORED_REASON} 1 Jan 2026, 00:00 UTC: it may have gone on since"
+    ending = Failed(phase=found.phase, reason=reason)
+    over = msgspec.structs.replace(found, status=FAILED, ending=ending)
+    assert len(released(over)) == len(found.parameters.plan().releases())
+    assert len(released(found)) < len(released(over))
+
+
+# ------------------------------------------------------------------------- what is refused
+
+
+def test_any_byte_of_a_backup_that_changes_is_noticed(tmp_path: Path) -> None:
+    manifest = Manifest(software="0.1.0", schema=7, postgresql=18, created=1e9)
+    files = {TOKEN_FILE: b"token\n", KEY_FILE: os.urandom(70)}
+    with (tmp_path / "dump").open("w+b") as dump:
+        dump.write(os.urandom(900))
+        dump.seek(0)
+        file.write(tmp_path / "backup", manifest, files, dump)
+    assert (tmp_path / "backup").stat().st_mode & 0o777 == 0o600
+    content = (tmp_path / "backup").read_bytes()
+
+    def unpacked(name: str) -> tuple[Manifest, dict[str, bytes]]:
+        folder = tmp_path / name
+        folder.mkdir()
+        stated = unpack(tmp_path / "changed", folder)
+        assert all(each.stat().st_mode & 0o777 == 0o600 for each in folder.iterdir())
+        return stated, {each.name: each.read_bytes() for each in folder.iterdir()}
+
+    (tmp_path / "changed").write_bytes(content)
+    whole = unpacked("whole")
+    assert whole == (manifest, files | {DUMP: (tmp_path / "dump").read_bytes()})
+    refused = 0
+    for place in range(0, len(content), 7):
+        changed = bytearray(content)
+        changed[place] ^= 1
+        (tmp_path / "changed").write_bytes(changed)
+        try:
+            # What fills a block after the end of a file is nobody's content.
+            assert unpacked(str(place)) == whole
+        except DamagedBackupError:
+            refused += 1
+    assert refused > sum(map(len, [*files.values(), bytes(900)])) / 7
+    for length in (0, 100, len(content) // 2, 4096):
+        (tmp_path / "changed").write_bytes(content[:length])
+        with pytest.raises(DamagedBackupError):
+            unpacked(f"short {length}")
+
+
+def test_a_file_of_a_backup_that_is_somewhere_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "evil").write_text("x")
+    with tarfile.open(tmp_path / "backup", "w") as archive:
+        archive.add(tmp_path / "evil", arcname="../evil-twin")
+    (tmp_path / "new").mkdir()
+    with pytest.raises(DamagedBackupError, match="evil-twin"):
+        unpack(tmp_path / "backup", tmp_path / "new")
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_folder_or_a_database_that_holds_something_is_refused(
+    own_database: Database, own_url: str, empty_url: str, data: Path, tmp_path: Path
+) -> None:
+    back_up(tmp_path / "backup", data, own_url)
+    with pytest.raises(InvalidInputError, match=r"not empty: it holds invitation\.key"):
+        restore(tmp_path / "backup", data, empty_url)
+    with pytest.raises(InvalidInputError, match="holds tables"):
+        restore(tmp_path / "backup", tmp_path / "new", own_url)
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "made").mkdir()
+    content = bytearray((tmp_path / "backup").read_bytes())
+    content[-12_000] ^= 1
+    (tmp_path / "damaged").write_bytes(content)
+    with pytest.raises(DamagedBackupError, match="digests"):
+        restore(tmp_path / "damaged", tmp_path / "made", empty_url)
+    assert list((tmp_path / "made").iterdir()) == []
+    assert rows(empty_url, "SELECT FROM pg_tables WHERE schemaname = 'public'") == []
+
+
+def test_an_older_schema_is_migrated_and_a_newer_one_refused(
+    own_url: str, empty_url: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    all_of_them = database_module._migrations()
+    with monkeypatch.context() as former, closing(Database(own_url)) as database:
+        former.setattr(database_module, "_migrations", lambda: all_of_them[:-1])
+        database.migrate()
+        database.query(
+            "INSERT INTO gatherings (phase, parameters, kind, wanted, least, until)"
+            " VALUES (%s, %s, 'learning', 10, 10, 0)",
+            (bytes(16), msgspec.msgpack.encode(PARAMETERS)),
+        )
+        back_up(tmp_path / "old", data, own_url)
+    assert restore(tmp_path / "old", tmp_path / "new", empty_url) == 1
+    with closing(Database(empty_url)) as database:
+        database.check()
+        assert database.schema() == all_of_them[-1][0]
+        assert record(database, bytes(16)).status == FAILED
+        database.query("INSERT INTO schema_version (version, name) VALUES (1000, 'later')")
+    back_up(tmp_path / "newer", data, empty_url)
+    with pytest.raises(NewerSchemaError, match="schema 1000"):
+        restore(tmp_path / "newer", tmp_path / "other", own_url)
+
+
+def test_nobody_serves_a_database_that_was_restored_in_part(
+    own_database: Database, own_url: str, empty_url: str, data: Path, tmp_path: Path
+) -> None:
+    begin(own_database)
+    back_up(tmp_path / "backup", data, own_url)
+    with tarfile.open(tmp_path / "backup") as archive:
+        archive.extract(DUMP, tmp_path, filter="data")
+    load(empty_url, server_version(own_database), tmp_path / DUMP)
+    with (
+        closing(Database(empty_url)) as database,
+        pytest.raises(UnfinishedRestoreError, match="run earshot restore again"),
+    ):
+        database.migrate()
+
+
+def test_a_program_older_than_the_server_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(DumpError, match=r"PostgreSQL 99, and pg_dump here is .* 18: install"):
+        program("pg_dump", 99)
+    installed = tmp_path / "pg_dump"
+    installed.write_text("#!/bin/sh\necho 'pg_dump (PostgreSQL) 99.1 (Debian)'\n")
+    installed.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert program("pg_dump", 99) == installed
+    # The one that fits best is taken, which an older server can read again.
+    said = subprocess.run(  # noqa: S603 - PostgreSQL's program
+        [program("pg_dump", 18), "--version"], capture_output=True, text=True, check=True
+    )
+    assert "(PostgreSQL) 18." in said.stdout
+
+
+def test_a_password_is_not_among_the_words_of_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path / "pg_dump"
+    installed.write_text(
+        "#!/bin/sh\n"
+        'test "$1" = --version && echo "pg_dump (PostgreSQL) 99.1" && exit\n'
+        'echo "words: $*"\necho "secret: $PGPASSWORD"\n'
+    )
+    installed.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with (tmp_path / "out").open("w+b") as out:
+        dump("postgresql://ann:s%33cret@db.example/sound", 99, out)
+    words, apart = (tmp_path / "out").read_text().splitlines()
+    assert "--dbname=user=ann dbname=sound host=db.example" in words
+    assert "s3cret" not in words
+    assert apart == "secret: s3cret"
+
+
+# ----------------------------------------------------------------------------- the commands
+
+
+def test_the_commands_say_what_they_did_and_replace_nothing_unasked(
+    own_database: Database, own_url: str, empty_url: str, data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "backup"
+    whose = ("--data", data, "--database", own_url)
+    made = earshot("backup", out, *whose)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert "guard it" in made.stdout
+    again = earshot("backup", out, *whose)
+    assert again.returncode == 2
+    assert f"{out} exists" in again.stderr
+    assert earshot("backup", out, *whose, "--overwrite").returncode == 0
+    nowhere = earshot("backup", tmp_path / "nowhere" / "backup", *whose)
+    assert nowhere.returncode == 2
+    assert "cannot write" in nowhere.stderr
+    begin(own_database)
+    assert earshot("backup", out, *whose, "--overwrite").returncode == 0
+    new = tmp_path / "new"
+    into = ("--data", new, "--database", empty_url, "--port", 8123)
+    came = earshot("restore", out, *into)
+    assert came.returncode == 0, came.stderr
+    assert "1 phase under way in the backup ended" in came.stdout
+    assert f"earshot serve --data {new}" in came.stdout
+    assert remembered(new) == Address(port=8123)
+    for name in (TOKEN_FILE, KEY_FILE):
+        assert (new / name).read_bytes() == (data / name).read_bytes()
+        assert (new / name).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("backup", "OUT", "--data", "NOTHING"), "holds no operator.token: give the server's"),
+        (("backup", "OUT", "--data", "DATA"), "holds no database: give the server's --data"),
+        (("backup", "OUT", "--data", "DATA", "--database", "URL"), "is not a server's"),
+        (("restore", "NOTHING", "--data", "NEW"), "cannot read"),
+        (("restore", "OTHER", "--data", "NEW"), "is not a whole backup"),
+        (("restore", "OTHER", "--data", "NEW", "--port", "70000"), "--port 70000: must be"),
+    ],
+)
+def test_mistakes_are_answered_by_what_would_be_right(
+    arguments: tuple[str, ...], said: str, own_url: str, data: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "OTHER").write_text("something else")
+    places = {"DATA": str(data), "URL": own_url}
+    words = [
+        places.get(word, str(tmp_path / word) if word[0].isupper() else word) for word in arguments
+    ]
+    run = earshot(*words)
+    assert run.returncode == 2
+    assert said in run.stderr
+    assert not (tmp_path / "NEW").exists()
+    assert not (tmp_path / "OUT").exists()
