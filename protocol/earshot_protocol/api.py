@@ -145,7 +145,7 @@ class StartPhase(_Body, frozen=True, kw_only=True):
     anyway: bool = False
     """Start the phase even if default phones refuse it or a cohort has no phones."""
     choices: Choices = ()
-    """Choices that polls offer for each label; by default every label is its own only choice."""
+    """Choices that polls offer for each label; by default the labels themselves."""
 
     def agreed(self) -> Parameters:
         """Return the parameters with the digest of labels and choices, which may be left out.

@@ -35,7 +35,7 @@ _PURPOSE = b"earshot invitation\x00"
 
 
 class InvitationError(RemoteError):
-    """The attestation admits nobody: it is forged, damaged or expired."""
+    """The invitation, or another attestation, is forged, damaged or expired."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Attestation(Protocol):
             now: Present time, in seconds since 1970.
 
         Raises:
-            InvitationError: The attestation admits nobody.
+            InvitationError: The attestation is forged, damaged or expired.
         """
 
 

@@ -8,13 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import dashboard_records as made
 from support.api_caller import Server
 from support.command import earshot
 from support.played_phase import PARAMETERS
 from support.reproduced import rows_of
 from werkzeug.serving import make_server
 
-from earshot_server.operator_client import TOKEN_VARIABLE
+from earshot_server.api.views import PhaseExport, PhaseView
+from earshot_server.operator_client import TOKEN_VARIABLE, OperatorClient
+from earshot_server.records import PhaseRecord
 from earshot_server.store.database import Database
 from earshot_server.store.driving import Driving
 from earshot_server.store.operators import FIRST
@@ -72,6 +75,9 @@ def test_operators_come_work_and_go(desk: Desk, tmp_path: Path) -> None:
         [FIRST, "add operator", "olga", "operator"],
     ]
     desk.types("operator", "audit", "--out", str(tmp_path / "audit.csv"))
+    again = ("operator", "audit", "--out", str(tmp_path / "audit.csv"))
+    assert "audit.csv exists: name another file, or add --overwrite" in desk.types(*again, status=2)
+    desk.types(*again, "--overwrite")
     rows = rows_of(tmp_path / "audit.csv")
     assert [row["action"] for row in rows] == ["remove operator", "rotate token", "add operator"]
     assert token not in (tmp_path / "audit.csv").read_text(encoding="utf-8")
@@ -101,3 +107,41 @@ def test_trouble_of_a_phase_is_shown(desk: Desk, database: Database) -> None:
     page = desk.server.read(f"/phases/{started.hex()}").text
     assert "could not move this phase on (KeyError)" in page
     assert "It has tried 1 time and tries again in" in page
+
+
+def test_an_export_replaces_nothing_unasked(desk: Desk, tmp_path: Path) -> None:
+    phase = desk.server.start(PARAMETERS).hex()
+    out = tmp_path / "phase.json"
+    out.write_text("a year's work")
+    words = ("phase", "export", phase, "--out", str(out))
+    assert f"{out} exists: name another file, or add --overwrite" in desk.types(*words, status=2)
+    assert out.read_text() == "a year's work"
+    desk.types(*words, "--overwrite")
+    assert json.loads(out.read_text())["phase"]["phase"] == phase
+    nowhere = ("phase", "export", phase, "--out", str(tmp_path / "nowhere" / "phase.json"))
+    assert "cannot write" in desk.types(*nowhere, status=2)
+
+
+def test_a_phase_that_default_phones_refuse_says_how_to_start_it(desk: Desk) -> None:
+    said = desk.types("phase", "start", "--phones", "60", status=2)
+    assert "If yours do, start it all the same: --anyway on the command line" in said
+    assert "anyway=true" not in said
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (made.published_discovery(51, made.NOW, votes=0.0), "none of 10 places has a name"),
+        (made.published_discovery(52, made.NOW), ""),
+    ],
+)
+def test_a_phase_in_which_nothing_stands_clear_says_so_in_a_sentence(
+    record: PhaseRecord, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = PhaseExport(phase=PhaseView.of(record), ending=record.ending)
+    monkeypatch.setattr(OperatorClient, "find", lambda self, written: written)
+    monkeypatch.setattr(OperatorClient, "export", lambda self, phase: kept)
+    shown = earshot("phase", "show", record.phase.hex(), **{TOKEN_VARIABLE: "x" * 43}).stdout
+    sentence = f"  nothing stands clear of the noise: {said}; a larger crowd would show more"
+    assert (shown.splitlines()[-1] == sentence) == bool(said)
+    assert "may be noise" not in shown or not said

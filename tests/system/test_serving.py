@@ -103,6 +103,13 @@ def test_a_data_folder_remembers_its_server(server: ServerProcess) -> None:
     assert f"cannot listen at 127.0.0.1:{server.port}" in again.stderr
 
 
+def test_no_line_that_informs_is_called_an_error(server: ServerProcess) -> None:
+    lines = [json.loads(line) for line in server.log.read_text().splitlines()]
+    informing = [line for line in lines if line["level"] == "INFO"]
+    assert any(line["message"].startswith("Listening at") for line in informing)
+    assert not any("error" in line["logger"] for line in informing)
+
+
 def test_digits_with_which_several_phases_begin_are_answered_by_their_names(
     server: ServerProcess,
 ) -> None:

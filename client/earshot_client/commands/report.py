@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from earshot_client.commands import statement
+from earshot_client.phases.centroids import UNNAMED
 from earshot_client.phone import Phone
 from earshot_protocol.phases.acceptance import Limits
 
@@ -34,8 +35,7 @@ class Report:
     def end(self, ending: dict[str, Any]) -> None:
         """Say how a phase ended, given in plain types."""
         self._ending = ending
-        outcome = [str(value) for name, value in ending.items() if name not in ("type", "phase")]
-        self.say(f"phase over: {ending['type']}: {', '.join(outcome)}")
+        self.say(f"phase over: {ending['type']}: {_outcome(ending)}")
 
     def finish(self) -> None:
         """Print the JSON object, if one is wanted."""
@@ -62,3 +62,29 @@ class Report:
             unit.value: {"epsilon": cost.epsilon, "delta": cost.delta}
             for unit, cost in self._phone.ledger.spent().items()
         }
+
+
+def _outcome(ending: dict[str, Any]) -> str:
+    """Return what came of a phase, in a sentence; without anything clear of the noise, that."""
+    if "reason" in ending:
+        return str(ending["reason"])
+    if "environments" in ending:
+        names = [name for name in ending["environments"] if name != UNNAMED]
+        found, rest = dict.fromkeys(names), len(ending["environments"]) - len(names)
+        others = f"places without a name that stands clear of the noise: {rest}"
+    elif "answers" in ending:
+        answers = enumerate(ending["answers"])
+        clear = {row: name for row, name in answers if name and row not in ending["noise"]}
+        found = {f"sample {row + 1}: {name}": None for row, name in clear.items()}
+        rest = len(ending["answers"]) - len(clear)
+        others = f"samples without a label that stands clear of the noise: {rest}"
+    elif "contacts" in ending:
+        counts = ending["contacts"].items()
+        noise = ending["noise"]
+        found = {f"{name}: {count}": None for name, count in counts if name not in noise}
+        rest, others = len(noise), f"may be noise: {', '.join(noise)}"
+    else:
+        return "published"
+    if not found:
+        return "nothing stands clear of the noise, so there is nothing to learn from it"
+    return "; ".join([", ".join(found), *([others] if rest else [])])

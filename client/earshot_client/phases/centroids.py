@@ -16,6 +16,9 @@ from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.wire import Matrix
 
+UNNAMED = "unnamed"
+"""Name, in plain types, of an environment whose label may be noise."""
+
 
 def check_encoder(memory: Memory, parameters: Parameters) -> None:
     """Refuse embeddings of another encoder, or of more dimensions than this phone's have."""
@@ -82,4 +85,4 @@ def compares(memory: Memory, result: NamedCentroids) -> bool:
 
 def describe(result: NamedCentroids) -> dict[str, Any]:
     """Return the environments in plain types."""
-    return {"environments": [name or "unnamed" for name in result.names]}
+    return {"environments": [name or UNNAMED for name in result.names]}

@@ -38,7 +38,7 @@ PerLabel = Meta(max_length=LARGEST_LABELS)
 Choices = Annotated[
     tuple[Annotated[tuple[LabelName, ...], Meta(max_length=LARGEST_CHOICES)], ...], PerLabel
 ]
-"""Choices that a poll offers for each label; empty where every label is its own only choice."""
+"""Choices that a poll offers for each label; empty where polls offer the labels themselves."""
 Releases = Annotated[tuple[Release, ...], Meta(max_length=LARGEST_RELEASES)]
 """Privacy that an outcome cost."""
 
@@ -69,7 +69,7 @@ class Parameters(
         noise_crowd: Most phones whose noise a sum counts on; in larger crowds every phone adds as
             much as in one of this size, so that no claimed crowd makes its share vanish.
         hierarchy: Digest of the labels and their choices (`LabelHierarchy.digest`); empty where
-            every label is its own only choice.
+            polls offer the labels themselves.
     """
 
     phones: int
@@ -223,7 +223,7 @@ def check_once(parameters: Parameters | SumParameters) -> None:
 
 
 def hierarchy_of(labels: Sequence[str], choices: Choices) -> LabelHierarchy:
-    """Return labels with the choices of each; without any, every label is its own only choice.
+    """Return labels with the choices of each; without any, polls offer the labels themselves.
 
     Raises:
         InvalidInputError: These are not a hierarchy, or the choices are not as many as the labels.

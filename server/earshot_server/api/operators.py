@@ -126,7 +126,8 @@ class OperatorEndpoints:
         if reasons:
             raise InvalidParametersError(
                 f"default phones do not take part: {'; '.join(reasons)}. If yours do, start it "
-                "anyway (anyway=true, --anyway)"
+                "all the same: --anyway on the command line, in a request the field anyway set to "
+                "true"
             )
 
     def phases(self) -> Response:

@@ -123,7 +123,7 @@ KINDS: dict[type[Exception], ProblemKind] = {
     ),
     SignatureError: ProblemKind("signature", "The signature is missing or wrong", 401),
     OperatorError: ProblemKind("operator", "Operators only", 401),
-    InvitationError: ProblemKind("invitation", "The attestation admits nobody", 403),
+    InvitationError: ProblemKind("invitation", "The invitation is not valid", 403),
     InvitationUsedUpError: ProblemKind("invitation-used-up", "The invitation is used up", 403),
     RoleError: ProblemKind("role", "This operator's role does not include it", 403),
     UnknownOperatorError: ProblemKind("unknown-operator", "There is no such operator", 404),

@@ -17,8 +17,8 @@ from earshot_protocol.errors import LocalError
 from earshot_server.store.database import Database
 
 _VERSION = re.compile(r"\(PostgreSQL\) (\d+)")
-_OPEN_SUMS = ("tasks", "answers")
-"""Tables of what is under way, which no restored server may go on with."""
+_LEFT_OUT = ("tasks", "answers", "sessions")
+"""Tables of what is under way, which no restored server goes on with."""
 
 
 class DumpError(LocalError):
@@ -44,7 +44,7 @@ def dump(url: str, version: int, out: IO[bytes]) -> None:
     Raises:
         DumpError: No program fits the server, or it failed.
     """
-    without = (f"--exclude-table-data={table}" for table in (*_OPEN_SUMS, "schema_version"))
+    without = (f"--exclude-table-data={table}" for table in (*_LEFT_OUT, "schema_version"))
     options = ("--format=custom", "--no-owner", "--no-privileges", *without)
     _run("pg_dump", version, url, options, out)
 

@@ -14,8 +14,9 @@ import msgspec
 from cyclopts import App, Parameter
 
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import replacement
 from earshot_server.api.views import Audit, NewOperator, Operators, OperatorToken
-from earshot_server.commands.options import DEFAULT, AsJson, OperatorConnection
+from earshot_server.commands.options import DEFAULT, AsJson, OperatorConnection, refuse_existing
 from earshot_server.operator_client import TOKEN_VARIABLE
 from earshot_server.records import AuditEntry
 from earshot_server.store.operators import Role
@@ -82,13 +83,19 @@ def rotate(
 
 @app.command
 def audit(
-    *, out: Path | None = None, connection: OperatorConnection = DEFAULT, as_json: AsJson = False
+    *,
+    out: Path | None = None,
+    overwrite: bool = False,
+    connection: OperatorConnection = DEFAULT,
+    as_json: AsJson = False,
 ) -> None:
     """Show what operators did, the newest first.
 
     Args:
         out: CSV file to write, instead of printing lines.
+        overwrite: Replace the file where it exists.
     """
+    refuse_existing(out, overwrite)
     entries = connection.operator().audit()
     if as_json:
         print(msgspec.json.encode(Audit(entries=tuple(entries))).decode())
@@ -118,7 +125,10 @@ def _row(entry: AuditEntry) -> tuple[str, ...]:
 
 def _write(out: Path, entries: Iterable[AuditEntry]) -> None:
     try:
-        with out.open("w", encoding="utf-8", newline="") as file:
+        with (
+            replacement(out) as draft,
+            draft.open("w", encoding="utf-8", newline="") as file,
+        ):
             table = csv.writer(file)
             table.writerow(AuditEntry.__struct_fields__)
             table.writerows(map(_row, entries))

@@ -43,13 +43,13 @@ class OperatorConnection:
 DEFAULT = OperatorConnection()
 
 
-def refuse_existing(out: Path, overwrite: bool) -> None:
+def refuse_existing(out: Path | None, overwrite: bool) -> None:
     """Refuse to replace a file that nobody asked to replace.
 
     Raises:
         InvalidInputError: The file exists, and `overwrite` is false.
     """
-    if out.exists() and not overwrite:
+    if out is not None and out.exists() and not overwrite:
         raise InvalidInputError(
             f"{out} exists: name another file, or add --overwrite, which replaces it"
         )

@@ -15,6 +15,7 @@ from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
+from earshot_protocol.wire import Ending
 from earshot_server.dashboard import groups
 from earshot_server.dashboard.wording import UNNAMED, counted, doubt, real, votes, whole, window
 
@@ -55,6 +56,18 @@ def plain_rows(outcome: Outcome) -> list[tuple[str, str]]:
         for name in outcome.__struct_fields__
         if name not in ("phase", "privacy")
     ]
+
+
+def nothing_clear(outcome: Ending) -> str:
+    """Return in a sentence that nothing published stands clear of the noise; empty if some does."""
+    said = ""
+    if isinstance(outcome, Statistics) and not any(outcome.clear):
+        said = "no count means anything"
+    elif isinstance(outcome, Labelled) and not outcome.named:
+        said = f"none of {counted(len(outcome.labels), 'sample')} has a label"
+    elif isinstance(outcome, NamedCentroids) and not any(outcome.names):
+        said = f"none of {counted(len(outcome.names), 'place')} has a name"
+    return said and f"nothing stands clear of the noise: {said}; a larger crowd would show more"
 
 
 def _named(result: Result) -> str:

@@ -170,7 +170,12 @@ def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
     values.pop("rows", None)  # these are start centroids: numbers for machines
     if "since" in values:
         values["since"] = window(values["since"], values.pop("until")) or "of every day"
-    values["hierarchy"] = parameters.hierarchy.hex() or "each label is its own only choice"
+    digest = parameters.hierarchy.hex()
+    values["hierarchy"] = (
+        f"several for each label; phones check them against the digest {digest}"
+        if digest
+        else "the labels themselves"
+    )
     known = [(*words, values.pop(name)) for name, words in _PARAMETERS.items() if name in values]
     return (*known, *((name.replace("_", " ").capitalize(), "", values[name]) for name in values))
 
@@ -218,5 +223,5 @@ _PARAMETERS = {
     "largest_weight": ("Votes of one phone, at most", "W"),
     "delta": ("δ for which costs are stated", "δ"),
     "labels": ("Labels", "L"),
-    "hierarchy": ("Digest of labels and choices", ""),
+    "hierarchy": ("Choices that polls offer people", ""),
 }

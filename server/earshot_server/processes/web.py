@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import shutil
@@ -88,7 +89,7 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
             "child_exit": _child_exit,
             # This runs at the arbiter's own end; code after run() would also run in every worker.
             "on_exit": lambda arbiter: _remove_metrics_folder(self._serving.data),
-            "logger_class": _Logger,
+            "logger_class": ServerLogger,
         }
         for name, value in settings.items():
             self.cfg.set(name, value)
@@ -133,12 +134,14 @@ def _patience(serving: Serving) -> Patience:
     )
 
 
-class _Logger(Logger):  # type: ignore[misc]  # gunicorn has no types
-    """Logger that gives gunicorn's messages the form of all others."""
+class ServerLogger(Logger):  # type: ignore[misc]  # gunicorn has no types
+    """Logger that gives gunicorn's messages the form and the name of all others."""
 
     @override
     def setup(self, cfg: object) -> None:
         """Leave handlers to the root logger; the application logs requests."""
+        # Gunicorn calls it gunicorn.error, whatever the level of a message.
+        self.error_log = logging.getLogger("earshot.server")
         for own in (self.error_log, self.access_log):
             own.handlers[:] = []
             own.propagate = True

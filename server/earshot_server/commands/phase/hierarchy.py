@@ -17,7 +17,7 @@ def asked(labels: str | None, file: Path | None) -> tuple[tuple[str, ...], Choic
     """Return the labels of a phase, and the choices of each.
 
     Args:
-        labels: Labels, separated by commas; each is then its own only choice.
+        labels: Labels, separated by commas, which polls then offer as they are.
         file: JSON file: an object of classes, each with a list of choices.
 
     Returns:

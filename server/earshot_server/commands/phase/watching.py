@@ -10,11 +10,12 @@ import msgspec
 from cyclopts import Parameter
 
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import replace_file
 from earshot_protocol.messages import Failed
 from earshot_server.api.views import Cohorts, Phases, PhaseView, Spent
-from earshot_server.commands.options import DEFAULT, AsJson, OperatorConnection
+from earshot_server.commands.options import DEFAULT, AsJson, OperatorConnection, refuse_existing
 from earshot_server.dashboard import refusals
-from earshot_server.dashboard.outcomes import words_for
+from earshot_server.dashboard.outcomes import nothing_clear, words_for
 from earshot_server.dashboard.wording import from_now, printable, real
 from earshot_server.records import MOST_TRIES
 
@@ -70,7 +71,9 @@ def show(
     if isinstance(everything.ending, Failed):
         print(f"  {everything.phase.status}: {everything.ending.reason}")
     elif everything.ending is not None:
-        for line in words_for(everything.phase.parameters).lines(everything.ending):
+        nothing = nothing_clear(everything.ending)
+        words = words_for(everything.phase.parameters)
+        for line in [nothing] if nothing else words.lines(everything.ending):
             print(f"  {line}")
 
 
@@ -103,13 +106,20 @@ def stop(
 
 
 def export(
-    phase: Phase, /, *, out: Path | None = None, connection: OperatorConnection = DEFAULT
+    phase: Phase,
+    /,
+    *,
+    out: Path | None = None,
+    overwrite: bool = False,
+    connection: OperatorConnection = DEFAULT,
 ) -> None:
     """Write everything about a phase as JSON: parameters, steps, result, privacy spent.
 
     Args:
         out: File to write; by default standard output.
+        overwrite: Replace the file where it exists.
     """
+    refuse_existing(out, overwrite)
     client = connection.operator()
     everything = client.export(client.find(phase))
     exported = msgspec.json.format(msgspec.json.encode(everything), indent=2).decode()
@@ -117,7 +127,7 @@ def export(
         print(exported)
         return
     try:
-        out.write_text(exported + "\n", encoding="utf-8")
+        replace_file(out, exported + "\n")
     except OSError as error:
         raise InvalidInputError(f"cannot write {out}: {error.strerror}") from error
 
