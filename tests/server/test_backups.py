@@ -119,7 +119,7 @@ def test_what_was_under_way_ends_by_name_and_what_was_over_stays(
         assert PhaseProgress(database).failures()["restored"] == 2
         (entry,) = Accounts(database).audit()
         assert entry.action == "restore server"
-        assert "2 phases under way ended" in entry.detail
+        assert "phases that it ended: 2;" in entry.detail
         assert gather(database, 1)  # and the next phase gathers
     # The original was only read.
     assert record(own_database, running).ending is None

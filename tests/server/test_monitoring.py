@@ -29,6 +29,7 @@ from earshot_server.store.driving import Driving
 from earshot_server.store.progress import (
     CAUSES,
     OTHER,
+    RESTORED,
     SERVER,
     STATUSES,
     TOO_FEW_ANSWERED,
@@ -244,6 +245,7 @@ def test_failures_are_counted_by_cause(server: Server, database: Database) -> No
         TOO_FEW_ANSWERED: 1,
         WRONG_SHARES: 0,
         SERVER: 0,
+        RESTORED: 0,
         OTHER: 0,
     }
     assert progress.statuses() == dict(zip(STATUSES, (0, 0, 0, 2, 1), strict=True))
@@ -252,4 +254,4 @@ def test_failures_are_counted_by_cause(server: Server, database: Database) -> No
         recover_checked({1: 1, 2: 2, 3: 3}, 2, 3, lambda secret: False)
     assert cause(str(wrong.value)) == WRONG_SHARES
     assert cause("no clusters were found") == OTHER
-    assert set(CAUSES) == {TOO_FEW_JOINED, TOO_FEW_ANSWERED, WRONG_SHARES, SERVER}
+    assert set(CAUSES) == {TOO_FEW_JOINED, TOO_FEW_ANSWERED, WRONG_SHARES, SERVER, RESTORED}

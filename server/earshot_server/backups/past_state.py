@@ -62,7 +62,7 @@ def come_back(database: Database, manifest: Manifest) -> int:
         Accounts(database).record(
             FIRST,
             "restore server",
-            detail=f"backup of {when}, by version {manifest.software}; {ended} phases under way "
-            "ended; what was done, spent or erased since is not known here",
+            detail=f"backup of {when}, by version {manifest.software}; phases that it ended: "
+            f"{ended}; what was done, spent or erased since is not known here",
         )
     return ended

@@ -41,5 +41,5 @@ def restore(
             f"{counted(ended, 'phase')} under way in the backup ended, since phones may have "
             "answered after it: start new ones"
         )
-    print("operators and their tokens are those of the backup: rotate and remove again")
+    print("operators and tokens are those of the backup: repeat what was rotated or removed since")
     print(f"to serve it: {shlex.join(['earshot', 'serve', '--data', str(data)])}")
