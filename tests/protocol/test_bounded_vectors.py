@@ -27,8 +27,8 @@ def summed(points: np.ndarray, cells: np.ndarray, count: int) -> Sums:
     return sums, counts
 
 
-def sensitivity(unit: Unit, length: int) -> float:
-    return VectorSum(1.0, length, 1e-6, 1).sensitivity(unit)
+def sensitivity(unit: Unit, length: int, row: int | None = None) -> float:
+    return VectorSum(1.0, length, 1e-6, 1, row=row).sensitivity(unit)
 
 
 def distance(one: np.ndarray, other: np.ndarray) -> float:
@@ -89,7 +89,7 @@ def test_one_recording_moves_the_steps_by_no_more_than_is_claimed(
         without = bounded(*summed(*rest, count))
         assert np.linalg.norm(whole - without) <= 1 + 1e-12
         moved = distance(quantized(whole), quantized(without))
-        assert moved <= sensitivity(Unit.RECORDING, whole.size)
+        assert moved <= sensitivity(Unit.RECORDING, whole.size, row=points.shape[1])
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -106,7 +106,7 @@ def test_one_label_moves_a_table_of_labels_by_no_more(data: st.DataObject) -> No
     steps = quantized(with_it)
     assert (steps >= 0).all()
     assert sum(int(x) ** 2 for x in steps.flat) <= GRID**2
-    assert distance(steps, quantized(without)) <= sensitivity(Unit.RECORDING, table.size)
+    assert distance(steps, quantized(without)) <= sensitivity(Unit.RECORDING, table.size, row=1)
     if not table.any():
         assert distance(steps, quantized(without)) == pytest.approx(unit_steps(table.size), abs=1)
 
@@ -144,6 +144,9 @@ def test_of_all_phones_with_few_recordings_none_moves_farther_than_one() -> None
     assert reached[1, 0, 0, 1] == pytest.approx(math.sqrt(0.5 + (1 - math.sqrt(0.5)) ** 2))
     assert round(reached[1, 0, 0, 1], 2) == 0.77
     assert reached[1, 0, 1, 1] < 0.77
+    # With a second row in use, nothing comes near 1, so there is room for two roundings.
+    several = [worst for (_, *others), worst in reached.items() if any(others)]
+    assert max(several) <= 2 / math.sqrt(5)
 
 
 def test_the_bound_is_reached_by_two_opposite_recordings_of_one_cell() -> None:
@@ -183,6 +186,35 @@ def test_the_room_for_rounding_is_needed_in_the_recording_unit() -> None:
     alone = quantized(one[None])
     together = quantized(bounded(*summed(np.array([one, other]), np.array([0, 0]), 1)))
     assert GRID + 2 < distance(alone, together) <= sensitivity(Unit.RECORDING, size)
+    # Empty rows are not rounded, and the more there are, the shorter a length of 1 is.
+    for rows in (2, 3, 4, 40):
+        table = np.zeros((rows, size))
+        table[0] = one
+        both = np.zeros((rows, size))
+        both[0] = bounded(*summed(np.array([one, other]), np.array([0, 0]), 1))[0]
+        moved = distance(quantized(table), quantized(both))
+        declared = sensitivity(Unit.RECORDING, table.size, row=size)
+        assert moved <= declared
+        assert (declared == GRID) == (rows >= 4)
+
+
+@pytest.mark.parametrize("row", [1, 10, 32, 128])
+def test_a_recording_costs_no_more_than_its_phone_from_four_rows_on(row: int) -> None:
+    for rows in (4, 5, 20, 40, 1024):
+        assert sensitivity(Unit.RECORDING, rows * row, row) == GRID
+    assert sensitivity(Unit.RECORDING, 3 * row, row) > GRID
+    assert sensitivity(Unit.RECORDING, row, row) == GRID + math.sqrt(row) / 2
+
+
+def test_where_rounding_outweighs_a_second_row_a_recording_costs_more() -> None:
+    """A second row shortens what moves to 2/√5, to which two roundings of all entries add."""
+    for length in (2**18, 600_000):
+        assert sensitivity(Unit.RECORDING, length, 128) == GRID
+    for length in (700_000, 2**20, GRID**2):
+        longest = GRID - math.sqrt(length) / 2
+        declared = math.sqrt(0.8) * longest + math.sqrt(length)
+        assert sensitivity(Unit.RECORDING, length, 128) == pytest.approx(declared)
+        assert declared > GRID
 
 
 def test_a_vector_normalized_by_its_own_length_would_move_by_two() -> None:

@@ -121,7 +121,11 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
 def _plan(parameters: DiscoveryParameters) -> Plan:
     survivors, k = parameters.noise_survivors, parameters.most_cells
     moved = VectorSum(
-        parameters.cells_noise, k * parameters.dimensions, parameters.delta, survivors
+        parameters.cells_noise,
+        k * parameters.dimensions,
+        parameters.delta,
+        survivors,
+        row=parameters.dimensions,
     )
     named = VectorSum(
         parameters.labels_noise,
@@ -129,6 +133,7 @@ def _plan(parameters: DiscoveryParameters) -> Plan:
         parameters.delta,
         survivors,
         signed=False,
+        row=1,
     )
     return Plan(
         (

@@ -111,5 +111,6 @@ def noises(
         [each] * sums + [label_share],
         [cells * dimensions] * sums + [cells * labels],
         unit,
+        [dimensions] * sums + [1],
     )
     return NoiseMultipliers(moving[0] if moving else naming, naming)

@@ -63,6 +63,7 @@ def noise_multipliers(
     weights: Sequence[float],
     lengths: Sequence[int],
     unit: Unit = Unit.PHONE,
+    rows: Sequence[int] | None = None,
 ) -> tuple[float, ...]:
     """Return noise of several `VectorSum`s that together are (ε, δ)-private, and hardly less.
 
@@ -72,6 +73,7 @@ def noise_multipliers(
         weights: Shares of the sums in the cost, as ρ of zero-concentrated privacy; positive.
         lengths: Number of entries of a vector of each sum.
         unit: Unit in which neighbours differ.
+        rows: Number of entries of a vector of each sum that one recording adds to; by default all.
 
     Returns:
         The noise multiplier of each sum.
@@ -86,8 +88,10 @@ def noise_multipliers(
         return tuple(1 / (scale * math.sqrt(share)) for share in shares)
 
     def events(scale: float) -> list[Event]:
-        noises = zip(multipliers(scale), lengths, strict=True)
-        return [VectorSum(noise, length, delta, 1).event(unit) for noise, length in noises]
+        sums = zip(multipliers(scale), lengths, rows or lengths, strict=True)
+        return [
+            VectorSum(noise, length, delta, 1, row=row).event(unit) for noise, length, row in sums
+        ]
 
     return multipliers(largest_scale(events, epsilon, delta))
 

@@ -201,8 +201,7 @@ class VectorSum:
 
     A phone's vector has an L2 norm of at most `GRID` steps, whatever it holds: a phone that counts
     as zeros removes at most that much, and one that is replaced twice that. The vectors are
-    `voting.vectors.quantized`: where one recording more or less moves a vector by at most one unit
-    of length, rounding adds up to half a step an entry on either side.
+    `voting.vectors.quantized`; `voting.vectors` proves what one recording more or less moves.
 
     Attributes:
         noise_multiplier: Standard deviation of the noise on an entry over `GRID`.
@@ -210,6 +209,7 @@ class VectorSum:
         delta: Value of δ for which costs are stated.
         honest_survivors: Least number of phones that stay and add their share honestly, n'.
         signed: Whether entries may be negative.
+        row: Number of entries that one recording adds to; by default all of them.
 
     Raises:
         InvalidParametersError: A value is out of range, or a count is not whole.
@@ -220,6 +220,7 @@ class VectorSum:
     delta: float
     honest_survivors: int
     signed: bool = True
+    row: int | None = None
     name: ClassVar[str] = "sum of bounded vectors with Skellam noise"
 
     def __post_init__(self) -> None:
@@ -227,6 +228,7 @@ class VectorSum:
         checks.whole("length", self.length, 1, GRID**2)
         checks.probability("delta", self.delta)
         checks.whole("honest_survivors", self.honest_survivors)
+        checks.whole("row", self.length if self.row is None else self.row, 1, self.length)
 
     @property
     def variance(self) -> float:
@@ -251,7 +253,10 @@ class VectorSum:
     def sensitivity(self, unit: Unit) -> float:
         """Return the L2 distance between sums of neighbours, in steps."""
         if unit is Unit.RECORDING:
-            return GRID + math.sqrt(self.length) / 2
+            # Its row by itself, and among others that it shortens; see `voting.vectors`.
+            rounded, row = math.sqrt(self.length), self.length if self.row is None else self.row
+            longest = GRID - rounded / 2
+            return max(GRID, longest + math.sqrt(row), 2 / math.sqrt(5) * longest + rounded)
         return GRID if unit is Unit.PHONE else 2 * GRID
 
     def noise(self, inputs: float) -> SkellamNoise:
