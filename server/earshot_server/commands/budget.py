@@ -12,9 +12,10 @@ import msgspec
 from cyclopts import App, Parameter
 
 from earshot_protocol.phases.parameters import Parameters
-from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
 from earshot_server.commands.options import AsJson, Labels
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
+from earshot_server.dashboard.spending import dearer_recording
 from earshot_server.dashboard.verdict import verdict
 from earshot_server.dashboard.wording import counted, real
 from earshot_server.phases.proposal import Discovery, Proposal, StepShare, Wanted, proposed
@@ -79,10 +80,17 @@ def _lines(wanted: Wanted, parameters: Parameters, proposal: Proposal) -> list[s
             f"ε = {_real(price.yearly_epsilon)}"
             for unit, price in ((unit, proposal.prices[unit.value]) for unit in _UNITS)
         ),
+        *_dearer(proposal),
         *_sight(wanted, proposal),
         *_refusals(proposal),
         verdict(parameters, proposal.refusals),
     ]
+
+
+def _dearer(proposal: Proposal) -> list[str]:
+    prices = {unit: _infinite(proposal.prices[unit.value].epsilon) for unit in LEDGER_UNITS}
+    costs = {unit: Cost(epsilon, 0.0) for unit, epsilon in prices.items()}
+    return [f"  {dearer}"] if (dearer := dearer_recording(costs)) else []
 
 
 def _step(each: StepShare) -> str:
@@ -147,4 +155,8 @@ def _start(options: Mapping[str, object], proposal: Proposal) -> str:
 
 
 def _real(epsilon: float | None) -> str:
-    return real(math.inf if epsilon is None else epsilon)
+    return real(_infinite(epsilon))
+
+
+def _infinite(epsilon: float | None) -> float:
+    return math.inf if epsilon is None else epsilon

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from earshot_protocol.messages import Failed
 from earshot_protocol.phases.plan import Outcome
@@ -19,6 +19,11 @@ from earshot_server.records import PhaseRecord
 
 VACUOUS_EPSILON = 20.0
 VACUOUS_DELTA = 0.01
+DEARER_RECORDING = (
+    "A recording costs more than its phone here, because a phone is compared with zeros: with one "
+    "recording more or less, a phone may send something else, which is farther off than zeros are."
+)
+"""Reason for an ε per recording above that per phone, wherever the two stand side by side."""
 
 
 class StepSpending(NamedTuple):
@@ -50,6 +55,11 @@ class Privacy:
     spent: Costs
     complete: bool
     vacuous: Costs
+
+    @property
+    def dearer(self) -> str:
+        """Reason why a recording costs more than its phone; empty where it does not."""
+        return dearer_recording(self.total)
 
 
 def of_phase(record: PhaseRecord) -> Privacy:
@@ -105,6 +115,13 @@ def is_vacuous(cost: Cost) -> bool:
     return cost.epsilon > VACUOUS_EPSILON or cost.delta > VACUOUS_DELTA
 
 
+def dearer_recording(costs: Mapping[Any, Cost]) -> str:
+    """Return the reason why a recording costs more than its phone; empty where it does not."""
+    if not costs or costs[Unit.RECORDING].epsilon <= costs[Unit.PHONE].epsilon:
+        return ""
+    return DEARER_RECORDING
+
+
 class Total(NamedTuple):
     """Total that a phone has paid that took part in all phases of some sort.
 
@@ -117,6 +134,11 @@ class Total(NamedTuple):
     sort: str
     phases: int
     spent: Costs
+
+    @property
+    def dearer(self) -> str:
+        """Reason why a recording costs more than its phone; empty where it does not."""
+        return dearer_recording(self.spent)
 
 
 def of_all(records: Iterable[PhaseRecord]) -> tuple[Total, ...]:
