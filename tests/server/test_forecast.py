@@ -28,7 +28,7 @@ from earshot_protocol.phases.learning import CENTROID_VOTE, Budget
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.accounting import total
-from earshot_protocol.privacy.laws import NoiseLaw
+from earshot_protocol.privacy.laws import DiscreteLaplaceNoise, NoiseLaw
 from earshot_protocol.privacy.mechanisms import GRID, LEDGER_UNITS, Unit
 from earshot_protocol.privacy.noise import polya_share, skellam_share
 from earshot_protocol.privacy.significance import LEVEL, name_p_values
@@ -37,11 +37,12 @@ from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import encode
 from earshot_server.commands.phase import prospects
+from earshot_server.dashboard.spending import DEARER_RECORDING
 from earshot_server.discovery.cells import moved_cells
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.phases.expected import least_clear
-from earshot_server.phases.forecast import Forecast, forecast
+from earshot_server.phases.forecast import Forecast, expected, forecast
 from earshot_server.records import CohortRecord
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.engine.interface import AGREES, HeardPoints
@@ -182,7 +183,7 @@ def test_few_phones_find_less_and_hardly_any_nothing() -> None:
     budget = msgspec.structs.replace(starved.budget, label_vote=0.02, centroid_vote=0.02)
     starved = msgspec.structs.replace(starved, budget=budget)
     assert {each.outlook and each.outlook.clear for each in seen(starved).sums} == {0}
-    assert words(starved).count("none can stand clear of the noise") == 2
+    assert words(starved).count("it is unlikely that any can stand clear of the noise") == 2
 
 
 @settings(max_examples=examples(30), deadline=None)
@@ -284,6 +285,15 @@ def test_a_forecast_says_everything_that_an_operator_asked() -> None:
 def test_a_price_that_promises_nothing_is_called_that() -> None:
     assert "per phone, that promises nothing" in words(learning_parameters(recordings=100))
     assert "promises nothing" not in words(statistics_parameters())
+
+
+def test_where_a_recording_costs_more_than_its_phone_the_reason_is_said() -> None:
+    one = statistics_parameters(contacts=1)
+    costs = seen(one).together
+    assert costs["recording"].epsilon == pytest.approx(2 * costs["phone"].epsilon)
+    assert f"\n  {DEARER_RECORDING}\n" in words(one)
+    for parameters in (statistics_parameters(contacts=2), found_by_sums(), usual()):
+        assert DEARER_RECORDING not in words(parameters)
 
 
 def test_phones_of_the_cohorts_are_counted() -> None:
@@ -391,7 +401,7 @@ def test_what_a_discovery_costs_is_what_was_asked_for_whatever_its_sums_add_up_t
     ):
         assert said in shown
     starved = words(found_by_sums(phones=100, labels_noise=24.0))
-    assert "none can get a name: more phones (--phones) or a larger --epsilon" in starved
+    assert "that is not enough for any to get a name but by luck: more phones (--phones)" in starved
 
 
 def test_a_discovery_sends_what_was_foretold() -> None:
@@ -403,3 +413,70 @@ def test_a_discovery_sends_what_was_foretold() -> None:
     sent, steps = played(coordinator, phones)
     assert steps == foreseen.steps == 12
     assert set(sent.values()) == {foreseen.bytes_up}
+
+
+# ------------------------------------------------------------------------------- what luck can do
+
+SEEDS = 600
+
+
+def lifted(parameters: Parameters, name: str, places: int) -> float:
+    """The share of sums in which noise makes a place clear, if all phones agree on some places.
+
+    A phone adds as much to each of them as it can; noise and tests are those of a phase.
+    """
+    random, inputs = np.random.default_rng([places, 7]), expected(parameters, name)
+    assert inputs is not None
+    law, shape = noise_of(parameters, name), (SEEDS, *inputs.shape)
+    true = np.zeros(inputs.shape, dtype=np.int64)
+    if isinstance(parameters, DiscoveryParameters):
+        drawn = [random.poisson(law.deviation**2 / 2, shape) for _ in range(2)]
+        true[:places, 0] = math.ceil(parameters.phones * inputs.unit / math.sqrt(places))
+    else:
+        assert isinstance(law, DiscreteLaplaceNoise)
+        chance = -math.expm1(-1 / law.scale)
+        drawn = [random.negative_binomial(law.order, chance, shape) for _ in range(2)]
+        true[: min(places, inputs.votes), 0] = parameters.phones
+    found = 0
+    for sums in true + drawn[0] - drawn[1]:
+        if name.startswith("cells"):
+            found += bool(moved_cells(sums, law.deviation, np.eye(*inputs.shape))[1].any())
+        else:
+            found += min(name_p_values(sums, law)) <= LEVEL
+    return found / SEEDS
+
+
+@pytest.mark.parametrize(
+    ("name", "phones"),
+    [
+        *(("cells 1", 8), ("cells 1", 15), ("labels", 15), ("labels", 20)),
+        *(("label vote", 30), ("label vote", 60), ("label vote", 120)),
+    ],
+)
+def test_what_is_called_unlikely_is_as_rare_as_is_said(name: str, phones: int) -> None:
+    """None "can", former forecasts said, and where all phones agreed, one did."""
+    if name == "label vote":
+        budget = Budget(1e-6, 1e-6, 0.12, 0.12)
+        parameters = usual(phones=phones, budget=budget, corrupted=0.0)
+    else:
+        parameters = found_by_sums(phones=phones, noise_crowd=phones)
+    (outlook,) = (each.outlook for each in seen(parameters).sums if each.part == name)
+    assert outlook is not None
+    assert outlook.clear == 0
+    happened = [lifted(parameters, name, places) for places in (1, 2, 4)]
+    assert max(happened) > 0
+    for each in happened:
+        assert each <= outlook.chance + 4 * math.sqrt(each * (1 - each) / SEEDS)
+
+
+def test_a_forecast_speaks_of_luck_before_it_speaks_of_none() -> None:
+    for phones, said in (
+        (
+            8,
+            "unlikely that any can get a name (a chance of 18 % at most, whatever phones hear): mo",
+        ),
+        (15, "not enough for any to get a name but by luck: more phones (--phones) or a larger"),
+        (60, "that is enough for 1 of 20 to get a name"),
+        (3000, "all 20 can get a name"),
+    ):
+        assert said in words(found_by_sums(phones=phones, noise_crowd=phones))

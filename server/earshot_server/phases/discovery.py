@@ -20,14 +20,37 @@ from earshot_protocol.phases.discovery import (
     cells,
 )
 from earshot_protocol.phases.plan import SumPartTask
+from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.significance import name_p_values
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.voting import ballots
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import Matrix
 from earshot_server.discovery.cells import least_clear_length, moved_cells
-from earshot_server.phases.expected import Expected, names
+from earshot_server.phases.expected import Expected, Hurdle, names
 from earshot_server.phases.snapshot import Snapshot, Totals
+
+
+def _lengths(shape: tuple[int, int]) -> Hurdle:
+    """Return the test of a cell's sum: noise alone seldom is as long.
+
+    With noise on its entries that is nearly normal, its squared length follows a non-central χ²
+    law.
+
+    Args:
+        shape: Cells and dimensions.
+    """
+
+    def least(noise: NoiseLaw) -> int:
+        return math.ceil(least_clear_length(noise.deviation, shape))
+
+    def chance(noise: NoiseLaw, entry: int) -> float:
+        from scipy.stats import ncx2
+
+        needed, there = (each / noise.deviation for each in (least(noise), entry))
+        return float(ncx2.sf(needed**2, shape[1], there**2))
+
+    return Hurdle(least, chance)
 
 
 class DiscoveryPhase(Snapshot, kw_only=True):
@@ -62,7 +85,8 @@ class DiscoveryPhase(Snapshot, kw_only=True):
                 place="cell",
                 votes=1,
                 unit=unit_steps(cells * labels),
-                needed=names(cells * labels),
+                spread=math.sqrt(cells * labels),
+                hurdle=names(cells * labels),
                 provided="if all labels of a phone are one, and in one cell",
                 enough="name one",
                 can="get a name",
@@ -74,7 +98,8 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             place="cell",
             votes=1,
             unit=unit_steps(math.prod(shape)),
-            needed=lambda noise: math.ceil(least_clear_length(noise.deviation, shape)),
+            spread=math.sqrt(cells),
+            hurdle=_lengths(shape),
             honest="honest phones",
             provided="if each hears one thing, in one cell",
             enough="move one",

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.significance import LEVEL
 
-Fewest = Callable[[NoiseLaw], int]
-"""Function from the noise on an entry of a sum to the least entry that is informative."""
+
+@dataclass(frozen=True)
+class Hurdle:
+    """A test by which an entry of a sum is taken for more than noise.
+
+    Attributes:
+        least: Function from the noise on an entry to the least entry that passes.
+        chance: Function from that noise, and an entry before noise, to the chance that it passes,
+            at most.
+    """
+
+    least: Callable[[NoiseLaw], int]
+    chance: Callable[[NoiseLaw, int], float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +35,8 @@ class Expected:
         votes: Votes that one phone has.
         most: Most votes of one phone for one place.
         unit: Entry of the sum that one vote makes.
-        needed: Function that gives the least entry that is not taken for noise.
+        spread: Most that all parts of one phone's input add up to, in votes; by default its votes.
+        hurdle: Test by which an entry is not taken for noise.
         honest: Words for the votes of honest phones, before their number.
         provided: Condition under which there are as many of these as is said.
         enough: Words after the number of votes that are needed, for what that many do.
@@ -38,7 +51,8 @@ class Expected:
     votes: int
     most: int = 1
     unit: float = 1.0
-    needed: Fewest
+    spread: float | None = None
+    hurdle: Hurdle
     honest: str = "honest votes"
     provided: str = "if every phone casts all of its own"
     enough: str = "stand clear of the noise"
@@ -47,24 +61,38 @@ class Expected:
     verb: str = "name"
 
 
-def counts(looked_at: int) -> Fewest:
-    """Return the function that gives what a count needs so that noise alone seldom reaches it.
+def counts(looked_at: int, least: float = 0.0) -> Hurdle:
+    """Return the test of a count: noise alone seldom reaches it.
 
     Args:
         looked_at: Number of counts; `significance.LEVEL` is for all of them together.
+        least: Least count that is informative, whatever the noise.
     """
-    return lambda noise: least_clear((noise,), looked_at)
+    return _hurdle(lambda noise: (noise,), looked_at, math.ceil(least))
 
 
-def names(looked_at: int) -> Fewest:
-    """Return the function that gives what the votes for a name need.
+def names(looked_at: int) -> Hurdle:
+    """Return the test of the votes for a name.
 
     They must also be clear of a runner-up, which has noise of its own.
 
     Args:
         looked_at: Number of vote counts.
     """
-    return lambda noise: least_clear((noise, noise.of_difference), looked_at)
+    return _hurdle(lambda noise: (noise, noise.of_difference), looked_at)
+
+
+def _hurdle(
+    laws: Callable[[NoiseLaw], Sequence[NoiseLaw]], looked_at: int, smallest: int = 0
+) -> Hurdle:
+    def least(noise: NoiseLaw) -> int:
+        return max(smallest, least_clear(laws(noise), looked_at))
+
+    def chance(noise: NoiseLaw, entry: int) -> float:
+        lacking = least(noise) - entry
+        return max(float(law.at_least([lacking])[0]) for law in laws(noise))
+
+    return Hurdle(least, chance)
 
 
 def least_clear(laws: Sequence[NoiseLaw], looked_at: int) -> int:

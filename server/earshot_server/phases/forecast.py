@@ -18,6 +18,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import LocalRelease, SecureSum
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
+from earshot_protocol.privacy.significance import LEVEL
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.messages import (
     REVEALED_SHARE_BYTES,
@@ -55,14 +56,17 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
             are kept, for a histogram all labels, for a sum over cells all cells.
         expected: Votes for each place, if the honest phones that stay cast all of theirs and these
             fall on all places alike.
-        needed: Fewest votes that are not taken for noise (`Expected.needed`).
+        needed: Fewest votes that are not taken for noise (`Expected.hurdle`).
         clear: Most places among which the votes may fall so that each stands clear.
+        chance: Largest chance that noise lifts any place so that it stands clear, if no phone
+            vanishes, whatever they hear; 1 where votes alone can do it.
     """
 
     environments: int
     expected: float
     needed: int
     clear: int
+    chance: float
 
 
 class SumForecast(msgspec.Struct, frozen=True, kw_only=True):
@@ -234,14 +238,28 @@ def outlook(parameters: Parameters, part: SecureSum) -> Outlook | None:
         return None
     noise = part.mechanism.noise(parameters.phones)
     honest, places = parameters.honest_survivors, inputs.places
-    needed = math.ceil(inputs.needed(noise) / inputs.unit)
+    needed = math.ceil(inputs.hurdle.least(noise) / inputs.unit)
     reachable = honest * inputs.most >= needed
     return Outlook(
         environments=places,
         expected=min(honest * inputs.votes / places, honest * inputs.most),
         needed=needed,
         clear=min(places, honest * inputs.votes // needed) if reachable else 0,
+        chance=1.0 if reachable else _luck(parameters, inputs, noise),
     )
+
+
+def _luck(parameters: Parameters, inputs: Expected, noise: NoiseLaw) -> float:
+    """Bound the chance that any place stands clear though all votes together do not suffice.
+
+    The chance f(c) that an entry with c votes does is convex up to the entry that is needed, so
+    f(c) ≤ f(0) + (f(M) − f(0)) · c/M for the most that an entry can get, M: one phone's most from
+    every phone. Over all entries, f(0) adds up to `LEVEL` at most, and c to a multiple of M.
+    """
+    most = parameters.phones * inputs.most
+    spread = inputs.votes / inputs.most if inputs.spread is None else inputs.spread
+    lifted = inputs.hurdle.chance(noise, math.ceil(most * inputs.unit))
+    return min(1.0, LEVEL + spread * lifted)
 
 
 def sum_bytes(chosen: SumParameters) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from earshot_protocol.errors import WrongStateError
@@ -18,7 +16,7 @@ from earshot_protocol.phases.labelling import (
     LabelSamples,
 )
 from earshot_protocol.phases.plan import SecureSum, SumPartTask
-from earshot_protocol.privacy.laws import NoiseLaw, SkellamNoise
+from earshot_protocol.privacy.laws import SkellamNoise
 from earshot_protocol.privacy.significance import answer_p_values
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.voting import ballots
@@ -54,20 +52,17 @@ class LabellingPhase(Snapshot, kw_only=True):
                 places=samples,
                 place="sample",
                 votes=samples,
-                needed=counts(samples * labels),
+                hurdle=counts(samples * labels),
                 provided=known,
                 remedy="--epsilon",
             )
-
-        def needed(noise: NoiseLaw) -> int:
-            return max(math.ceil(parameters.threshold), counts(samples)(noise))
 
         return Expected(
             shape=(samples, 1),
             places=samples,
             place="sample",
             votes=samples,
-            needed=needed,
+            hurdle=counts(samples, parameters.threshold),
             honest="honest phones that agree",
             provided=known,
             enough="make an answer that stands clear of the noise",

@@ -69,10 +69,10 @@ class LearningPhase(Snapshot, kw_only=True):
         """Return the inputs expected: the most candidates that such a crowd gives."""
         kept, labels = parameters.top_global_centroids, len(parameters.labels)
         if part == LABEL_VOTE:
-            shape, votes, needed = (kept, labels), parameters.label_votes, names(kept * labels)
-            return Expected(shape=shape, places=kept, votes=votes, needed=needed)
+            shape, votes, hurdle = (kept, labels), parameters.label_votes, names(kept * labels)
+            return Expected(shape=shape, places=kept, votes=votes, hurdle=hurdle)
         votes, found = parameters.centroid_votes, most_candidates(parameters)
-        return Expected(shape=(found,), places=kept, votes=votes, needed=counts(found))
+        return Expected(shape=(found,), places=kept, votes=votes, hurdle=counts(found))
 
     @override
     @staticmethod

@@ -34,7 +34,7 @@ class StatisticsPhase(Snapshot, kw_only=True):
             places=labels,
             votes=contacts,
             most=contacts,
-            needed=counts(labels),
+            hurdle=counts(labels),
             verb="count",
         )
 

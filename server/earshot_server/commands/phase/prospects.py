@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -11,11 +12,14 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.places import UNNAMED
 from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
-from earshot_server.dashboard.spending import VACUOUS_EPSILON, is_vacuous
+from earshot_server.dashboard.spending import VACUOUS_EPSILON, dearer_recording, is_vacuous
 from earshot_server.dashboard.wording import byte_size, duration, real
 from earshot_server.phases.expected import Expected
 from earshot_server.phases.forecast import Forecast, Outlook, SumForecast, expected
 from earshot_server.records import CohortRecord
+
+_UNLIKELY = 0.2
+"""Chance up to which an operator is told that something is unlikely."""
 
 
 def enrolled(asked: StartPhase, cohorts: Iterable[CohortRecord]) -> tuple[int, int]:
@@ -87,8 +91,10 @@ def _spending(seen: Forecast) -> list[str]:
         f"  a phone whose part is another phone's instead: ε = {real(replaced.epsilon)}, "
         f"δ = {real(replaced.delta)}, which no budget counts"
     )
+    dearer = dearer_recording(seen.together)
     return [
         *rows,
+        *([f"  {dearer}"] if dearer else []),
         beside,
         *(
             f"  per {unit}, that promises nothing: a promise begins well below "
@@ -141,16 +147,27 @@ def _sum(parameters: Parameters, each: SumForecast) -> list[str]:
 
 def _outlook(inputs: Expected, seen: Outlook) -> list[str]:
     among = f"{seen.environments} {inputs.place}s"
-    if seen.clear >= seen.environments:
-        many = f"all {seen.environments} can"
-    else:
-        many = f"at most {seen.clear} of {seen.environments} can" if seen.clear else "none can"
-    advice = "" if seen.clear else f": more phones (--phones) or a larger {inputs.remedy}"
     return [
         f"  {inputs.honest}: {real(seen.expected)} for each of {among}, {inputs.provided}; "
         f"{seen.needed} {inputs.enough}",
-        f"  {many} {inputs.can}{advice}",
+        f"  {_hope(inputs, seen)}",
     ]
+
+
+def _hope(inputs: Expected, seen: Outlook) -> str:
+    """Say how many places can be found: what votes are enough for, or how unlikely any is."""
+    if seen.clear >= seen.environments:
+        return f"all {seen.environments} can {inputs.can}"
+    if seen.clear:
+        return f"that is enough for {seen.clear} of {seen.environments} to {inputs.can}"
+    advice = f"more phones (--phones) or a larger {inputs.remedy}"
+    if seen.chance > _UNLIKELY:
+        return f"that is not enough for any to {inputs.can} but by luck: {advice}"
+    most = math.ceil(100 * seen.chance)
+    return (
+        f"it is unlikely that any can {inputs.can} (a chance of {most} % at most, whatever phones "
+        f"hear): {advice}"
+    )
 
 
 def _refusals(seen: Forecast) -> list[str]:
