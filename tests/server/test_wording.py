@@ -29,6 +29,14 @@ def test_real_numbers(value: float, words: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "words"),
+    [(0.0, "< 10⁻⁶"), (9.9e-7, "< 10⁻⁶"), (1e-6, "10⁻⁶"), (0.034, "0.034"), (1.0, "1")],
+)
+def test_no_p_value_is_zero(value: float, words: str) -> None:
+    assert wording.chance(value) == words
+
+
+@pytest.mark.parametrize(
     ("seconds", "words"),
     [
         (0.0066, "6.6 ms"),

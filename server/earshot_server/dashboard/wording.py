@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from markupsafe import Markup
 
-from earshot_protocol.privacy.significance import LEVEL
+from earshot_protocol.privacy.significance import LEVEL, RESOLUTION
 
 NOTHING = "–"
 UNNAMED = "unnamed"
@@ -82,11 +82,16 @@ def real(value: float) -> str:
     return power if digits == "1" else f"{digits} · {power}"
 
 
+def chance(p_value: float) -> str:
+    """Return a p-value to three digits; it is never 0, only smaller than can be computed."""
+    return f"< {real(RESOLUTION)}" if p_value < RESOLUTION else real(p_value)
+
+
 def doubt(p_value: float | None) -> str:
     """Return why a published number means nothing; empty if it stands clear of the noise."""
     if p_value is None:
         return "not tested against noise"
-    return f"may be noise: p = {real(p_value)}" if p_value > LEVEL else ""
+    return f"may be noise: p = {chance(p_value)}" if p_value > LEVEL else ""
 
 
 def percent(value: float) -> str:

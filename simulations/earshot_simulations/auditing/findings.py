@@ -15,6 +15,14 @@ _ROUNDING = 1e-9
 """Relative room for the last digits of two ways to compute the same ε."""
 
 
+_LEAST_P = 1e-12
+
+
+def p_said(value: float) -> str:
+    """Return the p-value of a fit in words; a fit beyond what is computed has no p-value of 0."""
+    return f"p < {_LEAST_P:g}" if value < _LEAST_P else f"p = {value:.2g}"
+
+
 class AuditRole(enum.StrEnum):
     """Reason why something is audited."""
 

@@ -23,6 +23,7 @@ from earshot_simulations.auditing.findings import (
     Finding,
     Result,
     Technique,
+    p_said,
 )
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.sampling import (
@@ -274,7 +275,7 @@ def _noise(noise: Numbers) -> Iterator[Check]:
     yield Check(
         "noise of real steps",
         f"N(0, (noise · norm)²) (p ≥ {_FIT:g})",
-        f"p = {fit:.2g}",
+        p_said(fit),
         fit >= _FIT,
         f"Kolmogorov and Smirnov's test of {noise.size:,} numbers",
         power.of_kolmogorov(noise.size, _FIT),

@@ -29,7 +29,7 @@ from earshot_models.votes.tally.dependent import publish
 from earshot_models.votes.tally.labelling import End, LabelledQueries
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique, p_said
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.auditing.outcomes import Votes, moved_votes
@@ -145,7 +145,7 @@ def drawn(draws: int, seed: int) -> Check:
     return Check(
         "the noise on a cost",
         f"normal, of the deviation that is said (p ≥ {_FIT:g})",
-        f"p = {value:.2g}",
+        p_said(value),
         value >= _FIT,
         f"Kolmogorov and Smirnov's test of {draws} costs",
         power.of_kolmogorov(draws, _FIT),

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.findings import Check
+from earshot_simulations.auditing.findings import Check, p_said
 from earshot_simulations.auditing.laws import Law, Numbers
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.membership.proportions import clopper_pearson
@@ -84,7 +84,7 @@ def law_check(case: str, drawn: Counter[Outcome], law: OutcomeLaw) -> Check:
     return Check(
         case,
         f"the law of its definition (p ≥ {UNLIKELY:g})",
-        f"p = {p_value:.2g}" + (f", {impossible} impossible" if impossible else ""),
+        p_said(p_value) + (f", {impossible} impossible" if impossible else ""),
         p_value >= UNLIKELY and not impossible,
         f"χ² test over {len(expected)} outcomes of {trials} draws",
         power.of_fit(len(expected), trials, UNLIKELY),

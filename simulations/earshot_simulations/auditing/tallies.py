@@ -26,7 +26,7 @@ from earshot_protocol.voting.teacher_ballots import NONE, Whole
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.crowds import least_shares, noise_check
-from earshot_simulations.auditing.findings import SAMPLED, Check, Result, Technique
+from earshot_simulations.auditing.findings import SAMPLED, Check, Result, Technique, p_said
 from earshot_simulations.auditing.laws import Law, Numbers
 from earshot_simulations.auditing.neighbours import Vector
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
@@ -176,7 +176,7 @@ def _fits(case: str, law: Law, noise: Whole) -> Check:
     return Check(
         case,
         f"the law of {_shares(_RealSums.crowd)} shares, p ≥ {_FIT:g}",
-        f"p = {found:.2g}",
+        p_said(found),
         found >= _FIT,
         f"χ² test of {len(noise)} entries",
         power.of_fit(cells, len(noise), _FIT),

@@ -42,7 +42,7 @@ from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.crowds import shares_of
-from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique, p_said
 from earshot_simulations.auditing.laws import share_law
 from earshot_simulations.auditing.plans import PHASES
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
@@ -189,7 +189,7 @@ def noise_law(name: str, seen: PlayedPhases) -> Check:
     return Check(
         f"{name}: what quiet phones add",
         f"noise of one of n' = {shares} phones (p ≥ {_UNLIKELY:g})",
-        f"p = {worst[0]:.2g}",
+        p_said(worst[0]),
         worst[0] >= _UNLIKELY,
         f"χ² tests, {_REPEATED} phases of {_PHONES} real phones, {least} numbers or more",
         power.of_fit(worst[1], least, _UNLIKELY),
