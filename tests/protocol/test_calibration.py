@@ -97,3 +97,19 @@ def test_a_delta_below_one_over_phones_is_accepted() -> None:
 def test_the_least_scale_may_cost_all_that_there_is() -> None:
     assert largest_scale(lambda scale: [Pure(1.0)], 1.0, 1e-300, 0.5, 2.0) == pytest.approx(2.0)
     assert largest_scale(lambda scale: [Pure(scale)], 0.5, 1e-300, 0.5, 2.0) == 0.5
+
+
+@pytest.mark.parametrize("asked", [30.0, 60.0, 1e6])
+@pytest.mark.parametrize("unit", [Unit.PHONE, Unit.REPLACED_PHONE])
+def test_an_epsilon_out_of_reach_is_refused_with_the_largest_that_is_kept(
+    asked: float, unit: Unit
+) -> None:
+    """What people are told of is composed, or the sum of each step: it is what was asked for."""
+    weights, lengths = [0.35, 0.35, 0.3], [1280, 1280, 400]
+    with pytest.raises(InvalidParametersError, match=r"beyond epsilon=29\.0\d,") as refused:
+        noise_multipliers(asked, 1e-6, weights, lengths, unit)
+    reached = float(str(refused.value).split("beyond epsilon=")[1].split(",")[0])
+    noises = noise_multipliers(reached, 1e-6, weights, lengths, unit)
+    sums = [VectorSum(*each, 1e-6, 50) for each in zip(noises, lengths, strict=True)]
+    assert composed_epsilon([each.event(unit) for each in sums], 1e-6) == pytest.approx(reached)
+    assert reached <= sum(each.cost(unit).epsilon for each in sums) < 1.001 * reached

@@ -7,12 +7,14 @@ import html
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
+from earshot_server.dashboard.spending import DEARER_RECORDING
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.phases.report import headline, render
 from earshot_simulations.phases.run import Run, result
@@ -93,8 +95,8 @@ def test_environments_and_cells_stand_in_tables(by_sums: MakeRun) -> None:
     assert "1 bus bus yes 30.5 10⁻⁶" in words
     assert "3 park park no 9.0 0.04" in words
     assert "5 unnamed office no 0.8 1 " in words
-    assert "cells / moved / named" in words
-    assert "5 / 3 / 4" in words
+    assert "cells 5 placed, 3 moved, 4 named " in words
+    assert "ε (of a phone: zero-out) 1.54 per recording, 1.4 per phone" in words
 
 
 def test_costs_stand_in_both_units_with_a_replaced_phone_beside(by_sums: MakeRun) -> None:
@@ -103,6 +105,9 @@ def test_costs_stand_in_both_units_with_a_replaced_phone_beside(by_sums: MakeRun
     assert "Together 1.54 10⁻⁶ 1.4 10⁻⁶ 3.08" in words
     assert "ε phone (zero-out)" in words
     assert "ε phone, replaced" in words
+    assert DEARER_RECORDING in words
+    equal = dict.fromkeys(Unit, Cost(1.4, 1e-6))
+    assert DEARER_RECORDING not in text(replace(by_sums(), together=equal))
 
 
 @pytest.mark.slow
@@ -161,7 +166,7 @@ def test_a_cell_that_came_later_has_no_start(by_sums: MakeRun) -> None:
     figures = json.loads(json.dumps(result(grown), allow_nan=False))
     starts = [each["start_centroid"] for each in figures["centroids"]]
     assert [start is None for start in starts] == [False] * 3 + [True] * 2
-    assert "5 / 3 / 4" in text(grown).replace("\u202f", " ")
+    assert "5 placed, 3 moved, 4 named" in text(grown).replace("\u202f", " ")
     assert len(pictures(grown)) == len(pictures(run))
 
 

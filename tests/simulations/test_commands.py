@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -15,8 +16,11 @@ from support.steps import STEPS
 from earshot_client.command import main
 from earshot_protocol.progress import Progress
 from earshot_server.dashboard import wording
+from earshot_server.discovery.route import Discovery
 from earshot_simulations.commands import simulate as command
 from earshot_simulations.phases import simulation
+from earshot_simulations.phases.kept import read
+from earshot_simulations.phases.routes import ROUTES
 
 HEAVY = {"joblib", "matplotlib", "scipy", "sklearn", "soundfile", "soxr"}
 FIELDS = {
@@ -123,7 +127,9 @@ def test_json_is_the_only_thing_on_standard_output_and_is_what_the_file_says(
 
     assert (told["phones"], told["survivors"], told["seed"]) == (24, 24, 3)
     assert told["interrupted"] is None
-    assert told["privacy"]["total"]["recording"]["epsilon"] == pytest.approx(4 + 2 * 2 + 1 + 1)
+    added = [each for each in told["privacy"]["releases"] if each["unit"] == "recording"]
+    assert math.fsum(each["epsilon"] for each in added) == pytest.approx(4 + 2 * 2 + 1 + 1)
+    assert set(told["privacy"]) == {"releases", "together"}
     assert {release["unit"] for release in told["privacy"]["releases"]} == {"recording", "phone"}
     assert {"step", "unit", "epsilon", "delta", "mechanism"} == set(told["privacy"]["releases"][0])
     steps = {step.value for step in STEPS}
@@ -162,6 +168,7 @@ def test_options_reach_the_simulation(
         "corrupted": 0.05,
         "policy": "anything",
         "summation": "ideal",
+        "discovery": "local",
         "jobs": 1,
         "seed": 4,
         "local-centroids": 5,
@@ -295,9 +302,51 @@ def test_a_fraction_that_is_none_is_one_line(
 def test_a_count_that_is_none_is_one_line(
     option: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, out, err = earshot(monkeypatch, capsys, "simulate", f"--{option}", value)
+    own = option.replace("-", "_") in ROUTES[Discovery.LOCAL].options
+    route = ("--discovery", "local") if own else ()
+    status, out, err = earshot(monkeypatch, capsys, "simulate", f"--{option}", value, *route)
     assert (status, out, len(err.splitlines())) == (2, "", 1)
     assert option.replace("-", "_") in err
+
+
+@pytest.mark.parametrize(
+    "words", [("--local-centroids", "5"), ("--budget", BUDGET), ("--selection-method", "gumbel")]
+)
+def test_no_option_takes_another_route_unasked(
+    words: tuple[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = earshot(monkeypatch, capsys, "simulate", *words)
+    assert (status, out) == (2, "")
+    assert f"{words[0]}: not for --discovery secure-sum, but for --discovery local" in err
+
+
+@pytest.mark.parametrize("words", [("--epsilon", "inf"), ("--budget", "none")])
+@pytest.mark.parametrize("route", [(), ("--discovery", "local")])
+def test_a_phase_without_noise_says_everywhere_that_nothing_is_protected(
+    route: tuple[str, ...],
+    words: tuple[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = (*SMALL[:-2], *route, *words, "--summation", "ideal", "--out", tmp_path)
+    status, out, _ = earshot(monkeypatch, capsys, "simulate", *options)
+    assert status == 0
+    assert "privacy                no noise: nothing is protected\n" in out
+    assert "ε per" not in out
+    told = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    assert told["configuration"]["discovery"] == (route[-1] if route else "secure-sum")
+    assert told["configuration"]["epsilon"] == "inf"
+    assert told["notes"][0] == "No noise: nothing is protected."
+    assert told["privacy"]["together"]["phone"]["epsilon"] is None
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "; no noise: nothing is protected." in page
+    assert "Every ε is infinite." in page
+    assert "∞ per recording, ∞ per phone" in page
+    assert "--epsilon inf" in page
+    # What the file holds repeats the run.
+    assert read(tmp_path).settings.epsilon == math.inf
+    assert earshot(monkeypatch, capsys, "simulate", "--repeat", tmp_path)[0] == 0
 
 
 BENCHMARKS = (

@@ -13,7 +13,7 @@ from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.phases.report import render
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import result
-from earshot_simulations.phases.settings import PolicyChoice, SummationChoice
+from earshot_simulations.phases.settings import NOISELESS, PolicyChoice, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.populations import LiftedBlobs
 
@@ -32,7 +32,12 @@ CROWD = Settings(
     seed=3,
 )
 QUIET = dataclasses.replace(
-    CROWD, phones=200, dropout=0.0, epsilon=1e6, labelled=1.0, summation=SummationChoice.IDEAL
+    CROWD,
+    phones=200,
+    dropout=0.0,
+    epsilon=NOISELESS,
+    labelled=1.0,
+    summation=SummationChoice.IDEAL,
 )
 SMALL = dataclasses.replace(CROWD, phones=24, dropout=0.0, summation=SummationChoice.IDEAL)
 

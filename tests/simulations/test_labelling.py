@@ -20,7 +20,7 @@ SMALL = LabellingSettings(
     phones=100,
     samples=12,
     scenes=4,
-    epsilon=40.0,
+    epsilon=20.0,
     policy=PolicyChoice.ANYTHING,
     summation=SummationChoice.IDEAL,
     jobs=1,
@@ -68,7 +68,7 @@ def test_noise_that_drowns_the_votes_answers_hardly_anything_and_says_so() -> No
 
 def asked(*words: str) -> subprocess.CompletedProcess[str]:
     given = [
-        *("labelling", "--phones", "60", "--samples", "6", "--scenes", "3", "--epsilon", "40"),
+        *("labelling", "--phones", "60", "--samples", "6", "--scenes", "3", "--epsilon", "20"),
         *("--policy", "anything", "--summation", "ideal", "--jobs", "1", "--seed", "2"),
     ]
     return earshot("simulate", *given, *words)
@@ -111,7 +111,7 @@ def test_what_cannot_be_simulated_is_refused_by_name(words: tuple[str, ...], mat
     assert match in refused.stderr
 
 
-@pytest.mark.parametrize(("epsilon", "some"), [("0.5", False), ("40", True)])
+@pytest.mark.parametrize(("epsilon", "some"), [("0.5", False), ("20", True)])
 def test_the_headline_says_how_much_of_it_may_be_noise(epsilon: str, some: bool) -> None:
     said = types("--epsilon", epsilon, "--threshold", "1", "--samples", "12")
     (clear,) = re.findall(r"^clear of the noise +(.*)$", said, re.MULTILINE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,7 @@ from earshot_simulations.phases.kept import (
     EditedResultError,
     OtherSoundError,
     Written,
+    compare,
     differing,
     flat,
     read,
@@ -278,6 +280,25 @@ def test_a_local_run_of_a_former_version_is_read_by_its_budget(own: Path) -> Non
     written = resealed(own, configuration=former)
     assert written.settings == filled(local)
     written.settings.any_parameters()
+
+
+@pytest.mark.parametrize("discovery", list(Discovery))
+def test_a_run_of_a_former_version_without_noise_is_read_as_one(
+    discovery: Discovery, own: Path
+) -> None:
+    quiet = Settings(discovery=discovery, epsilon=math.inf)
+    former = plain(quiet.configuration() | {"epsilon": 1e6})
+    written = resealed(own, configuration=former)
+    assert written.settings == filled(quiet)
+    assert written.figures["configuration"]["epsilon"] == "inf"
+
+
+def test_a_run_that_also_added_its_costs_up_is_still_the_same(own: Path) -> None:
+    now = read(own)
+    privacy = now.figures["privacy"]
+    former = resealed(own, privacy=privacy | {"total": {"phone": {"epsilon": 9, "delta": 1e-6}}})
+    assert former.figures["privacy"] == privacy
+    assert compare(former, now).same
 
 
 @pytest.mark.parametrize(

@@ -70,10 +70,8 @@ def test_result_says_what_happened(make_run: MakeRun) -> None:
     figures = through_json(make_run())
     assert (figures["phones"], figures["survivors"], figures["seed"]) == (100, 92, 5)
     assert (figures["global_centroids"], figures["top_global_centroids"]) == (4, 3)
-    assert figures["privacy"]["total"] == {
-        "recording": {"epsilon": 2.5, "delta": 1e-6},
-        "phone": {"epsilon": 302.0, "delta": 3e-6},
-    }
+    # One ε: what the releases cost together. Their sum is for whoever adds them up.
+    assert set(figures["privacy"]) == {"releases", "together"}
     assert figures["privacy"]["releases"][0] == {
         "step": "clustering",
         "unit": "recording",

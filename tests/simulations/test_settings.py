@@ -27,7 +27,7 @@ from earshot_simulations.commands.simulate import try_it
 from earshot_simulations.phases.environments import notes
 from earshot_simulations.phases.local import whole_budget
 from earshot_simulations.phases.routes import Routes, Settings
-from earshot_simulations.phases.settings import NO_NOISE, Discovery, PolicyChoice, geometry_of
+from earshot_simulations.phases.settings import NOISELESS, Discovery, PolicyChoice, geometry_of
 from earshot_simulations.populations import Blobs
 
 LOCAL = Settings(discovery=Discovery.LOCAL)
@@ -177,7 +177,7 @@ def test_epsilon_and_a_budget_at_once_are_refused() -> None:
 
 
 def test_an_epsilon_without_noise_has_none_on_either_route() -> None:
-    quiet = dataclasses.replace(LOCAL, epsilon=NO_NOISE).any_parameters()
+    quiet = dataclasses.replace(LOCAL, epsilon=NOISELESS).any_parameters()
     assert isinstance(quiet, PhaseParameters)
     assert quiet.budget == whole_budget("none")
 

@@ -72,7 +72,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PhonesPlan:
     monkeypatch.setattr(audioset_phones, "TaggerStudy", Nothing)
     monkeypatch.setattr(audioset_phones, "crowd", made_up)
     return PhonesPlan(
-        tmp_path, tmp_path, 60, 2, 30, epsilon=40.0, delta=1e-4, most=2, seeds=2, real=1
+        tmp_path, tmp_path, 60, 2, 30, epsilon=20.0, delta=1e-4, most=2, seeds=2, real=1
     )
 
 
@@ -159,7 +159,7 @@ def test_too_many_phones_for_the_mixtures_are_refused() -> None:
 
 def test_the_command_leaves_files_and_goes_on(plan: PhonesPlan, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    sizes = ("--phones", 60, "--samples", 30, "--epsilon", 40, "--seeds", 2, "--real", 1)
+    sizes = ("--phones", 60, "--samples", 30, "--epsilon", 20, "--seeds", 2, "--real", 1)
     reproduced("audioset-phones", out, "--data", tmp_path, *sizes)
     note = (out / "audioset-phones.md").read_text(encoding="utf-8")
     assert "# 60 phones as teachers" in note

@@ -9,7 +9,7 @@ import pytest
 from support.simulated import by_phones
 
 from earshot_simulations import Discovery, PolicyChoice, Settings, SummationChoice
-from earshot_simulations.phases.settings import NO_NOISE
+from earshot_simulations.phases.settings import NOISELESS
 from earshot_simulations.populations import LiftedBlobs
 from earshot_studies.liebenow.at_once.crowd import discover
 from earshot_studies.liebenow.at_once.heard import HeardByAll
@@ -24,7 +24,7 @@ SETTINGS = Settings(
     discovery=Discovery.SECURE_SUM,
     summation=SummationChoice.IDEAL,
     policy=PolicyChoice.ANYTHING,
-    epsilon=NO_NOISE,
+    epsilon=NOISELESS,
     jobs=1,
     seed=9,
 )
@@ -52,7 +52,7 @@ def test_without_noise_it_is_what_phones_give_one_by_one(sums: int) -> None:
 def test_its_noise_is_that_of_the_shares_of_all_who_stayed() -> None:
     settings = dataclasses.replace(SETTINGS, epsilon=1.0, sums=0)
     parameters, heard = settings.parameters(POPULATION), HeardByAll.of(POPULATION)
-    quiet = dataclasses.replace(settings, epsilon=NO_NOISE).parameters(POPULATION)
+    quiet = dataclasses.replace(settings, epsilon=NOISELESS).parameters(POPULATION)
     errors = [
         np.array(discover(parameters, heard, seed).label_votes)
         - np.array(discover(quiet, heard, seed).label_votes)

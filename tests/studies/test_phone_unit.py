@@ -8,7 +8,7 @@ import pytest
 from support.reproduced import reproduced
 
 from earshot_simulations import Discovery, PolicyChoice, Settings, SummationChoice, simulate
-from earshot_simulations.phases.settings import NO_NOISE
+from earshot_simulations.phases.settings import NOISELESS
 from earshot_simulations.sweeps.phase import ARI_TEST, CLEAR_NAMES, NAMES
 from earshot_studies.liebenow import crowds
 from earshot_studies.liebenow.at_once.phase import at_once
@@ -58,7 +58,7 @@ def test_without_noise_the_figures_are_those_of_a_simulation() -> None:
         discovery=Discovery.SECURE_SUM,
         summation=SummationChoice.IDEAL,
         policy=PolicyChoice.ANYTHING,
-        epsilon=NO_NOISE,
+        epsilon=NOISELESS,
         jobs=1,
         seed=3,
     )

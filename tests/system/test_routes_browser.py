@@ -23,7 +23,7 @@ def page_of_both(tmp_path_factory: pytest.TempPathFactory) -> Path:
             recordings=20,
             scenes=4,
             dropout=0.1,
-            epsilon=100.0,
+            epsilon=29.0,
             policy=PolicyChoice.ANYTHING,
             summation=SummationChoice.IDEAL,
             discovery=route,

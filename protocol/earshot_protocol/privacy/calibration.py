@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.privacy.composition import composed_epsilon
+from earshot_protocol.privacy.composition import Composition, composed_epsilon
 from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import Unit, VectorSum
 
+_HARDLY = 1 - 1e-5
+"""Share of the wanted ε that is as good as all of it: so close does the search come."""
 _SEARCHED = 60
 """Halvings of an interval: more than doubles can distinguish."""
 
@@ -39,22 +41,51 @@ def largest_scale(
         The scale, from `least` to `most`.
 
     Raises:
-        InvalidParametersError: The value of ε or δ is out of range, or no scale costs so little
-            because δ is at most what secure sums may fail by.
+        InvalidParametersError: The value of ε or δ is out of range; or no scale costs so little
+            because δ is at most what secure sums may fail by, or none so much, because beyond some
+            ε they may fail by more than δ.
     """
     checks.epsilon("epsilon", epsilon)
     checks.probability("delta", delta)
-    low, high = least, most
-    if composed_epsilon(events(low), delta) > epsilon:
+    if composed_epsilon(events(least), delta) > epsilon:
         raise InvalidParametersError(
             f"epsilon={epsilon:g} with delta={delta:g} is out of reach: the chance that releases "
             "such as secure sums fail costs more than that, whatever the noise; give a larger delta"
         )
+
+    def within(scale: float) -> bool:
+        return composed_epsilon(events(scale), delta) <= epsilon
+
+    def reached(scale: float) -> bool:
+        released = tuple(events(scale))
+        return composed_epsilon(released, delta) * _HARDLY <= _added(released, delta)
+
+    found = _largest(within, least, most)
+    if not reached(found) or composed_epsilon(events(found), delta) < _HARDLY * epsilon:
+        limit = _added(tuple(events(_largest(reached, least, found))), delta)
+        raise InvalidParametersError(
+            f"epsilon={epsilon:g} with delta={delta:g} is out of reach: beyond "
+            f"epsilon={math.floor(100 * limit) / 100:g}, the chance that secure sums fail is all "
+            "of that delta, whatever the noise; give at most that"
+        )
+    return found
+
+
+def _largest(fits: Callable[[float], bool], least: float, most: float) -> float:
+    """Return the largest scale that fits, where all smaller ones do, by halving."""
     for _ in range(_SEARCHED):
-        middle = math.sqrt(low * high)
-        within = composed_epsilon(events(middle), delta) <= epsilon
-        low, high = (middle, high) if within else (low, middle)
-    return low
+        middle = math.sqrt(least * most)
+        least, most = (middle, most) if fits(middle) else (least, middle)
+    return least
+
+
+def _added(events: Sequence[Event], delta: float) -> float:
+    """Return the sum of what events cost by themselves, by which people are told no more."""
+    each = (Composition([event]) for event in events)
+    return math.fsum(
+        one.added_epsilon if math.isfinite(one.added_epsilon) else one.epsilon(delta)
+        for one in each
+    )
 
 
 def noise_multipliers(

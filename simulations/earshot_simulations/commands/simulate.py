@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -17,17 +18,20 @@ from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases import learning_budget
-from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost
 from earshot_protocol.progress import Progress
+from earshot_server.dashboard.spending import dearer_recording
 from earshot_server.discovery.route import Discovery
 from earshot_simulations.phases.labelling import LabellingSettings
 from earshot_simulations.phases.local import NO_BUDGET, whole_budget
 from earshot_simulations.phases.routes import ROUTES, Routes, Settings
 from earshot_simulations.phases.run import PhaseFindings
 from earshot_simulations.phases.settings import (
-    NO_NOISE,
+    INFINITE,
+    NOISELESS,
     ROUTE,
     SOUNDSCAPES,
+    UNPROTECTED,
     WHERE,
     PhaseSettings,
 )
@@ -67,11 +71,10 @@ def simulate(
 
     Args:
         discovery: Route: secure-sum protects phones; local, the thesis's, protects recordings; both
-            run one after the other on a crowd that hears once. By default secure-sum, unless an
-            option of the local route is given.
+            run one after the other on a crowd that hears once. By default secure-sum.
         budget: With --discovery local: ε of each step per recording, as
             clustering=ε,selection=ε,centroid-vote=ε,label-vote=ε; the default depends on the data.
-            Or none, for no noise at all.
+            On every route none, which is --epsilon inf: no noise, and nothing is protected.
         repeat: Repeat the run of this result.json, and say whether it comes out the same.
         out: New folder for result.json and report.html; for both routes one report.html, and both
             files of each route in folders local and secure-sum.
@@ -89,8 +92,8 @@ def simulate(
     if budget is not None:
         if settings.epsilon is not None and (silent or routes is not Routes.BOTH):
             raise InvalidInputError(f"--epsilon and --budget: {learning_budget.ONE_OF_THEM}")
-        steps = None if silent else whole_budget(budget)
-        settings = replace(settings, budget=steps, epsilon=NO_NOISE if silent else settings.epsilon)
+        steps, epsilon = None if silent else whole_budget(budget), settings.epsilon
+        settings = replace(settings, budget=steps, epsilon=NOISELESS if silent else epsilon)
     asked = {route: _of_route(settings, route) for route in routes.each}
     for each in asked.values():
         each.check()
@@ -156,13 +159,12 @@ def _given(settings: Settings) -> set[str]:
 
 
 def _routes(said: AbstractSet[str], discovery: Routes | None) -> Routes:
-    """Return the routes that are asked for, or that the given options mean.
+    """Return the routes that are asked for, by default the one by secure sums.
 
     Raises:
         InvalidInputError: An option of another route is given.
     """
-    local = said & ROUTES[Discovery.LOCAL].options
-    chosen = discovery or (Routes.LOCAL if local else Routes.SECURE_SUM)
+    chosen = discovery or Routes.SECURE_SUM
     for route, own in ROUTES.items():
         others = said & own.options
         if others and route not in chosen.each:
@@ -307,12 +309,20 @@ def _summary(figures: dict[str, Any]) -> dict[str, Any]:
 
 def _spent(figures: dict[str, Any]) -> dict[str, str]:
     """Return what a phone has spent together, per unit of ledgers, composed as in the report."""
+    if figures["configuration"]["epsilon"] == INFINITE:
+        return {"privacy": UNPROTECTED}
     together = figures["privacy"]["together"] if figures["privacy"]["releases"] else {}
-    return {
-        f"ε per {unit}": f"{real(together[unit]['epsilon'])} at δ = {real(together[unit]['delta'])}"
-        for unit in LEDGER_UNITS
-        if unit in together
+    costs = {
+        # Where nothing is known to hold, the file has no ε.
+        unit: Cost(math.inf if cost["epsilon"] is None else cost["epsilon"], cost["delta"])
+        for unit, cost in ((unit, together[unit]) for unit in LEDGER_UNITS if unit in together)
     }
+    said = {
+        f"ε per {unit}": f"{real(cost.epsilon)} at δ = {real(cost.delta)}"
+        for unit, cost in costs.items()
+    }
+    dearer = dearer_recording(costs)
+    return {**said, "why": dearer} if dearer else said
 
 
 def _counted(figures: dict[str, Any]) -> dict[str, Any]:

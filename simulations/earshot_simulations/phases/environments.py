@@ -30,6 +30,7 @@ from earshot_simulations.phases.run import PhaseFindings, Run
 from earshot_simulations.phases.settings import (
     BLOBS,
     SOUNDSCAPES,
+    UNPROTECTED,
     EngineChoice,
     OfEitherRoute,
     PhaseSettings,
@@ -178,7 +179,7 @@ class EnvironmentFindings(PhaseFindings):
     unit: ClassVar[Unit]
     """Unit that the route protects."""
     counts: ClassVar[str]
-    """Name of the counts at the head of a page."""
+    """Noun for what is counted at the head of a page."""
     adversary_votes: ClassVar[str]
     """Name of the votes that decide whether the adversary's place is published."""
     other_places: ClassVar[str]
@@ -299,7 +300,7 @@ class EnvironmentFindings(PhaseFindings):
 
     @abstractmethod
     def count(self) -> str:
-        """Return the values of `counts`."""
+        """Return how many places there are, and what became of them, each number with its name."""
 
     @abstractmethod
     def steps(self, frame: plane.Frame) -> tuple[Pictured, ...]:
@@ -343,7 +344,9 @@ class EnvironmentFindings(PhaseFindings):
                 f"a new recording gets the right name {percent(self.label_accuracy)} of the time"
                 + (f" ({percent(clear)} by names clear of the noise)" if clear is not None else "")
             )
-        if run.privacy:
+        if run.noiseless:
+            clauses.append(UNPROTECTED)
+        elif run.privacy:
             clauses.append(f"total privacy cost {_in_both_units(run.together)}")
         return "; ".join(clauses) + "."
 
@@ -525,7 +528,7 @@ def notes(
         name_p_values: Values as in `EnvironmentFindings.name_p_values`; empty if no names were
             voted for.
     """
-    said = []
+    said = [f"{UNPROTECTED.capitalize()}."] if settings.noiseless else []
     refusals = settings.refusals()
     if refusals and settings.agreement is PolicyChoice.RECORDING:
         said.append(

@@ -15,7 +15,7 @@ from earshot_simulations.phases.provenance import check_version, digest, provena
 from earshot_simulations.phases.report import RESULT
 from earshot_simulations.phases.routes import Routes, Settings, of_others, settings_of
 from earshot_simulations.phases.run import DIGEST, PHASE_FAILED
-from earshot_simulations.phases.settings import ROUTE, WHERE, Discovery
+from earshot_simulations.phases.settings import INFINITE, NO_NOISE, ROUTE, WHERE, Discovery
 from earshot_simulations.versions import versions
 
 _NEEDED = ("configuration", "provenance", "version", DIGEST)
@@ -117,14 +117,24 @@ def read(path: Path) -> Written:
             f"{file}: was edited after the run wrote it (its digest differs); restore the file, "
             "or run its settings again"
         )
-    return Written(file, figures | {"configuration": _as_now(figures["configuration"])})
+    return Written(file, _as_now(figures))
 
 
-def _as_now(configuration: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Drop the ε that former versions recorded beside a budget without using it."""
+def _as_now(figures: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a result of a former version as one of this version would say it.
+
+    That counted 10⁶ and more as no noise, kept an ε beside a budget without using it, and added
+    costs up beside composing them.
+    """
+    configuration = dict(figures["configuration"])
+    epsilon = configuration.get("epsilon")
+    if isinstance(epsilon, int | float) and epsilon >= NO_NOISE:
+        configuration["epsilon"] = INFINITE
     local = configuration.get("discovery") == Discovery.LOCAL
-    unread = local and configuration.get("budget") is not None
-    return {**configuration, "epsilon": None} if unread else configuration
+    if local and configuration.get("budget") is not None:
+        configuration["epsilon"] = None
+    privacy = {name: cost for name, cost in figures["privacy"].items() if name != "total"}
+    return {**figures, "configuration": configuration, "privacy": privacy}
 
 
 def flat(value: object, place: str = "") -> Iterator[tuple[str, Any]]:

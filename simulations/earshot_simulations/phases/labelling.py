@@ -24,7 +24,7 @@ from earshot_simulations.engine.course import Course
 from earshot_simulations.phases.run import PHASE_FAILED, PhaseFindings, Run
 from earshot_simulations.phases.settings import BLOBS, PhaseSettings, PolicyChoice, SummationChoice
 from earshot_simulations.populations import Heterogeneity, Population, Recordings
-from earshot_simulations.reporting.words import counted, optional, percent, real, whole
+from earshot_simulations.reporting.words import chance, counted, optional, percent, real, whole
 
 _SAMPLES = 0xD
 """Number of the generator, under a seed, that chooses samples."""
@@ -83,7 +83,7 @@ class LabelFindings(PhaseFindings):
 
     @override
     def described(self, run: Run[Any]) -> dict[str, object]:
-        ended, privacy = run.interrupted, run.spent()
+        ended = run.interrupted
         return {
             "version": run.version,
             "failure": None if ended is None else ended.removeprefix(PHASE_FAILED),
@@ -94,7 +94,7 @@ class LabelFindings(PhaseFindings):
             "votes_noise": self.parameters.votes_noise,
             "check_noise": self.parameters.check_noise,
             "samples": self._samples(),
-            "privacy": {name: privacy[name] for name in ("releases", "together")},
+            "privacy": run.spent(),
             "seconds": {"steps": run.by_step(lambda step: step.seconds), "total": run.seconds},
             "bytes_up_per_phone": run.by_step(lambda step: step.per_phone(step.bytes_up)),
             "answered_by_step": {step.step: step.answered for step in run.steps},
@@ -156,7 +156,7 @@ class LabelFindings(PhaseFindings):
         if found is None:
             return []
         return [
-            [str(row + 1), names[scene], answer_of(found, row), real(found.name_p_values[row])]
+            [str(row + 1), names[scene], answer_of(found, row), chance(found.name_p_values[row])]
             for row, scene in enumerate(self.truth)
         ]
 

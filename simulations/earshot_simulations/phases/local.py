@@ -38,6 +38,7 @@ from earshot_simulations.phases.environments import (
 )
 from earshot_simulations.phases.settings import (
     NO_NOISE,
+    NOISELESS,
     CrowdOptions,
     OfEitherRoute,
     PolicyChoice,
@@ -61,10 +62,10 @@ from earshot_simulations.reporting.plane import (
 from earshot_simulations.reporting.words import (
     NOTHING,
     UNNAMED,
+    chance,
     counted,
     optional,
     percent,
-    real,
     whole,
 )
 
@@ -162,7 +163,7 @@ def _parameters(
     )
     if settings.epsilon is None:
         return asked
-    if settings.epsilon >= NO_NOISE:
+    if settings.epsilon == NOISELESS:
         return msgspec.structs.replace(asked, budget=whole_budget(NO_BUDGET))
     return learning_budget.affordable(asked, settings.epsilon)
 
@@ -187,7 +188,7 @@ class CentroidFindings(EnvironmentFindings):
     place: ClassVar[str] = "centroid"
     unit: ClassVar[Unit] = Unit.RECORDING
     unit_note: ClassVar[str] = " with as many recordings as the phase assumes"
-    counts: ClassVar[str] = "centroids found / kept / named"
+    counts: ClassVar[str] = "centroids"
     adversary_votes: ClassVar[str] = "Votes to keep the adversary's place"
     other_places: ClassVar[str] = "kept centroids"
     most_rows: ClassVar[int] = 200
@@ -215,7 +216,7 @@ class CentroidFindings(EnvironmentFindings):
     def count(self) -> str:
         kept = NOTHING if self.centroid_votes is None else whole(len(self.top))
         centroids = optional(optional_length(self.global_centroids), whole)
-        return f"{centroids} / {kept} / {optional(self.named, whole)}"
+        return f"{centroids} found, {kept} kept, {optional(self.named, whole)} named"
 
     @override
     def steps(self, frame: Frame) -> tuple[Pictured, ...]:
@@ -269,7 +270,7 @@ class CentroidFindings(EnvironmentFindings):
             to_keep,
             whole(most),
             percent(most / cast) if cast else NOTHING,
-            real(self.name_p_values[row]) if self.name_p_values else NOTHING,
+            chance(self.name_p_values[row]) if self.name_p_values else NOTHING,
         ]
 
     def _drawn_publications(self, frame: Frame) -> Picture | None:

@@ -11,9 +11,15 @@ from typing import Any
 
 from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
-from earshot_server.dashboard.spending import VACUOUS_EPSILON, by_mechanism, is_vacuous
+from earshot_server.dashboard.spending import (
+    VACUOUS_EPSILON,
+    by_mechanism,
+    dearer_recording,
+    is_vacuous,
+)
 from earshot_simulations.phases.routes import in_words
 from earshot_simulations.phases.run import Run, result
+from earshot_simulations.phases.settings import UNPROTECTED
 from earshot_simulations.reporting import charts
 from earshot_simulations.reporting.pages import page
 from earshot_simulations.reporting.words import (
@@ -67,6 +73,8 @@ def render(run: Run[Any]) -> str:
         run=run,
         charts=charts,
         spending=_spending(run),
+        unprotected=UNPROTECTED,
+        dearer=dearer_recording(run.together),
         vacuous={unit: cost for unit, cost in costs if unit in LEDGER_UNITS and is_vacuous(cost)},
         vacuous_epsilon=VACUOUS_EPSILON,
         asked=[
@@ -104,10 +112,10 @@ def command_line(configuration: Mapping[str, object], command: str = "earshot si
 def _figures(run: Run[Any]) -> dict[str, str]:
     costs = run.together
     return {
-        "phones stayed": f"{whole(run.survivors)} / {whole(run.phones)}",
+        "phones stayed": f"{whole(run.survivors)} of {whole(run.phones)}",
         **run.found.figures(),
-        "ε per recording / phone (zero-out)": " / ".join(
-            real(costs[unit].epsilon) for unit in (Unit.RECORDING, Unit.PHONE)
+        "ε (of a phone: zero-out)": ", ".join(
+            f"{real(costs[unit].epsilon)} per {unit}" for unit in LEDGER_UNITS
         )
         if run.privacy
         else NOTHING,

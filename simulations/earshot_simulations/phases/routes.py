@@ -21,7 +21,13 @@ from earshot_simulations.engine.course import Course
 from earshot_simulations.phases.environments import EnvironmentFindings, Route, check_sound, notes
 from earshot_simulations.phases.local import LOCAL, LocalSettings
 from earshot_simulations.phases.secure_sum import SECURE_SUM, SecureSumSettings
-from earshot_simulations.phases.settings import ROUTE, PhaseSettings, PolicyChoice
+from earshot_simulations.phases.settings import (
+    INFINITE,
+    NOISELESS,
+    ROUTE,
+    PhaseSettings,
+    PolicyChoice,
+)
 from earshot_simulations.populations import Blobs, Population
 
 ROUTES: Mapping[Discovery, Route[Any]] = {route.discovery: route for route in (SECURE_SUM, LOCAL)}
@@ -68,6 +74,11 @@ class Settings(LocalSettings, SecureSumSettings, PhaseSettings[EnvironmentFindin
 
     @property
     @override
+    def noiseless(self) -> bool:
+        return self.epsilon == NOISELESS
+
+    @property
+    @override
     def projected(self) -> int:
         return self.route.dimensions if self.dimensions is None else self.dimensions
 
@@ -95,6 +106,7 @@ class Settings(LocalSettings, SecureSumSettings, PhaseSettings[EnvironmentFindin
     def configuration(self) -> dict[str, object]:
         open_ones = {"policy": self.agreement, "epsilon": self.epsilon}
         held = asdict(self) | open_ones | self.route.filled(self)
+        held["epsilon"] = INFINITE if held["epsilon"] == NOISELESS else held["epsilon"]
         return {
             name: entries_of(value) if isinstance(value, msgspec.Struct) else value
             for name, value in held.items()
@@ -174,7 +186,9 @@ def settings_of(entries: Mapping[str, Any]) -> Settings:
     tables = held | usual
     for name, value in entries.items():
         known(name, held)
-        if name in _TEXTS and isinstance(value, str):
+        if name == "epsilon" and value == INFINITE:
+            held[name] = NOISELESS
+        elif name in _TEXTS and isinstance(value, str):
             held[name] = entries_of(_TEXTS[name](value))
         elif isinstance(tables[name], dict) and isinstance(value, Mapping):
             for inner in value:

@@ -14,7 +14,7 @@ from earshot_simulations.phases.environments import EnvironmentFindings, Picture
 from earshot_simulations.phases.report import FILES, REPORT, command_line, write
 from earshot_simulations.phases.routes import ROUTES, Routes
 from earshot_simulations.phases.run import Run
-from earshot_simulations.phases.settings import ROUTE
+from earshot_simulations.phases.settings import ROUTE, UNPROTECTED
 from earshot_simulations.reporting import plane
 from earshot_simulations.reporting.pages import page
 from earshot_simulations.reporting.words import (
@@ -101,7 +101,8 @@ def headline(runs: Runs) -> str:
             continue
         clauses.append(
             f"the {shown.phase} gives {percent(accuracy)} of new recordings "
-            f"their right name at {_epsilon(cost)} per {shown.unit.value}"
+            "their right name "
+            + ("without noise" if run.noiseless else f"at {_epsilon(cost)} per {shown.unit.value}")
         )
     return f"One crowd of {counted(first.phones, 'phone')}, two routes: {'; '.join(clauses)}."
 
@@ -135,6 +136,8 @@ def _promise(run: Run[EnvironmentFindings]) -> tuple[str, list[str]]:
     costs, unit, name = run.together, run.found.unit, _heading(run.found)
     if not costs:
         return name, ["Nothing was released, so nothing was spent."]
+    if run.noiseless:
+        return name, [f"{UNPROTECTED.capitalize()}."]
     protected = costs[unit]
     words = [
         f"Whether one {unit.value} took part changes the probability of any outcome by at "
@@ -186,7 +189,7 @@ def _compared(runs: Runs) -> list[list[str]]:
         "ε per phone, replaced": cost(Unit.REPLACED_PHONE, "epsilon"),
         "δ per phone": cost(Unit.PHONE, "delta"),
         "Policy of the phones": lambda run: str(run.configuration.get("policy")),
-        "Phones that stayed": lambda run: f"{whole(run.survivors)} / {whole(run.phones)}",
+        "Phones that stayed": lambda run: f"{whole(run.survivors)} of {whole(run.phones)}",
         **{each.counts.capitalize(): places(each) for each in found},
         "Environments with a name": lambda run: whole(len(set(run.found.names) - {None})),
         "Right name, held out": lambda run: optional(run.found.label_accuracy, percent),

@@ -12,11 +12,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 import numpy as np
 
-from earshot_protocol.privacy.accounting import Release, total
+from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import SimulatedStep
 from earshot_simulations.phases.provenance import digest
+from earshot_simulations.phases.settings import INFINITE
 from earshot_simulations.populations.population import Skipped
 
 DIGEST = "digest"
@@ -103,6 +104,11 @@ class Run(Generic[F]):
     seconds: float = 0.0
 
     @property
+    def noiseless(self) -> bool:
+        """Whether the phase ran without noise, so that it protects nothing."""
+        return self.configuration.get("epsilon") == INFINITE
+
+    @property
     def stopped(self) -> bool:
         """Whether something from outside ended the run, so that its outcome is unknown."""
         return self.interrupted is not None and not self.interrupted.startswith(PHASE_FAILED)
@@ -118,7 +124,6 @@ class Run(Generic[F]):
         """Return the privacy spent, as in `result.json`."""
         return {
             "releases": msgspec.to_builtins(self.privacy),
-            "total": _costs(total(self.privacy)),
             "together": _costs(self.together),
         }
 

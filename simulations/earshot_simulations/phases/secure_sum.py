@@ -40,6 +40,7 @@ from earshot_simulations.phases.environments import (
 )
 from earshot_simulations.phases.settings import (
     NO_NOISE,
+    NOISELESS,
     CostOptions,
     OfEitherRoute,
     PolicyChoice,
@@ -60,9 +61,9 @@ from earshot_simulations.reporting.plane import (
 from earshot_simulations.reporting.words import (
     NOTHING,
     UNNAMED,
+    chance,
     counted,
     optional,
-    real,
     votes,
     whole,
 )
@@ -108,7 +109,8 @@ class SecureSumSettings(OfEitherRoute, CellOptions):
         Raises:
             InvalidParametersError: A number of cells, or ε or δ, is out of range.
         """
-        epsilon = self.whole_epsilon
+        # Without noise there are as many as with hardly any.
+        epsilon = min(self.whole_epsilon, NO_NOISE)
         return cell_counts(self.phones, epsilon, self.delta, self.cells, self.most_cells)
 
 
@@ -133,7 +135,7 @@ def _parameters(
 
 def _noise(settings: SecureSumSettings, start: CentroidSet, labels: int) -> NoiseMultipliers:
     """Return the noise multipliers of each sum of cells, and of that of labels."""
-    if settings.whole_epsilon >= NO_NOISE:
+    if settings.whole_epsilon == NOISELESS:
         return NoiseMultipliers(_VANISHING, _VANISHING)
     return noises(
         settings.whole_epsilon,
@@ -163,7 +165,7 @@ class CellFindings(EnvironmentFindings):
     template: ClassVar[str] = "phases/secure_sum.html"
     place: ClassVar[str] = "cell"
     unit: ClassVar[Unit] = Unit.PHONE
-    counts: ClassVar[str] = "cells / moved / named"
+    counts: ClassVar[str] = "cells"
     adversary_votes: ClassVar[str] = "Votes for labels in the adversary's cell"
     other_places: ClassVar[str] = "cells"
 
@@ -198,7 +200,7 @@ class CellFindings(EnvironmentFindings):
         placed = self.start_centroids if self.global_centroids is None else self.global_centroids
         cells = optional(optional_length(placed), whole)
         moved = whole(int(self.moved.sum())) if len(self.moved) else NOTHING
-        return f"{cells} / {moved} / {optional(self.named, whole)}"
+        return f"{cells} placed, {moved} moved, {optional(self.named, whole)} named"
 
     @override
     def steps(self, frame: Frame) -> tuple[Pictured, ...]:
@@ -258,7 +260,7 @@ class CellFindings(EnvironmentFindings):
             self.label_names[label],
             "yes" if moved else "no",
             votes(cast),
-            real(self.name_p_values[row]) if self.name_p_values else NOTHING,
+            chance(self.name_p_values[row]) if self.name_p_values else NOTHING,
         ]
 
     def _drawn_start(self, frame: Frame) -> Picture | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -33,7 +34,13 @@ BLOBS = "blobs"
 SOUNDSCAPES = "soundscapes"
 
 NO_NOISE = 1e6
-"""Value of ε far above any that promises anything; the reports say that it promises nothing."""
+"""Value of ε of a single step with which its noise vanishes."""
+NOISELESS = math.inf
+"""Value of ε of a phase without noise, which protects nothing."""
+INFINITE = "inf"
+"""Infinite ε in `result.json`, as JSON has no such number; on the command line it is a number."""
+UNPROTECTED = "no noise: nothing is protected"
+"""Words for what a phase without noise promises."""
 MOST_PHONES = 10**7
 """Most phones of a simulation, whose server keeps all answers to a step in memory."""
 
@@ -168,6 +175,11 @@ class PhaseSettings(ABC, Generic[F]):
         """
 
     @property
+    def noiseless(self) -> bool:
+        """Whether the phase has no noise, so that it protects nothing."""
+        return False
+
+    @property
     def projected(self) -> int:
         """Dimensions in which sound is compared."""
         return discovery_budget.DIMENSIONS
@@ -236,7 +248,8 @@ class CostOptions:
 
     Attributes:
         epsilon: Budget ε of the whole phase, per phone; by default 2. On the local route per
-            recording, in place of a budget for each step.
+            recording, in place of a budget for each step. With inf there is no noise, and nothing
+            is protected.
         delta: Value of δ for the phase.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -14,6 +15,7 @@ from earshot_protocol import distribution
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import PUBLISHED
+from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_protocol.progress import silent
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Summation
@@ -118,7 +120,9 @@ def simulate(settings: PhaseSettings[F], progress: Progress = silent) -> Run[F]:
             adversary=achieved,
             privacy=spent,
             costs={name: cost for name, cost in step_costs(plan).items() if name in left},
-            together=together(plan, left),
+            together=dict.fromkeys(Unit, Cost(math.inf, 1.0))
+            if settings.noiseless
+            else together(plan, left),
             steps=tuple(course.steps),
             skipped=population.skipped,
             notes=(*settings.notes(population, achieved, found), *course.notes),

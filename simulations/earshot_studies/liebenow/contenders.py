@@ -21,7 +21,7 @@ from earshot_simulations.phases.environments import heard_by_some
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.settings import (
     BLOBS,
-    NO_NOISE,
+    NOISELESS,
     Discovery,
     PolicyChoice,
     SummationChoice,
@@ -247,5 +247,5 @@ class ReproductionSetup:
         )
 
 
-NO_NOISE_AT_ALL: dict[str, Any] = {"epsilon": NO_NOISE}
+NO_NOISE_AT_ALL: dict[str, Any] = {"epsilon": NOISELESS}
 """Changes of settings for a route without privacy."""

@@ -12,7 +12,7 @@ from earshot_protocol.phases.discovery_budget import DELTA, usual_cells
 from earshot_protocol.phases.learning import PhaseParameters
 from earshot_protocol.phases.learning_budget import affordable
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.phases.settings import NO_NOISE, SOUNDSCAPES, Discovery
+from earshot_simulations.phases.settings import NOISELESS, SOUNDSCAPES, Discovery
 from earshot_simulations.reporting.panels import panels_for, plain_logarithmic
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.phase import ARI_TEST, CLEAR_NAMES, NAMES, SIMULATED
@@ -132,7 +132,7 @@ def phone_unit(setup: ReproductionSetup, full: bool = False) -> Reproduction:
             crowd = {"phones": phones, "cells": cells, "dropout": DROPOUT}
             labels: dict[str, str | float] = {"phones": phones, "epsilon": epsilon, "cells": cells}
             quiet = {**labels, "epsilon": math.inf}
-            without = setup.arm(_SUMS, data, quiet, **crowd, epsilon=NO_NOISE)
+            without = setup.arm(_SUMS, data, quiet, **crowd, epsilon=NOISELESS)
             points += [
                 Point(setup.arm(_SUMS, data, labels, **crowd, epsilon=epsilon), without),
                 Point(setup.arm(_START, data, labels, **crowd, epsilon=epsilon, sums=0), without),

@@ -305,7 +305,6 @@ mean over seeds. Each query pays for its check when it is asked, and for its ans
 - **{EXACT}**: by the law of what is published, for all neighbours and in both directions;
   {EXACT_CLASSIC} stands beside it. It depends on the votes and is secret, too.
   **{EXACT_SANITIZED}** is known for two classes.
-  classes.
 
 Labels at an ε of 1, before the mechanism must stop:
 
@@ -315,7 +314,7 @@ By noise alone a mechanism may stop when its budget is spent; by the other colum
 the point at which it stops would tell something about the votes. They say what one could have
 learned, not what to do.
 
-CPU seconds of this run, on one core, for the first seed; {together:.1f} in all:
+CPU seconds of the first seed alone, on one core; {together:.1f} together:
 
 {markdown_table(times, list(times[0]))}
 

@@ -288,7 +288,7 @@ def _studies() -> dict[str, Run]:
         ),
         "capc": Run("reproduce capc --data @ --encoder contrast-1 --seeds 1 --out out", _MIXTURES),
         "audioset-phones": Run(
-            "reproduce audioset-phones --data @ --phones 60 --samples 30 --epsilon 40 --seeds 2 "
+            "reproduce audioset-phones --data @ --phones 60 --samples 30 --epsilon 20 --seeds 2 "
             "--real 1 --out out",
             _TAGGERS,
         ),
