@@ -33,6 +33,7 @@ from earshot_simulations.phases.run import PHASE_FAILED, Run
 from earshot_simulations.reporting import drawing
 from earshot_simulations.sweeps import page, phase
 from earshot_simulations.sweeps.estimate import estimate
+from earshot_simulations.sweeps.phase import RANGES
 from earshot_simulations.sweeps.plan import MOST_RUNS, SweepPlan
 from earshot_simulations.sweeps.plan import read as read_plan
 from earshot_simulations.sweeps.results import FILES, done
@@ -276,9 +277,8 @@ def test_csv_and_parquet_hold_every_run_with_all_its_digits(
     assert about["settings"]["phones"] == 24
     assert not {"epsilon", "labelled", "seed", "jobs"} & set(about["settings"])
     means = found.estimates("ari_test")
-    assert str(means[1]) == str(
-        estimate([score(Settings(labelled=0.25, epsilon=8, seed=seed)) for seed in (3, 1)])
-    )
+    values = [score(Settings(labelled=0.25, epsilon=8, seed=seed)) for seed in (3, 1)]
+    assert str(means[1]) == str(estimate(values, RANGES["ari_test"]))
 
 
 def test_a_phase_that_failed_counts_as_nothing_and_is_said(
@@ -301,7 +301,7 @@ def figures_of(plan: SweepPlan) -> SweepTable:
     return SweepTable(
         plan,
         tuple(
-            tuple({"ari_test": 10 * settings.epsilon + settings.seed} for settings in arm.phases)
+            tuple({"centroids": 10 * settings.epsilon + settings.seed} for settings in arm.phases)
             for arm in plan.arms
         ),
     )
@@ -309,7 +309,7 @@ def figures_of(plan: SweepPlan) -> SweepTable:
 
 def test_lines_are_of_other_settings_and_intervals_are_of_seeds() -> None:
     few = figures_of(SweepPlan.of(BASE, {"labelled": [0.5, 0.25], "epsilon": [8, 4]}, 3))
-    drawn = page.lines(few, "ari_test", "epsilon")
+    drawn = page.lines(few, "centroids", "epsilon")
     assert [line.name for line in drawn] == ["labelled 0.5", "labelled 0.25"]
     expected = estimate([40, 41, 42])
     for line in drawn:
@@ -317,11 +317,11 @@ def test_lines_are_of_other_settings_and_intervals_are_of_seeds() -> None:
         assert line.points[0][1] == expected
     # Too many lines for a picture: their mean seed by seed, whose interval is that of seeds still.
     many = figures_of(SweepPlan.of(BASE, {"recordings": list(range(10, 17)), "epsilon": [4, 8]}, 3))
-    (together,) = page.lines(many, "ari_test", "epsilon")
+    (together,) = page.lines(many, "centroids", "epsilon")
     assert (together.name, together.points[0][1]) == ("", expected)
     # Points one by one need not be a grid.
     listed = figures_of(SweepPlan.of(BASE, [{"epsilon": 4}, {"epsilon": 8, "labelled": 0.5}], [0]))
-    lines = {line.name: line.points for line in page.lines(listed, "ari_test", "epsilon")}
+    lines = {line.name: line.points for line in page.lines(listed, "centroids", "epsilon")}
     assert lines == {
         "labelled 0.3": ((4.0, estimate([40])),),
         "labelled 0.5": ((8.0, estimate([80])),),
@@ -389,7 +389,9 @@ def figures_by_route(plan: SweepPlan) -> SweepTable:
             tuple(
                 {
                     "ari_test": float(settings.discovery is Discovery.LOCAL),
-                    "label_accuracy": settings.labelled + settings.recordings + settings.seed / 8,
+                    "label_accuracy": settings.labelled
+                    + settings.recordings / 100
+                    + settings.seed / 8,
                 }
                 for settings in arm.phases
             )
@@ -413,7 +415,8 @@ def test_the_page_has_a_picture_for_every_figure_and_setting(
     # Nor is what a setting does not move: the cost is that of ε, whatever is heard.
     assert "ε per phone by epsilon." in text
     assert "ε per phone by data." not in text
-    first = estimate([score(Settings(epsilon=4.0, seed=seed)) for seed in (0, 1)])
+    values = [score(Settings(epsilon=4.0, seed=seed)) for seed in (0, 1)]
+    first = estimate(values, RANGES["ari_test"])
     assert f"blobs: 4: {first}, 8: " in text
     assert not re.search(r'(src|href)="(?!data:|#)', text)
 
@@ -445,10 +448,12 @@ def test_json_is_one_object_with_every_point(
     told = json.loads(earshot(*words)[1])
     assert (told["runs"], told["failures"], told["seeds"]) == (6, 0, [0, 1, 2])
     assert [point["settings"] for point in told["points"]] == [{"epsilon": 4.0}, {"epsilon": 100.0}]
-    expected = estimate([score(Settings(epsilon=4.0, seed=seed)) for seed in range(3)])
+    values = [score(Settings(epsilon=4.0, seed=seed)) for seed in range(3)]
+    expected = estimate(values, RANGES["ari_test"])
+    assert expected.ends is not None
     assert told["points"][0]["figures"]["ari_test"] == {
         "mean": expected.mean,
-        "interval_95": expected.wide,
+        "interval_95": list(expected.ends),
     }
 
 

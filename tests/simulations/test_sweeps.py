@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special, stats
+from support.examples import examples
 
 from earshot_protocol import distribution
 from earshot_protocol.phases import discovery_budget
@@ -17,7 +21,7 @@ from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import PHASE_FAILED
 from earshot_simulations.phases.settings import Discovery, PolicyChoice, SummationChoice
 from earshot_simulations.sweeps import phase, sweep
-from earshot_simulations.sweeps.estimate import estimate, paired
+from earshot_simulations.sweeps.estimate import SHARE, estimate, paired
 from earshot_simulations.sweeps.phase import NOTHING, SIMULATED, centroid_accuracy
 from earshot_simulations.sweeps.rows import FILE, Figures
 from earshot_simulations.sweeps.sweep import Arm, Measure, measured
@@ -162,3 +166,53 @@ def test_intervals_are_students_and_pairs_are_of_one_seed() -> None:
     assert not estimate([0.25]).clear
     with pytest.raises(ValueError, match="argument"):
         paired(values, others[:3])
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(
+    st.lists(st.floats(0, 1) | st.sampled_from([0.0, 1.0, 1e-12, 1 - 1e-12]), min_size=2),
+    st.sampled_from([SHARE, (-0.5, 1.0)]),
+)
+def test_the_interval_of_a_share_keeps_to_its_range(
+    values: list[float], within: tuple[float, float]
+) -> None:
+    low, high = within
+    found = estimate([low + (high - low) * value for value in values], within)
+    assert found.ends is not None
+    least, most = found.ends
+    assert low - 1e-9 <= least <= found.mean + 1e-9
+    assert found.mean - 1e-9 <= most <= high + 1e-9
+
+
+def test_the_interval_of_a_share_is_students_on_the_logit_of_its_mean() -> None:
+    values = [0.2, 0.5, 0.6, 0.9]
+    mean, error = np.mean(values), stats.sem(values)
+    low, high = stats.t.interval(0.95, 3, special.logit(mean), error / (mean * (1 - mean)))
+    found = estimate(values, SHARE)
+    assert found.ends == pytest.approx((special.expit(low), special.expit(high)))
+    assert str(found) == "0.550 (0.160 to 0.887)"
+    # Student's on the share itself leaves it.
+    wild = [0.05, 0.1, 0.9]
+    assert max(estimate(wild).ends or ()) > 1
+    assert min(estimate(wild).ends or ()) < 0
+    # In any other range, what the same shares would have.
+    wider = estimate([1.5 * value - 0.5 for value in values], (-0.5, 1.0)).ends
+    assert wider == pytest.approx([1.5 * end - 0.5 for end in found.ends or ()])
+    assert estimate([1.0, 1.0], SHARE).ends == (1.0, 1.0)
+    assert estimate([0.4], SHARE).ends is None
+    assert str(estimate([math.inf, math.inf])) == "∞"
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 20])
+@pytest.mark.parametrize("shape", [(2, 2), (20, 5), (0.5, 0.5), (9, 1)])
+def test_the_interval_of_a_share_holds_the_true_mean(
+    seeds: int, shape: tuple[float, float]
+) -> None:
+    """Shares by a beta distribution, whose mean is known; a bootstrap of three covers 0.7."""
+    random = np.random.default_rng([seeds, *(round(10 * each) for each in shape)])
+    mean, runs = shape[0] / sum(shape), 3000
+    held = 0
+    for values in random.beta(*shape, (runs, seeds)):
+        least, most = estimate(values.tolist(), SHARE).ends or (0.0, 0.0)
+        held += least <= mean <= most
+    assert held / runs > 0.9

@@ -13,6 +13,7 @@ from earshot_models.commands.output import prepare_folder
 from earshot_simulations.reporting.resuming import resumable
 
 if TYPE_CHECKING:
+    from earshot_simulations.sweeps.estimate import Estimate
     from earshot_simulations.sweeps.table import SweepTable
 
 app = App()
@@ -73,7 +74,7 @@ def _plain(found: SweepTable) -> dict[str, Any]:
             {
                 "settings": arm.labels,
                 "figures": {
-                    metric: None if each is None else {"mean": each.mean, "interval_95": each.wide}
+                    metric: None if each is None else _interval(each)
                     for metric, column in columns.items()
                     for each in (column[place],)
                 },
@@ -81,3 +82,9 @@ def _plain(found: SweepTable) -> dict[str, Any]:
             for place, arm in enumerate(found.plan.arms)
         ],
     }
+
+
+def _interval(found: Estimate) -> dict[str, Any]:
+    from earshot_simulations.phases.run import plain
+
+    return {"mean": plain(found.mean), "interval_95": found.ends}

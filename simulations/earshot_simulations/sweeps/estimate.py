@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from earshot_simulations.probing.measures import interval
+
+Range = tuple[float, float]
+"""Least and largest value that a figure can take."""
+SHARE: Range = (0.0, 1.0)
+"""Range of a share."""
 
 
 @dataclass(frozen=True)
@@ -19,27 +25,60 @@ class Estimate:
         wide: Half of its 95 % interval by Student's t; None with one seed, which says nothing about
             others.
         seeds: Number of seeds.
+        within: Range of the figure, which its interval keeps to; None for a figure without one.
     """
 
     mean: float
     wide: float | None
     seeds: int
+    within: Range | None = None
 
     @property
     def clear(self) -> bool:
         """Whether the interval excludes zero: for a difference, whether there is one."""
         return self.wide is not None and abs(self.mean) > self.wide
 
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Ends of the 95 % interval; None with one seed.
+
+        In a range it is that of Student's t on the logit of the mean, whose standard error follows
+        by the delta method (Korn and Graubard 1999), so that it never leaves the
+        range. Where all seeds gave one end of the range, it has no width.
+        """
+        if self.wide is None:
+            return None
+        if self.within is None:
+            return self.mean - self.wide, self.mean + self.wide
+        low, high = self.within
+        if not low < self.mean < high:
+            return self.mean, self.mean
+        place = (self.mean - low) / (high - low)
+        logit = math.log(place / (1 - place))
+        moved = self.wide / (high - low) / (place * (1 - place))
+        least, most = (0.5 + 0.5 * math.tanh((logit + way * moved) / 2) for way in (-1, 1))
+        return low + (high - low) * least, low + (high - low) * most
+
     def __str__(self) -> str:
-        return f"{self.mean:.3f}" + ("" if self.wide is None else f" ± {self.wide:.3f}")
+        mean = f"{self.mean:.3f}" if math.isfinite(self.mean) else "∞"
+        if self.wide is None or self.ends is None:
+            return mean
+        if self.within is None:
+            return f"{mean} ± {self.wide:.3f}"
+        return f"{mean} ({self.ends[0]:.3f} to {self.ends[1]:.3f})"
 
 
-def estimate(values: Sequence[float]) -> Estimate:
-    """Estimate a mean from one value per seed, at least one."""
-    if len(values) == 1:
-        return Estimate(float(values[0]), None, 1)
+def estimate(values: Sequence[float], within: Range | None = None) -> Estimate:
+    """Estimate a mean from one value per seed, at least one.
+
+    Args:
+        values: Value of each seed; an infinite one leaves no interval.
+        within: Range that no value can leave.
+    """
+    if len(values) == 1 or not np.isfinite(values).all():
+        return Estimate(float(np.mean(values)), None, len(values), within)
     mean, wide = interval(np.asarray(values, dtype=np.float64))
-    return Estimate(mean, wide, len(values))
+    return Estimate(mean, wide, len(values), within)
 
 
 def paired(values: Sequence[float], others: Sequence[float]) -> Estimate:

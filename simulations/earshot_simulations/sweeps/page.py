@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,6 +40,10 @@ _MOST_LINES = 6
 _ASIDE = 0.012
 """Distance between lines at the same value, as a fraction of the axis."""
 _MOST_ROWS = 200
+_INTERVALS = (
+    "Those of shares and of ARI keep to the values that these can take (Student's t on the logit); "
+    "those of other figures are Student's t. With three seeds an interval says little."
+)
 _LOGARITHMIC = 10
 """Ratio of the largest to the smallest value from which an axis is logarithmic."""
 
@@ -81,6 +86,7 @@ def render(results: SweepTable) -> str:
         multiples=_by_setting(results),
         columns=[*(plan.varied or ["point"]), *(f"#{METRICS[name]}" for name in drawn)],
         means=_means(results, drawn),
+        intervals=_INTERVALS,
         points=len(plan.arms),
         shared=[
             *([name, _value(value)] for name, value in plan.shared.items()),
@@ -157,7 +163,7 @@ def lines(results: SweepTable, metric: str, setting: str) -> list[PictureLine]:
             tuple(
                 (value, found)
                 for value in values
-                if value in points and (found := over_seeds(points[value])) is not None
+                if value in points and (found := over_seeds(metric, points[value])) is not None
             ),
         )
         for name, points in combinations.items()
@@ -185,7 +191,7 @@ def _small_multiples(results: SweepTable, setting: str, route: str = "") -> _Mul
     drawn = {name: each for name, each in every.items() if _tells(each)}
     averaged = not any(line.name for each in drawn.values() for line in each)
     others = [name for name in results.plan.varied if name != setting]
-    words = "Means over seeds with 95 % intervals (Student's t)."
+    words = f"Means over seeds with 95 % intervals. {_INTERVALS}"
     if averaged and others:
         words += f" Each is also a mean over all combinations of {', '.join(others)}."
     if len(results.plan.seeds) == 1:
@@ -201,20 +207,25 @@ def _picture(drawn: Sequence[PictureLine], metric: str, setting: str) -> Picture
     values = sorted({value for line in drawn for value, _ in line.points}, key=_order)
     if not values:
         return None
-    numeric = all(isinstance(value, int | float) and value is not True for value in values)
+    numeric = all(
+        isinstance(value, int | float) and value is not True and math.isfinite(value)
+        for value in values
+    )
     places = {value: value if numeric else place for place, value in enumerate(values)}
     ends = places[values[0]], places[values[-1]]
     powers = numeric and ends[0] > 0 and ends[1] >= _LOGARITHMIC * ends[0]
 
     def draw(axes: Axes) -> None:
         for number, line in enumerate(drawn):
-            if not line.points:
+            points = [(value, found) for value, found in line.points if math.isfinite(found.mean)]
+            if not points:
                 continue
             # Side by side, so that no interval hides another.
             aside = (number - (len(drawn) - 1) / 2) * _ASIDE
-            x = [_moved(places[value], aside, *ends, powers) for value, _ in line.points]
-            means = [found.mean for _, found in line.points]
-            wide = [found.wide or 0.0 for _, found in line.points]
+            x = [_moved(places[value], aside, *ends, powers) for value, _ in points]
+            means = [found.mean for _, found in points]
+            spans = [found.ends or (found.mean, found.mean) for _, found in points]
+            wide = np.abs(np.array(spans).T - means)
             colour = PALETTE[number % len(PALETTE)]
             axes.errorbar(
                 x,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 
@@ -10,7 +12,9 @@ from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_server.accounting.accountant import composed_total
 from earshot_simulations.phases.environments import EnvironmentFindings
 from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.settings import NOISELESS
 from earshot_simulations.phases.simulation import simulate
+from earshot_simulations.sweeps.estimate import SHARE, Range
 from earshot_simulations.sweeps.rows import Figures
 from earshot_simulations.sweeps.sweep import Measure
 
@@ -20,6 +24,13 @@ CENTROIDS = "centroids"
 CENTROID_NAMES = "centroid_label_accuracy"
 """Name of the figure by which the thesis counts (9.2.5): the fraction of published centroids that
 have the name of the scene of the recording next to them."""
+
+RANGES: Mapping[str, Range] = {
+    **dict.fromkeys((ARI_TRAIN, ARI_TEST), (-0.5, 1.0)),
+    **dict.fromkeys((NAMES, CLEAR_NAMES, CENTROID_NAMES), SHARE),
+}
+"""Ranges of the figures that have one: shares, and adjusted Rand indices, which are -0.5 at least
+(Chacón and Rastrojo 2023)."""
 
 EPSILONS = {unit: f"epsilon_{unit}" for unit in LEDGER_UNITS}
 """Names of the figures of a phase's composed cost, at the δ of the accountant or of the phase."""
@@ -41,7 +52,10 @@ def simulated(settings: Settings) -> Figures:
     if run.stopped:
         raise KeyboardInterrupt
     spent = composed_total(settings.expenses())
-    epsilons = {EPSILONS[unit]: cost.epsilon for unit, cost in spent.items()}
+    epsilons = {
+        EPSILONS[unit]: NOISELESS if settings.noiseless else cost.epsilon
+        for unit, cost in spent.items()
+    }
     return {**_scored(run.found), **epsilons, "failure": run.interrupted}
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from earshot_protocol import distribution
 from earshot_protocol.files import replace_file
 from earshot_simulations.sweeps.estimate import Estimate, estimate
+from earshot_simulations.sweeps.phase import RANGES
 from earshot_simulations.sweeps.plan import SEED, SweepPlan
 from earshot_simulations.sweeps.rows import Figures
 
@@ -59,13 +60,15 @@ class SweepTable:
 
     def estimates(self, metric: str) -> list[Estimate | None]:
         """Return a figure's mean over seeds with its interval, per point; None without values."""
-        return [over_seeds([figures.get(metric) for figures in each]) for each in self.figures]
+        return [
+            over_seeds(metric, [figures.get(metric) for figures in each]) for each in self.figures
+        ]
 
 
-def over_seeds(values: Sequence[Any]) -> Estimate | None:
-    """Estimate from the values that are present; None without any."""
+def over_seeds(metric: str, values: Sequence[Any]) -> Estimate | None:
+    """Estimate a figure from the values that are present; None without any."""
     there = [float(value) for value in values if value is not None]
-    return estimate(there) if there else None
+    return estimate(there, RANGES.get(metric)) if there else None
 
 
 def write(table: SweepTable, folder: Path) -> None:
