@@ -96,7 +96,7 @@ def test_environments_and_cells_stand_in_tables(by_sums: MakeRun) -> None:
     assert "3 park park no 9.0 0.04" in words
     assert "5 unnamed office no 0.8 1 " in words
     assert "cells 5 placed, 3 moved, 4 named " in words
-    assert "ε (of a phone: zero-out) 1.54 per recording, 1.4 per phone" in words
+    assert "ε per recording 1.54 ε per phone (zero-out) 1.4 " in words
 
 
 def test_costs_stand_in_both_units_with_a_replaced_phone_beside(by_sums: MakeRun) -> None:

@@ -34,6 +34,7 @@ from earshot_simulations.reporting.words import (
 RESULT, REPORT = "result.json", "report.html"
 FILES = (RESULT, REPORT)
 """All files that `write` writes."""
+_COSTS = {"ε per recording": Unit.RECORDING, "ε per phone (zero-out)": Unit.PHONE}
 _MOST_NOTES = 3
 _MOST_ROWS = 200
 _MOST_PHONES = 1000
@@ -114,11 +115,10 @@ def _figures(run: Run[Any]) -> dict[str, str]:
     return {
         "phones stayed": f"{whole(run.survivors)} of {whole(run.phones)}",
         **run.found.figures(),
-        "ε (of a phone: zero-out)": ", ".join(
-            f"{real(costs[unit].epsilon)} per {unit}" for unit in LEDGER_UNITS
-        )
-        if run.privacy
-        else NOTHING,
+        **{
+            name: real(costs[unit].epsilon) if run.privacy else NOTHING
+            for name, unit in _COSTS.items()
+        },
         "wall-clock time": duration(run.seconds),
         "peak memory": f"{whole(run.peak_memory_mb)} MB",
     }
