@@ -154,7 +154,7 @@ def test_tables_hold_the_numbers_of_the_run(make_run: MakeRun) -> None:
 @pytest.mark.usefixtures("no_pictures")
 def test_columns_of_numbers_are_marked(make_run: MakeRun) -> None:
     document = render(make_run())
-    assert '<td class="number">50</td>' in document
+    assert '<td class="number" data-column="ε recording">' in document
     assert '<th scope="col" class="number">ε recording</th>' in document
 
 

@@ -13,11 +13,21 @@ if TYPE_CHECKING:
 
 from earshot_simulations.engine.course import SimulatedStep
 from earshot_simulations.reporting import drawing
-from earshot_simulations.reporting.drawing import CARD, MOST_ROWS, MUTED, PALETTE, Picture, short
+from earshot_simulations.reporting.drawing import (
+    CARD,
+    MOST_ROWS,
+    MUTED,
+    PALETTE,
+    Picture,
+    in_two_lines,
+    short,
+)
 from earshot_simulations.reporting.words import byte_size, counted, duration, whole
 from earshot_simulations.reporting.words import votes as vote_count
 
 Counts = npt.NDArray[np.integer[Any]] | npt.NDArray[np.floating[Any]]
+_MOST_BROKEN = 16
+"""Most columns of a table of votes whose names have room for two lines."""
 _MOST_CELLS = 200
 """Most cells of a table of votes that are drawn with numbers; more become pixels."""
 
@@ -84,7 +94,7 @@ def histogram(names: Sequence[str], published: Counts, true: Counts) -> Picture 
     if not true.any():
         return None
     order = np.sort(_largest(np.maximum(published, true)))
-    shown = [short(names[label]) for label in order]
+    shown = [names[label] for label in order]
     series = {"published": published[order], "true": true[order]}
     listed = "; ".join(
         f"{name}: {found} of {there}"
@@ -92,7 +102,8 @@ def histogram(names: Sequence[str], published: Counts, true: Counts) -> Picture 
     )
     alt = f"Recordings per label, published of true. {listed}."
     remark = _not_shown(len(names) - len(order), "label")
-    return _bars(shown, series, whole, 0.4 * len(order) + 0.5, alt, remark)
+    broken = list(map(in_two_lines, shown))
+    return _bars(broken, series, whole, 0.4 * len(order) + 0.5, alt, remark)
 
 
 def votes_by_label(
@@ -129,10 +140,12 @@ def votes_by_label(
                 axes.text(x, y, vote_count(count.item()), ha="center", va="center", fontsize=7)
         axes.invert_yaxis()
         axes.set_xticks(np.arange(len(columns)) + 0.5)
-        axes.set_xticklabels([short(names[label]) for label in columns], rotation=90)
+        named = in_two_lines if len(columns) <= _MOST_BROKEN else short
+        axes.set_xticklabels([named(names[label]) for label in columns], rotation=90)
         axes.set_yticks(np.arange(rows) + 0.5)
         axes.set_yticklabels(list(map(str, places[:rows])))
-        axes.set_ylabel(noun)
+        # Beside the rows it would be cut where they are few.
+        axes.set_title(noun, loc="left", fontsize="medium")
         axes.tick_params(length=0)
 
     alt = (
@@ -142,7 +155,7 @@ def votes_by_label(
     )
     return drawing.picture(
         draw,
-        0.24 * rows + 1.7,
+        0.24 * rows + 1.9,
         alt,
         _not_shown(len(votes) - rows, noun),
         _not_shown(len(names) - len(columns), "label"),

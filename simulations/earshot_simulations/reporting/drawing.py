@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+import textwrap
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -122,3 +123,9 @@ def short(text: str, most: int = 22) -> str:
     """Cut a text to at most this many characters."""
     text = printable(text)
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def in_two_lines(text: str, most: int = 22) -> str:
+    """Break a text into at most two lines of this many characters; cut only what is longer."""
+    first, *others = textwrap.wrap(printable(text), most) or [""]
+    return "\n".join([first, short(" ".join(others), most)] if others else [first])
