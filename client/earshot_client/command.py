@@ -9,9 +9,10 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import date
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args, get_origin
 
 from earshot_protocol import distribution
 from earshot_protocol.errors import EarshotError
@@ -124,6 +125,42 @@ def _value(hint: Any, tokens: Any) -> Any:
     return convert(hint, tokens, (lambda kind, text: kind(text)) if whole else None)
 
 
+def _said(error: Exception) -> str:
+    """Return the words for a mistake; those of cyclopts name Python's types where they can."""
+    from cyclopts import CoercionError, MissingArgumentError, UnusedCliTokensError
+
+    if not isinstance(error, CoercionError | MissingArgumentError | UnusedCliTokensError):
+        return str(error)
+    chain = " ".join(("earshot", *(error.command_chain or ())))
+    if isinstance(error, UnusedCliTokensError):
+        named = " ".join(error.unused_tokens or ())
+        return f"{named}: not expected here; `{chain} --help` says what it takes"
+    if isinstance(error, MissingArgumentError) and error.argument and not error.argument.tokens:
+        return f"{error.argument.name} is missing: `{chain} --help` says what it is"
+    if isinstance(error, CoercionError) and error.token is not None and error.msg is None:
+        where = error.token.keyword or (error.argument.name.upper() if error.argument else "")
+        wanted = next(
+            (words for kind, words in _WANTED.items() if kind in _types(error.target_type)), None
+        )
+        if wanted is not None:
+            return f"{where} {error.token.value!r}: must be {wanted.format(name=where)}"
+    return str(error)
+
+
+def _types(hint: Any) -> set[Any]:
+    """Return a type, those that it is a union of, and what each is made from."""
+    return {kind for each in (hint, *get_args(hint)) for kind in (each, get_origin(each))}
+
+
+_WANTED = {
+    dict: "NAME VALUE, with the name behind a point: {name}.NAME VALUE",
+    int: "a whole number",
+    float: "a number",
+    date: "a day, such as 2026-03-31",
+}
+"""Words for what a value must be, by its type."""
+
+
 def _default(value: Any) -> str | None:
     """Return a default as help texts show it; flags and options that may be left out show none."""
     if isinstance(value, Enum):
@@ -163,6 +200,14 @@ def main() -> None:
             negative=(), allow_repeating=True, show_default=_default, converter=_value
         ),
     )
+    first = next(iter(sys.argv[1:]), "")
+    if first.startswith("-") and first not in ("--help", "--version"):
+        print(
+            f"earshot: {first}: name a command first, as `earshot simulate --help`; "
+            "`earshot --help` lists them",
+            file=sys.stderr,
+        )
+        sys.exit(2)
     try:
         for name, command in SUB_COMMANDS.items():
             # Only the one that is called is loaded; the others are lines of the help text.
@@ -172,7 +217,7 @@ def main() -> None:
                 app.command(f"{command.module(name)}:app", name=name, help=command.help)
         app(sys.argv[1:], exit_on_error=False, print_error=False)
     except (CycloptsError, EarshotError) as error:
-        print(f"earshot: {error}", file=sys.stderr)
+        print(f"earshot: {_said(error)}", file=sys.stderr)
         sys.exit(2)
     except ModuleNotFoundError as error:
         if error.name == "earshot_studies":

@@ -63,8 +63,8 @@ class LiteRtEncoder:
             return cls(Path(path).read_bytes())
         except OSError as error:
             raise DamagedEncoderError(
-                f"the encoder file cannot be read: {error} (shipped encoders, known by name: "
-                f"{', '.join(SHIPPED_ENCODERS)})"
+                f"the encoder file {path} cannot be read ({error.strerror}); name an encoder file, "
+                f"or a shipped encoder: {', '.join(SHIPPED_ENCODERS)}"
             ) from error
         except DamagedEncoderError as error:
             raise DamagedEncoderError(f"{path}: {error}") from error

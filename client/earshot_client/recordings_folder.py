@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,16 +52,22 @@ class RecordingsFolder:
         hierarchy: Hierarchy of the choices.
         least: Least samples per second of a file; see `encoder.rate_of`.
 
+    Attributes:
+        short: Files that are shorter than a second, so that there is nothing to hear.
+
     Raises:
-        FolderError: There is no such folder, no sound file in it, or files have fewer samples per
-            second; the message names the first of them.
+        FolderError: There is no such folder, no sound file in it or none of a second, or files have
+            fewer samples per second; the message names the first of them.
         UnreadableFileError: A file does not decode.
     """
+
+    short: tuple[str, ...]
 
     def __init__(self, folder: Path, hierarchy: LabelHierarchy, least: int = RATES[0]) -> None:
         choices = {_plain(choice): choice for choice in (*hierarchy.choices, *hierarchy.classes)}
         self._places: dict[Second, _Place] = {}
         below: list[str] = []
+        short: list[str] = []
         files = _files(folder)
         for path in files:
             told = path.parent.name if path.parent != folder else ""
@@ -68,15 +75,22 @@ class RecordingsFolder:
             info = _decoded(path, "info")
             if info.samplerate < least:
                 below.append(f"{path.relative_to(folder)} ({info.samplerate:,})")
+            if info.frames < info.samplerate:
+                short.append(f"{path.relative_to(folder)} ({info.frames / info.samplerate:.2g} s)")
             for number in range(info.frames // info.samplerate):
                 second = Second(f"{path.relative_to(folder)}#{number}", label)
                 self._places[second] = _Place(path, number * info.samplerate, info.samplerate)
         if below:
             raise FolderError(
                 f"{len(below)} of {len(files)} files in {folder} have fewer samples per second "
-                f"than the {least:,} that the encoder hears: {', '.join(below[:_MOST_NAMED])}"
-                f"{', …' if len(below) > _MOST_NAMED else ''}; record at that rate or above, or "
-                "choose an encoder that hears less"
+                f"than the {least:,} that the encoder hears: {first_of(below)}; record at "
+                "that rate or above, or choose an encoder that hears less"
+            )
+        self.short = tuple(short)
+        if not self._places:
+            raise FolderError(
+                f"no file in {folder} is as long as a second: {first_of(short)}; record for a "
+                "second or longer"
             )
 
     def seconds(self) -> tuple[Second, ...]:
@@ -97,6 +111,11 @@ class RecordingsFolder:
             place.path, "read", place.rate, place.start, dtype="float32", always_2d=True
         )
         return samples, place.rate
+
+
+def first_of(names: Sequence[str]) -> str:
+    """Name the first of some files, and say whether there are more."""
+    return ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
 
 
 def _files(folder: Path) -> list[Path]:
@@ -120,7 +139,10 @@ def _decoded(path: Path, function: str, *values: object, **options: object) -> A
     try:
         return getattr(soundfile, function)(path, *values, **options)
     except (soundfile.SoundFileError, OSError) as error:
-        raise UnreadableFileError(f"{path} does not decode: {error}") from error
+        raise UnreadableFileError(
+            f"{path} does not decode: {str(error).rstrip('.')}; leave it out, or record it "
+            f"again as {' or '.join(SUFFIXES)}"
+        ) from error
 
 
 def _plain(name: str) -> str:

@@ -183,7 +183,9 @@ class OperatorClient:
             raise ServerError(_said(refused)) from refused
         except OSError as unreachable:
             reason = getattr(unreachable, "reason", unreachable)
-            raise ServerError(f"{self._server} does not answer: {reason}") from unreachable
+            raise ServerError(
+                f"{self._server} does not answer: {reason}; is `earshot serve` running there?"
+            ) from unreachable
         return content
 
 

@@ -121,6 +121,16 @@ def test_files_below_the_rate_of_the_encoder_are_named(tmp_path: Path) -> None:
         RecordingsFolder(tmp_path, FLAT, 16_000)
 
 
+def test_files_shorter_than_a_second_are_named_and_alone_refused(tmp_path: Path) -> None:
+    write(tmp_path / "blink.wav", 0.25)
+    with pytest.raises(FolderError, match=r"blink\.wav \(0\.25 s\); record for a second or longer"):
+        RecordingsFolder(tmp_path, default_hierarchy())
+    write(tmp_path / "park.wav", 2.5)
+    heard = RecordingsFolder(tmp_path, default_hierarchy())
+    assert heard.short == ("blink.wav (0.25 s)",)
+    assert len(heard.seconds()) == 2
+
+
 def test_a_file_that_does_not_decode_is_named(tmp_path: Path) -> None:
     write(tmp_path / "good.wav", 1.0)
     (tmp_path / "bad.flac").write_bytes(b"fLaC" + bytes(100))

@@ -255,7 +255,7 @@ def test_esc_names_in_a_folder_share_a_group_per_fold(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_or_empty_is_named(kind: str, tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"no folder|lacks"):
         open_dataset(tmp_path / "absent", kind)
-    with pytest.raises(DatasetError, match=f"{tmp_path} (lacks|holds none)"):
+    with pytest.raises(DatasetError, match=f"{tmp_path} (lacks|holds no)"):
         open_dataset(tmp_path, kind)
 
 

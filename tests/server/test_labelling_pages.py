@@ -130,7 +130,7 @@ def test_a_file_of_something_else_is_refused_by_name(
 def test_a_file_that_is_no_array_is_refused_by_name(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "samples.npy").write_bytes(content)
     refused = dry_start("--samples", str(tmp_path / "samples.npy"), status=2)
-    assert "not a file of one NumPy array" in refused
+    assert "not a .npy file of numbers" in refused
     assert "No such file" in dry_start("--samples", str(tmp_path / "other.npy"), status=2)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from earshot_simulations.phases.run import Run
 from earshot_simulations.reporting import charts, plane
-from earshot_simulations.reporting.drawing import PALETTE, Picture
+from earshot_simulations.reporting.drawing import PALETTE, Picture, in_two_lines
 
 MakeRun = Callable[..., Run]
 
@@ -170,3 +170,19 @@ def test_palette_stands_out_on_white_and_on_black() -> None:
         luminance = float(linear(colour) @ [0.2126, 0.7152, 0.0722])
         assert 1.05 / (luminance + 0.05) > 1.9
         assert (luminance + 0.05) / (float(linear("#181b20").mean()) + 0.05) > 2.2
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("", [""]),
+        ("office", ["office"]),
+        ("shopping centre, indoor", ["shopping centre,", "indoor"]),
+        ("x" * 50, ["x" * 22, "x" * 21 + "…"]),
+        (f"{'a' * 20} {'b' * 20} {'c' * 20}", ["a" * 20, "b" * 20 + " …"]),
+    ],
+)
+def test_long_names_are_broken_into_two_lines_before_they_are_cut(
+    name: str, lines: list[str]
+) -> None:
+    assert in_two_lines(name).split("\n") == lines

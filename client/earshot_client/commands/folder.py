@@ -29,7 +29,9 @@ def opened(data: Path) -> EncryptedStore:
         if not data.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     except OSError as error:
-        raise InvalidInputError(f"--data {data}: no folder can be made there: {error}") from error
+        raise InvalidInputError(
+            f"--data {data}: no folder can be made there ({error.strerror}); name another"
+        ) from error
     path = data / _STORE
     return EncryptedStore(path, key_in(data / _KEY, may_create=not path.exists()))
 
@@ -42,7 +44,10 @@ def existing(data: Path) -> tuple[Path, bytes]:
     """
     path = data / _STORE
     if not path.is_file():
-        raise InvalidInputError(f"--data {data}: no phone lives there ({path} is missing)")
+        raise InvalidInputError(
+            f"--data {data}: no phone lives there ({path} is missing); name the --data of `earshot "
+            "phone`"
+        )
     return path, key_in(data / _KEY, may_create=False)
 
 

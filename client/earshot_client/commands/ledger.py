@@ -82,4 +82,6 @@ def _write(path: Path, text: str) -> None:
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise InvalidInputError(f"--export {path}: no new file can be made: {error}") from error
+        raise InvalidInputError(
+            f"--export {path}: no new file can be made there ({error.strerror}); name another"
+        ) from error

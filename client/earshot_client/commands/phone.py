@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import partial
@@ -128,6 +128,22 @@ def phone(
         ledger: Show everything that this phone has released, and end.
         as_json: Print one JSON object at the end, and nothing else.
     """
+    _refuse_contradictions(
+        {
+            "--ledger": ledger,
+            "--leave": leave,
+            "--hear": hear is not None,
+            "--microphone": microphone,
+            "--ask": ask,
+            "--recordings": recordings is not None,
+            "--labelled": labelled != 1.0,
+            "--seed": seed is not None,
+            "--invitation": invitation is not None,
+            "--hours": hours is not None,
+            "--once": once,
+            "--until-result": until_result,
+        }
+    )
     policy = _policy(limit or {}, per_recording, any_delta, tell_refusals)
     if not poll > 0:
         raise InvalidInputError(f"--poll {poll}: a pause is a positive number of seconds")
@@ -176,6 +192,33 @@ def phone(
         sys.exit(1)
 
 
+_ENDS = ("--ledger", "--leave")
+"""Options that do one thing and end, without hearing or visiting anything."""
+_HEARD = ("--ask", "--recordings", "--labelled", "--seed")
+"""Options that say which of what is heard is kept and labelled."""
+
+
+def _refuse_contradictions(options: Mapping[str, bool]) -> None:
+    """Refuse options that contradict each other, and those that nothing would come of.
+
+    Args:
+        options: Whether each was given, by its name.
+    """
+    given = [name for name, is_given in options.items() if is_given]
+    end = next((name for name in _ENDS if name in given), None)
+    if end is not None and len(given) > 1:
+        others = [name for name in given if name != end]
+        raise InvalidInputError(f"{end} ends at once: leave out {', '.join(others)}")
+    for one, other in (("--hear", "--microphone"), ("--once", "--until-result")):
+        if {one, other} <= set(given):
+            raise InvalidInputError(f"{one} and {other}: give one of them")
+    unheard = [name for name in _HEARD if name in given]
+    if unheard and not {"--hear", "--microphone"} & set(given):
+        raise InvalidInputError(
+            f"{', '.join(unheard)}: for what is heard; add --hear FOLDER or --microphone"
+        )
+
+
 def _policy(
     limit: dict[str, float], per_recording: bool, any_delta: bool, tell_refusals: bool
 ) -> Policy:
@@ -208,9 +251,13 @@ def _sources(
 ) -> list[Source]:
     sources: list[Source] = []
     if hear is not None:
-        from earshot_client.recordings_folder import RecordingsFolder
+        from earshot_client.recordings_folder import RecordingsFolder, first_of
 
-        sources.append(RecordingsFolder(hear, hierarchy, rate))
+        folder_of_sound = RecordingsFolder(hear, hierarchy, rate)
+        if folder_of_sound.short:
+            left_out = first_of(folder_of_sound.short)
+            print(f"left out, shorter than a second: {left_out}", file=sys.stderr)
+        sources.append(folder_of_sound)
     if microphone:
         from earshot_client.microphone import Microphone
 

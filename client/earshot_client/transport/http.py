@@ -247,7 +247,9 @@ class HttpTransport(Transport):
         except (OSError, http.client.HTTPException, UnicodeError) as error:
             self.close()
             reason = _cleaned(str(error)) or type(error).__name__
-            raise UnavailableError(f"{self._server} cannot be reached: {reason}") from error
+            raise UnavailableError(
+                f"{self._server} cannot be reached: {reason}; is a server running there?"
+            ) from error
         media = response.headers.get_content_type()
         if response.status != (200 if limit else 204):
             raise _error(response, media, content)

@@ -12,7 +12,7 @@ _MOST_NAMED = 3
 
 
 def prepare_folder(
-    folder: Path,
+    folder: Path | None,
     writes: Collection[str],
     overwrite: bool,
     resumes: Collection[str] = (),
@@ -21,7 +21,8 @@ def prepare_folder(
     """Make the folder that results go to, if its owner would not lose anything by it.
 
     Args:
-        folder: Path of the folder, which is made if it does not exist.
+        folder: Path of the folder, which is made if it does not exist; None where nothing is to be
+            written.
         writes: Names of the files that will be written, or replaced; all else stays.
         overwrite: Whether a folder that holds something may be used.
         resumes: Names of the files that an interrupted run leaves, and from which a later one
@@ -30,8 +31,12 @@ def prepare_folder(
 
     Raises:
         InvalidInputError: The folder holds something already, cannot be made, or nothing can be
-            written there.
+            written there; or there is nothing to overwrite.
     """
+    if folder is None:
+        if overwrite:
+            raise InvalidInputError("--overwrite: replaces files in --out; add --out FOLDER")
+        return
     try:
         folder.mkdir(parents=True, exist_ok=True)
         held = sorted(entry.name for entry in folder.iterdir())

@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
-from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 if TYPE_CHECKING:
     from earshot_models.datasets.dataset import Clip
@@ -28,6 +28,7 @@ _PARTS: dict[str, dict[str, Any]] = {
     "within-class": {"within_class": 0.0},
 }
 """Parts that can be left out, besides augmentations and kinds of variation."""
+_TEACHER_RATE = 16000
 
 
 @app.default
@@ -40,7 +41,7 @@ def train(
     synthesized: float | None = None,
     voice_removed: bool = False,
     teacher: Path | None = None,
-    teacher_rate: int = 16000,
+    teacher_rate: int = _TEACHER_RATE,
     teacher_tensor: list[str] | None = None,
     lessons: int | None = None,
     objective: str | None = None,
@@ -92,6 +93,20 @@ def train(
         overwrite: Replace the encoder files where --out has them.
         as_json: Print the results as JSON, and nothing else.
     """
+    if teacher is None:
+        asked = {
+            "--teacher-rate": teacher_rate != _TEACHER_RATE,
+            "--teacher-tensor": teacher_tensor is not None,
+            "--lessons": lessons is not None,
+        }
+        named = ", ".join(name for name, is_asked in asked.items() if is_asked)
+        if named:
+            raise InvalidInputError(f"{named}: for learning from a teacher; add --teacher FILE")
+    if not data and synthesized != 1:
+        raise InvalidInputError(
+            "--data: name a folder of sound, or learn from synthesized scenes alone with "
+            "--synthesized 1"
+        )
     from earshot_models import recipe as recipes
     from earshot_models.distillation.teacher import open_teacher
 

@@ -74,10 +74,8 @@ class Dataset:
         listed = list(clips)
         present = tuple(clip for clip in listed if clip.path.is_file())
         if not present:
-            raise DatasetError(
-                f"{folder} holds none of the sound of {name} ({len(listed)} files are listed); "
-                f"expected {layout}"
-            )
+            missing = f"none of the {len(listed)} listed files of {name}" if listed else "no sound"
+            raise DatasetError(f"{folder} holds {missing}; expected {layout}")
         return cls(name, present, len(listed) - len(present))
 
     @cached_property
@@ -99,6 +97,8 @@ class Dataset:
 
 def check_folder(folder: Path, layout: str) -> None:
     """Raise a DatasetError that says what is expected if there is no such folder."""
+    if folder.is_file():
+        raise DatasetError(f"{folder} is a file; expected {layout}")
     if not folder.is_dir():
         raise DatasetError(f"there is no folder {folder}; expected {layout}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from earshot_models.datasets import esc
-from earshot_models.datasets.dataset import Clip, Dataset, sound_files
+from earshot_models.datasets.dataset import Clip, Dataset, DatasetError, sound_files
 
 LAYOUT = "FOLDER/CLASS/NAME with NAME ending in .au, .flac, .mp3, .ogg or .wav"
 
@@ -18,6 +18,15 @@ def load(folder: Path) -> Dataset:
     Raises:
         DatasetError: There is no such folder, or it holds no sound where it is expected.
     """
+    for pattern, where in (("*", "in no class"), ("*/*/*", "in folders within classes")):
+        misplaced = (
+            None if any(sound_files(folder, "*/*")) else next(sound_files(folder, pattern), None)
+        )
+        if misplaced is not None:
+            raise DatasetError(
+                f"{folder} has its sound {where} ({misplaced.relative_to(folder)}): put each class "
+                f"in a folder of its own, as {folder}/CLASS/{misplaced.name}"
+            )
     clips = [Clip(path, path.parent.name, _group(path)) for path in sound_files(folder, "*/*")]
     return Dataset.of_files(folder.resolve().name, clips, folder, LAYOUT)
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from earshot_models.votes.counts import checked_counts
 from earshot_models.votes.output_ballots import STEPS, in_steps
 from earshot_protocol import checks
-from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.voting.teacher_ballots import NONE, Whole
 
 
@@ -122,13 +122,22 @@ def electorate(
         most = checks.whole("classes", classes, 2) - 1
         found = Electorate(_within("classes", table, NONE, most), classes)
     elif table.ndim == 2 and classes is None and several:
-        known = checks.whole("teachers", 0 if teachers is None else teachers)
+        if teachers is None:
+            raise InvalidParametersError(
+                "votes: counts of labels do not say how many teachers there are; add --teachers"
+            )
+        known = checks.whole("teachers", teachers)
         counts = _within("counts of labels", table, 0, known)
         found = Electorate(
             (np.arange(known)[:, None, None] < counts).astype(np.int8), table.shape[1], dealt=True
         )
     elif table.ndim == 2 and classes is None:
-        first = int(table[0].sum()) if table.size else 0
+        if table.min() < 0:
+            raise InvalidInputError(
+                f"votes: counts must not be negative, and one is {table.min()}; where the file has "
+                "a class for each teacher, add --classes"
+            )
+        first = int(table[0].sum())
         counts = checked_counts(table, first if teachers is None else teachers)
         found = Electorate(_dealt(counts), table.shape[1], dealt=True)
     else:
@@ -171,8 +180,14 @@ def load(path: Path) -> npt.NDArray[Any]:
     """
     try:
         array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InvalidInputError(f"{path}: no .npy file of numbers ({error})") from error
+    except FileNotFoundError:
+        raise InvalidInputError(f"{path}: there is no such file; name a .npy file") from None
+    except OSError as error:
+        raise InvalidInputError(f"{path}: cannot be read ({error.strerror})") from error
+    except (ValueError, EOFError) as error:
+        raise InvalidInputError(
+            f"{path}: not a .npy file of numbers; write one with numpy.save"
+        ) from error
     if not isinstance(array, np.ndarray):
         raise InvalidInputError(f"{path}: holds several arrays; save one as .npy")
     return array

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Annotated
 
 import msgspec
 from cyclopts import App, Parameter
 
+from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
 from earshot_server.commands.options import AsJson, Labels
@@ -22,6 +23,11 @@ from earshot_server.phases.proposal import Discovery, Proposal, StepShare, Wante
 
 app = App()
 
+_OWN = {
+    Discovery.SECURE_SUM: {"cells", "most_cells", "sums", "label_share"},
+    Discovery.LOCAL: {"recordings"},
+}
+"""Options that only one of the routes has."""
 _UNITS = {
     Unit.PHONE: "one phone (its part against zeros)",
     Unit.RECORDING: "one recording",
@@ -43,6 +49,14 @@ def budget(
         unit: Unit that is protected; by default a phone, with --discovery local a recording.
     """
     local = wanted.discovery is Discovery.LOCAL
+    other = Discovery.SECURE_SUM if local else Discovery.LOCAL
+    given = {each.name for each in fields(wanted) if getattr(wanted, each.name) != each.default}
+    strange = sorted(f"--{name.replace('_', '-')}" for name in _OWN[other] & given)
+    if strange:
+        raise InvalidInputError(
+            f"{', '.join(strange)}: not for --discovery {wanted.discovery}, but for --discovery "
+            f"{other}; leave it out, or choose that"
+        )
     wanted = replace(
         wanted,
         unit=unit or (Unit.RECORDING if local else Unit.PHONE),

@@ -17,6 +17,7 @@ from earshot_protocol.phases.acceptance import default_refusals
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import LocalRelease, SecureSum
 from earshot_protocol.privacy.accounting import Release
+from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_protocol.privacy.significance import LEVEL
 from earshot_protocol.rules import Rule

@@ -51,8 +51,7 @@ def audit(
     if trials is not None:
         effort = replace(effort, trials=whole("trials", trials, 100, 10**8))
     catalogue.check(name)
-    if out is not None:
-        prepare_folder(out, page.FILES, overwrite)
+    prepare_folder(out, page.FILES, overwrite)
     started = time.monotonic()
     with shown() as progress:
         results = catalogue.audit(name, effort, progress)

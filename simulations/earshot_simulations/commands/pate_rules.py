@@ -14,6 +14,7 @@ from cyclopts import App, Parameter
 from earshot_models.votes.rules.rule import VotingRule
 from earshot_models.votes.rules.table import RULES
 from earshot_models.votes.tally.tallies import Counter, SumSettings
+from earshot_protocol.errors import InvalidInputError
 
 _SUMS = SumSettings()
 
@@ -35,6 +36,14 @@ class Counting:
     dropout: float = _SUMS.dropout
     corrupted: float = _SUMS.corrupted
     as_json: Annotated[bool, Parameter(name="--json")] = False
+
+    def __post_init__(self) -> None:
+        named = [
+            name for name in ("dropout", "corrupted") if getattr(self, name) != getattr(_SUMS, name)
+        ]
+        if named and self.tally is Counter.CENTRAL:
+            options = ", ".join(f"--{name}" for name in named)
+            raise InvalidInputError(f"{options}: for secure sums; add --tally federated")
 
     @property
     def sums(self) -> SumSettings:

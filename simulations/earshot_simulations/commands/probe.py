@@ -62,8 +62,7 @@ def probe(
     dataset = open_dataset(data, kind)
     given = list(encoder or ()) or ([] if raw else [DEFAULT_ENCODER])
     contenders = open_contenders(given, raw, side_names(dataset))
-    if out is not None:
-        prepare_folder(out, ("probe.json", "the pictures"), overwrite)
+    prepare_folder(out, ("probe.json", "the pictures"), overwrite)
     labels = [contender.label for contender in contenders]
     with shown() as progress:
         probes, costs = _measured(dataset, contenders, cache, progress)

@@ -27,6 +27,7 @@ from earshot_simulations.phases.local import NO_BUDGET, whole_budget
 from earshot_simulations.phases.routes import ROUTES, Routes, Settings
 from earshot_simulations.phases.run import PhaseFindings
 from earshot_simulations.phases.settings import (
+    BLOBS,
     INFINITE,
     NOISELESS,
     ROUTE,
@@ -50,6 +51,7 @@ _DEFAULT = Settings()
 _LABELLING = LabellingSettings()
 _NAME, _COLUMN = 22, 30
 _MOST_SHOWN = 10
+_MOST_NAMED = 5
 
 
 @app.default
@@ -94,6 +96,7 @@ def simulate(
             raise InvalidInputError(f"--epsilon and --budget: {learning_budget.ONE_OF_THEM}")
         steps, epsilon = None if silent else whole_budget(budget), settings.epsilon
         settings = replace(settings, budget=steps, epsilon=NOISELESS if silent else epsilon)
+    _refuse_scenes(settings, _DEFAULT.scenes)
     asked = {route: _of_route(settings, route) for route in routes.each}
     for each in asked.values():
         each.check()
@@ -131,6 +134,7 @@ def labelling(
         overwrite: Replace these two files where --out has them.
         as_json: Print result.json, and nothing else.
     """
+    _refuse_scenes(settings, _LABELLING.scenes)
     settings.check()
 
     from earshot_simulations.phases.report import headline
@@ -147,6 +151,19 @@ def labelling(
             print(f"{'report':<22} {out / 'report.html'}")
     if run.interrupted is not None:
         sys.exit(1)
+
+
+def _refuse_scenes(settings: PhaseSettings[Any], default: int) -> None:
+    """Refuse a number of scenes of a folder.
+
+    Raises:
+        InvalidInputError: One is given.
+    """
+    if settings.scenes != default and settings.data not in (BLOBS, SOUNDSCAPES):
+        raise InvalidInputError(
+            f"--scenes {settings.scenes}: for generated data; in a folder each class is a scene, "
+            "so leave it out"
+        )
 
 
 def _given(settings: Settings) -> set[str]:
@@ -250,8 +267,7 @@ def _run_and_write_one(settings: PhaseSettings[F], out: Path | None, overwrite: 
 @contextmanager
 def _kept(out: Path | None, files: Collection[str], overwrite: bool) -> Iterator[Progress]:
     """Prepare the folder of a run's files, and yield the display of its progress."""
-    if out is not None:
-        prepare_folder(out, files, overwrite)
+    prepare_folder(out, files, overwrite)
     try:
         with shown() as progress:
             yield progress
@@ -275,6 +291,11 @@ def _summarize(results: Mapping[Discovery, dict[str, Any]], out: Path | None) ->
     columns = [_summary(figures) for figures in results.values()]
     if len(columns) > 1:
         _print("", *(ROUTES[route].found.phase for route in results))
+    skipped = next(iter(results.values()))["skipped"]
+    if skipped["count"]:
+        named = [f"{each['recording']} is {each['reason']}" for each in skipped["list"]]
+        more = [f"and {len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
+        _print("left out", "; ".join(named[:_MOST_NAMED] + more))
     for name in dict.fromkeys(name for column in columns for name in column):
         values = [column.get(name) for column in columns]
         if any(value is not None for value in values):

@@ -106,6 +106,11 @@ def read(path: Path) -> Written:
             f"{file}: is not JSON; name the {RESULT} that `earshot simulate --out` wrote"
         ) from None
     lacking = [name for name in _NEEDED if not isinstance(figures, dict) or name not in figures]
+    if lacking and isinstance(figures, dict) and "threshold" in figures:
+        raise InvalidInputError(
+            f"{file}: is of a labelling phase; name the {RESULT} of a discovery or learning phase, "
+            "which alone are repeated and compared"
+        )
     if lacking:
         raise InvalidInputError(
             f"{file}: has no {' and no '.join(lacking)}; name the {RESULT} of a simulated phase "

@@ -27,6 +27,7 @@ from earshot_simulations.phases.settings import (
     ROUTE,
     PhaseSettings,
     PolicyChoice,
+    SummationChoice,
 )
 from earshot_simulations.populations import Blobs, Population
 
@@ -65,6 +66,11 @@ class Settings(LocalSettings, SecureSumSettings, PhaseSettings[EnvironmentFindin
     @override
     def check_own(self) -> None:
         check_sound(self)
+        if self.adversary.wrong_shares and self.summation is SummationChoice.IDEAL:
+            raise InvalidParametersError(
+                f"adversary.wrong_shares={self.adversary.wrong_shares}: plain addition has no "
+                "shares; leave it out, or choose --summation real"
+            )
         self.route.check(self)
 
     @property

@@ -148,7 +148,8 @@ class SoundFolder(EmbeddedSound):
         if empty:
             why = "; ".join(f"{entry.recording} is {entry.reason}" for entry in self.skipped[:3])
             raise InvalidInputError(
-                f"there is no usable second to {use} of {', '.join(empty)}: {why}"
+                f"there is no usable second to {use} of {', '.join(empty)}: {why}; give each class "
+                "files of a second or more that play, in two recordings at least"
             )
         return list(classes.values())
 

@@ -221,7 +221,9 @@ def read(file: Path) -> SweepPlan:
     except OSError as error:
         raise InvalidInputError(f"{file}: cannot be read ({error.strerror})") from None
     except ValueError as error:  # from TOML or from UTF-8
-        raise InvalidInputError(f"{file}: is not TOML ({error})") from None
+        raise InvalidInputError(
+            f"{file}: is not TOML ({error}); docs/research.md has a sweep file"
+        ) from None
     try:
         return _plan(described)
     except InvalidParametersError as error:
@@ -248,6 +250,11 @@ def _plan(described: Mapping[str, Any]) -> SweepPlan:
     points: Any
     if "grid" in described:
         points = dict(_leaves(described["grid"]))
+        twice = sorted(points.keys() & dict(_leaves(described.get("settings", {}))).keys())
+        if twice:
+            raise InvalidParametersError(
+                f"{', '.join(twice)}: in [settings] and in [grid]; leave it out of one of them"
+            )
     else:
         points = described["list"]
         for number, point in enumerate(points, start=1):

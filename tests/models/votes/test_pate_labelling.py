@@ -232,19 +232,19 @@ def test_votes_that_are_none_are_refused(
 
 
 def test_labels_need_to_know_of_how_many_teachers() -> None:
-    with pytest.raises(InvalidParametersError, match="teachers=0: must be a whole number"):
+    with pytest.raises(InvalidParametersError, match="how many teachers there are"):
         electorate(np.array([[0, 4]]), True)
 
 
 def test_files_that_hold_no_array_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "votes.npy"
-    with pytest.raises(InvalidInputError, match=r"no \.npy file of numbers"):
+    with pytest.raises(InvalidInputError, match="no such file"):
         load(path)
     path.write_bytes(b"not an array")
-    with pytest.raises(InvalidInputError, match=r"no \.npy file of numbers"):
+    with pytest.raises(InvalidInputError, match=r"not a \.npy file of numbers"):
         load(path)
     np.save(path, np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(InvalidInputError, match=r"no \.npy file of numbers"):
+    with pytest.raises(InvalidInputError, match=r"not a \.npy file of numbers"):
         load(path)
     np.savez(tmp_path / "several.npz", a=np.zeros(1))
     with pytest.raises(InvalidInputError, match="several arrays"):

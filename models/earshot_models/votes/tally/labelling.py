@@ -43,6 +43,20 @@ class LabelledQueries:
     wanted: int
 
 
+def check_room(tally: Tally, budget: QueryBudget) -> None:
+    """Check that a budget has room for a query, before anything is written.
+
+    Raises:
+        InvalidParametersError: It has none.
+    """
+    if not budget.room(tally, (), 1):
+        cost = budget.spent(tally, tally.worst(1), budget.unit)
+        raise InvalidParametersError(
+            f"epsilon={budget.epsilon:g}: has no room for a query, which costs up to {cost:.3g}; "
+            "must be more, or the noise larger"
+        )
+
+
 def label(
     tally: Tally,
     budget: QueryBudget,
@@ -61,9 +75,6 @@ def label(
         journal: Journal of this labelling.
         most: Most queries to ask about; all by default.
         progress: Callback for the number of queries asked about.
-
-    Raises:
-        InvalidParametersError: The budget has no room for a single query.
     """
     wanted = tally.queries if most is None else min(most, tally.queries)
     end = End.QUERIES if wanted == tally.queries else End.ENOUGH
@@ -71,12 +82,6 @@ def label(
         progress("queries", journal.asked, wanted)
         left = min(wanted - journal.asked, tally.at_once)
         count = budget.room(tally, journal.bought, left)
-        if count == 0 and not journal.asked:
-            cost = budget.spent(tally, tally.worst(1), budget.unit)
-            raise InvalidParametersError(
-                f"epsilon={budget.epsilon:g}: has no room for a query, which costs up to "
-                f"{cost:.3g}; must be more, or the noise larger"
-            )
         if count == 0:
             end = End.BUDGET
             break

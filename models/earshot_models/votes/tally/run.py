@@ -16,10 +16,10 @@ from earshot_models.votes.rules.rule import Plain, VotingRule
 from earshot_models.votes.tally import dependent, journal
 from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.central import Central
-from earshot_models.votes.tally.labelling import label
+from earshot_models.votes.tally.labelling import check_room, label
 from earshot_models.votes.tally.result import LabellingResult
 from earshot_models.votes.tally.tallies import Counter, SumSettings, tally
-from earshot_protocol import keyed_randomness
+from earshot_protocol import checks, keyed_randomness
 from earshot_protocol.errors import InvalidInputError, WrongStateError
 from earshot_protocol.files import OWNER_ONLY, replace_file
 from earshot_protocol.keyed_randomness import KEY_BYTES
@@ -43,6 +43,9 @@ class LabellingRequest:
         sums: Settings of secure sums.
         most: Most queries to ask about; all by default.
         cost: Cost that looks at votes, to be published besides; by default none is.
+
+    Raises:
+        InvalidParametersError: `most` is below 1.
     """
 
     rule: VotingRule
@@ -51,6 +54,10 @@ class LabellingRequest:
     sums: SumSettings = field(default_factory=SumSettings)
     most: int | None = None
     cost: VotesCost | None = None
+
+    def __post_init__(self) -> None:
+        if self.most is not None:
+            checks.whole("most", self.most)
 
     def identity(self, classes: int) -> Plain:
         """Return all that decides what is asked, under plain names, as the journal compares it."""
@@ -92,6 +99,7 @@ def run(
         delta=request.budget.delta,
         random=_noise(request.counter, path, key_path),
     )
+    check_room(chosen, request.budget)
     if request.cost is not None:
         dependent.check_noise(request.cost, chosen, request.budget)
     identity = request.identity(voters.classes) | {

@@ -39,7 +39,9 @@ def _read(file: Path) -> LabelHierarchy:
         with file.open("rb") as opened:
             content = opened.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise InvalidInputError(f"--hierarchy {file}: {error.strerror}") from error
+        raise InvalidInputError(
+            f"--hierarchy {file}: cannot be read ({error.strerror}); name a JSON file of classes"
+        ) from error
     if len(content) > LARGEST_FILE:
         raise InvalidInputError(f"--hierarchy {file}: at most {LARGEST_FILE} bytes are read")
     try:

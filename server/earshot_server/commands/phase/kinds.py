@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from cyclopts import Parameter
 
-from earshot_protocol.encoder_file import EncoderFile, read
+from earshot_protocol.encoder_file import DamagedEncoderError, EncoderFile, read
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget, labelling_budget, learning_budget
@@ -272,7 +272,7 @@ def _encoder(given: str) -> EncoderFile:
 
     Raises:
         InvalidInputError: No such encoder is known.
-        DamagedEncoderError: The file is not an encoder file.
+        DamagedEncoderError: The file is not an encoder file; the message names it.
     """
     if given in SHIPPED_ENCODERS:
         return read(packaged(given))
@@ -283,4 +283,7 @@ def _encoder(given: str) -> EncoderFile:
             f"encoder '{given}' is not known: give {_SHIPPED}, or the file of the encoder that "
             "your phones have"
         ) from error
-    return read(content)
+    try:
+        return read(content)
+    except DamagedEncoderError as error:
+        raise DamagedEncoderError(f"encoder '{given}': {error}") from error

@@ -42,10 +42,12 @@ def of_file(file: Path) -> Samples:
             raise InvalidInputError(f"--samples {file}: at most {_LARGEST_FILE} bytes are read")
         array = np.load(file, allow_pickle=False)
     except OSError as error:
-        raise InvalidInputError(f"--samples {file}: {error.strerror or error}") from error
+        raise InvalidInputError(
+            f"--samples {file}: cannot be read ({error.strerror or error}); name a .npy file"
+        ) from error
     except (ValueError, EOFError) as error:
         raise InvalidInputError(
-            f"--samples {file}: not a file of one NumPy array of numbers (.npy): {error}"
+            f"--samples {file}: not a .npy file of numbers; write one with numpy.save"
         ) from error
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "iuf":
         shape = getattr(array, "shape", None)
