@@ -190,10 +190,13 @@ def main() -> None:
 
     from cyclopts import App, CycloptsError, Parameter
 
+    from earshot_client.commands.help_columns import FORMATTER
+
     app = App(
         name="earshot",
         help="A crowd of phones finds out, in private, where people meet.",
         help_flags=["--help"],
+        help_formatter=FORMATTER,
         version=distribution.version,
         # A flag is given or left out, and of one option that is given twice the last counts.
         default_parameter=Parameter(

@@ -102,6 +102,7 @@ def test_the_phone_command_loads_nothing_heavy_but_the_command_line() -> None:
 def test_the_core_names_no_other_dependency(package: str, allowed: set[str]) -> None:
     extra = {  # what the extras `phone` and `microphone` bring, and where alone it is used
         "command.py": {"cyclopts"},
+        "commands/help_columns.py": {"cyclopts", "rich"},  # rich comes with cyclopts
         "commands/phone.py": {"cyclopts"},
         "commands/ledger.py": {"cyclopts"},
         "lite_rt_encoder.py": {"ai_edge_litert"},
