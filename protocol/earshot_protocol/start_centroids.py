@@ -19,6 +19,8 @@ from earshot_protocol.errors import InvalidInputError, LocalError
 USUAL_DIMENSIONS, USUAL_COUNTS = (8, 16, 32), (10, 20, 40)
 """Dimensions and counts of start centroids, every pair of which is in the card of an encoder that
 `earshot train` makes."""
+WITH_ALL = "contrast-2"
+"""Shipped encoder whose card has every such pair."""
 
 MOST = 1024
 """Most start centroids in one set."""
@@ -129,8 +131,9 @@ def chosen(
     has = ", ".join(f"{each.count} in {each.dimensions}" for each in sets) or "none at all"
     raise MissingCentroidsError(
         f"encoder '{encoder}' has no {count} start centroids in {dimensions} dimensions; it has "
-        f"{has}. Encoders that `earshot train` makes have {_listed(USUAL_COUNTS)} in each of "
-        f"{_listed(USUAL_DIMENSIONS)} dimensions: ask for what this one has, or take one of those"
+        f"{has}. The shipped {WITH_ALL} and encoders that `earshot train` makes have "
+        f"{_listed(USUAL_COUNTS)} in each of {_listed(USUAL_DIMENSIONS)} dimensions: ask for what "
+        "this one has, or take one of those"
     )
 
 

@@ -60,7 +60,7 @@ def test_what_cannot_be_split_is_named() -> None:
     torn = of(clip("a", "1", "x"), clip("a", "2", "x"))
     with pytest.raises(InvalidInputError, match="held out of a"):
         split(torn, 0.5, np.random.default_rng(0))
-    with pytest.raises(InvalidInputError, match="only one group"):
+    with pytest.raises(InvalidInputError, match=r"of group x, and held-out sound needs another"):
         folds(torn)
     whole = of(clip("a", "1", "x"), clip("a", "2", "y"))
     for fraction in (0, 1, -0.5, np.nan):
@@ -92,3 +92,17 @@ def test_a_data_sets_own_folds_are_used() -> None:
     clips = of(*(clip("a", f"{i}.wav", f"{i}", fold=1 + i % 4) for i in range(24)))
     parts = folds(clips)
     assert [{c.fold for c in test.clips} for _, test in parts] == [{1}, {2}, {3}, {4}]
+
+
+def test_one_fold_cannot_be_held_out_from_itself() -> None:
+    """However many recordings it has: what holds clips out is called by their folds."""
+    clips = of(*(clip("ab"[i % 2], f"{i}.wav", f"{i}", fold=3) for i in range(24)))
+    with pytest.raises(InvalidInputError, match=r"of fold 3, and held-out sound needs another"):
+        folds(clips)
+
+
+def test_the_group_that_holds_a_whole_class_is_named() -> None:
+    """As a folder whose files are named like those of ESC, in one fold."""
+    clips = of(*(clip("ab"[i % 2], f"{i}.wav", "fold 1") for i in range(12)))
+    with pytest.raises(InvalidInputError, match=r"are of fold 1, and held-out .* two folds"):
+        split(clips, 0.25, np.random.default_rng(0))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from datetime import date
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from earshot_client.encoder import shipped_encoder, start_centroids
 from earshot_protocol.api import StartPhase
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
@@ -21,6 +23,7 @@ from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.rules import Rule
+from earshot_protocol.start_centroids import USUAL_COUNTS, USUAL_DIMENSIONS, WITH_ALL
 from earshot_server.phases.costs import together
 from earshot_server.phases.forecast import Refusal, forecast
 from earshot_simulations.commands.simulate import try_it
@@ -246,3 +249,21 @@ def test_a_phone_names_every_place_that_is_kept_by_default() -> None:
         asked = dataclasses.replace(settings, label_votes=votes).any_parameters()
         assert isinstance(asked, PhaseParameters)
         assert asked.label_votes == expected
+
+
+@pytest.mark.parametrize("data", ["soundscapes", "a folder"])
+def test_an_encoder_without_start_centroids_is_refused_before_any_work(data: str) -> None:
+    """By the name of one that has them; the route that needs none takes it."""
+    settings = Settings(data=data, encoder="contrast-1")
+    with pytest.raises(InvalidParametersError, match=f"'contrast-1' has no .*{WITH_ALL}"):
+        settings.check()
+    dataclasses.replace(settings, encoder=WITH_ALL).check()
+    dataclasses.replace(settings, discovery=Discovery.LOCAL).check()
+    with pytest.raises(InvalidParametersError, match="has no 20 start centroids in 31 dim"):
+        Settings(data=data, dimensions=31).check()
+
+
+def test_the_encoder_that_a_refusal_names_has_all_usual_start_centroids() -> None:
+    encoder = shipped_encoder(WITH_ALL)
+    for dimensions, count in itertools.product(USUAL_DIMENSIONS, USUAL_COUNTS):
+        assert start_centroids(encoder, dimensions, count).shape == (count, dimensions)

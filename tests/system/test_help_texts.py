@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 
 import pytest
 from cyclopts import App
+from support.command import earshot
 from support.documented import loaded, parameters, subcommands
 
-from earshot_client.command import SUB_COMMANDS, main
+from earshot_client.command import SUB_COMMANDS
 
 WIDTH = 80
 
@@ -22,24 +22,17 @@ def each(command: App, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
         yield from each(below, (*words, name))
 
 
-def shown(
-    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> list[str]:
+def shown(words: tuple[str, ...]) -> list[str]:
     """The lines of a command's help text."""
-    monkeypatch.setenv("COLUMNS", str(WIDTH))
-    monkeypatch.setattr(sys, "argv", ["earshot", *words, "--help"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
-    return capsys.readouterr().out.splitlines()
+    run = earshot(*words, "--help", COLUMNS=str(WIDTH))
+    assert run.returncode == 0
+    return run.stdout.splitlines()
 
 
 @pytest.mark.parametrize("name", SUB_COMMANDS)
-def test_every_option_has_its_whole_name_on_one_line(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_option_has_its_whole_name_on_one_line(name: str) -> None:
     for words, command in each(loaded(name), (name,)):
-        lines = shown(words, monkeypatch, capsys)
+        lines = shown(words)
         assert max(map(len, lines)) <= WIDTH
         begins = [line.removeprefix("│ ").removeprefix("* ").lstrip() for line in lines]
         options = [each for each in parameters(command) if each.show]

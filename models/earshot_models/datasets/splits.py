@@ -11,6 +11,10 @@ from earshot_protocol.checks import probability, whole
 from earshot_protocol.errors import InvalidInputError
 
 _FEW_GROUPS = 10
+_OTHERS = (
+    "each class needs clips from at least two recordings of its own, or, if files are named as "
+    "FOLD-ID-TAKE like those of ESC, from at least two folds"
+)
 
 
 def folds(dataset: Dataset, count: int = 5, seed: int = 0) -> list[tuple[Dataset, Dataset]]:
@@ -28,13 +32,13 @@ def folds(dataset: Dataset, count: int = 5, seed: int = 0) -> list[tuple[Dataset
         (training, test) pairs.
 
     Raises:
-        InvalidInputError: There is only one fold or group.
+        InvalidInputError: All clips are of one fold or group; the message names it.
         InvalidParametersError: The `count` is below 2.
     """
     whole("count", count, 2)
     own = {clip.fold for clip in dataset.clips}
     groups = {clip.group for clip in dataset.clips}
-    if None not in own and len(own) > 1:
+    if None not in own:
         sides: dict[Clip, object] = {clip: clip.fold for clip in dataset.clips}
     elif 1 < len(groups) <= _FEW_GROUPS:
         sides = {clip: clip.group for clip in dataset.clips}
@@ -43,7 +47,10 @@ def folds(dataset: Dataset, count: int = 5, seed: int = 0) -> list[tuple[Dataset
         sides = {clip: dealt[clip.group] for clip in dataset.clips}
     names = sorted(set(sides.values()), key=str)
     if len(names) < 2:
-        raise InvalidInputError(f"{dataset.name} has only one group, which cannot be split")
+        only = f"fold {names[0]}" if None not in own else f"group {min(groups)}"
+        raise InvalidInputError(
+            f"all sound of {dataset.name} is of {only}, and held-out sound needs another: {_OTHERS}"
+        )
     return [
         _sides(dataset, {clip for clip in dataset.clips if sides[clip] == name}) for name in names
     ]
@@ -90,9 +97,11 @@ def split(
                 taken += classes
     missing = sizes.keys() - taken.keys()
     if missing:
+        groups_there = sorted(group for group in groups if missing & groups[group].keys())
+        only = f"; all their clips are of {groups_there[0]}" if len(groups_there) == 1 else ""
         raise InvalidInputError(
             f"nothing can be held out of {', '.join(sorted(missing))} without taking a class's "
-            "last training clips: each class needs clips from at least two recordings of its own"
+            f"last training clips{only}, and held-out sound needs another group: {_OTHERS}"
         )
     return _sides(dataset, {clip for clip in dataset.clips if clip.group in chosen})
 

@@ -12,7 +12,9 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+from earshot_client.encoder import open_encoder, start_centroids
 from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry, nearest
 from earshot_protocol.overriding import override
 from earshot_protocol.phases import discovery_budget
@@ -24,7 +26,7 @@ from earshot_protocol.phases.discovery_budget import (
     noises,
 )
 from earshot_protocol.privacy.mechanisms import GRID, Unit
-from earshot_protocol.start_centroids import CentroidSet
+from earshot_protocol.start_centroids import CentroidSet, MissingCentroidsError
 from earshot_protocol.wire import LARGEST_DIMENSIONS
 from earshot_server.dashboard.groups import groups, numbers
 from earshot_server.discovery.route import Discovery
@@ -39,6 +41,7 @@ from earshot_simulations.phases.environments import (
     optional_length,
 )
 from earshot_simulations.phases.settings import (
+    BLOBS,
     NO_NOISE,
     NOISELESS,
     CostOptions,
@@ -346,6 +349,17 @@ class _SecureSum(Route[SecureSumSettings]):
         "Real sound that its encoder had never heard got the right name 71 % of "
         "the time at ε = 2 per phone, and 55 % by names that stand clear of the noise " + UNHEARD
     )
+
+    @override
+    def check(self, settings: SecureSumSettings) -> None:
+        if settings.data == BLOBS:
+            return
+        encoder = open_encoder(settings.encoder)
+        dimensions = self.dimensions if settings.dimensions is None else settings.dimensions
+        try:
+            start_centroids(encoder, dimensions, settings.counts.start)
+        except MissingCentroidsError as error:
+            raise InvalidParametersError(str(error)) from None
 
     @override
     def filled(self, settings: SecureSumSettings) -> dict[str, object]:
