@@ -227,7 +227,8 @@ def test_sound_and_encoder_are_known_by_what_is_in_them(tmp_path: Path, own: Pat
     tone(sound / "low" / "1.wav", 200)
     tone(sound / "high" / "1.wav", 2000)
     encoder.write_bytes(b"an encoder")
-    heard = dataclasses.replace(TINY, data=str(sound), encoder=str(encoder))
+    files = {"data": str(sound), "encoder": str(encoder)}
+    heard = dataclasses.replace(TINY, discovery=Discovery.LOCAL, **files)
     origin = provenance.provenance(heard)
     written = resealed(own, configuration=plain(heard.configuration()), provenance=plain(origin))
     assert repeatable(written)[0] == filled(heard)

@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from cyclopts import App, Parameter
+from cyclopts import App, ArgumentCollection, Parameter, Token
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
@@ -24,7 +24,7 @@ from earshot_server.dashboard.spending import dearer_recording
 from earshot_server.discovery.route import Discovery
 from earshot_simulations.phases.labelling import LabellingSettings
 from earshot_simulations.phases.local import NO_BUDGET, whole_budget
-from earshot_simulations.phases.routes import ROUTES, Routes, Settings
+from earshot_simulations.phases.routes import ROUTES, Routes, Settings, in_words
 from earshot_simulations.phases.run import PhaseFindings
 from earshot_simulations.phases.settings import (
     BLOBS,
@@ -44,14 +44,37 @@ if TYPE_CHECKING:
     from earshot_simulations.phases.routes_page import Runs
     from earshot_simulations.phases.run import Run
 
-app = App()
-
 F = TypeVar("F", bound=PhaseFindings)
 _DEFAULT = Settings()
 _LABELLING = LabellingSettings()
 _NAME, _COLUMN = 22, 30
 _MOST_SHOWN = 10
 _MOST_NAMED = 5
+_FILES = frozenset({"data", "encoder"})
+"""Settings that may be given beside --repeat, as files may move; their content is compared."""
+
+
+def _from_file(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Take the options that are not given from the file of `--config`, if there is one."""
+    del app, commands
+    given = {argument.name: argument for argument in arguments if argument.tokens}
+    if "--config" not in given or "--repeat" in given:
+        return
+    from earshot_simulations.sweeps.plan import read_settings
+
+    file = given["--config"].tokens[-1].value
+    held = read_settings(Path(file))
+    if given.keys() & {"--epsilon", "--budget"}:  # one of them is in place of the other
+        held = {name: held[name] for name in held if name not in ("epsilon", "budget")}
+    # Without the route, so that options of the other one are not left out, but refused by name.
+    route = [("--discovery", held.pop(ROUTE))] if ROUTE in held else []
+    for option, value in (*route, *in_words(held)):
+        argument, _, _ = arguments.match(option)
+        if not argument.tokens:
+            argument.append(Token(keyword=option, value=value or "true", source=file))
+
+
+app = App(config=_from_file)
 
 
 @app.default
@@ -60,6 +83,7 @@ def simulate(
     settings: Annotated[Settings, Parameter(name="*")] = _DEFAULT,
     discovery: Routes | None = None,
     budget: str | None = None,
+    config: Path | None = None,
     repeat: Path | None = None,
     out: Path | None = None,
     overwrite: bool = False,
@@ -77,7 +101,10 @@ def simulate(
         budget: With --discovery local: ε of each step per recording, as
             clustering=ε,selection=ε,centroid-vote=ε,label-vote=ε; the default depends on the data.
             On every route none, which is --epsilon inf: no noise, and nothing is protected.
-        repeat: Repeat the run of this result.json, and say whether it comes out the same.
+        config: TOML file of [settings], named like these options with _ for -, as in a sweep; or
+            the result.json of a run, whose settings are taken. Options beside it win.
+        repeat: Repeat the run of this result.json, and say whether it comes out the same. Sound or
+            an encoder that has moved since is named by --data or --encoder.
         out: New folder for result.json and report.html; for both routes one report.html, and both
             files of each route in folders local and secure-sum.
         overwrite: Replace these files where --out has them.
@@ -85,9 +112,11 @@ def simulate(
     """
     said = _given(settings) | ({"budget"} if budget is not None else set())
     if repeat is not None:
-        beside = said | ({"discovery"} if discovery is not None else set())
+        others = {"config": config, "discovery": discovery}
+        beside = said | {name for name, value in others.items() if value is not None}
         where = {name: getattr(settings, name) for name in WHERE}
-        _repeated(repeat, beside - WHERE, where, out, overwrite, as_json)
+        moved = {name: getattr(settings, name) for name in beside & _FILES}
+        _repeated(repeat, beside - WHERE - _FILES, where, moved, out, overwrite, as_json)
         return
     silent = budget is not None and budget.strip() == NO_BUDGET
     routes = _routes(said - {"budget"} if silent else said, discovery)
@@ -360,6 +389,7 @@ def _repeated(
     kept: Path,
     others: AbstractSet[str],
     where: Mapping[str, Any],
+    moved: Mapping[str, str],
     out: Path | None,
     overwrite: bool,
     as_json: bool,
@@ -370,6 +400,7 @@ def _repeated(
         kept: Path of the run's `result.json`, or its folder; or that of a run of both routes.
         others: Names of settings that are given beside it, which it does not take.
         where: Engine, address and jobs of the repetition, by the names of `WHERE`.
+        moved: Sound and encoder that are given beside it, by the names of `_FILES`.
         out: Folder of the repetition's files; None to keep nothing.
         overwrite: Whether these may be replaced.
         as_json: Whether to print JSON, and nothing else.
@@ -391,7 +422,7 @@ def _repeated(
     kept_runs = read_each(kept)
     asked = {}
     for route, each in kept_runs.items():
-        settings, changed = repeatable(each)
+        settings, changed = repeatable(each, moved)
         asked[route] = replace(settings, **where)
         if changed:
             print(f"changed since: {_named(changed)}; figures may differ", file=sys.stderr)

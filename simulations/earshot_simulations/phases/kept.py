@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from earshot_models.datasets.dataset import DatasetError
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.phases.environments import COMPARED, COUNTED
@@ -195,8 +196,14 @@ class OtherSoundError(InvalidInputError):
     """A folder of sound, or an encoder, is not that of the run."""
 
 
-def repeatable(written: Written) -> tuple[Settings, dict[str, Pair]]:
+def repeatable(
+    written: Written, moved: Mapping[str, str] | None = None
+) -> tuple[Settings, dict[str, Pair]]:
     """Check that a run can be repeated, and return the settings for it.
+
+    Args:
+        written: Kept run.
+        moved: Paths at which its `data` and `encoder` are now, where they have moved.
 
     Returns:
         Settings, and the libraries and machine that differ: (then, now) by name. These seldom
@@ -217,9 +224,14 @@ def repeatable(written: Written) -> tuple[Settings, dict[str, Pair]]:
             f"{file}: this run was {ended}, so it has no result to repeat; run its settings again "
             "(its report has the command)"
         )
-    settings = written.settings
+    settings = replace(written.settings, **moved or {})
     settings.check()
-    now = provenance(settings)
+    try:
+        now = provenance(settings)
+    except DatasetError as error:
+        raise InvalidInputError(
+            f"{file}: {error}; if the sound of the run has moved, say where it is with --data"
+        ) from None
     for what, place in (("data", settings.data), ("encoder", settings.encoder)):
         if now[what] != figures["provenance"].get(what):
             raise OtherSoundError(

@@ -356,6 +356,7 @@ class _SecureSum(Route[SecureSumSettings]):
             return
         encoder = open_encoder(settings.encoder)
         dimensions = self.dimensions if settings.dimensions is None else settings.dimensions
+        checks.whole("dimensions", dimensions, 1, encoder.dimensions)
         try:
             start_centroids(encoder, dimensions, settings.counts.start)
         except MissingCentroidsError as error:

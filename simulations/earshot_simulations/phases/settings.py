@@ -6,10 +6,10 @@ import enum
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from earshot_client.policy import Policy
 from earshot_protocol import checks
@@ -20,6 +20,7 @@ from earshot_protocol.phases.learning import LARGEST_RECORDINGS
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.accounting import Expense
 from earshot_protocol.privacy.ledger import Ledger
+from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_server.discovery.route import Discovery as Discovery  # one of the settings
 from earshot_server.phases.proposal import NO_OPTION
 from earshot_simulations.adversary.adversary import Adversary
@@ -44,7 +45,30 @@ UNPROTECTED = "no noise: nothing is protected"
 MOST_PHONES = 10**7
 """Most phones of a simulation, whose server keeps all answers to a step in memory."""
 
+_NAMES: Mapping[str, Collection[str]] = {
+    "data": (BLOBS, SOUNDSCAPES),
+    "encoder": SHIPPED_ENCODERS,
+}
+"""Values that are not paths, of the settings that may be one."""
+
 F = TypeVar("F")
+
+
+def placed(entries: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    """Return settings, by name, whose relative paths are those of a folder.
+
+    Args:
+        entries: Values by the names of the settings, or lists of values.
+        folder: Folder that relative paths start from.
+    """
+
+    def at(name: str, value: Any) -> Any:
+        if isinstance(value, list):
+            return [at(name, each) for each in value]
+        path = isinstance(value, str) and name in _NAMES and value not in _NAMES[name]
+        return os.path.join(folder, value) if path else value
+
+    return {name: at(name, value) for name, value in entries.items()}
 
 
 def geometry_of(data: str) -> Geometry:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -111,7 +112,8 @@ def simulate(settings: PhaseSettings[F], progress: Progress = silent) -> Run[F]:
         found = settings.found(population, course)
         return Run(
             version=distribution.version(),
-            configuration=settings.configuration(),
+            # The paths hold from any folder, so that the run can be repeated from any.
+            configuration=names.placed(settings.configuration(), os.getcwd()),
             provenance=origin,
             population=population.name,
             phones=settings.phones,

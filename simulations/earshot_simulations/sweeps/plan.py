@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from typing import Any
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_simulations.phases.kept import flat
+from earshot_simulations.phases.kept import read as read_result
 from earshot_simulations.phases.routes import (
     Settings,
     entries_of,
@@ -22,7 +24,7 @@ from earshot_simulations.phases.routes import (
     settings_of,
 )
 from earshot_simulations.phases.run import plain
-from earshot_simulations.phases.settings import WHERE
+from earshot_simulations.phases.settings import ROUTE, WHERE, placed
 from earshot_simulations.sweeps.phase import SIMULATED
 from earshot_simulations.sweeps.sweep import Arm
 
@@ -206,7 +208,8 @@ def read(file: Path) -> SweepPlan:
 
     `seeds` is their number, or a list of them; `[settings]` holds the settings that all runs share,
     by the names of `Settings`; `[grid]` has a list of values for each setting that varies, and
-    every combination is run; alternatively every `[[list]]` is a point by itself.
+    every combination is run; alternatively every `[[list]]` is a point by itself. Paths of sound
+    and of encoders are relative to the folder of the file.
 
     Raises:
         InvalidInputError: There is no such file, or it is not TOML.
@@ -214,23 +217,65 @@ def read(file: Path) -> SweepPlan:
             neither a grid nor a list, or both, or one without a point. Every message names the
             file.
     """
+    described = _toml(file, "a sweep file")
     try:
-        described = tomllib.loads(file.read_text(encoding="utf-8"))
+        return _plan(described, os.path.dirname(file))
+    except InvalidParametersError as error:
+        raise InvalidParametersError(f"{file}: {error}") from None
+
+
+def read_settings(file: Path) -> dict[str, Any]:
+    """Read the settings of one run, those alone that the file names, as plain values.
+
+    Args:
+        file: TOML file with `[settings]` as in a sweep; or the `result.json` of a run, or its
+            folder, which say all settings of the run's route, but not where phones ran.
+
+    Raises:
+        InvalidInputError: There is no such file, or it is neither of these.
+        InvalidParametersError: A key or a setting is unknown, or has the wrong type; the message
+            names the file.
+    """
+    if file.is_dir() or file.suffix == ".json":
+        configuration = read_result(file).figures["configuration"]
+        others = WHERE | of_others([configuration.get(ROUTE)])
+        held = {name: value for name, value in configuration.items() if name not in others}
+    else:
+        described = _toml(file, "a file of settings")
+        for key in described.keys() - {"settings"}:
+            raise InvalidParametersError(
+                f"{file}: {key}: a run takes a file of [settings] alone; "
+                + (
+                    f"earshot sweep {file} runs a sweep"
+                    if key in _KEYS
+                    else "its settings stand below that line"
+                )
+            )
+        settings = described.get("settings", {})
+        if not isinstance(settings, Mapping):
+            raise InvalidParametersError(f"{file}: settings={settings!r}: must be a table")
+        held = placed(settings, os.path.dirname(file))
+    try:
+        whole = entries_of(settings_of(held))
+    except InvalidParametersError as error:
+        raise InvalidParametersError(f"{file}: {error}") from None
+    return {name: whole[name] for name in held}
+
+
+def _toml(file: Path, wanted: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InvalidInputError(f"{file}: there is no such file; name a sweep file") from None
+        raise InvalidInputError(f"{file}: there is no such file; name {wanted}") from None
     except OSError as error:
         raise InvalidInputError(f"{file}: cannot be read ({error.strerror})") from None
     except ValueError as error:  # from TOML or from UTF-8
         raise InvalidInputError(
             f"{file}: is not TOML ({error}); docs/research.md has a sweep file"
         ) from None
-    try:
-        return _plan(described)
-    except InvalidParametersError as error:
-        raise InvalidParametersError(f"{file}: {error}") from None
 
 
-def _plan(described: Mapping[str, Any]) -> SweepPlan:
+def _plan(described: Mapping[str, Any], folder: str) -> SweepPlan:
     for key in described:
         known(key, _KEYS, noun="key of a sweep")
     for key, kind, what in (
@@ -249,7 +294,7 @@ def _plan(described: Mapping[str, Any]) -> SweepPlan:
         )
     points: Any
     if "grid" in described:
-        points = dict(_leaves(described["grid"]))
+        points = placed(dict(_leaves(described["grid"])), folder)
         twice = sorted(points.keys() & dict(_leaves(described.get("settings", {}))).keys())
         if twice:
             raise InvalidParametersError(
@@ -260,8 +305,9 @@ def _plan(described: Mapping[str, Any]) -> SweepPlan:
         for number, point in enumerate(points, start=1):
             if not isinstance(point, Mapping):
                 raise InvalidParametersError(f"list, entry {number}={point!r}: must be a table")
-        points = [dict(_leaves(point)) for point in points]
-    return SweepPlan.of(described.get("settings", {}), points, described.get("seeds", _USUAL_SEEDS))
+        points = [placed(dict(_leaves(point)), folder) for point in points]
+    base = placed(described.get("settings", {}), folder)
+    return SweepPlan.of(base, points, described.get("seeds", _USUAL_SEEDS))
 
 
 def _leaves(table: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
