@@ -117,6 +117,10 @@ SUB_COMMANDS = {
 }
 
 
+_MOST_NAMED = 15
+"""Most options that a refusal lists."""
+
+
 def _value(hint: Any, tokens: Any) -> Any:
     """Return the value of an option; where a whole number is needed, nothing is rounded."""
     from cyclopts import convert
@@ -176,6 +180,19 @@ def _require_extras(wanted: str) -> None:
     distribution.require(f"earshot {wanted}", SUB_COMMANDS[wanted].needed(sys.argv[1:]))
 
 
+def _accepted(error: Exception) -> str:
+    """Return the options of a command that was given one that it does not take."""
+    from cyclopts import UnknownOptionError
+
+    if not isinstance(error, UnknownOptionError):
+        return ""
+    command = " ".join(("earshot", *(error.command_chain or ())))
+    options = [each.name for each in error.argument_collection if each.parse and each.show]
+    if len(options) > _MOST_NAMED:
+        return f" {command} --help lists the options that it takes."
+    return f" {command} takes {', '.join(options) or 'none'}."
+
+
 def main() -> None:
     """Run `earshot`.
 
@@ -220,7 +237,7 @@ def main() -> None:
                 app.command(f"{command.module(name)}:app", name=name, help=command.help)
         app(sys.argv[1:], exit_on_error=False, print_error=False)
     except (CycloptsError, EarshotError) as error:
-        print(f"earshot: {_said(error)}", file=sys.stderr)
+        print(f"earshot: {_said(error)}{_accepted(error)}", file=sys.stderr)
         sys.exit(2)
     except ModuleNotFoundError as error:
         if error.name == "earshot_studies":

@@ -7,6 +7,7 @@ tell whoever asks how far they are.
 from __future__ import annotations
 
 from earshot_simulations.adversary.adversary import Adversary
+from earshot_simulations.engine.course import SimulatedStep
 from earshot_simulations.phases.report import write
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import Run, result
@@ -22,6 +23,7 @@ __all__ = [
     "PolicyChoice",
     "Run",
     "Settings",
+    "SimulatedStep",
     "SummationChoice",
     "result",
     "simulate",

@@ -109,7 +109,7 @@ def test_an_encoder_is_checked_before_any_work(tmp_path: Path) -> None:
     for path in (damaged, tmp_path / "nowhere.tflite"):
         with pytest.raises(DamagedEncoderError):
             simulate(Settings(**{**vars(SMALL), "encoder": str(path)}), work)
-    with pytest.raises(InvalidParametersError, match="dimensions=129: must be 1 to 128"):
+    with pytest.raises(InvalidParametersError, match="dimensions=129: must be"):
         simulate(Settings(**{**vars(SMALL), "encoder": str(SHIPPED), "dimensions": 129}), work)
 
 

@@ -23,7 +23,7 @@ class Wheel:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_option_of_a_study_says_what_it_is(name: str) -> None:
-    parameters = inspect.signature(STUDIES[name]).parameters
+    parameters = inspect.signature(STUDIES[name].command).parameters
     command = subcommands(loaded("reproduce"))[name]
     found = options(command)
     assert {each.replace("_", "-") for each in parameters} == {
@@ -42,3 +42,48 @@ def test_a_wheel_says_where_the_studies_are(monkeypatch: pytest.MonkeyPatch) -> 
     (line,) = done.stderr.splitlines()
     assert line.startswith("earshot reproduce: ")
     assert "simulations/earshot_studies" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("liebenow-9.3b", "--recordings"),
+        ("liebenow-9.5a", "--phones"),
+        ("liebenow-9.5b", "--jobs"),
+        ("growing-crowd", "--phones"),
+        ("phone-unit", "--phones"),
+        ("personalized-labels", "--students"),
+    ],
+)
+def test_an_option_that_a_study_cannot_take_is_not_offered_and_refused(
+    name: str, option: str
+) -> None:
+    """By its name, with those that the study takes."""
+    asked = command.earshot("reproduce", name, "--help")
+    assert option not in asked.stdout
+    found = options(subcommands(loaded("reproduce"))[name])
+    needed = [word for each in ("--out", "--data") if each in found for word in (each, "nowhere")]
+    done = command.earshot("reproduce", name, *needed, option, 3)
+    assert (done.returncode, done.stdout) == (2, "")
+    said = done.stderr.strip()
+    assert f"Unknown option: {option}." in said
+    taken = said.partition(f"earshot reproduce {name} takes ")[2].rstrip(".").split(", ")
+    assert set(taken) == set(found)
+
+
+def test_without_a_name_all_studies_are_listed() -> None:
+    done = command.earshot("reproduce")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    for name, study in STUDIES.items():
+        place = next(i for i, line in enumerate(lines) if line.startswith(f"{name}: "))
+        assert study.redoes in lines[place]
+        assert f"CPU: {study.cpu}" in lines[place]
+        assert study.shows.startswith(lines[place + 1].strip())
+
+
+def test_a_study_that_does_not_exist_is_refused_by_name() -> None:
+    done = command.earshot("reproduce", "liebenow-9.9")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "liebenow-9.9: there is no such study; did you mean liebenow-9." in done.stderr

@@ -166,8 +166,7 @@ def labelling(
     _refuse_scenes(settings, _LABELLING.scenes)
     settings.check()
 
-    from earshot_simulations.phases.report import headline
-    from earshot_simulations.phases.run import result
+    from earshot_simulations.phases.run import headline, result
 
     run = _run_and_write_one(settings, out, overwrite)
     if as_json:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 app = App()
 
-_SHOWN = ("ari_test", "label_accuracy", "clear_label_accuracy")
-
 
 # A group, as every sub-command is one, would take no option after an argument.
 @app.default
@@ -44,7 +42,7 @@ def sweep(
     from earshot_simulations.populations.hearing import hearing_kept
     from earshot_simulations.sweeps.plan import read
     from earshot_simulations.sweeps.results import FILES, PAGE, done
-    from earshot_simulations.sweeps.table import CSV, PARQUET
+    from earshot_simulations.sweeps.table import CSV, PARQUET, SHOWN
 
     plan = read(file)
     prepare_folder(out, FILES, overwrite, resumes=FILES)
@@ -55,7 +53,7 @@ def sweep(
         return
     for place, arm in enumerate(plan.arms):
         print(", ".join(f"{name} {value}" for name, value in arm.labels.items()) or "all runs")
-        for metric in _SHOWN:
+        for metric in SHOWN:
             print(f"  {metric.replace('_', ' '):<22} {found.estimates(metric)[place]}")
     if found.failures:
         print(f"{found.failures} of {plan.runs} runs failed and count as 0")

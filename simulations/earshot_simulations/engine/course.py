@@ -85,6 +85,7 @@ class Course:
         seed: int,
         progress: Progress = lambda what, done, total: None,
         dropouts: Mapping[str, tuple[int, ...]] | None = None,
+        after_step: Callable[[SimulatedStep], None] | None = None,
     ) -> None:
         """Start the phase.
 
@@ -96,6 +97,7 @@ class Course:
             seed: Seed of the dropouts, ⌊ρn⌋ phones, each in a random step, and of the sums' graphs.
             progress: Callback for progress.
             dropouts: Phones that vanish before each step, in place of randomly drawn ones.
+            after_step: Callback that receives the record of each step once it is over.
 
         Raises:
             InvalidParametersError: No phase can run under these parameters.
@@ -118,6 +120,7 @@ class Course:
         self._dropouts = draw_dropouts(parameters, seed) if dropouts is None else dropouts
         self.refused: Counter[int] = Counter()
         self._progress = progress
+        self._after_step = after_step
         self._server_cpu = 0.0
         self._bytes_down = 0
 
@@ -165,7 +168,7 @@ class Course:
         closing = time.perf_counter() - began - answering, self._server_cpu - server_cpu
         discovers = isinstance(self._parameters.plan().part(step.part), LocalRelease)
         own = (0.0, 0.0) if discovers else closing
-        self.steps.append(
+        self._ended(
             SimulatedStep(
                 step=step.name,
                 asked=asked + len(self._dropouts[step.name]),
@@ -179,9 +182,14 @@ class Course:
             )
         )
         if discovers:
-            self.steps.append(
+            self._ended(
                 SimulatedStep(step=DISCOVER, seconds=closing[0], server_cpu_seconds=closing[1])
             )
+
+    def _ended(self, record: SimulatedStep) -> None:
+        self.steps.append(record)
+        if self._after_step is not None:
+            self._after_step(record)
 
     def _tasks(self) -> Iterator[tuple[int, bytes]]:
         """Yield the tasks of all remaining phones, made on demand, some at a time."""

@@ -197,7 +197,7 @@ class OtherSoundError(InvalidInputError):
 
 
 def repeatable(
-    written: Written, moved: Mapping[str, str] | None = None
+    written: Written, moved: Mapping[str, Any] | None = None
 ) -> tuple[Settings, dict[str, Pair]]:
     """Check that a run can be repeated, and return the settings for it.
 

@@ -18,7 +18,7 @@ from earshot_server.dashboard.spending import (
     is_vacuous,
 )
 from earshot_simulations.phases.routes import in_words
-from earshot_simulations.phases.run import Run, result
+from earshot_simulations.phases.run import Run, figures, headline, result
 from earshot_simulations.phases.settings import UNPROTECTED
 from earshot_simulations.reporting import charts
 from earshot_simulations.reporting.pages import page
@@ -34,7 +34,6 @@ from earshot_simulations.reporting.words import (
 RESULT, REPORT = "result.json", "report.html"
 FILES = (RESULT, REPORT)
 """All files that `write` writes."""
-_COSTS = {"ε per recording": Unit.RECORDING, "ε per phone (zero-out)": Unit.PHONE}
 _MOST_NOTES = 3
 _MOST_ROWS = 200
 _MOST_PHONES = 1000
@@ -70,7 +69,7 @@ def render(run: Run[Any]) -> str:
         headline=headline(run),
         version=run.version,
         warnings=run.notes[:_MOST_NOTES],
-        figures=_figures(run),
+        figures=figures(run),
         run=run,
         charts=charts,
         spending=_spending(run),
@@ -93,14 +92,6 @@ def render(run: Run[Any]) -> str:
     )
 
 
-def headline(run: Run[Any]) -> str:
-    """Return the outcome in one plain sentence."""
-    if run.interrupted is not None:
-        return f"The run ended early: {run.interrupted}."
-    outcome: str = run.found.outcome(run)
-    return outcome
-
-
 def command_line(configuration: Mapping[str, object], command: str = "earshot simulate") -> str:
     """Return the command that repeats the run, quoted for a shell, one option per line."""
     parts = [command]
@@ -108,20 +99,6 @@ def command_line(configuration: Mapping[str, object], command: str = "earshot si
         words = [option] if value is None else [option, value]
         parts.append(shlex.join(map(printable, words)))
     return " \\\n  ".join(parts)
-
-
-def _figures(run: Run[Any]) -> dict[str, str]:
-    costs = run.together
-    return {
-        "phones stayed": f"{whole(run.survivors)} of {whole(run.phones)}",
-        **run.found.figures(),
-        **{
-            name: real(costs[unit].epsilon) if run.privacy else NOTHING
-            for name, unit in _COSTS.items()
-        },
-        "wall-clock time": duration(run.seconds),
-        "peak memory": f"{whole(run.peak_memory_mb)} MB",
-    }
 
 
 def _spending(run: Run[Any]) -> list[list[str]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,12 +20,20 @@ from earshot_simulations.engine.course import SimulatedStep
 from earshot_simulations.phases.provenance import digest
 from earshot_simulations.phases.settings import INFINITE
 from earshot_simulations.populations.population import Skipped
+from earshot_simulations.reporting.tables import data_frame
+from earshot_simulations.reporting.words import NOTHING, duration, real, whole
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 DIGEST = "digest"
 """Name of the entry in `result.json` that is the digest of everything else there."""
 
 PHASE_FAILED = "the phase failed: "
 """Beginning of `Run.interrupted` if the phase itself ended the run, not an interruption."""
+
+_COSTS = {"ε per recording": Unit.RECORDING, "ε per phone (zero-out)": Unit.PHONE}
+_NOT_FIGURES = frozenset({"provenance", DIGEST})
 
 F = TypeVar("F", bound="PhaseFindings")
 
@@ -103,6 +112,36 @@ class Run(Generic[F]):
     peak_memory_mb: float = 0.0
     seconds: float = 0.0
 
+    def __repr__(self) -> str:
+        facts = "; ".join(f"{name}: {value}" for name, value in figures(self).items())
+        lines = (f"<Run: {self._called()}", headline(self), f"{facts}>")
+        return "\n".join(textwrap.fill(line, 88, subsequent_indent="  ") for line in lines)
+
+    def _repr_html_(self) -> str:
+        """Return a small table for a notebook."""
+        from earshot_simulations.reporting.pages import fragment
+
+        rows = [("outcome", headline(self)), *figures(self).items()]
+        return fragment("reporting/fragment.html", caption=self._called(), columns=(), rows=rows)
+
+    def _called(self) -> str:
+        seed = self.configuration.get("seed")
+        return f"{self.found.phase} over {self.population}, seed {seed}"
+
+    def to_frame(self) -> DataFrame:
+        """Return a data frame of one row, to be put below those of other runs.
+
+        The columns are the single values of `result.json`, settings and figures, by their dotted
+        names, such as `configuration.seed`, `ari_test` and `privacy.together.phone.epsilon`. Lists
+        and the provenance are left out.
+
+        Raises:
+            MissingExtraError: The package pandas is not installed.
+        """
+        held = {name: value for name, value in result(self).items() if name not in _NOT_FIGURES}
+        single = {name: value for name, value in leaves(held) if not isinstance(value, list)}
+        return data_frame([single])
+
     @property
     def noiseless(self) -> bool:
         """Whether the phase ran without noise, so that it protects nothing."""
@@ -142,6 +181,29 @@ def _costs(by_unit: Mapping[Unit, Cost]) -> dict[str, object]:
     }
 
 
+def headline(run: Run[Any]) -> str:
+    """Return the outcome in one plain sentence."""
+    if run.interrupted is not None:
+        return f"The run ended early: {run.interrupted}."
+    outcome: str = run.found.outcome(run)
+    return outcome
+
+
+def figures(run: Run[Any]) -> dict[str, str]:
+    """Return the figures at the head of a report in words, by name."""
+    costs = run.together
+    return {
+        "phones stayed": f"{whole(run.survivors)} of {whole(run.phones)}",
+        **run.found.figures(),
+        **{
+            name: real(costs[unit].epsilon) if run.privacy else NOTHING
+            for name, unit in _COSTS.items()
+        },
+        "wall-clock time": duration(run.seconds),
+        "peak memory": f"{whole(run.peak_memory_mb)} MB",
+    }
+
+
 def result(run: Run[Any]) -> dict[str, Any]:
     """Return the run as in `result.json`: plain Python types, null for numbers that are not finite.
 
@@ -150,6 +212,15 @@ def result(run: Run[Any]) -> dict[str, Any]:
     """
     figures = {name: plain(value) for name, value in run.found.described(run).items()}
     return figures | {DIGEST: digest(figures)} if "provenance" in figures else figures
+
+
+def leaves(table: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield everything in nested tables that is not one, by its dotted name."""
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, f"{place}{name}.")
+        else:
+            yield f"{place}{name}", value
 
 
 def plain(value: object) -> object:

@@ -24,7 +24,7 @@ from earshot_server.discovery.optics import Optics
 from earshot_server.phases.costs import step_costs, together
 from earshot_simulations.adversary.attack import Attack
 from earshot_simulations.adversary.success import Success, measure
-from earshot_simulations.engine.course import Course, Progress
+from earshot_simulations.engine.course import Course, Progress, SimulatedStep
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import Engine, EngineError, Scenario
@@ -51,7 +51,12 @@ HEARD = ("phones", "recordings", "scenes", "data", "pool", "encoder", "heterogen
 F = TypeVar("F", bound=PhaseFindings)
 
 
-def simulate(settings: PhaseSettings[F], progress: Progress = silent) -> Run[F]:
+def simulate(
+    settings: PhaseSettings[F],
+    progress: Progress = silent,
+    *,
+    after_step: Callable[[SimulatedStep], None] | None = None,
+) -> Run[F]:
     """Run a phase from hearing to the published result.
 
     Ctrl-C, or a phase that fails, ends the run early; the `Run` holds everything that is finished.
@@ -59,6 +64,9 @@ def simulate(settings: PhaseSettings[F], progress: Progress = silent) -> Run[F]:
     Args:
         settings: Settings of the simulation.
         progress: Callback for progress.
+        after_step: Callback that receives the record of each step as soon as it is over: every
+            round of every secure sum, and the server's own. Its exception ends the run and reaches
+            the caller; KeyboardInterrupt ends the run as Ctrl-C does, and `simulate` returns.
 
     Returns:
         Everything that a report needs.
@@ -96,6 +104,7 @@ def simulate(settings: PhaseSettings[F], progress: Progress = silent) -> Run[F]:
             settings.seed,
             progress,
             attack.dropouts(draw_dropouts(parameters, settings.seed), parameters.plan()),
+            after_step,
         )
         try:
             if interrupted is None:

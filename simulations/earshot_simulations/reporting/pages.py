@@ -46,6 +46,16 @@ def page(
     )
 
 
+def fragment(template: str, **content: Any) -> str:
+    """Return markup to stand in somebody else's page, such as a notebook.
+
+    Args:
+        template: Path in this package of the template.
+        content: Values that the template names.
+    """
+    return _TEMPLATES.get_template(template).render(**content)
+
+
 _TEMPLATES = Environment(
     loader=PackageLoader("earshot_simulations", ""),
     autoescape=True,

@@ -1,9 +1,29 @@
-"""Tables in Markdown."""
+"""Tables in Markdown, and as data frames of pandas."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from earshot_protocol.distribution import MissingExtraError, installation
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def data_frame(rows: Sequence[Mapping[str, Any]]) -> DataFrame:
+    """Return rows as a data frame, one column per name.
+
+    Raises:
+        MissingExtraError: The package pandas is not installed.
+    """
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        raise MissingExtraError(
+            f"data frames need pandas, not installed here: {installation('frames')}"
+        ) from None
+    return DataFrame.from_records([dict(row) for row in rows])
 
 
 def markdown_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from earshot_simulations.phases.routes import (
     routes_of,
     settings_of,
 )
-from earshot_simulations.phases.run import plain
+from earshot_simulations.phases.run import leaves, plain
 from earshot_simulations.phases.settings import ROUTE, WHERE, placed
 from earshot_simulations.sweeps.phase import SIMULATED
 from earshot_simulations.sweeps.sweep import Arm
@@ -294,8 +294,8 @@ def _plan(described: Mapping[str, Any], folder: str) -> SweepPlan:
         )
     points: Any
     if "grid" in described:
-        points = placed(dict(_leaves(described["grid"])), folder)
-        twice = sorted(points.keys() & dict(_leaves(described.get("settings", {}))).keys())
+        points = placed(dict(leaves(described["grid"])), folder)
+        twice = sorted(points.keys() & dict(leaves(described.get("settings", {}))).keys())
         if twice:
             raise InvalidParametersError(
                 f"{', '.join(twice)}: in [settings] and in [grid]; leave it out of one of them"
@@ -305,15 +305,6 @@ def _plan(described: Mapping[str, Any], folder: str) -> SweepPlan:
         for number, point in enumerate(points, start=1):
             if not isinstance(point, Mapping):
                 raise InvalidParametersError(f"list, entry {number}={point!r}: must be a table")
-        points = [placed(dict(_leaves(point)), folder) for point in points]
+        points = [placed(dict(leaves(point)), folder) for point in points]
     base = placed(described.get("settings", {}), folder)
     return SweepPlan.of(base, points, described.get("seeds", _USUAL_SEEDS))
-
-
-def _leaves(table: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield everything that is not a table, by its dotted name."""
-    for name, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{place}{name}.")
-        else:
-            yield f"{place}{name}", value

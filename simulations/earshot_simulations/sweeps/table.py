@@ -8,16 +8,23 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from earshot_protocol import distribution
 from earshot_protocol.files import replace_file
+from earshot_simulations.reporting.tables import data_frame
 from earshot_simulations.sweeps.estimate import Estimate, estimate
 from earshot_simulations.sweeps.phase import RANGES
 from earshot_simulations.sweeps.plan import SEED, SweepPlan
 from earshot_simulations.sweeps.rows import Figures
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 CSV, PARQUET = "table.csv", "table.parquet"
+SHOWN = ("ari_test", "label_accuracy", "clear_label_accuracy")
+"""Figures that are shown first."""
+_MOST_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,46 @@ class SweepTable:
             {**arm.labels, SEED: seed, **{name: figures.get(name) for name in names}}
             for arm, each in zip(self.plan.arms, self.figures, strict=True)
             for seed, figures in zip(self.plan.seeds, each, strict=True)
+        ]
+
+    def to_frame(self) -> DataFrame:
+        """Return `rows` as a data frame.
+
+        Raises:
+            MissingExtraError: The package pandas is not installed.
+        """
+        return data_frame(self.rows())
+
+    def __repr__(self) -> str:
+        lines = [self._called(), *("; ".join(map(": ".join, row)) for row in self._points())]
+        shown = lines[: _MOST_SHOWN + 1]
+        more = [f"and {len(lines) - len(shown)} more points"] if len(lines) > len(shown) else []
+        return "<SweepTable: " + "\n  ".join([*shown, *more]) + ">"
+
+    def _repr_html_(self) -> str:
+        """Return a small table for a notebook: every point, and means over its seeds."""
+        from earshot_simulations.reporting.pages import fragment
+
+        points = self._points()
+        columns = [name for name, _ in points[0]]
+        rows = [[value for _, value in row] for row in points]
+        return fragment(
+            "reporting/fragment.html", caption=self._called(), columns=columns, rows=rows
+        )
+
+    def _called(self) -> str:
+        plan, failed = self.plan, f", {self.failures} failed" if self.failures else ""
+        return f"{len(plan.arms)} points, {len(plan.seeds)} seeds each{failed}"
+
+    def _points(self) -> list[list[tuple[str, str]]]:
+        """Return each point's settings, and its first figures over seeds, in words."""
+        shown = [(name, self.estimates(name)) for name in SHOWN if name in self.metrics]
+        return [
+            [
+                *((name, str(value)) for name, value in arm.labels.items()),
+                *((name.replace("_", " "), str(found[place])) for name, found in shown),
+            ]
+            for place, arm in enumerate(self.plan.arms)
         ]
 
     def estimates(self, metric: str) -> list[Estimate | None]:

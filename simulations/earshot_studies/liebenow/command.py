@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from earshot_studies.kit.making import make
+from earshot_studies.kit.options import described
 
 if TYPE_CHECKING:
     from earshot_protocol.progress import Progress
@@ -82,8 +83,14 @@ def embedding_space(
     make(encoders.EMBEDDING_SPACE, out, overwrite, outcome, resumes=())
 
 
-def _figure(name: str, shown: str) -> Callable[..., None]:
-    """Return the command that makes a figure by simulating whole phases."""
+def _figure(name: str, shown: str, *without: str) -> Callable[..., None]:
+    """Return the command that makes a figure by simulating whole phases.
+
+    Args:
+        name: Name of the figure.
+        shown: Help text of the command.
+        without: Options that the figure does not take, such as the size along its axis.
+    """
 
     def figure(
         *,
@@ -105,8 +112,6 @@ def _figure(name: str, shown: str) -> Callable[..., None]:
 
         figure = FIGURES[name]
         given = {"phones": phones, "recordings": recordings, "seeds": seeds}
-        if given.get(figure.varies) is not None:
-            raise InvalidInputError(f"--{figure.varies}: varies in {name}; leave it out")
         chosen = {size: value for size, value in given.items() if value is not None}
         if encoder is not None and data is None:
             raise InvalidInputError("--encoder: there is no sound; name its folder with --data")
@@ -119,7 +124,7 @@ def _figure(name: str, shown: str) -> Callable[..., None]:
 
         make(name, out, overwrite, outcome, keeps=out, resumes=[FILE])
 
-    figure.__doc__ = f"{shown}\n{_OPTIONS}"
+    described(figure, shown, _OPTIONS, *without)
     return figure
 
 
@@ -135,20 +140,31 @@ _OPTIONS = """
         jobs: Number of phases at a time.
         overwrite: Replace these files where --out has them.
     """
+_TIMED = ("phones", "jobs")  # one phase at a time: others would be timed as well
 FIGURES = {
-    name: _figure(name, shown)
-    for name, shown in {
-        "liebenow-9.3a": "Compare clustering of heard and of unheard recordings.",
-        "liebenow-9.3b": "Show clustering by the number of recordings of a phone.",
-        "liebenow-9.4": "Show right names by the fraction of recordings that are labelled.",
-        "liebenow-9.5a": "Time every operation by phones, with real cryptography.",
-        "liebenow-9.5b": "Show incoming traffic of the server by phones: measured, computed, the "
-        "thesis's.",
-        "liebenow-9.6": "Show privacy and utility: what the ε of each operation does.",
-        "liebenow-10.1": "Show what each setting of both routes does, one at a time.",
-        "growing-crowd": "Show whether either route finds more, the more phones take part.",
-        "phone-unit": "Show what a phone's own ε buys: discovery by secure sum, by ε and by "
-        "phones.",
+    name: _figure(name, *told)
+    for name, told in {
+        "liebenow-9.3a": ("Compare clustering of heard and of unheard recordings.",),
+        "liebenow-9.3b": (
+            "Show clustering by the number of recordings of a phone.",
+            "recordings",
+        ),
+        "liebenow-9.4": ("Show right names by the fraction of recordings that are labelled.",),
+        "liebenow-9.5a": ("Time every operation by phones, with real cryptography.", *_TIMED),
+        "liebenow-9.5b": (
+            "Show incoming traffic of the server by phones: measured, computed, the thesis's.",
+            *_TIMED,
+        ),
+        "liebenow-9.6": ("Show privacy and utility: what the ε of each operation does.",),
+        "liebenow-10.1": ("Show what each setting of both routes does, one at a time.",),
+        "growing-crowd": (
+            "Show whether either route finds more, the more phones take part.",
+            "phones",
+        ),
+        "phone-unit": (
+            "Show what a phone's own ε buys: discovery by secure sum, by ε and by phones.",
+            "phones",
+        ),
     }.items()
 }
 """Commands by name; `figures.FIGURES` says how each is made."""

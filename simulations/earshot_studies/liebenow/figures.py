@@ -21,30 +21,27 @@ class Figure:
         make: Function of a setup, and of whether to measure at many points.
         soon: Size by default, which takes minutes on two cores.
         full: Size with --full, which takes hours.
-        varies: Name of the size that is the axis, so that nobody can choose it; empty for none.
     """
 
     make: Callable[[ReproductionSetup, bool], Reproduction]
     soon: SimulationSize = _SOON
     full: SimulationSize = _LARGE
-    varies: str = ""
 
 
 _TIMED = Figure(
     figure_9_5.seconds,
     SimulationSize(phones=0, recordings=100, seeds=3),
     SimulationSize(phones=0, recordings=200, seeds=5),
-    "phones",
 )
 
 FIGURES: Mapping[str, Figure] = {
     accuracy.HEARD: Figure(
         lambda setup, full: accuracy.training_and_testing(setup), replace(_SOON, seeds=10)
     ),
-    accuracy.GROWING: Figure(accuracy.growing, varies="recordings"),
+    accuracy.GROWING: Figure(accuracy.growing),
     accuracy.NAMING: Figure(accuracy.naming),
     figure_9_5.NAME_A: _TIMED,
-    figure_9_5.NAME_B: Figure(figure_9_5.traffic, _TIMED.soon, _TIMED.full, "phones"),
+    figure_9_5.NAME_B: Figure(figure_9_5.traffic, _TIMED.soon, _TIMED.full),
     accuracy.PRIVACY: Figure(accuracy.privacy),
     section_10_1.NAME: Figure(
         section_10_1.reproduce,
@@ -55,13 +52,11 @@ FIGURES: Mapping[str, Figure] = {
         crowds.growing_crowd,
         SimulationSize(phones=0, recordings=50, seeds=5),
         SimulationSize(phones=0, recordings=50, seeds=20),
-        "phones",
     ),
     crowds.PHONE_UNIT: Figure(
         crowds.phone_unit,
         SimulationSize(phones=0, recordings=20, seeds=3),
         SimulationSize(phones=0, recordings=20, seeds=20),
-        "phones",
     ),
 }
 """Figures by the names of their commands."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from earshot_studies.kit.making import make
+from earshot_studies.kit.options import described
 
 if TYPE_CHECKING:
     from earshot_protocol.progress import Progress
@@ -16,8 +17,8 @@ _VOTES = "votes"
 _LABELS, _ACCURACY = "personalized-labels", "personalized-accuracy"
 
 
-def _table(name: str, shown: str) -> Callable[..., None]:
-    """Return the command that makes a table of Mühl (2021)."""
+def _table(name: str, shown: str, *without: str) -> Callable[..., None]:
+    """Return the command that makes a table of Mühl (2021), without some of its options."""
 
     def table(
         *,
@@ -51,7 +52,7 @@ def _table(name: str, shown: str) -> Callable[..., None]:
 
         make(name, out, overwrite, outcome, keeps=folder, resumes=[_VOTES])
 
-    table.__doc__ = f"{shown}\n{_OPTIONS}"
+    described(table, shown, _OPTIONS, *without)
     return table
 
 
@@ -67,5 +68,7 @@ _OPTIONS = """
         overwrite: Replace these files where --out has them.
     """
 
-labels = _table(_LABELS, "Count labels that an ensemble gives under budgets of each owner's own.")
+labels = _table(
+    _LABELS, "Count labels that an ensemble gives under budgets of each owner's own.", "students"
+)
 accuracy = _table(_ACCURACY, "Measure accuracy of students that learn from those labels.")
