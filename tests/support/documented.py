@@ -103,6 +103,8 @@ def mistake(words: list[str]) -> str | None:
                 rest.pop(0)
         elif word in subcommands(command):
             command, path = subcommands(command)[word], f"{path} {word}"
-        elif word != "…" and not any(each.is_positional_only() for each in parameters(command)):
+        elif word != "…" and not any(
+            each.is_positional_only() and each.show for each in parameters(command)
+        ):
             return f"earshot {path} has no sub-command and no argument {word}"
     return None
