@@ -45,15 +45,15 @@ _WITH_TAGGERS = "28 min, kept in --cache"
 
 STUDIES: dict[str, Study] = {
     "liebenow-9.1": Study(liebenow.linear_accuracy, _THESIS + "9.1", "hours"),
-    "liebenow-9.2": Study(liebenow.embedding_space, _THESIS + "9.2", "minutes"),
+    "liebenow-9.2": Study(liebenow.embedding_space, _THESIS + "9.2", "1 min"),
     **{
         name: Study(figure, _redone, _PHASES)
         for name, figure in liebenow.FIGURES.items()
         for _redone in [_THESIS + name.rpartition("-")[2] if "liebenow" in name else _OURS]
     },
     "papernot-table-1": Study(papernot.published_votes, "Papernot et al. (2018), Table 1", "2 min"),
-    "personalized-labels": Study(muehl.labels, _PERSONAL + "Tables 6.4, 6.5", "minutes"),
-    "personalized-accuracy": Study(muehl.accuracy, _PERSONAL + "Tables 6.6, 6.7", "minutes"),
+    "personalized-labels": Study(muehl.labels, _PERSONAL + "Tables 6.4, 6.5", "not measured"),
+    "personalized-accuracy": Study(muehl.accuracy, _PERSONAL + "Tables 6.6, 6.7", "not measured"),
     "multi-winner-queries": Study(dziedzic.queries, _WINNERS + "Figures 1 to 4", "7 min"),
     "multi-winner-student": Study(dziedzic.student, _WINNERS + "Tables 1 to 3", "1 min"),
     "capc": Study(dziedzic.capc, _WINNERS + "Tables 4, 18", "1 min"),
