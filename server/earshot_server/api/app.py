@@ -15,21 +15,23 @@ from werkzeug.routing import BaseConverter
 
 from earshot_server.api import bodies, problems
 from earshot_server.api.administration import Administration
-from earshot_server.api.authentication import authenticate_operator
+from earshot_server.api.authentication import OperatorAuthentication
+from earshot_server.api.browsers import Browsers
 from earshot_server.api.figures import StoredFigures
 from earshot_server.api.health import health
 from earshot_server.api.limits import FAILURES, RateLimits
 from earshot_server.api.metrics import PATH as METRICS
 from earshot_server.api.metrics import Metrics
 from earshot_server.api.operators import OperatorEndpoints
+from earshot_server.api.orders import Orders
 from earshot_server.api.phones import Phones
 from earshot_server.api.public import public
 from earshot_server.attestation import Attestation, InvitationCodes
 from earshot_server.credentials import Credentials
+from earshot_server.dashboard.desk import blueprint as desk
 from earshot_server.dashboard.pages import blueprint as dashboard
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
-from earshot_server.store.operators import Accounts
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -128,20 +130,22 @@ def create_app(settings: ApiSettings) -> Flask:
     app.after_request(_secure)
     app.after_request(partial(_record, metrics))
     problems.register(app)
+    operators = OperatorAuthentication(credentials, database, limits)
+    known, browsers, orders = operators.by_token, Browsers(operators), Orders(database, credentials)
     watched = dashboard(archive)
-    known = partial(authenticate_operator, credentials, Accounts(database), limits)
-    watched.before_request(partial(known, "Basic"))
+    watched.before_request(browsers.authenticate)
     figures = Blueprint("metrics", __name__)
     figures.before_request(known)
     figures.add_url_rule(METRICS, view_func=metrics.respond)
     for blueprint in (
         Phones(database, attestation, limits, settings.idle_seconds).blueprint(),
-        OperatorEndpoints(database, credentials).blueprint(known),
+        OperatorEndpoints(orders).blueprint(known),
         Administration(database).blueprint(known),
         public(archive),
         health(database, settings.data_folder),
         figures,
         watched,
+        desk(orders, browsers),
     ):
         app.register_blueprint(blueprint)
     if settings.proxies:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import re
 import time
 from collections.abc import Callable
@@ -17,10 +18,13 @@ from earshot_server.api import bodies
 from earshot_server.api.limits import RateLimits
 from earshot_server.api.problems import OperatorError, RoleError
 from earshot_server.credentials import Credentials
-from earshot_server.store.operators import FIRST, Accounts, Operator, Role
+from earshot_server.store.database import Database
+from earshot_server.store.operators import FIRST, Accounts, Operator, Role, hash_of
+from earshot_server.store.sessions import Sessions
 
 _View = Callable[..., Response]
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
+_FIRST = Operator(FIRST, Role.ADMIN)
 _NOBODY = 0
 """Number that no phone has."""
 _NOBODYS_KEY = Ed25519PrivateKey.generate().public_key().public_bytes_raw()
@@ -80,39 +84,88 @@ def _fields() -> dict[str, str]:
     return {name: request.headers.get(name, "") for name in names}
 
 
-def authenticate_operator(
-    credentials: Credentials, operators: Accounts, limits: RateLimits, challenge: str = "Bearer"
-) -> None:
-    """Find out by the token which operator sends the present request.
-
-    Browsers send the password of HTTP Basic by themselves, even when another site makes them do so;
-    therefore it permits reading, and never a change.
+class OperatorAuthentication:
+    """Authentication of operators: by the token in a request, or by the session of a browser.
 
     Args:
         credentials: Credentials of the server, with the first operator's token.
-        operators: Accounts of all other operators.
+        database: Database with the accounts of all other operators, and with sessions.
         limits: Limits of wrong tokens per address.
-        challenge: Authentication scheme that a request without a token is asked for.
-
-    Raises:
-        OperatorError: The token is nobody's, or not that of the operator named.
-        RateLimitError: Too many wrong tokens came from the address; this one was not looked at.
     """
-    given = request.authorization
-    name, token = None, ""
-    if given is not None and given.type == "bearer":
-        token = given.token or ""
-    elif given is not None and given.type == "basic" and request.method in ("GET", "HEAD"):
-        name, token = given.username, given.password or ""
-    if not token:  # browsers first send a request without one
-        raise OperatorError(challenge)
-    limits.check_failures(request.remote_addr)
-    first = credentials.is_operator(token)
-    operator = Operator(FIRST, Role.ADMIN) if first else operators.holder(token)
-    if operator is None or name not in (None, operator.name):
-        limits.count_failure(request.remote_addr)
-        raise OperatorError(challenge)
-    g.operator = operator
+
+    def __init__(self, credentials: Credentials, database: Database, limits: RateLimits) -> None:
+        self.sessions = Sessions(database)
+        self._first = credentials.is_operator
+        self._first_hash = hash_of(credentials.operator_token)
+        self._accounts = Accounts(database)
+        self._limits = limits
+
+    def by_token(self, challenge: str = "Bearer") -> None:
+        """Find out by the token which operator sends the present request.
+
+        Browsers send the password of HTTP Basic by themselves, even when another site makes them do
+        so; therefore it permits reading, and never a change.
+
+        Args:
+            challenge: Authentication scheme that a request without a token is asked for.
+
+        Raises:
+            OperatorError: The token is nobody's, or not that of the operator named.
+            RateLimitError: Too many wrong tokens came from the address; this one was not looked at.
+        """
+        given = request.authorization
+        name, token = None, ""
+        if given is not None and given.type == "bearer":
+            token = given.token or ""
+        elif given is not None and given.type == "basic" and request.method in ("GET", "HEAD"):
+            name, token = given.username, given.password or ""
+        if not token:  # clients first send a request without one
+            raise OperatorError(challenge)
+        self.check_failures()
+        g.operator = self._admit(token, name, challenge)
+
+    def by_session(self, secret: str) -> bool:
+        """Find out by a session which operator sends the present request.
+
+        Returns:
+            Whether the session holds; a session ends with its time, by signing out, and when the
+            token that began it is replaced or its operator removed.
+        """
+        given = self.sessions.token_hash(secret) if secret else None
+        operator = None if given is None else self._holder(given)
+        if operator is None:
+            return False
+        g.operator, g.session = operator, secret
+        return True
+
+    def sign_in(self, token: str) -> str:
+        """Begin a session of whoever holds the token, and return its secret.
+
+        Raises:
+            OperatorError: The token is nobody's.
+        """
+        g.operator = self._admit(token, None, "Bearer")
+        return self.sessions.begin(hash_of(token))
+
+    def check_failures(self) -> None:
+        """Refuse to look at a token from an address that has sent too many wrong ones.
+
+        Raises:
+            RateLimitError: It has.
+        """
+        self._limits.check_failures(request.remote_addr)
+
+    def _admit(self, token: str, name: str | None, challenge: str) -> Operator:
+        first = self._first(token)
+        operator = _FIRST if first else self._accounts.holder(hash_of(token))
+        if operator is None or name not in (None, operator.name):
+            self._limits.count_failure(request.remote_addr)
+            raise OperatorError(challenge)
+        return operator
+
+    def _holder(self, given: bytes) -> Operator | None:
+        first = hmac.compare_digest(given, self._first_hash)
+        return _FIRST if first else self._accounts.holder(given)
 
 
 def present_operator() -> Operator:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum, auto
 from typing import TypeVar
+from urllib.parse import parse_qsl
 
 from flask import Response, g, request
 from werkzeug.exceptions import RequestEntityTooLarge, RequestTimeout
 
 from earshot_protocol.api import JSON, LARGEST_SMALL_BODY, MESSAGEPACK, decode_body, encode_body
+from earshot_protocol.errors import MalformedMessageError
 from earshot_server.api.problems import BusyError, NotAcceptableError, UnsupportedMediaError
 
 _T = TypeVar("_T")
 
+FORM = "application/x-www-form-urlencoded"
+"""Media type of what a browser's form sends."""
 ARRIVAL = "earshot.arrival"
 """Key in the WSGI environment of the present request's `Arrival`, if its body came late."""
 
@@ -49,32 +54,36 @@ def is_second_look() -> bool:
     return request.environ.get(ARRIVAL, Arrival.AWAITED) is not Arrival.AWAITED
 
 
-def check_fields(limit: int) -> None:
+def check_fields(limit: int, formats: Sequence[str] = (MESSAGEPACK, JSON)) -> None:
     """Check the header fields of the present request about its body, which is not read.
 
     Raises:
-        UnsupportedMediaError: The body is neither MessagePack nor JSON, or is compressed.
+        UnsupportedMediaError: The body has none of the formats, or is compressed.
         RequestEntityTooLarge: The body has more than `limit` bytes.
     """
-    if request.mimetype not in (MESSAGEPACK, JSON):
-        raise UnsupportedMediaError(f"Content-Type must be {MESSAGEPACK} or {JSON}")
+    if request.mimetype not in formats:
+        raise UnsupportedMediaError(f"Content-Type must be {' or '.join(formats)}")
     if "Content-Encoding" in request.headers:
         raise UnsupportedMediaError("bodies come without Content-Encoding")
     if (request.content_length or 0) > limit:
         raise RequestEntityTooLarge
 
 
-def read(limit: int = LARGEST_SMALL_BODY) -> bytes:
+def read(limit: int = LARGEST_SMALL_BODY, formats: Sequence[str] = (MESSAGEPACK, JSON)) -> bytes:
     """Return the body of the present request.
 
+    Args:
+        limit: Most bytes that it may have.
+        formats: Media types that it may have.
+
     Raises:
-        UnsupportedMediaError: The body is neither MessagePack nor JSON, or is compressed.
+        UnsupportedMediaError: The body has none of the formats, or is compressed.
         RequestEntityTooLarge: The body has more than `limit` bytes; at most one more is read.
         RequestTimeout: The body did not arrive in time.
         BusyError: Too many other bodies are being waited for.
         BodyAwaited: The body is not there yet.
     """
-    check_fields(limit)
+    check_fields(limit, formats)
     arrival = request.environ.get(ARRIVAL)
     if arrival is Arrival.AWAITED:
         raise BodyAwaited(limit, str(g.get("phone", "")))
@@ -88,6 +97,23 @@ def read(limit: int = LARGEST_SMALL_BODY) -> bytes:
     if len(body) > limit:
         raise RequestEntityTooLarge
     return body
+
+
+def read_form(limit: int = LARGEST_SMALL_BODY) -> dict[str, str]:
+    """Return what a browser's form holds: each field's name and text; of a repeated one, the last.
+
+    Raises:
+        MalformedMessageError: The body is not such a form.
+        RemoteError: The body cannot be read (see `read`).
+    """
+    body = read(limit, (FORM,))
+    try:
+        pairs = parse_qsl(
+            body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=64
+        )
+    except ValueError as error:
+        raise MalformedMessageError("the body is not a form") from error
+    return {name: text.replace("\r\n", "\n") for name, text in pairs}
 
 
 def decode(body: bytes, kind: type[_T]) -> _T:

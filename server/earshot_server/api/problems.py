@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 
 import msgspec
-from flask import Flask, Response, g
+from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException
 
 from earshot_protocol.api import (
@@ -34,7 +34,9 @@ from earshot_protocol.errors import (
 )
 from earshot_protocol.signatures import SignatureError, StaleSignatureError
 from earshot_protocol.wire import LARGEST_ANSWER_BYTES
+from earshot_server.api.metrics import PATH as METRICS
 from earshot_server.attestation import InvitationError
+from earshot_server.dashboard.rendering import render, secure
 from earshot_server.store.database import (
     SECONDS_UNTIL_DATABASE,
     DatabaseUnavailableError,
@@ -44,6 +46,8 @@ from earshot_server.store.operators import OperatorNameError, UnknownOperatorErr
 from earshot_server.store.registry import InvitationUsedUpError
 
 _log = logging.getLogger("earshot.api")
+_NO_PAGES = ("/v1/", "/health/", METRICS)
+"""Beginnings of paths that programs ask for."""
 _SECONDS_UNTIL_LESS_BUSY = 10
 
 
@@ -56,6 +60,30 @@ class OperatorError(RemoteError):
             "user and password of HTTP Basic"
         )
         self.scheme = scheme
+
+
+class SignedOutError(RemoteError):
+    """A form was sent by a browser in which no operator is signed in."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "nothing was changed: sign in in another tab, then reload this page, and what you "
+            "typed is there again"
+        )
+
+
+class ForgedRequestError(RemoteError):
+    """A form was not sent from the dashboard itself."""
+
+
+class InsecureSignInError(RemoteError):
+    """An operator was to sign in over a connection that others can read."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "others could read the token on its way, so it is not asked for here: use https (a "
+            "proxy that sends X-Forwarded-Proto, and --proxies), or a tunnel to http://localhost"
+        )
 
 
 class RoleError(RemoteError):
@@ -125,6 +153,9 @@ KINDS: dict[type[Exception], ProblemKind] = {
     OperatorError: ProblemKind("operator", "Operators only", 401),
     InvitationError: ProblemKind("invitation", "The invitation is not valid", 403),
     InvitationUsedUpError: ProblemKind("invitation-used-up", "The invitation is used up", 403),
+    SignedOutError: ProblemKind("signed-out", "You are not signed in", 403),
+    ForgedRequestError: ProblemKind("forged", "This form comes from elsewhere", 403),
+    InsecureSignInError: ProblemKind("insecure", "Signing in needs https", 403),
     RoleError: ProblemKind("role", "This operator's role does not include it", 403),
     UnknownOperatorError: ProblemKind("unknown-operator", "There is no such operator", 404),
     UnknownPhoneError: ProblemKind("unknown-phone", "There is no such phone", 404),
@@ -181,8 +212,17 @@ def encode_problem(kind: ProblemKind, detail: str, now: float | None = None) -> 
     return msgspec.json.encode(problem)
 
 
+def asks_for_a_page() -> bool:
+    """Return whether the present request is a browser's, for a page rather than for the API."""
+    formats = request.accept_mimetypes.values()
+    return "text/html" in formats and not request.path.startswith(_NO_PAGES)
+
+
 def _respond(kind: ProblemKind, detail: str, now: float | None = None) -> Response:
     g.problem = kind.name
+    if asks_for_a_page():
+        said = render("message.html", title=kind.title, kind=kind.name, detail=detail)
+        return secure(Response(said, kind.status))
     return Response(encode_problem(kind, detail, now), kind.status, content_type=PROBLEM)
 
 

@@ -1,1 +1,1 @@
-"""Operators' dashboard: read-only pages, drawn on the server, that load nothing from elsewhere."""
+"""Operators' dashboard: pages drawn on the server, that load nothing from elsewhere."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from flask import Blueprint, Response, render_template
+from flask import Blueprint
 from flask.blueprints import BlueprintSetupState
 
 from earshot_protocol.phases.discovery import Discovered
@@ -14,30 +15,23 @@ from earshot_protocol.phases.labelling import Labelled
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics
-from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_server.dashboard import (
     cells,
     changes,
-    charts,
     downloads,
     histograms,
     outcomes,
-    refusals,
+    rendering,
     samples,
-    sentences,
     spending,
     tables,
     wording,
 )
+from earshot_server.dashboard.rendering import secure
 from earshot_server.records import GATHERING, PUBLISHED, RUNNING, PhaseRecord
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import SECONDS_UNTIL_DATABASE, DatabaseUnavailableError
 
-POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-"""Content-Security-Policy: nothing inline, nothing from elsewhere."""
 MOST_PHASES = 100
 """Most phases in a list."""
 
@@ -52,22 +46,11 @@ def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Bluep
         clock: Clock in seconds since 1970.
     """
     pages = Blueprint("dashboard", __name__, static_folder="static", template_folder="templates")
-    pages.after_request(_secure)
+    pages.after_request(secure)
     pages.record(_printable)
     downloads.register(pages, archive, MOST_PHASES)
 
-    def render(template: str, **shown: Any) -> str:
-        return render_template(
-            f"dashboard/{template}",
-            now=clock(),
-            say=sentences,
-            word=wording,
-            refusals=refusals,
-            charts=charts,
-            units=LEDGER_UNITS,
-            all_units=tuple(Unit),
-            **shown,
-        )
+    render = partial(rendering.render, now=clock)
 
     @pages.get("/")
     def overview() -> str:
@@ -118,9 +101,9 @@ def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Bluep
     return pages
 
 
-def _published(record: PhaseRecord) -> dict[str, object]:
+def _published(record: PhaseRecord) -> dict[str, Any]:
     """Return the template for what a phase published, and its content; none before the end."""
-    shown: dict[str, object]
+    shown: dict[str, Any]
     match record.ending:
         case Result() as result:
             shown = {"environments": tables.environments(record, result)}
@@ -158,8 +141,3 @@ def _is_under_way(record: PhaseRecord) -> bool:
 def _printable(state: BlueprintSetupState) -> None:
     """Let no template of the application show what `wording.printable` replaces."""
     state.app.jinja_env.finalize = wording.as_text
-
-
-def _secure(response: Response) -> Response:
-    response.headers["Content-Security-Policy"] = POLICY
-    return response

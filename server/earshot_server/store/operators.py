@@ -88,7 +88,7 @@ class Accounts:
         try:
             self._database.query(
                 "INSERT INTO operators (name, role, token_hash) VALUES (%s, %s, %s)",
-                (name, role.value, _hash(token)),
+                (name, role.value, hash_of(token)),
             )
         except errors.UniqueViolation as error:
             raise OperatorNameError(
@@ -118,7 +118,7 @@ class Accounts:
         token = secrets.token_urlsafe(TOKEN_BYTES)
         rows = self._database.query(
             "UPDATE operators SET token_hash = %s WHERE name = %s RETURNING true",
-            (_hash(token), name),
+            (hash_of(token), name),
         )
         _refuse_unknown(rows, name)
         return token
@@ -128,9 +128,8 @@ class Accounts:
         rows = self._database.query("SELECT name, role FROM operators ORDER BY name")
         return (Operator(FIRST, Role.ADMIN), *(Operator(name, Role(role)) for name, role in rows))
 
-    def holder(self, token: str) -> Operator | None:
-        """Return the operator who holds the token; None if nobody in the database does."""
-        given = _hash(token)
+    def holder(self, given: bytes) -> Operator | None:
+        """Return the operator whose token has this hash; None if nobody in the database does."""
         rows = self._database.query(
             "SELECT name, role, token_hash FROM operators WHERE token_hash = %s", (given,)
         )
@@ -178,7 +177,8 @@ class Accounts:
         return tuple(AuditEntry(*row) for row in rows)
 
 
-def _hash(token: str) -> bytes:
+def hash_of(token: str) -> bytes:
+    """Return the hash of a token, 32 bytes: all that a database holds of it."""
     return hashlib.sha256(_PURPOSE + token.encode("utf-8", "replace")).digest()
 
 

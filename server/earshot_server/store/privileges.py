@@ -39,6 +39,7 @@ WEB: Privileges = {
     "drivers": "SELECT",
     "tallies": "SELECT",
     "operators": "SELECT, INSERT, DELETE, UPDATE (token_hash)",
+    "sessions": "SELECT, INSERT, DELETE",
     "audit": "SELECT, INSERT",
 }
 DRIVER: Privileges = {

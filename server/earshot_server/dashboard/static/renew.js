@@ -5,7 +5,7 @@ const EVERY = 10000;
 
 async function renew() {
   if (document.hidden) return;
-  const response = await fetch(location.href);
+  const response = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (!response.ok) return;
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
   const main = fresh.querySelector("main");

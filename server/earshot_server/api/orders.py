@@ -1,0 +1,131 @@
+"""Orders of operators, by the API or by the dashboard: invite phones, start and stop phases.
+
+Each is carried out together with its entry in the audit log, or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from earshot_protocol.api import Invitation, Invite, StartPhase
+from earshot_protocol.errors import InvalidParametersError
+from earshot_server.api.authentication import present_operator
+from earshot_server.api.problems import UnknownPhaseError
+from earshot_server.api.views import PhaseView, Stopped
+from earshot_server.attestation import InvitationCodes
+from earshot_server.credentials import Credentials
+from earshot_server.phases.forecast import check_possible, refusals
+from earshot_server.records import STOPPED_REASON, PhaseRecord
+from earshot_server.store.archive import Archive
+from earshot_server.store.database import Database
+from earshot_server.store.operators import Accounts
+from earshot_server.store.registry import Registry
+
+
+class Orders:
+    """Orders that the operator of the present request may give; the caller checks the role.
+
+    Args:
+        database: Database that keeps everything.
+        credentials: Credentials of the server.
+    """
+
+    def __init__(self, database: Database, credentials: Credentials) -> None:
+        self.archive = Archive(database)
+        self._database = database
+        self._registry = Registry(database)
+        self._accounts = Accounts(database)
+        self._credentials = credentials
+
+    def invite(self, invite: Invite) -> Invitation:
+        """Sign an invitation code."""
+        codes, now = InvitationCodes(self._credentials.invitation_key), time.time()
+        issued = codes.issue(invite, now)
+        named = codes.check(issued.code, b"", now).invitation.hex()
+        self._record("invite", named, f"{invite.uses} uses, {invite.days:g} days")
+        return issued
+
+    def start(self, wanted: StartPhase, phase: bytes | None = None) -> bytes:
+        """Start a phase: it gathers phones, and the driver does the rest.
+
+        Args:
+            wanted: The phase that is wanted.
+            phase: Identifier of the phase, 16 bytes; by default random.
+
+        Returns:
+            The phase's identifier.
+
+        Raises:
+            InvalidParametersError: No such phase can run, or default phones do not take part and
+                the operator does not insist.
+        """
+        check_possible(wanted)
+        objections = [] if wanted.anyway else self.objections(wanted)
+        if objections:
+            raise InvalidParametersError(
+                f"default phones do not take part: {'; '.join(objections)}. If yours do, start it "
+                "all the same: --anyway on the command line, in a request the field anyway set to "
+                "true"
+            )
+        least = wanted.least()
+        parameters = wanted.agreed()
+        phase = os.urandom(16) if phase is None else phase
+        until = self._database.now() + wanted.gather_seconds
+        with self._database.transaction():
+            self._registry.gather(
+                phase,
+                parameters,
+                least,
+                until,
+                name=wanted.name,
+                cohorts=wanted.cohorts,
+                choices=wanted.choices,
+            )
+            self._record(
+                "start phase",
+                phase.hex(),
+                f"{wanted.parameters.kind}, {wanted.parameters.phones} phones",
+            )
+        return phase
+
+    def objections(self, wanted: StartPhase) -> list[str]:
+        """Return why default phones refuse the phase, or why no phone may join it."""
+        reasons = [refusal.reason for refusal in refusals(wanted)]
+        known = {cohort.name for cohort in self.archive.cohorts()}
+        return reasons + [
+            f"cohort {name} has no phones; those that have: {', '.join(sorted(known - {''}))}"
+            for name in wanted.cohorts
+            if name not in known
+        ]
+
+    def stop(self, phase: bytes, reason: str = "") -> Stopped:
+        """Stop a phase without a result; one that is over stays as it is.
+
+        Args:
+            phase: Identifier of the phase.
+            reason: The operator's reason, for the audit log.
+
+        Raises:
+            UnknownPhaseError: There is no such phase.
+        """
+        self.known(phase)
+        with self._database.transaction():
+            stopped = self._registry.stop(phase, STOPPED_REASON)
+            if stopped:
+                self._record("stop phase", phase.hex(), reason)
+        return Stopped(stopped=stopped, phase=PhaseView.of(self.known(phase)))
+
+    def known(self, phase: bytes) -> PhaseRecord:
+        """Return the record of a phase.
+
+        Raises:
+            UnknownPhaseError: There is no such phase.
+        """
+        record = self.archive.phase(phase)
+        if record is None:
+            raise UnknownPhaseError("no phase has this name")
+        return record
+
+    def _record(self, action: str, subject: str, detail: str = "") -> None:
+        self._accounts.record(present_operator().name, action, subject, detail)

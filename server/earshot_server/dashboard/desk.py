@@ -1,0 +1,231 @@
+"""Operator's desk: pages on which an operator signs in, starts and stops phases, invites phones.
+
+Every change is asked for twice: a form leads to a page that says what would come of it, and only
+the button there does it, by the same `Orders` as the API. Nothing is kept between the two: the
+second page carries the first one's texts, which are read again.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, Response, g, request, url_for
+
+from earshot_protocol.api import StartPhase
+from earshot_protocol.errors import InvalidInputError
+from earshot_server.api import bodies
+from earshot_server.api.authentication import needs
+from earshot_server.api.browsers import Browsers, check_origin, derived, has_key
+from earshot_server.api.orders import Orders
+from earshot_server.api.problems import ForgedRequestError, OperatorError
+from earshot_server.commands.phase import prospects
+from earshot_server.dashboard import forms, rendering
+from earshot_server.dashboard.forms import Filled
+from earshot_server.dashboard.verdict import verdict
+from earshot_server.phases.forecast import forecast
+from earshot_server.store.operators import Role
+from earshot_server.store.sessions import HOURS
+
+LARGEST_SIGN_IN = 4096
+"""Most bytes of a form from a browser that is not signed in."""
+_STALE = "This form is of an earlier session: look at it once more, and send it again."
+
+
+class OperatorDesk:
+    """Pages of the desk.
+
+    Args:
+        orders: Orders that operators may give.
+        browsers: Sessions of browsers.
+        clock: Clock in seconds since 1970.
+    """
+
+    def __init__(self, orders: Orders, browsers: Browsers, clock: Callable[[], float]) -> None:
+        self._orders = orders
+        self._browsers = browsers
+        self._clock = clock
+        self._render = partial(rendering.render, now=clock)
+
+    def blueprint(self) -> Blueprint:
+        """Return the pages, to be mounted beside the dashboard's."""
+        desk = Blueprint("desk", __name__)
+        desk.after_request(rendering.secure)
+        desk.before_request(self._authenticate)
+        desk.get("/sign-in")(self.sign_in)
+        desk.post("/sign-in", endpoint="signing-in")(self.signing_in)
+        desk.post("/sign-out")(self.sign_out)
+        for path, show, act in (
+            ("/start", self.start, self.starting),
+            ("/invite", self.invite, self.inviting),
+            ("/phases/<phase:phase>/stop", self.stop, self.stopping),
+        ):
+            desk.get(path, endpoint=show.__name__)(needs(Role.OPERATOR, show))
+            desk.post(path, endpoint=act.__name__)(needs(Role.OPERATOR, act))
+        return desk
+
+    def _authenticate(self) -> Response | None:
+        if request.path == url_for("desk.sign_in"):
+            self._browsers.check_may_sign_in()
+            return None
+        return self._browsers.authenticate()
+
+    # ---------------------------------------------------------------------------- sessions
+
+    def sign_in(self) -> Response:
+        """Show the form in which an operator gives the token."""
+        return self._sign_in_form(request.args.get("to", "/"))
+
+    def signing_in(self) -> Response:
+        """Begin a session."""
+        check_origin()
+        form = bodies.read_form(LARGEST_SIGN_IN)
+        to = form.get("to", "/")
+        try:
+            return self._browsers.sign_in(form.get("token", "").strip(), to)
+        except OperatorError:
+            g.problem = "operator"
+            error = "No operator has this token: copy all of it, 43 characters."
+            return self._sign_in_form(to, error)
+
+    def sign_out(self) -> Response:
+        """End the session."""
+        if not has_key(bodies.read_form(LARGEST_SIGN_IN)):
+            raise ForgedRequestError(_STALE)
+        return self._browsers.sign_out()
+
+    # ------------------------------------------------------------------------------ phases
+
+    def start(self) -> Response:
+        """Show the form of a phase by the recommended route."""
+        free = sum(cohort.free for cohort in self._orders.archive.cohorts())
+        return self._start_form(Filled(forms.first_start(free)))
+
+    def starting(self) -> Response:
+        """Say what would come of a phase, or start it."""
+        form = bodies.read_form()
+        filled = Filled(_texts(forms.START, form))
+        if not has_key(form):
+            filled.errors[""] = _STALE
+            return self._start_form(filled, 403)
+        anyway = form.get("anyway") == "yes"
+        wanted = forms.read_start(filled, anyway)
+        if wanted is None:
+            return self._start_form(filled, 422)
+        if form.get("do") == "change":
+            return self._start_form(filled)
+        objections = self._orders.objections(wanted)
+        starts = form.get("do") == "start"
+        if starts and (anyway or not objections):
+            return self._started(wanted, form.get("once", ""))
+        enrolled, _ = prospects.enrolled(wanted, self._orders.archive.cohorts())
+        seen = forecast(wanted)
+        return self._page(
+            "verdict.html",
+            422 if starts else 200,
+            filled=filled,
+            wanted=wanted,
+            seen=seen,
+            verdict=verdict(wanted.parameters),
+            objections=objections,
+            insist=starts,
+            enrolled=enrolled,
+            lines=prospects.lines(wanted, seen, self._clock()),
+            once=secrets.token_urlsafe(16),
+        )
+
+    def _started(self, wanted: StartPhase, once: str) -> Response:
+        # A page sent twice, by a second click, starts one phase.
+        phase = derived("phase", once)[:16]
+        try:
+            self._orders.start(wanted, phase)
+        except InvalidInputError:
+            self._orders.known(phase)
+        return _to_phase(phase)
+
+    def stop(self, phase: bytes) -> Response:
+        """Show a phase that is to be stopped, and ask why."""
+        return self._stop_form(phase, Filled(_texts(forms.STOP, {})))
+
+    def stopping(self, phase: bytes) -> Response:
+        """Stop a phase."""
+        form = bodies.read_form()
+        filled = Filled(_texts(forms.STOP, form))
+        if not has_key(form):
+            filled.errors[""] = _STALE
+            return self._stop_form(phase, filled, 403)
+        reason = forms.read_reason(filled)
+        if reason is None:
+            return self._stop_form(phase, filled, 422)
+        self._orders.stop(phase, reason)
+        return _to_phase(phase)
+
+    # ------------------------------------------------------------------------- invitations
+
+    def invite(self) -> Response:
+        """Show the form of an invitation."""
+        return self._invite_form(Filled(forms.FIRST_INVITE))
+
+    def inviting(self) -> Response:
+        """Say what would come of an invitation, or sign it and show its code."""
+        form = bodies.read_form()
+        filled = Filled(_texts(forms.INVITE, form))
+        if not has_key(form):
+            filled.errors[""] = _STALE
+            return self._invite_form(filled, 403)
+        wanted = forms.read_invite(filled)
+        if wanted is None:
+            return self._invite_form(filled, 422)
+        if form.get("do") == "change":
+            return self._invite_form(filled)
+        if form.get("do") == "sign":
+            return self._page("invited.html", issued=self._orders.invite(wanted))
+        enrolled = sum(cohort.phones for cohort in self._orders.archive.cohorts())
+        until = self._clock() + wanted.days * 86_400.0
+        return self._page(
+            "invitation.html", filled=filled, wanted=wanted, enrolled=enrolled, until=until
+        )
+
+    # ------------------------------------------------------------------------------- pages
+
+    def _sign_in_form(self, to: str, error: str = "") -> Response:
+        status = 403 if error else 200
+        return self._page("sign-in.html", status, to=to, error=error, hours=HOURS)
+
+    def _start_form(self, filled: Filled, status: int = 200) -> Response:
+        return self._page("start.html", status, fields=forms.START, filled=filled)
+
+    def _invite_form(self, filled: Filled, status: int = 200) -> Response:
+        return self._page("invite.html", status, fields=forms.INVITE, filled=filled)
+
+    def _stop_form(self, phase: bytes, filled: Filled, status: int = 200) -> Response:
+        record = self._orders.known(phase)
+        return self._page("stop.html", status, fields=forms.STOP, filled=filled, record=record)
+
+    def _page(self, template: str, status: int = 200, **shown: Any) -> Response:
+        return Response(self._render(template, **shown), status)
+
+
+def blueprint(
+    orders: Orders, browsers: Browsers, clock: Callable[[], float] = time.time
+) -> Blueprint:
+    """Return the pages on which operators change something.
+
+    Args:
+        orders: Orders that operators may give.
+        browsers: Sessions of browsers.
+        clock: Clock in seconds since 1970.
+    """
+    return OperatorDesk(orders, browsers, clock).blueprint()
+
+
+def _texts(fields: tuple[forms.Field, ...], form: dict[str, str]) -> dict[str, str]:
+    return {each.name: form.get(each.name, "") for each in fields}
+
+
+def _to_phase(phase: bytes) -> Response:
+    there = url_for("dashboard.phase", name=phase.hex())
+    return Response(status=303, headers={"Location": there})

@@ -1,0 +1,259 @@
+"""Forms of the dashboard: their fields, what was typed into them, and what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from earshot_protocol.api import (
+    LARGEST_INVITED,
+    LONGEST_GATHERING,
+    MESSAGEPACK,
+    Invite,
+    StartPhase,
+    decode_body,
+    encode_body,
+)
+from earshot_protocol.environments import default_hierarchy
+from earshot_protocol.errors import EarshotError
+from earshot_protocol.phases import discovery_budget
+from earshot_protocol.phases.acceptance import Limits
+from earshot_protocol.phases.parameters import hierarchy_of
+from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
+from earshot_server.commands.phase.kinds import SECURE_SUM, Options, parameters_of
+from earshot_server.phases.forecast import check_possible
+
+LONGEST_REASON = 200
+_T = TypeVar("_T")
+_WHOLE = re.compile(r"[0-9]{1,12}", re.ASCII)
+_SPACES = re.compile(r"[ \u00a0\u202f]")
+_NAMED = re.compile(r"([a-z_]+)(?:=[^:]*:)?[: ]+")
+"""Name of the value that an error of ours begins with, and often the value."""
+_PLACED = re.compile(r".* - at `\$\.([a-z_]+)")
+"""Name of a value that the API does not take."""
+_TAKEN = {
+    "name": "give at most 64 characters",
+    "least_phones": "give at least 3, or leave it out",
+    "gather_hours": f"give more than 0 and at most {LONGEST_GATHERING / 3600:.0f}",
+    "cohort": "give names of lower-case letters, digits and hyphens",
+    "uses": f"give 1 to {LARGEST_INVITED}",
+    "days": "give more than 0 and at most 3650",
+}
+"""Words for the values that the API takes."""
+_FIELDS = {"gather_seconds": "gather_hours", "step_seconds": "step_hours", "cohorts": "cohort"}
+"""Fields whose value has another name in the API."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """Field of a form.
+
+    Attributes:
+        name: Name of the field.
+        label: Words beside it.
+        hint: Meaning of the field, and texts that it takes.
+        keys: Keyboard that phones show: `text`, `numeric` or `decimal`.
+        lines: Lines of text that it shows.
+    """
+
+    name: str
+    label: str
+    hint: str = ""
+    keys: str = "text"
+    lines: int = 1
+
+
+START = (
+    Field("name", "Name", "For people; results carry it in public. May be left out."),
+    Field(
+        "labels",
+        "Labels",
+        "What phones call places, separated by commas. With the everyday ones, polls also offer "
+        "their usual choices.",
+        lines=3,
+    ),
+    Field("phones", "Phones", "The phase begins as soon as this many have joined.", "numeric"),
+    Field(
+        "least_phones",
+        "Phones that are enough",
+        "It also begins with these when the gathering ends. If left out: all.",
+        "numeric",
+    ),
+    Field(
+        "epsilon",
+        "Budget ε of each phone",
+        f"For the whole phase. Phones accept up to {Limits().largest_phone_epsilon:g} by default.",
+        "decimal",
+    ),
+    Field("gather_hours", "Hours of the gathering", "Time in which phones may join.", "decimal"),
+    Field(
+        "step_hours",
+        "Hours of a step",
+        "Each of the twelve steps waits this long for phones that have not answered.",
+        "decimal",
+    ),
+    Field("cohort", "Cohorts", "Only these phones may join, as north,west. If left out: all."),
+)
+INVITE = (
+    Field("uses", "Phones", "Phones that may enrol with the code.", "numeric"),
+    Field("days", "Days", "Days for which the code is valid.", "decimal"),
+    Field("cohort", "Cohort", "Group that these phones belong to. May be left out."),
+)
+STOP = (
+    Field(
+        "reason",
+        "Reason",
+        "The audit log keeps it; phones are told only that an operator stopped the phase.",
+    ),
+)
+
+
+class _WrongTextError(ValueError):
+    """A text is not what its field takes."""
+
+
+@dataclass
+class Filled:
+    """Form as somebody filled it in.
+
+    Attributes:
+        texts: Text of each field, as it was typed.
+        errors: For each field that is wrong, what would be accepted; under an empty name, what is
+            wrong with all of them together.
+    """
+
+    texts: Mapping[str, str]
+    errors: dict[str, str] = field(default_factory=dict)
+
+    def typed(self, name: str) -> str:
+        """Return what was typed into a field, without spaces around it."""
+        return self.texts.get(name, "").strip()
+
+    def take(self, name: str, read: Callable[[str], _T], otherwise: _T) -> _T:
+        """Return what a field says; note an error, and return something else, where it is wrong."""
+        try:
+            return read(self.typed(name))
+        except _WrongTextError as error:
+            self.errors[name] = str(error)
+            return otherwise
+
+    def refuse(self, error: EarshotError) -> None:
+        """Note an error beside the field that it names."""
+        said = str(error)
+        placed, named = _PLACED.match(said), _NAMED.match(said)
+        found = placed or named
+        name = _FIELDS.get(found[1], found[1]) if found else ""
+        if name not in self.texts:
+            name = ""
+        elif placed:
+            said = _TAKEN[name]
+        elif named and "=" in named[0]:
+            said = said.removeprefix(named[0])
+        self.errors[name] = said
+
+
+def first_start(phones: int) -> dict[str, str]:
+    """Return the texts of a form for the recommended phase.
+
+    Args:
+        phones: Enrolled phones that are in no phase.
+    """
+    return {
+        "name": "",
+        "labels": ", ".join(default_hierarchy().classes),
+        "phones": str(max(phones, Limits().least_phones)),
+        "least_phones": "",
+        "epsilon": f"{discovery_budget.EPSILON:g}",
+        "gather_hours": "24",
+        "step_hours": "24",
+        "cohort": "",
+    }
+
+
+FIRST_INVITE = {"uses": "100", "days": "30", "cohort": ""}
+
+
+def read_start(filled: Filled, anyway: bool) -> StartPhase | None:
+    """Return the phase that a form asks for; None, with errors noted, where it is wrong."""
+    phones = filled.take("phones", _whole, 0)
+    least = filled.take("least_phones", lambda text: _whole(text) if text else None, None)
+    epsilon = filled.take("epsilon", _real, 0.0)
+    gather, step = (filled.take(name, _real, 0.0) for name in ("gather_hours", "step_hours"))
+    if filled.errors:
+        return None
+    labels = ",".join(filter(None, map(str.strip, re.split(r"[,\n]", filled.typed("labels")))))
+    if not labels:
+        filled.errors["labels"] = "give at least one"
+        return None
+    everyday = labels == ",".join(default_hierarchy().classes)
+    cohorts = tuple(filter(None, map(str.strip, filled.typed("cohort").split(","))))
+    try:
+        classes, choices = asked_hierarchy(None if everyday else labels, None)
+    except EarshotError as error:
+        filled.errors["labels"] = str(error)
+        return None
+    try:
+        parameters = parameters_of(
+            SECURE_SUM, Options(phones=phones, epsilon=epsilon, labels=classes)
+        )
+        asked = StartPhase(
+            parameters=msgspec.structs.replace(
+                parameters,
+                hierarchy=hierarchy_of(classes, choices).digest if choices else b"",
+                step_seconds=step * 3600,
+            ),
+            least_phones=least,
+            gather_seconds=gather * 3600,
+            choices=choices,
+            name=filled.typed("name"),
+            cohorts=cohorts,
+            anyway=anyway,
+        )
+        # As the API reads it: what is refused there is refused here.
+        read = decode_body(encode_body(asked, MESSAGEPACK), MESSAGEPACK, StartPhase)
+        read.parameters.check()
+        check_possible(read)
+    except EarshotError as error:
+        filled.refuse(error)
+        return None
+    return read
+
+
+def read_invite(filled: Filled) -> Invite | None:
+    """Return the invitation that a form asks for; None, with errors noted, where it is wrong."""
+    uses, days = filled.take("uses", _whole, 1), filled.take("days", _real, 1.0)
+    if filled.errors:
+        return None
+    asked = Invite(uses=uses, days=days, cohort=filled.typed("cohort"))
+    try:
+        return decode_body(encode_body(asked, MESSAGEPACK), MESSAGEPACK, Invite)
+    except EarshotError as error:
+        filled.refuse(error)
+        return None
+
+
+def read_reason(filled: Filled) -> str | None:
+    """Return why a phase is to be stopped; None, with the error noted, where nothing is said."""
+    reason = filled.typed("reason")
+    if 0 < len(reason) <= LONGEST_REASON and reason.isprintable():
+        return reason
+    filled.errors["reason"] = f"say why, in one line of at most {LONGEST_REASON} characters"
+    return None
+
+
+def _whole(text: str) -> int:
+    written = _SPACES.sub("", text)
+    if not _WHOLE.fullmatch(written):
+        raise _WrongTextError("give a whole number, such as 200")
+    return int(written)
+
+
+def _real(text: str) -> float:
+    try:
+        return float(_SPACES.sub("", text))
+    except ValueError as error:
+        raise _WrongTextError("give a number, such as 24 or 0.5") from error

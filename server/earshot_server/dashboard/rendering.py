@@ -1,0 +1,51 @@
+"""Rendering of all pages of the dashboard: words of templates, and rules for browsers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from flask import Response, g, render_template
+
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
+from earshot_server.dashboard import charts, refusals, sentences, wording
+from earshot_server.store.operators import Role
+
+POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+"""Content-Security-Policy: nothing inline, nothing from elsewhere."""
+
+
+def render(template: str, /, now: Callable[[], float] = time.time, **shown: Any) -> str:
+    """Return a page.
+
+    Args:
+        template: Name of its template.
+        now: Clock in seconds since 1970.
+        shown: Values that the template names.
+    """
+    operator, form_key = g.get("operator"), g.get("form_key")
+    return render_template(
+        f"dashboard/{template}",
+        now=now(),
+        say=sentences,
+        word=wording,
+        refusals=refusals,
+        charts=charts,
+        units=LEDGER_UNITS,
+        all_units=tuple(Unit),
+        operator=operator,
+        form_key=form_key,
+        may_change=bool(form_key) and operator.role.includes(Role.OPERATOR),
+        **shown,
+    )
+
+
+def secure(response: Response) -> Response:
+    """Let a page load nothing from elsewhere; its forms tell where they come from."""
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["Referrer-Policy"] = "same-origin"
+    return response
