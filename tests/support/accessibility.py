@@ -7,7 +7,7 @@ import base64
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-WIDTHS = {"desktop": (1280, 900), "phone": (360, 740)}
+WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
 SCHEMES = ("light", "dark")
 
 
@@ -62,3 +62,67 @@ def check_whole(page: Page, name: str) -> None:
     beside.set_content("".join(f"<div style='width: 600px'>{each}</div>" for each in drawn))
     assert beside.evaluate(_CLIPPED) == [], f"{name}: clipped"
     beside.close()
+
+
+TEXTS = r"""() => {
+  const boxes = [], wrong = [];
+  const hidden = (at) => {
+    for (; at; at = at.parentElement) {
+      const style = getComputedStyle(at);
+      if (style.clipPath !== "none" || style.visibility === "hidden") return true;
+    }
+    return false;
+  };
+  // A part of the page that scrolls by itself, or that cuts off what does not fit.
+  const frame = (at, kinds) => {
+    for (; at && at !== document.body; at = at.parentElement)
+      if (kinds.includes(getComputedStyle(at).overflowX)) return at.getBoundingClientRect();
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode, parent = node.parentElement, text = node.data.trim();
+    if (!text || parent.closest("script, style, svg, .skip, textarea") || hidden(parent)) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const scrolls = frame(parent, ["auto", "scroll"]), cuts = frame(parent, ["hidden", "clip"]);
+    for (const box of range.getClientRects()) {
+      if (box.width < 1) continue;
+      if (!scrolls && (box.right > innerWidth + 1 || box.left < -1)) wrong.push("outside: " + text);
+      if (cuts && (box.right > cuts.right + 1 || box.bottom > cuts.bottom + 1))
+        wrong.push("cut: " + text);
+      if (scrolls && (box.left > scrolls.right || box.right < scrolls.left)) continue;
+      boxes.push({text, node: parent.closest(".status") || node, box});
+    }
+  }
+  for (const badge of document.querySelectorAll(".status"))
+    boxes.push({text: badge.textContent.trim(), node: badge, box: badge.getBoundingClientRect()});
+  boxes.forEach((one, place) => boxes.slice(place + 1).forEach((other) => {
+    if (one.node === other.node) return;
+    const [a, b] = [one.box, other.box];
+    const width = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const height = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (width > 2 && height > 0.4 * Math.min(a.height, b.height))
+      wrong.push(`covered: ${one.text} | ${other.text}`);
+  }));
+  return wrong;
+}"""
+"""Texts of a page that are outside the screen, cut off, or covered by others."""
+
+BROKEN = r"""() => [...document.querySelectorAll(
+  ".figures dd, .figures dd span, td.number, .bar-value"
+)].flatMap((at) => [...at.childNodes]).filter((node) => {
+  if (node.nodeType !== 3 || !node.data.trim()) return false;
+  const range = document.createRange();
+  range.selectNodeContents(node);
+  return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1;
+}).map((node) => node.data.trim())"""
+"""Numbers of a page that are broken over two lines."""
+
+
+def check_readable(page: Page, name: str) -> None:
+    """No text is cut, covered or off the screen, and no number broken, at widths in between too."""
+    for width in (1280, 1000, 720, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        where = f"{name}, {width} pixels wide"
+        assert page.evaluate(TEXTS) == [], where
+        assert page.evaluate(BROKEN) == [], where

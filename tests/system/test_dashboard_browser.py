@@ -16,7 +16,7 @@ from flask import Response, request
 from playwright.sync_api import Browser, Page, expect
 from support import dashboard_browser
 from support import dashboard_records as made
-from support.accessibility import WIDTHS, check_accessible
+from support.accessibility import WIDTHS, check_accessible, check_readable
 from support.dashboard_server import application, served
 
 expect.set_options(timeout=60_000)  # as soon as it is so, and not five seconds on any machine
@@ -38,13 +38,21 @@ UNKNOWN = "/phases/" + "0" * 32
 
 
 def full_archive() -> made.HandMadeArchive:
-    """Some months, and a phase with more environments, of longer names, than there is room for."""
+    """Some months, and a phase with more environments, of longer names, than there is room for.
+
+    Two phases have names of the longest length.
+    """
     crowded = made.published_learning(50, made.NOW - 200 * made.DAY)
     names = tuple(f"{label} {'abcdefghij' * 6}"[:64] for label in made.LABELS)
     ending = made.result(50, environments=70, labels=names)
+    gathering, running, *over = made.some_months()
+    name = "Week 12, north: buses, trains and stations of the whole city"
     return made.HandMadeArchive(
         (
-            *made.some_months(),
+            msgspec.structs.replace(gathering, name=name),
+            msgspec.structs.replace(running, name="n" * 64),
+            msgspec.structs.replace(over[0], name=name),
+            *over[1:],
             msgspec.structs.replace(crowded, ending=ending),
             made.published_discovery(60, made.NOW - 210 * made.DAY),
         )
@@ -112,6 +120,7 @@ def test_page_is_accessible_and_keeps_to_itself(
     page = watched.visit({**PATHS, **EMPTY_PATHS, "unknown": UNKNOWN}[name])
     page.wait_for_load_state("networkidle")
     check_accessible(page, name)
+    check_readable(page, name)
     # The browser itself notes the status of a page that is not there.
     complaints = [words for words in watched.complaints if "404" not in words or name != "unknown"]
     assert complaints == []
