@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
@@ -11,8 +12,14 @@ WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
 SCHEMES = ("light", "dark")
 
 
-def check_accessible(page: Page, name: str) -> None:
-    """At both widths, in both colour schemes: no violation, no scrolling to the side."""
+def check_accessible(page: Page, name: str, pictures: Path | None = None) -> None:
+    """At both widths, in both colour schemes: no violation, no scrolling to the side.
+
+    Args:
+        page: the page.
+        name: what it is called.
+        pictures: folder for pictures of all four; None to take none.
+    """
     for width, size in WIDTHS.items():
         page.set_viewport_size({"width": size[0], "height": size[1]})
         for scheme in SCHEMES:
@@ -23,6 +30,9 @@ def check_accessible(page: Page, name: str) -> None:
             overhang = page.evaluate("document.documentElement.scrollWidth - innerWidth")
             assert overhang <= 0, f"{where}: {overhang} pixels too wide"
             expect(page.get_by_role("heading", level=1)).to_be_visible()
+            if pictures:
+                file = f"{name} {size[0]} {scheme}.png".replace(" ", "-")
+                page.screenshot(path=pictures / file, full_page=True)
 
 
 _CUT = """[...document.querySelectorAll('body *')].filter(each =>

@@ -1,18 +1,12 @@
-"""A browser for the dashboard, and the pictures of it that the documents show.
-
-    python -m support.dashboard_browser http://127.0.0.1:8080 data/operator.token docs
-
-takes them from a server that runs.
-"""
+"""A browser for the dashboard, and the pictures of it that `support.dashboard_phase` takes."""
 
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from playwright.sync_api import Browser, HttpCredentials, Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from support.browser import executable as browser_path
 
@@ -29,8 +23,6 @@ ARGUMENTS = [
     "--disable-features=SpareRendererForSitePerProcess",
 ]
 OVERVIEW, PHASE = "dashboard-overview.png", "dashboard-phase.png"
-OPERATOR = "operator"
-"""The user of HTTP Basic; the server looks at the password alone."""
 
 
 @contextlib.contextmanager
@@ -55,53 +47,44 @@ def overheard(page: Page) -> tuple[list[str], list[str]]:
     return complaints, requested
 
 
+def sign_in(page: Page, address: str, token: str) -> None:
+    """Open a dashboard and give the operator's token."""
+    page.goto(address + "/")
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+    mistake = page.get_by_role("alert")
+    assert mistake.count() == 0, mistake.inner_text()
+
+
 def take_pictures(
-    running: Browser, address: str, folder: Path, password: str | None = None
+    running: Browser, address: str, folder: Path, token: str | None = None
 ) -> tuple[Path, Path]:
-    """Write the two pictures of a dashboard: the overview, and its newest result.
+    """Write the two pictures of a dashboard: the overview, and its newest found environments.
 
     Args:
         running: the browser.
         address: of the server, such as `http://127.0.0.1:8080`.
         folder: where they go.
-        password: the operator's token; None if the server asks for none.
+        token: the operator's; None if the server asks for none.
 
     Returns:
         The files.
     """
-    credentials: HttpCredentials | None = None
-    if password is not None:
-        credentials = {"username": OPERATOR, "password": password}
     context = running.new_context(
-        viewport={"width": 1200, "height": 1000},
-        color_scheme="light",
-        device_scale_factor=1.5,
-        http_credentials=credentials,
+        viewport={"width": 1200, "height": 1000}, color_scheme="light", device_scale_factor=1.5
     )
     files = folder / OVERVIEW, folder / PHASE
     try:
         page = context.new_page()
-        _open(page, address + "/")
+        if token is None:
+            page.goto(address + "/")
+        else:
+            sign_in(page, address, token)
         page.screenshot(path=files[0])
         published = page.locator("tr", has=page.locator(".status.published"))
-        published.filter(has_text="Learning phase").first.get_by_role("link").click()
+        published.filter(has_text="Discovery phase").first.get_by_role("link").click()
         page.wait_for_url("**/phases/*")
         page.screenshot(path=files[1])
     finally:
         context.close()
     return files
-
-
-def _open(page: Page, address: str) -> None:
-    response = page.goto(address)
-    assert response is not None
-    assert response.ok, f"{address}: {response.status} {response.status_text}"
-
-
-if __name__ == "__main__":
-    server, token, target = sys.argv[1:]
-    with browser() as chromium:
-        for written in take_pictures(
-            chromium, server.rstrip("/"), Path(target), Path(token).read_text().strip()
-        ):
-            print(written)

@@ -1,18 +1,16 @@
 """Every page of the dashboard in headless Chromium: accessible, self-contained, at any width.
 
-With EARSHOT_PICTURES=FOLDER, the pictures for the documents are written there.
+With EARSHOT_PICTURES=FOLDER, pictures of them are written there.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
-from flask import Response, request
 from playwright.sync_api import Browser, Page, expect
 from support import dashboard_browser
 from support import dashboard_records as made
@@ -119,7 +117,8 @@ def test_page_is_accessible_and_keeps_to_itself(
         watched.address = empty_address
     page = watched.visit({**PATHS, **EMPTY_PATHS, "unknown": UNKNOWN}[name])
     page.wait_for_load_state("networkidle")
-    check_accessible(page, name)
+    folder = os.environ.get("EARSHOT_PICTURES")
+    check_accessible(page, name, Path(folder) if folder else None)
     check_readable(page, name)
     # The browser itself notes the status of a page that is not there.
     complaints = [words for words in watched.complaints if "404" not in words or name != "unknown"]
@@ -267,24 +266,9 @@ def test_what_is_under_way_renews_itself_until_it_is_over(chromium: Browser) -> 
         context.close()
 
 
-def test_pictures_are_taken_from_a_server_that_asks_for_a_password(
-    chromium: Browser, archive: made.HandMadeArchive, tmp_path: Path
+def test_the_pictures_for_the_documents_are_of_the_recommended_route(
+    chromium: Browser, address: str, tmp_path: Path
 ) -> None:
-    password = secrets.token_urlsafe()
-    app = application(archive)
-
-    @app.before_request
-    def authenticate() -> Response | None:
-        given = request.authorization
-        if given is not None and given.username == "operator" and given.password == password:
-            return None
-        return Response("no", 401, headers={"WWW-Authenticate": 'Basic realm="earshot"'})
-
-    folder = Path(os.environ.get("EARSHOT_PICTURES", tmp_path))
-    with served(app) as address:
-        files = dashboard_browser.take_pictures(chromium, address, folder, password)
-        with pytest.raises(AssertionError, match="401"):
-            dashboard_browser.take_pictures(chromium, address, tmp_path, "wrong")
-    for file in files:
+    for file in dashboard_browser.take_pictures(chromium, address, tmp_path):
         assert file.read_bytes().startswith(b"\x89PNG")
         assert file.stat().st_size > 20_000
