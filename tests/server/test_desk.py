@@ -415,7 +415,7 @@ def test_what_default_phones_refuse_is_started_only_if_the_operator_insists(
     said = page_of(refused, 422)
     assert "Nothing was started: tick this" in said
     assert "at least 100 is accepted" in said
-    assert "ohort nroth has no phones" in said
+    assert "cohort nroth has no phones" in said
     assert phases(browser.server) == ()
     form = browser.fields(refused) | {"do": "start", "anyway": "yes"}
     assert browser.post("/start", form).status_code == 303

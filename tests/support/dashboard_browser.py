@@ -84,6 +84,7 @@ def take_pictures(
         published = page.locator("tr", has=page.locator(".status.published"))
         published.filter(has_text="Discovery phase").first.get_by_role("link").click()
         page.wait_for_url("**/phases/*")
+        page.set_viewport_size({"width": 1200, "height": 1900})  # as far as the map
         page.screenshot(path=files[1])
     finally:
         context.close()

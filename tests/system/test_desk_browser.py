@@ -135,6 +135,7 @@ def test_an_operator_starts_invites_and_stops(page: Page, server: Server, addres
     page.goto(address + "/nothing")
     expect(page.get_by_role("heading", level=1)).to_have_text("There is nothing at this path")
     check(page, "not there")
+    page.get_by_role("link", name="All phases").click()
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_url("**/sign-in")
     page.goto(address + "/")
