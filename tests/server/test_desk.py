@@ -97,9 +97,14 @@ def test_a_browser_is_led_to_the_form_and_back(server: Server) -> None:
     assert "WWW-Authenticate" not in led.headers
     assert browser.get("/").location == "/sign-in"
     form = browser.get(led.location)
-    assert browser.fields(form) == {"token": "", "to": there}
+    assert browser.fields(form) == {
+        "token": "",
+        "to": there,
+        "username": "earshot",
+    }
     for address in re.findall(r'(?:href|src)="(/static/[^"]+)"', form.text):
-        assert browser.get(address, Accept="*/*").status_code == 200
+        with browser.get(address, Accept="*/*") as file:
+            assert file.status_code == 200
     signed = browser.sign_in(to=there)
     assert (signed.status_code, signed.location) == (303, there)
     assert "knows none by this name" in page_of(browser.get(there), 404)

@@ -134,5 +134,5 @@ def check_readable(page: Page, name: str) -> None:
     for width in (1280, 1000, 720, 390):
         page.set_viewport_size({"width": width, "height": 844})
         where = f"{name}, {width} pixels wide"
-        assert page.evaluate(TEXTS) == [], where
-        assert page.evaluate(BROKEN) == [], where
+        for wrong in (page.evaluate(TEXTS), page.evaluate(BROKEN)):
+            assert wrong == [], f"{where}: {wrong}"
