@@ -41,6 +41,7 @@ from earshot_server.store.operators import Accounts
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.progress import PhaseProgress
 from earshot_server.store.registry import Registry
+from earshot_server.store.sessions import Sessions
 
 _numbers = count()
 
@@ -99,6 +100,7 @@ def test_what_was_under_way_ends_by_name_and_what_was_over_stays(
     Driver(own_database, Optics(), 1e6).turn()
     stopped = begin(own_database)
     Registry(own_database).stop(stopped, STOPPED_REASON)
+    session = Sessions(own_database).begin(bytes(32))
     back_up(tmp_path / "backup", data, own_url)
     assert restore(tmp_path / "backup", tmp_path / "new", empty_url) == 2
 
@@ -117,6 +119,7 @@ def test_what_was_under_way_ends_by_name_and_what_was_over_stays(
         assert all(isinstance(coordinator.task_for(phone), Ending) for phone in range(PHONES))
         assert Driver(database, Optics(), 1e6).turn() == 0
         assert PhaseProgress(database).failures()["restored"] == 2
+        assert Sessions(database).token_hash(session) is None
         (entry,) = Accounts(database).audit()
         assert entry.action == "restore server"
         assert "phases that it ended: 2;" in entry.detail

@@ -52,6 +52,7 @@ def come_back(database: Database, manifest: Manifest) -> int:
         connection.execute(
             "UPDATE phases SET snapshot = NULL WHERE phase = ANY(%s)", (list(running),)
         )
+        connection.execute("DELETE FROM sessions")  # some may have been signed out since
         for table, column in (("phones", "phone"), ("audit", "entry")):
             connection.execute(
                 "SELECT setval(sequence, nextval(sequence) + %s)"
