@@ -569,7 +569,7 @@ def test_a_mistake_of_the_servers_own_is_a_page_that_tells_nothing_else(
     def broken(*_: object) -> None:
         raise RuntimeError("password=hunter2")
 
-    monkeypatch.setattr("earshot_server.dashboard.forms.read_invite", broken)
+    monkeypatch.setattr("earshot_server.api.forms.read_invite", broken)
     response = browser.post("/invite", {"uses": "1", "form_key": browser.key()})
     said = page_of(response, 500)
     assert "The server made a mistake" in said

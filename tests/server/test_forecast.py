@@ -36,7 +36,7 @@ from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import encode
-from earshot_server.commands.phase import prospects
+from earshot_server.dashboard import prospects
 from earshot_server.dashboard.spending import DEARER_RECORDING
 from earshot_server.discovery.cells import moved_cells
 from earshot_server.discovery.optics import Optics

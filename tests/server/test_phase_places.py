@@ -22,7 +22,7 @@ from earshot_protocol.phases.places import UNNAMED, AgreedPlaces
 from earshot_protocol.wire import Ending, Matrix
 from earshot_server.api.views import PhaseExport, PhaseView
 from earshot_server.commands.phase.places import newest, of_phase
-from earshot_server.commands.phase.prospects import lines
+from earshot_server.dashboard.prospects import lines
 from earshot_server.phases.forecast import forecast
 
 ENCODER = "contrast-2"

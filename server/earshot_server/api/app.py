@@ -17,6 +17,7 @@ from earshot_server.api import bodies, problems
 from earshot_server.api.administration import Administration
 from earshot_server.api.authentication import OperatorAuthentication
 from earshot_server.api.browsers import Browsers
+from earshot_server.api.desk import blueprint as desk
 from earshot_server.api.figures import StoredFigures
 from earshot_server.api.health import health
 from earshot_server.api.limits import FAILURES, RateLimits
@@ -28,7 +29,6 @@ from earshot_server.api.phones import Phones
 from earshot_server.api.public import public
 from earshot_server.attestation import Attestation, InvitationCodes
 from earshot_server.credentials import Credentials
-from earshot_server.dashboard.desk import blueprint as desk
 from earshot_server.dashboard.pages import blueprint as dashboard
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database

@@ -16,6 +16,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from earshot_protocol import checks
+from earshot_protocol.encoder_file import EncoderFile
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget, learning_budget
 from earshot_protocol.phases.acceptance import Limits, default_refusals
@@ -188,6 +189,49 @@ def proposed(wanted: Wanted) -> tuple[Parameters, Proposal]:
         refusals=tuple(
             Refusal(refused.rule.value, str(refused)) for refused in default_refusals(parameters)
         ),
+    )
+
+
+def discovery_parameters(
+    asked: Asked, encoder: EncoderFile, dimensions: int | None = None
+) -> DiscoveryParameters:
+    """Return the parameters of a phase that finds environments by secure sums.
+
+    Args:
+        asked: Options of the phase.
+        encoder: Encoder whose embeddings phones hold; it has start centroids.
+        dimensions: Dimensions in which sound is sorted; by default the recommended ones.
+
+    Raises:
+        EarshotError: An option is wrong; the message says which, and what would be accepted.
+    """
+    epsilon = discovery_budget.EPSILON if asked.epsilon is None else asked.epsilon
+    cells, most = discovery_budget.cell_counts(
+        asked.phones, epsilon, asked.delta, asked.cells, asked.most_cells
+    )
+    dimensions = discovery_budget.DIMENSIONS if dimensions is None else dimensions
+    start = encoder.start_centroids(dimensions, cells)
+    noise = discovery_budget.noises(
+        epsilon,
+        asked.delta,
+        sums=asked.sums,
+        label_share=asked.label_share,
+        cells=most,
+        dimensions=dimensions,
+        labels=len(asked.labels),
+    )
+    return DiscoveryParameters(
+        phones=asked.phones,
+        labels=asked.labels,
+        encoder=encoder.card.name,
+        start=CentroidSet.of(start),
+        most_cells=most,
+        sums=asked.sums,
+        cells_noise=noise.cells,
+        labels_noise=noise.labels,
+        delta=asked.delta,
+        dropout=asked.dropout,
+        corrupted=asked.corrupted,
     )
 
 

@@ -16,7 +16,6 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget, labelling_budget, learning_budget
 from earshot_protocol.phases.discovery import DiscoveryParameters
-from earshot_protocol.phases.discovery_budget import cell_counts, noises
 from earshot_protocol.phases.labelling import LabellingParameters
 from earshot_protocol.phases.labelling_budget import noises as noises_of_votes
 from earshot_protocol.phases.learning import Budget, PhaseParameters
@@ -24,11 +23,10 @@ from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS, packaged
-from earshot_protocol.start_centroids import CentroidSet
 from earshot_server.commands.phase.samples import Samples
 from earshot_server.discovery.route import Discovery
 from earshot_server.phases.labelling import usual_threshold
-from earshot_server.phases.proposal import NO_OPTION, Asked
+from earshot_server.phases.proposal import NO_OPTION, Asked, discovery_parameters
 
 _Parameters = TypeVar("_Parameters", bound=Parameters)
 _EPSILON = 0.25
@@ -185,29 +183,8 @@ def _epsilon(options: Options) -> float:
 
 
 def _discovery(options: Options) -> dict[str, Any]:
-    epsilon, dimensions = _epsilon(options), options.dimensions
-    cells, most = cell_counts(
-        options.phones, epsilon, options.delta, options.cells, options.most_cells
-    )
-    dimensions = discovery_budget.DIMENSIONS if dimensions is None else dimensions
     encoder = _encoder(options.encoder)
-    start = encoder.start_centroids(dimensions, cells)
-    noise = noises(
-        epsilon,
-        options.delta,
-        sums=options.sums,
-        label_share=options.label_share,
-        cells=most,
-        dimensions=dimensions,
-        labels=len(options.labels),
-    )
-    return {
-        "encoder": encoder.card.name,
-        "start": CentroidSet.of(start),
-        "most_cells": most,
-        "cells_noise": noise.cells,
-        "labels_noise": noise.labels,
-    }
+    return msgspec.structs.asdict(discovery_parameters(options, encoder, options.dimensions))
 
 
 def _learning(options: Options) -> dict[str, Any]:

@@ -21,11 +21,11 @@ from earshot_protocol.phases.parameters import hierarchy_of
 from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_server.commands.options import DEFAULT, AsJson, Labels, OperatorConnection
-from earshot_server.commands.phase import prospects
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
 from earshot_server.commands.phase.kinds import LABELLING, Options, chosen, parameters_of
 from earshot_server.commands.phase.places import NOTHING, newest, of_phase
 from earshot_server.commands.phase.samples import Samples, of_file, unnamed
+from earshot_server.dashboard import prospects
 from earshot_server.dashboard.verdict import verdict
 from earshot_server.operator_client import OperatorClient, ServerError
 from earshot_server.phases.forecast import forecast

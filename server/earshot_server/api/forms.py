@@ -18,14 +18,15 @@ from earshot_protocol.api import (
     decode_body,
     encode_body,
 )
-from earshot_protocol.environments import default_hierarchy
+from earshot_protocol.encoder_file import read as read_encoder
+from earshot_protocol.environments import LabelHierarchy, default_hierarchy
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.phases.parameters import hierarchy_of
-from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
-from earshot_server.commands.phase.kinds import SECURE_SUM, Options, parameters_of
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, packaged
 from earshot_server.phases.forecast import check_possible
+from earshot_server.phases.proposal import Asked, discovery_parameters
 
 LONGEST_REASON = 200
 _T = TypeVar("_T")
@@ -185,20 +186,23 @@ def read_start(filled: Filled, anyway: bool) -> StartPhase | None:
     gather, step = (filled.take(name, _real, 0.0) for name in ("gather_hours", "step_hours"))
     if filled.errors:
         return None
-    labels = ",".join(filter(None, map(str.strip, re.split(r"[,\n]", filled.typed("labels")))))
+    labels = [*filter(None, map(str.strip, re.split(r"[,\n]", filled.typed("labels"))))]
     if not labels:
         filled.errors["labels"] = "give at least one"
         return None
-    everyday = labels == ",".join(default_hierarchy().classes)
+    usual = default_hierarchy()
+    everyday = labels == list(usual.classes)
+    choices = tuple(usual.groups.values()) if everyday else ()
     cohorts = tuple(filter(None, map(str.strip, filled.typed("cohort").split(","))))
     try:
-        classes, choices = asked_hierarchy(None if everyday else labels, None)
+        classes = LabelHierarchy.flat(labels).classes
     except EarshotError as error:
         filled.errors["labels"] = str(error)
         return None
     try:
-        parameters = parameters_of(
-            SECURE_SUM, Options(phones=phones, epsilon=epsilon, labels=classes)
+        parameters = discovery_parameters(
+            Asked(phones=phones, epsilon=epsilon, labels=classes),
+            read_encoder(packaged(DEFAULT_ENCODER)),
         )
         asked = StartPhase(
             parameters=msgspec.structs.replace(

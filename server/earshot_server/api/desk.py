@@ -17,14 +17,13 @@ from flask import Blueprint, Response, g, request, url_for
 
 from earshot_protocol.api import StartPhase
 from earshot_protocol.errors import InvalidInputError
-from earshot_server.api import bodies
+from earshot_server.api import bodies, forms
 from earshot_server.api.authentication import needs
 from earshot_server.api.browsers import Browsers, check_origin, derived, has_key
+from earshot_server.api.forms import Filled
 from earshot_server.api.orders import Orders
 from earshot_server.api.problems import ForgedRequestError, OperatorError
-from earshot_server.commands.phase import prospects
-from earshot_server.dashboard import forms, rendering
-from earshot_server.dashboard.forms import Filled
+from earshot_server.dashboard import prospects, rendering
 from earshot_server.dashboard.verdict import verdict
 from earshot_server.phases.forecast import forecast
 from earshot_server.store.operators import Role
