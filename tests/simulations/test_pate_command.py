@@ -275,7 +275,10 @@ def test_budget_says_what_queries_cost_and_how_many_a_budget_buys(
         (("--tally", "federated", "--votes-cost", "dependent"), "hold for a central tally"),
         (("--votes-cost", "exact"), "for two classes, not for 10"),
         (("--classes", "3"), "classes from 0 to 2"),
-        (("--sigma", "0.3", "--votes-cost", "dependent"), "that can be published; must be larger"),
+        (
+            ("--sigma", "0.3", "--votes-cost", "dependent"),
+            "has no room for a query, which costs up to",
+        ),
         (("--sigma", "0.3"), "has no room for a query, which costs up to"),
     ],
 )

@@ -209,7 +209,7 @@ def _runs(folder: Path) -> None:
     kept = folder / "edited" / "result.json"
     kept.write_text(json.dumps(json.loads(kept.read_text()) | {"ari_test": 1.0}))
     common = "--phones 24 --scenes 3 --jobs 1 --corrupted 0 --policy anything --summation ideal"
-    run(f"simulate labelling {common} --samples 3 --epsilon 40 --out {folder / 'labelled'}")
+    run(f"simulate labelling {common} --samples 3 --epsilon 20 --out {folder / 'labelled'}")
     run(f"{SOUND} {folder / 'sound'} --out {folder / 'other-sound'}")
     _sound(folder / "sound", "park/9.wav")
 
