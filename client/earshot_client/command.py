@@ -105,7 +105,7 @@ SUB_COMMANDS = {
     ),
     "pate": SubCommand(
         "simulations",
-        "Let teachers vote on samples that nobody owns: label, budget, student, tag, generate.",
+        "Let teachers vote on samples nobody owns: example, label, budget, student, tag, generate.",
         ("simulations",),
         {"tag": ("models",), "generate": ("generators",)},
     ),

@@ -143,7 +143,7 @@ def test_without_pandas_the_extra_is_named(
 ) -> None:
     held = request.getfixturevalue(kind)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'earshot-sensing\[frames\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'earshot-sensing\[tables\]'"):
         held.to_frame()
 
 

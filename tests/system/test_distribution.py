@@ -92,12 +92,16 @@ def test_every_text_names_the_distribution_and_an_extra_of_it() -> None:
 
 
 def test_every_hint_of_ours_is_an_extra_of_the_project() -> None:
-    hinted = {command.extra for command in SUB_COMMANDS.values()} | {"phone", "microphone"}
-    for extra in hinted:
-        words = distribution.installation(extra)
+    needed = {
+        extras
+        for command in SUB_COMMANDS.values()
+        for extras in (command.extras, *(command.needed([inner]) for inner in command.further))
+    }
+    for extras in needed | {("phone",), ("microphone",), ("cluster",)}:
+        words = distribution.installation(*extras)
         requirement = Requirement(words.removeprefix("pip install '").removesuffix("'"))
         assert requirement.name == PROJECT["name"]
-        assert requirement.extras == {extra} <= set(PROJECT["optional-dependencies"])
+        assert requirement.extras == set(extras) <= set(PROJECT["optional-dependencies"])
 
 
 @pytest.fixture(scope="module")
@@ -151,11 +155,11 @@ def test_the_wheel_brings_the_command_into_a_bare_environment(
     link(packages, distributions(*filter(None, [extra])))
     command = str(tmp_path / "venv" / "bin" / "earshot")
     if not extra:
-        assert f"pip install '{PROJECT['name']}[phone]'" in run(command, "--help", status=1)
+        assert f"pip install '{PROJECT['name']}[phone]'" in run(command, "--help", status=2)
         assert run(str(python), "-c", "import earshot_client") == ""
         return
     assert PROJECT["version"] in run(command, "--version")
     shown = run(command, "--help")
     assert all(name in shown for name in SUB_COMMANDS)
-    refused = run(command, "serve", "--data", str(tmp_path / "data"), status=1)
+    refused = run(command, "serve", "--data", str(tmp_path / "data"), status=2)
     assert f"pip install '{PROJECT['name']}[server]'" in refused

@@ -21,7 +21,7 @@ def data_frame(rows: Sequence[Mapping[str, Any]]) -> DataFrame:
         from pandas import DataFrame
     except ImportError:
         raise MissingExtraError(
-            f"data frames need pandas, not installed here: {installation('frames')}"
+            f"data frames need pandas, not installed here: {installation('tables')}"
         ) from None
     return DataFrame.from_records([dict(row) for row in rows])
 
