@@ -101,7 +101,9 @@ def test_a_name_means_the_shipped_encoder_and_a_path_a_file(
 @pytest.mark.parametrize("name", ["contrast-0", "Contrast-1", "contrast-1 ", "", "../contrast-1"])
 def test_an_unknown_name_says_which_are_known(name: str) -> None:
     known = ", ".join(SHIPPED_ENCODERS)
-    with pytest.raises(DamagedEncoderError, match=rf"cannot be read.*known by name: {known}"):
+    with pytest.raises(
+        DamagedEncoderError, match=rf"cannot be read.*or a shipped encoder: {known}"
+    ):
         open_encoder(name)
     with pytest.raises(DamagedEncoderError, match=rf"no encoder '{name}'.*it has: {known}"):
         shipped_encoder(name)

@@ -21,7 +21,8 @@ from earshot_protocol.privacy.significance import LEVEL, answer_p_values
 from earshot_protocol.rules import Rule
 from earshot_protocol.wire import Matrix
 
-numbers = st.floats(0.05, 20.0)
+numbers = st.floats(0.05, 14.0)
+"""Values of ε, all within what the noise of secure sums reaches."""
 
 
 def parameters(samples: int, votes: float, check: float, weight: int = 1) -> LabellingParameters:

@@ -15,6 +15,7 @@ import pytest
 from support.command import earshot
 from support.documented import loaded, options
 
+from earshot_client.encoder import encoder_path
 from earshot_client.policy import Policy
 from earshot_protocol.phases import discovery_budget, learning_budget
 from earshot_protocol.phases.discovery_budget import cell_counts
@@ -101,6 +102,8 @@ def test_what_the_readme_simulates(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         words = shlex.split(command.replace("\\\n", " "))
         if "--out" in words:
             words[words.index("--out") + 1] = str(tmp_path / "new")
+        if "--encoder" in words:  # which is opened before any work
+            words[words.index("--encoder") + 1] = str(encoder_path())
         for settings in each_of(words, monkeypatch).values():
             assert settings.refusals(settings.agreement) == (), command
 

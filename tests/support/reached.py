@@ -19,6 +19,10 @@ PLAIN = {
 """Library classes that do not call methods of their subclasses; any other may."""
 
 
+_NAMED = re.compile("__.+__|_repr_html_")
+"""Names by which Python and notebooks call a method."""
+
+
 class Names(NamedTuple):
     """Names in some code.
 
@@ -86,7 +90,7 @@ class Code:
         for node in body:
             for name in _defined(node, owner == module) or [""]:
                 part = f"{owner}.{name}"
-                if not name or re.fullmatch("__.+__", name) or self._handed_on(module, node):
+                if not name or _NAMED.fullmatch(name) or self._handed_on(module, node):
                     rest.append(node)
                 elif isinstance(node, ast.ClassDef) and not self._called(module, node):
                     self.parts[part] = [*node.decorator_list, *node.bases, *node.keywords]

@@ -91,7 +91,9 @@ def test_noise_bound_and_distances_of_a_sum(case: dict[str, Any]) -> None:
     entries = math.prod(shape)
     multiplier = given["labels_noise" if labels else "cells_noise"]
     assert case["variance"] == (multiplier * textbook.STEPS) ** 2
-    for unit, far in (("phone", 4096.0), ("recording", 4096 + math.sqrt(entries) / 2)):
+    length, added = 4096 - math.sqrt(entries) / 2, math.sqrt(1 if labels else columns)
+    several = length * 2 / math.sqrt(5) + math.sqrt(entries)
+    for unit, far in (("phone", 4096.0), ("recording", max(4096, length + added, several))):
         assert case["distances"][unit]["l2"] == pytest.approx(far, rel=1e-12)
         assert case["distances"][unit]["l1"] == pytest.approx(far * math.sqrt(entries), rel=1e-12)
     probability = Fraction(2.0**-80 / (given["phones"] * entries))

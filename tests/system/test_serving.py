@@ -203,7 +203,7 @@ def test_a_statistics_phase_is_started_too(server: ServerProcess) -> None:
     [
         (("--statistics", "--from", "2026-01-01"), "two dates"),
         (("--statistics", "--from", "2026-01-08", "--until", "2026-01-01"), "before it ends"),
-        (("--statistics", "--from", "yesterday", "--until", "2026-01-08"), '"yesterday"'),
+        (("--statistics", "--from", "yesterday", "--until", "2026-01-08"), "'yesterday'"),
         (("--from", "2026-01-01", "--until", "2026-01-08"), "but for --statistics"),
     ],
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.vote_rules import rule
 
-from earshot_models.votes.rules.rule import VotingRule
+from earshot_models.votes.rules.rule import TeacherUnit, VotingRule
 from earshot_models.votes.tally.prospects import Prospects, prospects, shares, table, weights_of
 from earshot_models.votes.tally.tallies import Counter
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -70,7 +70,7 @@ def test_groups_spend_their_budgets_together_and_none_more_than_its_own(counter:
         assert isinstance(row["epsilon"], float)
         assert isinstance(row["budget"], float)
         assert 0.9 * row["budget"] < row["epsilon"] <= row["budget"]
-    replaced = [row for row in rows if row["unit"] == Unit.REPLACED_PHONE.value]
+    replaced = [row for row in rows if row["unit"] == TeacherUnit.REPLACED.value]
 
     mean = 1.5
     expected = min(zcdp_rho(1, DELTA) * mean**2, zcdp_rho(2, DELTA) * (mean / 2) ** 2) * 40**2
@@ -87,7 +87,11 @@ def test_a_given_number_of_queries_has_no_budget() -> None:
     ("text", "error", "message"),
     [
         ("1:125", InvalidInputError, "must have 250 members in all"),
-        ("1:249,2:1", InvalidParametersError, "at least 2, or the budget identifies"),
+        (
+            "1:249,2:1",
+            InvalidParametersError,
+            "must be at least 2, or the budget tells whose it is",
+        ),
         ("0:125,2:125", InvalidParametersError, "epsilon=0.0: must be a positive"),
         ("1-125", InvalidInputError, "must be ε:members of every group"),
         ("1:125,3.14159:125", InvalidParametersError, "ratios of whole numbers"),
