@@ -55,6 +55,7 @@ def check(page: Page, name: str) -> None:
     page.set_viewport_size({"width": 1280, "height": 900})
 
 
+@pytest.mark.slow
 def test_an_operator_starts_invites_and_stops(page: Page, server: Server, address: str) -> None:
     complaints, requested = dashboard_browser.overheard(page)
     page.goto(address + "/statistics")

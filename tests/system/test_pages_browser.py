@@ -104,7 +104,13 @@ def page(chromium: Browser) -> Iterator[Page]:
     context.close()
 
 
-@pytest.mark.parametrize("kind", KINDS_OF_PAGE)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=() if kind == "both routes" else pytest.mark.slow)
+        for kind in KINDS_OF_PAGE
+    ],
+)
 def test_a_page_is_accessible_and_whole_at_any_width(kind: str, page: Page, tmp_path: Path) -> None:
     path = KINDS_OF_PAGE[kind](tmp_path)
     complaints, requested = dashboard_browser.overheard(page)

@@ -223,7 +223,7 @@ def cost_rows(figures: Mapping[str, Any]) -> list[dict[str, str]]:
     ]
 
 
-_COLUMNS = {"cost": 22, "ε": 7, "δ": 6, "publish?": 10, "what it means": 0}
+_COLUMNS = {"cost": 22, "ε": 10, "δ": 10, "publish?": 10, "what it means": 0}
 """Columns of the costs, and their widths on a terminal: no vote decides how wide one is."""
 _TERMINAL = 80
 """Width of a terminal, in characters."""
