@@ -60,7 +60,7 @@ def test_where_few_cells_hear_everything_their_number_grows_and_names_are_no_wor
     assert [len(run.found.global_centroids) for run in (stayed, grew)] == [30, 50]  # type: ignore[arg-type]
     assert len(grew.found.moved) == len(grew.found.labels) == len(grew.found.name_p_values) == 50
     assert grew.found.label_accuracy == pytest.approx(1, abs=0.01)
-    assert "50 / " in render(grew)
+    assert "50 placed" in render(grew)
     assert result(grew)["global_centroids"] == 50
 
 
