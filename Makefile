@@ -60,6 +60,7 @@ browser: .venv/.installed
 
 # Four processes on two cores: many tests wait for a server that they have started, and not for a core.
 unit: browser
+	@echo "Testing: 5 minutes on two fast cores, 13 on two slow ones; longer with test-all."
 	$(V)/python -m compileall -q -j 0 protocol client server models simulations
 	$(V)/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "$(SELECT)" \
 		--hypothesis-profile=$(EXAMPLES) $(COUNT)
