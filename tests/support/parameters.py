@@ -44,6 +44,7 @@ _DISCOVERY = DiscoveryParameters(
     sums=1,
     cells_noise=8.0,
     labels_noise=8.0,
+    rows=2,
     dropout=0.1,
     corrupted=0.05,
 )
@@ -79,10 +80,13 @@ def discovery_parameters(**changes: Any) -> DiscoveryParameters:
     """Of a phase over points in the plane: three cells, two labels.
 
     A phone's default policy accepts it; what a test counts on, it names. Other start centroids
-    stay as many as they are, unless it says to how many they may grow.
+    stay as many as they are, unless it says to how many they may grow. A sum of labels has a row
+    for each of them.
     """
     if "start" in changes:
         changes = {"most_cells": changes["start"].count, **changes}
+    if "labels" in changes:
+        changes = {"rows": len(changes["labels"]), **changes}
     return msgspec.structs.replace(_DISCOVERY, **changes)
 
 

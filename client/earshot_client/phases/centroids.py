@@ -69,7 +69,7 @@ def compares(memory: Memory, result: NamedCentroids) -> bool:
     if result.encoder not in ("", memory.encoder.name):
         return False
     centroids = result.centroids.array()
-    if not len(centroids) or centroids.shape[1] > memory.encoder.dimensions:
+    if centroids.shape[1] > memory.encoder.dimensions:
         raise UnexpectedMessageError(
             f"a result with centroids of shape {centroids.shape}; an embedding has "
             f"{memory.encoder.dimensions} dimensions"

@@ -12,7 +12,7 @@ from earshot_client.phases.memory import Memory
 from earshot_protocol.errors import RefusedError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery
-from earshot_protocol.phases.discovery import DiscoveryParameters, LabelCells, SumCells
+from earshot_protocol.phases.discovery import DiscoveryParameters, SumCells, SumLabels, rows_of
 from earshot_protocol.voting.vectors import bounded, quantized
 
 
@@ -23,28 +23,47 @@ def _cells(memory: Memory, parameters: DiscoveryParameters, task: SumCells) -> I
     counts, sums = cluster_sums(
         sphere_grid(points), centroids.astype(np.float64), Geometry.SPHERICAL
     )
-    return quantized(_filled(bounded(sums / GRID, counts), parameters))
+    filled = np.zeros((parameters.most_cells, parameters.dimensions))
+    filled[: len(sums)] = bounded(sums / GRID, counts)
+    return quantized(filled)
 
 
-def _labels(memory: Memory, parameters: DiscoveryParameters, task: LabelCells) -> Input:
-    """Return the number of labels of each kind in each cell, over the norm of this table."""
-    centroids = _centroids(parameters, task)
-    table = shared.label_table(memory, parameters.labels, centroids, Geometry.SPHERICAL)
-    return quantized(_filled(bounded(table.astype(np.float64), table), parameters))
+def _labels(memory: Memory, parameters: DiscoveryParameters, task: SumLabels) -> Input:
+    """Return the heard unit vectors added up by label, over the norm of the counts by label."""
+    del task
+    if parameters.rows is None:
+        raise RefusedError("a sum of labels in a phase that counts labels in every cell")
+    points, choices = memory.points(parameters.dimensions)
+    member = _members(memory, choices, parameters)
+    sums = member[: parameters.rows] @ sphere_grid(points)
+    return quantized(bounded(sums / GRID, member.sum(axis=1).astype(np.int64)))
 
 
-def _filled(
-    rows: npt.NDArray[np.float64], parameters: DiscoveryParameters
+def _members(
+    memory: Memory, choices: tuple[str | None, ...], parameters: DiscoveryParameters
 ) -> npt.NDArray[np.float64]:
-    """Append empty rows up to the number that the sum has room for."""
-    filled = np.zeros((parameters.most_cells, rows.shape[1]))
-    filled[: len(rows)] = rows
-    return filled
+    """Return which recordings count in which row, zeros and ones (rows or more, recordings).
+
+    Where choices have rows, every recording counts twice, under its label and under its choice. If
+    it has none, it counts under its label alone: such counts follow the rows of the sum, and have
+    no sum of vectors. So a recording always adds as much to the norm, without which the bound on
+    what it moves would not hold (docs/privacy.md).
+    """
+    agreed, labels = memory.agreed, parameters.labels
+    number = {name: row for row, name in enumerate(rows_of(agreed))}
+    finer = parameters.rows != len(labels)
+    member = np.zeros(((len(number) + len(labels)) if finer else len(labels), len(choices)))
+    for at, (choice, label) in enumerate(zip(choices, memory.classes_of(choices), strict=True)):
+        if label is None:
+            continue
+        member[number[label], at] = 1.0
+        if finer:
+            own = choice if choice in number and choice != label else None
+            member[len(number) + number[label] if own is None else number[own], at] = 1.0
+    return member
 
 
-def _centroids(
-    parameters: DiscoveryParameters, task: SumCells | LabelCells
-) -> npt.NDArray[np.float32]:
+def _centroids(parameters: DiscoveryParameters, task: SumCells) -> npt.NDArray[np.float32]:
     """Return the centroids of the cells: the start centroids, or those that the sum before gave."""
     if task.parameters is not None:
         return parameters.start.centroids()
@@ -55,7 +74,7 @@ def _centroids(
 
 DISCOVERY = PhoneKind(
     kind=discovery.DISCOVERY,
-    contribute={SumCells: _cells, LabelCells: _labels},
+    contribute={SumCells: _cells, SumLabels: _labels},
     describe=shared.describe,
     check=shared.check_encoder,
     finish=shared.keep,

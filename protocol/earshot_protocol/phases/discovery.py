@@ -2,7 +2,8 @@
 
 It protects a phone, where a learning phase protects a recording. Every phone sorts what it heard
 into cells around public start centroids; a sum of cells moves these to where sound really is, and
-may be repeated; a last sum gives the cells their names.
+may be repeated. A last sum adds up what was heard under each label: its direction is the label's
+prototype, and the nearest prototype names a sound.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from earshot_protocol import checks, start_centroids
+from earshot_protocol.environments import LARGEST_CHOICES, LARGEST_NAME, LabelHierarchy
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.overriding import override
@@ -28,11 +30,13 @@ from earshot_protocol.phases.parameters import (
     PerLabel,
     Releases,
 )
+from earshot_protocol.phases.places import UNNAMED, Places
 from earshot_protocol.phases.plan import Plan, SecureSum, SumPartTask
 from earshot_protocol.privacy.mechanisms import VectorSum
 from earshot_protocol.privacy.significance import PValue
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.start_centroids import CentroidSet
+from earshot_protocol.text import line
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Matrix
 
@@ -44,6 +48,11 @@ SMALLEST_NOISE, LARGEST_NOISE = 1e-9, 1e9
 """Multipliers far below and far above any use, whose costs can still be computed."""
 
 PerCell = Meta(max_length=start_centroids.MOST)
+MOST_ROWS = LARGEST_LABELS + LARGEST_CHOICES
+"""Most rows of a sum of labels: one for each label, and one for each of their choices."""
+PerRow = Meta(max_length=MOST_ROWS)
+Length = Annotated[float, Meta(ge=0, le=1e12)]
+"""Length of a noisy sum of vectors, of which a phone's whole has 1 at most."""
 Votes = Annotated[float, Meta(ge=-1e12, le=1e12)]
 """Noisy votes: far beyond what 10^8 phones and their noise add up to, never infinite or
 not-a-number."""
@@ -69,6 +78,9 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
         cells_noise: Noise multiplier of each sum of cells: the noise's standard deviation over the
             most that one phone adds.
         labels_noise: Noise multiplier of the sum of labels.
+        rows: Rows of the sum of labels: one for each label, and one for each choice of a poll if
+            choices have prototypes of their own (`rows_of`). None in phases of former releases,
+            which counted labels in every cell.
         delta: Value of δ for which costs are stated.
         dropout: Largest fraction of phones that may vanish, ρ.
         corrupted: Largest fraction of phones that an adversary may control, γ.
@@ -82,6 +94,7 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
     sums: int
     cells_noise: float
     labels_noise: float
+    rows: int | None = None
     delta: float = 1e-6
 
     @property
@@ -114,6 +127,7 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
                 f"most_cells={self.most_cells}: must be at least {self.start.count}, the number of "
                 f"start centroids, and at most {start_centroids.MOST}"
             )
+        checks.whole("rows", 0 if self.rows is None else self.rows, len(self.labels), MOST_ROWS)
 
 
 # A phone asks for it several times in every step, and so do all phones of a simulation.
@@ -127,21 +141,32 @@ def _plan(parameters: DiscoveryParameters) -> Plan:
         survivors,
         row=parameters.dimensions,
     )
-    named = VectorSum(
-        parameters.labels_noise,
-        k * len(parameters.labels),
-        parameters.delta,
-        survivors,
-        signed=False,
-        row=1,
-    )
+    if parameters.rows is None:
+        named = VectorSum(
+            parameters.labels_noise,
+            k * len(parameters.labels),
+            parameters.delta,
+            survivors,
+            signed=False,
+            row=1,
+        )
+    else:
+        # A recording adds to its label's row, and to its choice's where choices have rows.
+        levels = 1 + (parameters.rows > len(parameters.labels))
+        named = VectorSum(
+            parameters.labels_noise,
+            parameters.rows * parameters.dimensions,
+            parameters.delta,
+            survivors,
+            row=levels * parameters.dimensions,
+        )
     return Plan(
         (
             *(
                 SecureSum(cells(number), SumCells, moved, repetition=number)
                 for number in range(1, parameters.sums + 1)
             ),
-            SecureSum(LABELS, LabelCells, named),
+            SecureSum(LABELS, SumLabels, named),
         )
     )
 
@@ -162,42 +187,67 @@ class SumCells(SumPartTask, frozen=True, kw_only=True, tag="sum-cells"):
     advertise: AdvertiseKeys
 
 
-class LabelCells(SumPartTask, frozen=True, kw_only=True, tag="label-cells"):
-    """Count your labels in each cell; opens the sum of labels.
+class SumLabels(SumPartTask, frozen=True, kw_only=True, tag="sum-labels"):
+    """Add up what you heard under each label; opens the sum of labels.
 
     Without a sum of cells before it, it is the first task, and has what that would have.
     """
 
     parameters: DiscoveryParameters | None = None
     choices: Choices = ()
-    centroids: Matrix | None = None
     advertise: AdvertiseKeys
 
 
+def rows_of(hierarchy: LabelHierarchy) -> tuple[str, ...]:
+    """Return the names of all rows that a sum of labels may have: labels, then their choices.
+
+    A choice with the name of its label has no row of its own.
+    """
+    return tuple(dict.fromkeys((*hierarchy.classes, *hierarchy.choices)))
+
+
 class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
-    """The named cells, and the privacy spent; cells of one label are one environment.
+    """Prototypes of labels, the cells in which sound was heard, and the privacy spent.
+
+    A sound has the name of the nearest prototype, unless it is farther than `radius` from all of
+    them. In results of former releases, cells had names instead: `centroids` are cells,
+    `label_votes` say how often each label was heard in them, and `cells` is missing.
 
     Attributes:
         geometry: Kind of distance to the centroids: spherical.
-        centroids: Centroids of the cells, unit rows.
-        moved: Whether what phones heard in each cell stood clear of the noise in the last sum.
-        labels: Index into `label_names` of each cell: the label with the most votes, whether or not
-            they are noise, which `name_p_values` tell; `names` are the labels that are clear of it.
+        centroids: Prototypes that stand clear of the noise, unit rows; in former results, cells.
+        labels: Index into `label_names` of each centroid.
+        choices: Choice of a poll that each centroid stands for; empty where it is the label's, and
+            where no choice has rows of its own.
         label_names: Labels of the phase, L.
-        label_votes: Noisy sum of the votes, per cell and label: a phone's labels make one vote in
-            all, or little more.
-        name_p_values: P-value of each cell's name; where it is large, the name may be noise.
+        label_votes: Only in former results: noisy sum of the votes, per cell and label.
+        name_p_values: P-value of each centroid's name.
+        cells: Centroids of the cells, unit rows; None in former results.
+        moved: Whether what phones heard in each cell stood clear of the noise in the last sum.
+        cell_lengths: Length of each cell's last sum, less what noise adds to it; 0 for a cell that
+            no sum has. A phone adds 1 at most to all cells together.
+        lengths: Length of each label's row, less what noise adds; then those of choices with rows.
+        row_p_values: P-value of each of these rows: where it is large, the row may be noise, and is
+            left out of `centroids`.
+        radius: Largest distance, 1 − cosine, at which a prototype names a sound: beyond it the
+            sound is unknown. None where any distance will do.
         encoder: Encoder whose embeddings the centroids are among.
         privacy: Privacy that the phase spent.
     """
 
     geometry: Geometry
     centroids: Matrix
-    moved: Annotated[tuple[bool, ...], PerCell]
-    labels: Annotated[tuple[Annotated[int, Meta(ge=0, lt=LARGEST_LABELS)], ...], PerCell]
+    labels: Annotated[tuple[Annotated[int, Meta(ge=0, lt=LARGEST_LABELS)], ...], PerRow]
+    choices: Annotated[tuple[Annotated[str, line(LARGEST_NAME)], ...], PerRow] = ()
     label_names: Annotated[tuple[LabelName, ...], PerLabel]
-    label_votes: Annotated[tuple[Annotated[tuple[Votes, ...], PerLabel], ...], PerCell]
-    name_p_values: Annotated[tuple[PValue, ...], PerCell]
+    label_votes: Annotated[tuple[Annotated[tuple[Votes, ...], PerLabel], ...], PerCell] = ()
+    name_p_values: Annotated[tuple[PValue, ...], PerRow]
+    cells: Matrix | None = None
+    moved: Annotated[tuple[bool, ...], PerCell]
+    cell_lengths: Annotated[tuple[Length, ...], PerCell] = ()
+    lengths: Annotated[tuple[Length, ...], PerRow] = ()
+    row_p_values: Annotated[tuple[PValue, ...], PerRow] = ()
+    radius: Annotated[float, Meta(ge=0, le=2)] | None = None
     encoder: EncoderName
     privacy: Releases
 
@@ -206,15 +256,28 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
     @property
     @override
     def vote(self) -> float:
-        """Value of one vote in the noisy sum: a length of 1 on the grid."""
-        return unit_steps(max(1, len(self.labels) * len(self.label_names)))
+        """Value of a length of 1 on the grid of the sum of labels."""
+        if self.cells is None:
+            return unit_steps(max(1, len(self.labels) * len(self.label_names)))
+        return unit_steps(max(1, len(self.lengths) * self.cells.columns))
 
     @property
     @override
     def environments(self) -> tuple[int, ...]:
-        """Environment of each centroid: cells of one label are one."""
+        """Environment of each centroid: those of one label are one."""
         return self.labels
 
+    @property
+    def cell_labels(self) -> tuple[int, ...]:
+        """Index into `label_names` of the prototype that names each cell; -1 for an unknown one."""
+        if self.cells is None:
+            return self.labels
+        places = Places.of(self)
+        return tuple(
+            UNNAMED if place is None else self.labels[place]
+            for place in places.within(self.cells.array())
+        )
 
-DISCOVERY = Kind(DiscoveryParameters, (SumCells, LabelCells), (), Discovered)
+
+DISCOVERY = Kind(DiscoveryParameters, (SumCells, SumLabels), (), Discovered)
 """Discovery phases, which find environments and name them, and protect whole phones."""

@@ -85,7 +85,8 @@ def noises(
     label_share: float,
     cells: int,
     dimensions: int,
-    labels: int,
+    rows: int,
+    levels: int = 1,
     unit: Unit = Unit.PHONE,
 ) -> NoiseMultipliers:
     """Return the least noise with which a whole phase is (ε, δ)-private.
@@ -97,7 +98,8 @@ def noises(
         label_share: Share of the cost, as ρ, for the names; above 0 and below 1.
         cells: Cells for which the sums have room, k.
         dimensions: Dimensions in which sound is sorted, d.
-        labels: Number of labels, L.
+        rows: Rows of the sum of labels.
+        levels: Rows that one recording adds to.
         unit: Unit in which neighbours differ.
 
     Raises:
@@ -109,8 +111,8 @@ def noises(
         epsilon,
         delta,
         [each] * sums + [label_share],
-        [cells * dimensions] * sums + [cells * labels],
+        [cells * dimensions] * sums + [rows * dimensions],
         unit,
-        [dimensions] * sums + [1],
+        [dimensions] * sums + [levels * dimensions],
     )
     return NoiseMultipliers(moving[0] if moving else naming, naming)

@@ -48,6 +48,11 @@ class NamedCentroids(Outcome, frozen=True, kw_only=True):
         )
 
     @property
+    def radius(self) -> float | None:
+        """Largest distance at which a centroid names a sound; None for any distance."""
+        return None
+
+    @property
     def vote(self) -> float:
         """Value of one vote in the noisy sum from which `label_votes` come."""
         return 1.0

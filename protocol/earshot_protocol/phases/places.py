@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from earshot_protocol.environments import LabelHierarchy, UnknownLabelError
 from earshot_protocol.errors import InvalidParametersError, MalformedMessageError
-from earshot_protocol.geometry import Geometry, nearest
+from earshot_protocol.geometry import Geometry, nearest, unit_rows
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import EncoderName
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Matrix
@@ -23,21 +23,39 @@ UNNAMED = -1
 
 
 class Places(NamedTuple):
-    """Places of which the nearest names a scene.
+    """Places of which the nearest names a scene, if it is near enough.
 
     Attributes:
         points: Points of the places, float32 (places, dimensions).
         names: Name of each place; None where it has none.
         geometry: Kind of distance to the places.
+        radius: Largest distance at which a place names a scene, 1 − cosine; None for any.
     """
 
     points: npt.NDArray[np.float32]
     names: tuple[str | None, ...]
     geometry: Geometry
+    radius: float | None = None
+
+    @classmethod
+    def of(cls, result: NamedCentroids) -> Self:
+        """Return the places that a result publishes."""
+        return cls(result.centroids.array(), result.names, result.geometry, result.radius)
+
+    def within(self, points: npt.NDArray[np.float32]) -> list[int | None]:
+        """Return the place that is nearest to each point; None where none is within the radius."""
+        if not len(self.points):
+            return [None] * len(points)
+        owners = nearest(points, self.points, self.geometry)
+        near = np.ones(len(owners), dtype=np.bool_)
+        if self.radius is not None:
+            rows, places = (unit_rows(each.astype(np.float64)) for each in (points, self.points))
+            near = 1.0 - (rows * places[owners]).sum(axis=1) <= self.radius
+        return [int(owner) if each else None for owner, each in zip(owners, near, strict=True)]
 
     def nearest(self, points: npt.NDArray[np.float32]) -> list[str | None]:
-        """Return the name of the place that is nearest to each point."""
-        return [self.names[place] for place in nearest(points, self.points, self.geometry)]
+        """Return the name of the place that is nearest to each point; None where it is unknown."""
+        return [None if place is None else self.names[place] for place in self.within(points)]
 
 
 def together(result: NamedCentroids | None, labelled: NamedCentroids | None) -> Places | None:
@@ -58,19 +76,22 @@ def together(result: NamedCentroids | None, labelled: NamedCentroids | None) -> 
         only = result or labelled
         if only is None:
             return None
-        return Places(only.centroids.array(), only.names, only.geometry)
+        return Places.of(only)
     found, samples = result.centroids.array(), labelled.centroids.array()
     if (samples.shape[1], labelled.geometry) != (found.shape[1], result.geometry):
-        return Places(found, result.names, result.geometry)
+        return Places.of(result)
     named = [row for row, name in enumerate(labelled.names) if name is not None]
     return Places(
         np.concatenate([samples[named], found]),
         (*(labelled.names[row] for row in named), *result.names),
         result.geometry,
+        result.radius,
     )
 
 
-class AgreedPlaces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AgreedPlaces(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """Places that all phones of a phase name sound by: a part of its parameters, hence of its keys.
 
     They must not be what a phone was told outside of the phase: whoever tells one phone of a
@@ -81,12 +102,14 @@ class AgreedPlaces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         geometry: Kind of distance to the places.
         centroids: Centroids of the places, float32 (places, dimensions).
         labels: Index into the phase's labels of each place; −1 where it has no name.
+        radius: Largest distance at which a place names a sound, 1 − cosine; None for any.
     """
 
     encoder: EncoderName
     geometry: Geometry
     centroids: Matrix
     labels: Annotated[tuple[Annotated[int, Meta(ge=UNNAMED)], ...], Meta(max_length=MOST_PLACES)]
+    radius: Annotated[float, Meta(ge=0, le=2)] | None = None
 
     @classmethod
     def of(cls, places: Places, encoder: str, hierarchy: LabelHierarchy) -> Self:
@@ -102,12 +125,13 @@ class AgreedPlaces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             geometry=places.geometry,
             centroids=Matrix.of(places.points),
             labels=tuple(_label(name, hierarchy) for name in places.names),
+            radius=places.radius,
         )
 
     def named(self, labels: Sequence[str]) -> Places:
         """Return the same places, with the phase's labels as names."""
         names = tuple(None if label == UNNAMED else labels[label] for label in self.labels)
-        return Places(self.centroids.array(), names, self.geometry)
+        return Places(self.centroids.array(), names, self.geometry, self.radius)
 
     def check(self, labels: int) -> None:
         """Refuse places by which nothing can be named.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +56,7 @@ def moved_cells(
     least = max(least_clear_length(deviation, sums.shape), LIGHT * float(lengths.mean()))
     clear = lengths > least
     noise = deviation * math.sqrt(sums.shape[1])
-    heard = np.sqrt(np.maximum(lengths**2 - noise**2, 0.0))
+    heard = clear_lengths(total, deviation)
     unlike = effective(heard) < _SPREAD * len(sums)
     count = max(len(sums), most) if unlike else len(sums)
     cells, weights = np.zeros((count, sums.shape[1])), np.zeros(count)
@@ -80,6 +81,18 @@ def effective(weights: npt.NDArray[np.float64]) -> float:
     """
     squares = float(np.square(weights).sum())
     return float(weights.sum()) ** 2 / squares if squares else 0.0
+
+
+def clear_lengths(total: npt.NDArray[np.integer[Any]], deviation: float) -> Cells:
+    """Return the length of each row without what noise adds to it, float64 (rows,).
+
+    Args:
+        total: Noisy sum, (rows, dimensions).
+        deviation: Standard deviation of the noise on an entry, in the same unit.
+    """
+    squares = np.square(total.astype(np.float64)).sum(axis=1)
+    lengths: Cells = np.sqrt(np.maximum(squares - total.shape[1] * deviation**2, 0.0))
+    return lengths
 
 
 def least_clear_length(deviation: float, shape: tuple[int, ...]) -> float:

@@ -1,33 +1,34 @@
-"""Server's part in a discovery phase: cells move to where sound is, and get names."""
+"""Server's part in a discovery phase: cells move to where sound is, and labels get prototypes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from earshot_protocol.errors import WrongStateError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.overriding import override
 from earshot_protocol.phases.discovery import (
     LABELS,
     Discovered,
     DiscoveryParameters,
-    LabelCells,
     SumCells,
+    SumLabels,
     cells,
+    rows_of,
 )
 from earshot_protocol.phases.plan import SumPartTask
 from earshot_protocol.privacy.laws import NoiseLaw
-from earshot_protocol.privacy.significance import name_p_values
+from earshot_protocol.privacy.significance import LEVEL
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
-from earshot_protocol.voting import ballots
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import Matrix
-from earshot_server.discovery.cells import least_clear_length, moved_cells
-from earshot_server.phases.expected import Expected, Hurdle, names
+from earshot_server.discovery.cells import clear_lengths, least_clear_length, moved_cells
+from earshot_server.discovery.prototypes import least_clear_prototype, prototypes
+from earshot_server.phases.expected import Expected, Hurdle
 from earshot_server.phases.snapshot import Snapshot, Totals
 
 
@@ -53,6 +54,28 @@ def _lengths(shape: tuple[int, int]) -> Hurdle:
     return Hurdle(least, chance)
 
 
+def _prototypes(shape: tuple[int, int], cells: int) -> Hurdle:
+    """Return the test of a label's row: noise alone seldom is as long, or points to a cell.
+
+    Args:
+        shape: Rows and dimensions.
+        cells: Number of cells.
+    """
+
+    def least(noise: NoiseLaw) -> int:
+        return math.ceil(least_clear_prototype(noise.deviation, shape, cells))
+
+    def chance(noise: NoiseLaw, entry: int) -> float:
+        from scipy.stats import ncx2, norm
+
+        long = least_clear_length(noise.deviation, (2 * shape[0], shape[1])) / noise.deviation
+        along = (least(noise) - entry) / noise.deviation
+        there = (entry / noise.deviation) ** 2
+        return float(ncx2.sf(long**2, shape[1], there) + cells * norm.sf(along))
+
+    return Hurdle(least, chance)
+
+
 class DiscoveryPhase(Snapshot, kw_only=True):
     """Discovery phase at the start of a step.
 
@@ -60,38 +83,41 @@ class DiscoveryPhase(Snapshot, kw_only=True):
         parameters: Parameters of the phase.
         centroids: Centroids of the cells after the last sum of them; None before the first.
         moved: Whether the last sum of each cell stood clear of the noise.
-        label_votes: Votes per cell and label.
-        labels: Most frequent label of each cell; p-values say which are clear of the noise.
-        name_p_values: P-values of the cells' labels.
+        cell_lengths: Length of each cell's last sum without its noise; empty before the first.
+        prototypes: Directions of all rows of the sum of labels; None before it.
+        lengths: Length of each of these rows without its noise.
+        row_p_values: P-value of each of these rows.
     """
 
     parameters: DiscoveryParameters
     centroids: Matrix | None = None
     moved: tuple[bool, ...] = ()
-    label_votes: tuple[tuple[float, ...], ...] = ()
-    labels: tuple[int, ...] = ()
-    name_p_values: tuple[float, ...] = ()
+    cell_lengths: tuple[float, ...] = ()
+    prototypes: Matrix | None = None
+    lengths: tuple[float, ...] = ()
+    row_p_values: tuple[float, ...] = ()
 
     @override
     @staticmethod
     def expected(parameters: DiscoveryParameters, part: str) -> Expected:
         """Return the inputs expected: all that a phone heard, or named, is one vote."""
         cells, labels = parameters.most_cells, len(parameters.labels)
-        shape = cells, parameters.dimensions
         if part == LABELS:
+            shape = _rows(parameters), parameters.dimensions
             return Expected(
-                shape=(cells, labels),
-                places=cells,
-                place="cell",
+                shape=shape,
+                places=labels,
+                place="label",
                 votes=1,
-                unit=unit_steps(cells * labels),
-                spread=math.sqrt(cells * labels),
-                hurdle=names(cells * labels),
-                provided="if all labels of a phone are one, and in one cell",
-                enough="name one",
-                can="get a name",
+                unit=unit_steps(math.prod(shape)),
+                spread=math.sqrt(labels),
+                hurdle=_prototypes(shape, cells),
+                provided="if all that a phone labelled has one label, and sounds alike",
+                enough="give it a prototype",
+                can="get a prototype",
                 remedy="--epsilon",
             )
+        shape = cells, parameters.dimensions
         return Expected(
             shape=shape,
             places=cells,
@@ -109,41 +135,43 @@ class DiscoveryPhase(Snapshot, kw_only=True):
 
     @override
     def shape(self, part: str) -> tuple[int, ...]:
-        """Return the shape of an input: a row for each cell that there may be."""
-        names = len(self.parameters.labels)
-        return self.parameters.most_cells, names if part == LABELS else self.parameters.dimensions
+        """Return the shape of an input: a row for each cell that there may be, or each label."""
+        rows = _rows(self.parameters) if part == LABELS else self.parameters.most_cells
+        return rows, self.parameters.dimensions
 
     @override
     def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
         """Return the task; the first one of the phase has all that is agreed on."""
         parts = [each.name for each in self.parameters.plan().parts]
         first = part == parts[0]
-        kind: Callable[..., SumPartTask] = LabelCells
-        if part != LABELS:
-            kind = partial(SumCells, repetition=parts.index(part) + 1)
-        return kind(
-            phase=self.phase,
-            parameters=self.parameters if first else None,
-            choices=self.choices if first else (),
-            centroids=self.centroids,
-            advertise=advertise,
-        )
+        told: dict[str, Any] = {
+            "phase": self.phase,
+            "parameters": self.parameters if first else None,
+            "choices": self.choices if first else (),
+            "advertise": advertise,
+        }
+        if part == LABELS:
+            return SumLabels(**told)
+        repetition = parts.index(part) + 1
+        return SumCells(repetition=repetition, centroids=self.centroids, **told)
 
     @override
     def take_total(self, part: str, total: Totals) -> None:
-        """Move cells to what phones heard in them, then name them."""
-        noise, last = self.noise(part), self.cells()
-        total, unit = total[: len(last)], unit_steps(total.size)
-        if part != LABELS:
-            # Further cells are useful only if another sum tells them apart.
-            more = part != cells(self.parameters.sums)
-            most = self.parameters.most_cells if more else 0
-            moved, clear = moved_cells(total, noise.deviation, last, most)
-            self.centroids, self.moved = Matrix.of(moved), tuple(clear.tolist())
+        """Move cells to what phones heard in them, then give labels their prototypes."""
+        noise, last, unit = self.noise(part).deviation, self.cells(), unit_steps(total.size)
+        if part == LABELS:
+            found = prototypes(total, noise, last)
+            self.prototypes = Matrix.of(found.directions)
+            self.lengths = tuple((found.lengths / unit).tolist())
+            self.row_p_values = tuple(found.p_values.tolist())
             return
-        self.label_votes = tuple(map(tuple, (total / unit).tolist()))
-        self.name_p_values = name_p_values(total, noise)
-        self.labels = tuple(ballots.winning_labels(total).tolist())
+        # Further cells are useful only if another sum tells them apart.
+        more = part != cells(self.parameters.sums)
+        most = self.parameters.most_cells if more else 0
+        moved, clear = moved_cells(total[: len(last)], noise, last, most)
+        self.centroids, self.moved = Matrix.of(moved), tuple(clear.tolist())
+        lengths = clear_lengths(total[: len(last)], noise) / unit
+        self.cell_lengths = (*lengths.tolist(), *(0.0,) * (len(moved) - len(last)))
 
     def cells(self) -> npt.NDArray[np.float32]:
         """Return the centroids of the cells as known so far, float32 (cells, dimensions)."""
@@ -153,15 +181,41 @@ class DiscoveryPhase(Snapshot, kw_only=True):
 
     @override
     def published(self) -> Discovered:
+        labels, names = self.parameters.labels, rows_of(self.hierarchy)
+        label_of = {name: labels.index(self.hierarchy.class_of(name)) for name in names}
+        clear = [row for row, p_value in enumerate(self.row_p_values) if p_value <= LEVEL]
+        found = (
+            np.empty((0, self.parameters.dimensions))
+            if self.prototypes is None
+            else (self.prototypes.array())
+        )
         return Discovered(
             phase=self.phase,
             geometry=Geometry.SPHERICAL,
-            centroids=Matrix.of(self.cells()),
+            centroids=Matrix.of(found[clear]),
+            labels=tuple(label_of[names[row]] for row in clear),
+            choices=tuple("" if row < len(labels) else names[row] for row in clear),
+            label_names=labels,
+            name_p_values=tuple(self.row_p_values[row] for row in clear),
+            cells=Matrix.of(self.cells()),
             moved=self.moved or (False,) * self.parameters.start.count,
-            labels=self.labels,
-            label_names=self.parameters.labels,
-            label_votes=self.label_votes,
-            name_p_values=self.name_p_values,
+            cell_lengths=self.cell_lengths or (0.0,) * self.parameters.start.count,
+            lengths=self.lengths,
+            row_p_values=self.row_p_values,
             encoder=self.parameters.encoder,
             privacy=self.parameters.plan().releases(),
         )
+
+
+def _rows(parameters: DiscoveryParameters) -> int:
+    """Return the rows of the sum of labels.
+
+    Raises:
+        WrongStateError: The phase was begun under a former release, which counted labels in cells.
+    """
+    if parameters.rows is None:
+        raise WrongStateError(
+            "the phase began under a former release, which counted labels in every cell; start a "
+            "new phase"
+        )
+    return parameters.rows

@@ -218,7 +218,7 @@ def discovery_parameters(
         label_share=asked.label_share,
         cells=most,
         dimensions=dimensions,
-        labels=len(asked.labels),
+        rows=len(asked.labels),
     )
     return DiscoveryParameters(
         phones=asked.phones,
@@ -229,6 +229,7 @@ def discovery_parameters(
         sums=asked.sums,
         cells_noise=noise.cells,
         labels_noise=noise.labels,
+        rows=len(asked.labels),
         delta=asked.delta,
         dropout=asked.dropout,
         corrupted=asked.corrupted,
@@ -248,7 +249,7 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
         label_share=wanted.label_share,
         cells=most,
         dimensions=dimensions,
-        labels=len(wanted.labels),
+        rows=len(wanted.labels),
         unit=wanted.unit,
     )
     return DiscoveryParameters(
@@ -261,6 +262,7 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
         sums=wanted.sums,
         cells_noise=noise.cells,
         labels_noise=noise.labels,
+        rows=len(wanted.labels),
         delta=wanted.delta,
         dropout=wanted.dropout,
         corrupted=wanted.corrupted,

@@ -9,9 +9,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from earshot_protocol.environments import LabelHierarchy
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.messages import AnyParameters, Failed
-from earshot_protocol.phases.parameters import Choices
+from earshot_protocol.phases.parameters import Choices, hierarchy_of
 from earshot_protocol.phases.plan import (
     FAILED,
     PUBLISHED,
@@ -54,6 +55,11 @@ class Snapshot(msgspec.Struct, kw_only=True):
     failure: str = ""
     choices: Choices = ()
     inputs: dict[str, int] = {}
+
+    @property
+    def hierarchy(self) -> LabelHierarchy:
+        """Labels of the phase with their choices."""
+        return hierarchy_of(self.parameters.labels, self.choices)
 
     # Each kind of phase defines these; the first two work before there is a phase.
 

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.geometry import nearest
 from earshot_protocol.overriding import override
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.places import Places
 from earshot_protocol.phases.plan import PUBLISHED
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_protocol.privacy.significance import LEVEL, are_clear
@@ -113,7 +113,7 @@ class PlaceScores:
         label_accuracy: Fraction of held-out recordings with the right published label; a recording
             closest to an unnamed place counts as wrong.
         clear_label_accuracy: Fraction of held-out recordings with the right label from labels that
-            stand clear of the noise.
+            stand clear of the noise, as a phone says it: within the result's radius.
         label_histogram: Number of held-out recordings that were given each label, shape (labels,)
             (thesis 7.2).
         true_histogram: Number of held-out recordings with each true label, shape (labels,).
@@ -131,19 +131,25 @@ def score(result: NamedCentroids, heard: Recordings, held_out: Recordings) -> Pl
     """Score a published result; label i is the name of scene i."""
     from sklearn.metrics import adjusted_rand_score
 
-    centroids = result.centroids.array()
-    train = nearest(heard.points, centroids, result.geometry)
-    test = nearest(held_out.points, centroids, result.geometry)
-    groups = np.asarray(result.environments)
-    named = np.asarray(result.labels, dtype=np.int64)[test]
-    clear = np.array([name is not None for name in result.names])[test]
+    places, total = Places.of(result), len(result.label_names)
+    anywhere = places._replace(radius=None)
+    train, test, near = (
+        np.array([NOBODY if place is None else place for place in found])
+        for found in (
+            anywhere.within(heard.points),
+            anywhere.within(held_out.points),
+            places.within(held_out.points),
+        )
+    )
+    groups = np.array([*result.environments, NOBODY])  # the last entry is that of no place
+    clear = np.array([*(name is not None for name in result.names), False])
+    named = np.array([*result.labels, NOBODY])[test]
     right = named == held_out.scenes
-    total = len(result.label_names)
     return PlaceScores(
         ari_train=float(adjusted_rand_score(heard.scenes, groups[train])),
         ari_test=float(adjusted_rand_score(held_out.scenes, groups[test])),
         label_accuracy=float(np.mean(right)),
-        clear_label_accuracy=float(np.mean(right & clear)),
+        clear_label_accuracy=float(np.mean(right & clear[near])),
         label_histogram=np.bincount(named[named >= 0], minlength=total),
         true_histogram=np.bincount(held_out.scenes, minlength=total),
     )

@@ -130,6 +130,7 @@ def _parameters(
         sums=settings.sums,
         cells_noise=noise.cells,
         labels_noise=noise.labels,
+        rows=len(labels),
         delta=settings.delta,
         dropout=settings.dropout,
         corrupted=settings.corrupted,
@@ -147,7 +148,7 @@ def _noise(settings: SecureSumSettings, start: CentroidSet, labels: int) -> Nois
         label_share=settings.label_share,
         cells=settings.counts.most,
         dimensions=start.dimensions,
-        labels=labels,
+        rows=labels,
     )
 
 

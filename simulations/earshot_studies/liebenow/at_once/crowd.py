@@ -57,44 +57,37 @@ def _total(
     state: DiscoveryPhase, part: str, heard: HeardByAll, present: npt.NDArray[np.bool_]
 ) -> Integers:
     """Return the sum of the vectors of the present phones, without noise."""
-    cells = nearest(heard.points, state.cells(), Geometry.SPHERICAL)
+    rows_of_all = heard.labels.astype(np.int64)
+    if part != LABELS:
+        rows_of_all = nearest(heard.points, state.cells(), Geometry.SPHERICAL)
     total = np.zeros(state.shape(part), dtype=np.int64)
     for first in range(0, len(present), _AT_ONCE):
         last = min(first + _AT_ONCE, len(present))
-        rows = slice(heard.starts[first], heard.starts[last])
+        some = slice(heard.starts[first], heard.starts[last])
         owners = np.repeat(np.arange(last - first), np.diff(heard.starts[first : last + 1]))
-        some = HeardByAll(heard.points[rows], heard.labels[rows], owners)
-        vectors = (_labels if part == LABELS else _cells)(some, cells[rows], last - first, total)
+        vectors = _vectors(heard.points[some], rows_of_all[some], owners, last - first, total)
         total += vectors[present[first:last]].sum(axis=0)
     return total
 
 
-def _cells(some: HeardByAll, cells: Integers, phones: int, like: Integers) -> Integers:
-    """Return each phone's vector of a sum of cells, int64 (phones, cells, dimensions)."""
+def _vectors(
+    points: npt.NDArray[np.floating], rows: Integers, owners: Integers, phones: int, like: Integers
+) -> Integers:
+    """Return each phone's vector, int64 (phones, rows, dimensions); recordings of row -1 have none.
+
+    Values are bounded and quantized as `voting.vectors.bounded` and `quantized` do, phone by phone.
+    """
     from scipy.sparse import csr_array
 
-    count = len(like)
-    places = some.starts * count + cells
+    counted = rows >= 0
+    count, places = len(like), (owners * len(like) + rows)[counted]
     member = csr_array(
         (np.ones(len(places)), places, np.arange(len(places) + 1)),
         shape=(len(places), phones * count),
     )
-    sums = (member.T @ some.points).reshape(phones, *like.shape)
+    sums = (member.T @ points[counted]).reshape(phones, *like.shape) / GRID
     counts = np.bincount(places, minlength=phones * count).reshape(phones, count)
-    return _quantized(sums / GRID, counts)
-
-
-def _labels(some: HeardByAll, cells: Integers, phones: int, like: Integers) -> Integers:
-    """Return each phone's vector of a sum of labels, int64 (phones, cells, labels)."""
-    named = some.labels >= 0
-    places = (some.starts[named] * len(like) + cells[named]) * like.shape[1] + some.labels[named]
-    tables = np.bincount(places, minlength=phones * like.size).reshape(phones, *like.shape)
-    return _quantized(tables.astype(np.float64), tables.reshape(phones, -1))
-
-
-def _quantized(values: npt.NDArray[np.float64], counts: Integers) -> Integers:
-    """Bound and quantize values as `voting.vectors.bounded` and `quantized` do, phone by phone."""
     norms = np.sqrt(np.square(counts, dtype=np.float64).sum(axis=1))[:, None, None]
-    shared = np.divide(values, norms, out=np.zeros_like(values), where=norms > 0)
-    steps: Integers = np.rint(shared * unit_steps(values[0].size)).astype(np.int64)
+    shared = np.divide(sums, norms, out=np.zeros_like(sums), where=norms > 0)
+    steps: Integers = np.rint(shared * unit_steps(sums[0].size)).astype(np.int64)
     return steps

@@ -1,0 +1,72 @@
+"""Prototypes of labels, from the noisy sum of what phones heard under each (docs/privacy.md)."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol.geometry import unit_rows
+from earshot_protocol.privacy.significance import LEVEL
+from earshot_server.discovery.cells import clear_lengths
+
+Floats = npt.NDArray[np.float64]
+
+
+class Prototypes(NamedTuple):
+    """Prototypes of all rows of a sum, whether or not they stand clear of the noise.
+
+    Attributes:
+        directions: Directions of the rows, float64 (rows, dimensions).
+        lengths: Length of each row without its noise, in steps, float64 (rows,).
+        p_values: P-value of each row, float64 (rows,): twice as many tests as rows are corrected
+            for.
+    """
+
+    directions: Floats
+    lengths: Floats
+    p_values: Floats
+
+
+def prototypes(
+    total: npt.NDArray[np.int64], deviation: float, cells: npt.NDArray[np.floating]
+) -> Prototypes:
+    """Return the direction of each row, and how likely noise alone makes it.
+
+    Noise alone seldom makes a row that is long, and seldom one that points to where sound is. The
+    first is a χ² test of its length. The second is a test of its largest component along a cell:
+    cells come from the sums before, so the noise of this one does not depend on them, and a
+    component is nearly normal. A row's p-value is the smaller of both, times two and the number of
+    rows.
+
+    Args:
+        total: Noisy sum of what phones heard, (rows, dimensions).
+        deviation: Standard deviation of the noise on an entry, in the same unit.
+        cells: Places of the cells, unit rows (cells, dimensions).
+    """
+    from scipy.stats import chi2, norm
+
+    sums = total.astype(np.float64)
+    squares, dimensions = np.square(sums).sum(axis=1), sums.shape[1]
+    along = (sums @ cells.T.astype(np.float64)).max(axis=1)
+    by_length = chi2.sf(squares / deviation**2, dimensions)
+    by_cell = len(cells) * norm.sf(along / deviation)
+    chances = 2 * len(sums) * np.minimum(by_length, by_cell)
+    return Prototypes(unit_rows(sums), clear_lengths(total, deviation), np.minimum(chances, 1.0))
+
+
+def least_clear_prototype(deviation: float, shape: tuple[int, int], cells: int) -> float:
+    """Return the length from which a row that points to a cell stands clear of the noise.
+
+    Args:
+        deviation: Standard deviation of the noise on an entry.
+        shape: Rows and dimensions.
+        cells: Number of cells.
+    """
+    from scipy.stats import chi2, norm
+
+    rows, dimensions = shape
+    by_length = math.sqrt(float(chi2.isf(LEVEL / (2 * rows), dimensions)))
+    return deviation * min(by_length, float(norm.isf(LEVEL / (2 * rows * cells))))
