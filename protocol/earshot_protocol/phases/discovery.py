@@ -209,26 +209,29 @@ def rows_of(hierarchy: LabelHierarchy) -> tuple[str, ...]:
 class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
     """Prototypes of labels, the cells in which sound was heard, and the privacy spent.
 
-    A sound has the name of the nearest prototype, unless it is farther than `radius` from all of
-    them. In results of former releases, cells had names instead: `centroids` are cells,
-    `label_votes` say how often each label was heard in them, and `cells` is missing.
+    A sound has the name of the nearest prototype, if that stands clear of the noise and is no
+    farther than `radius`. A prototype that does not stand clear names nothing, but keeps the sound
+    that is nearest to it from getting another label's name. In results of former releases, cells
+    had names: `centroids` are cells, `label_votes` say how often each label was heard in them, and
+    `cells` is missing.
 
     Attributes:
         geometry: Kind of distance to the centroids: spherical.
-        centroids: Prototypes that stand clear of the noise, unit rows; in former results, cells.
+        centroids: Prototypes, a unit row for each row of the sum of labels; in former results,
+            cells.
         labels: Index into `label_names` of each centroid.
         choices: Choice of a poll that each centroid stands for; empty where it is the label's, and
             where no choice has rows of its own.
         label_names: Labels of the phase, L.
         label_votes: Only in former results: noisy sum of the votes, per cell and label.
-        name_p_values: P-value of each centroid's name.
+        name_p_values: P-value of each centroid's name; where it is large, the centroid may be
+            noise.
+        lengths: Length of each prototype's row in the sum, less what noise adds to it. A phone adds
+            1 at most to all rows together.
         cells: Centroids of the cells, unit rows; None in former results.
         moved: Whether what phones heard in each cell stood clear of the noise in the last sum.
         cell_lengths: Length of each cell's last sum, less what noise adds to it; 0 for a cell that
             no sum has. A phone adds 1 at most to all cells together.
-        lengths: Length of each label's row, less what noise adds; then those of choices with rows.
-        row_p_values: P-value of each of these rows: where it is large, the row may be noise, and is
-            left out of `centroids`.
         radius: Largest distance, 1 − cosine, at which a prototype names a sound: beyond it the
             sound is unknown. None where any distance will do.
         encoder: Encoder whose embeddings the centroids are among.
@@ -242,11 +245,10 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
     label_names: Annotated[tuple[LabelName, ...], PerLabel]
     label_votes: Annotated[tuple[Annotated[tuple[Votes, ...], PerLabel], ...], PerCell] = ()
     name_p_values: Annotated[tuple[PValue, ...], PerRow]
+    lengths: Annotated[tuple[Length, ...], PerRow] = ()
     cells: Matrix | None = None
     moved: Annotated[tuple[bool, ...], PerCell]
     cell_lengths: Annotated[tuple[Length, ...], PerCell] = ()
-    lengths: Annotated[tuple[Length, ...], PerRow] = ()
-    row_p_values: Annotated[tuple[PValue, ...], PerRow] = ()
     radius: Annotated[float, Meta(ge=0, le=2)] | None = None
     encoder: EncoderName
     privacy: Releases
@@ -269,14 +271,11 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
 
     @property
     def cell_labels(self) -> tuple[int, ...]:
-        """Index into `label_names` of the prototype that names each cell; -1 for an unknown one."""
+        """Index into `label_names` of the label that names each cell; -1 for an unknown one."""
         if self.cells is None:
             return self.labels
-        places = Places.of(self)
-        return tuple(
-            UNNAMED if place is None else self.labels[place]
-            for place in places.within(self.cells.array())
-        )
+        names = Places.of(self).nearest(self.cells.array())
+        return tuple(UNNAMED if name is None else self.label_names.index(name) for name in names)
 
 
 DISCOVERY = Kind(DiscoveryParameters, (SumCells, SumLabels), (), Discovered)

@@ -22,7 +22,6 @@ from earshot_protocol.phases.discovery import (
 )
 from earshot_protocol.phases.plan import SumPartTask
 from earshot_protocol.privacy.laws import NoiseLaw
-from earshot_protocol.privacy.significance import LEVEL
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import Matrix
@@ -86,7 +85,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
         cell_lengths: Length of each cell's last sum without its noise; empty before the first.
         prototypes: Directions of all rows of the sum of labels; None before it.
         lengths: Length of each of these rows without its noise.
-        row_p_values: P-value of each of these rows.
+        name_p_values: P-value of each of these rows.
     """
 
     parameters: DiscoveryParameters
@@ -95,7 +94,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
     cell_lengths: tuple[float, ...] = ()
     prototypes: Matrix | None = None
     lengths: tuple[float, ...] = ()
-    row_p_values: tuple[float, ...] = ()
+    name_p_values: tuple[float, ...] = ()
 
     @override
     @staticmethod
@@ -163,7 +162,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             found = prototypes(total, noise, last)
             self.prototypes = Matrix.of(found.directions)
             self.lengths = tuple((found.lengths / unit).tolist())
-            self.row_p_values = tuple(found.p_values.tolist())
+            self.name_p_values = tuple(found.p_values.tolist())
             return
         # Further cells are useful only if another sum tells them apart.
         more = part != cells(self.parameters.sums)
@@ -181,27 +180,22 @@ class DiscoveryPhase(Snapshot, kw_only=True):
 
     @override
     def published(self) -> Discovered:
-        labels, names = self.parameters.labels, rows_of(self.hierarchy)
-        label_of = {name: labels.index(self.hierarchy.class_of(name)) for name in names}
-        clear = [row for row, p_value in enumerate(self.row_p_values) if p_value <= LEVEL]
-        found = (
-            np.empty((0, self.parameters.dimensions))
-            if self.prototypes is None
-            else (self.prototypes.array())
-        )
+        if self.prototypes is None:
+            raise WrongStateError("no prototypes: the sum of labels is not over")
+        labels, rows = self.parameters.labels, rows_of(self.hierarchy)[: _rows(self.parameters)]
+        start = self.parameters.start.count
         return Discovered(
             phase=self.phase,
             geometry=Geometry.SPHERICAL,
-            centroids=Matrix.of(found[clear]),
-            labels=tuple(label_of[names[row]] for row in clear),
-            choices=tuple("" if row < len(labels) else names[row] for row in clear),
+            centroids=self.prototypes,
+            labels=tuple(labels.index(self.hierarchy.class_of(row)) for row in rows),
+            choices=tuple("" if row in labels else row for row in rows),
             label_names=labels,
-            name_p_values=tuple(self.row_p_values[row] for row in clear),
-            cells=Matrix.of(self.cells()),
-            moved=self.moved or (False,) * self.parameters.start.count,
-            cell_lengths=self.cell_lengths or (0.0,) * self.parameters.start.count,
+            name_p_values=self.name_p_values,
             lengths=self.lengths,
-            row_p_values=self.row_p_values,
+            cells=Matrix.of(self.cells()),
+            moved=self.moved or (False,) * start,
+            cell_lengths=self.cell_lengths or (0.0,) * start,
             encoder=self.parameters.encoder,
             privacy=self.parameters.plan().releases(),
         )
