@@ -14,6 +14,8 @@ from earshot_protocol.privacy.significance import LEVEL, RESOLUTION
 NOTHING = "–"
 UNNAMED = "unnamed"
 """Name of an environment whose label may be noise."""
+UNKNOWN = "unknown"
+"""Name of a sound or cell that no prototype is near enough to."""
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _UNITS = ((86_400, "day"), (3600, "hour"), (60, "minute"))
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.geometry import nearest
+from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_simulations.adversary.attack import TARGET_LABEL, Attack
@@ -28,7 +29,8 @@ class Success:
         published: Whether the published result has a centroid at the target; None if the phase
             ended without a result.
         named: Whether that centroid carries the label that the adversary wanted.
-        votes: Noisy votes to keep that centroid; None if it was not published.
+        votes: Noisy votes to keep that centroid, or length of that prototype; None if it was not
+            published.
         share: Fraction of held-out recordings nearest to that centroid, although none belongs
             there.
         displaced: Kept centroids, other than the adversary's, that were left without a name.
@@ -83,8 +85,8 @@ def measure(
     )
 
 
-def _votes(result: NamedCentroids, at: int) -> float:
-    """Return the votes that keep a centroid: its own, or those of the labels in its cell."""
+def _votes(result: NamedCentroids, at: int) -> float | None:
+    """Return the votes that keep a centroid, or the length of a prototype."""
     if isinstance(result, Result):
         return result.centroid_votes[at]
-    return sum(result.label_votes[at])
+    return result.lengths[at] if isinstance(result, Discovered) else None

@@ -165,10 +165,8 @@ class EnvironmentFindings(PhaseFindings):
         scenes: True scene of each point, int (m,).
         global_centroids: Places found, centroids or cells, float32 (g, d).
         top: Indices of the places that are kept, int (t,).
-        label_votes: Noisy votes for the labels of the kept places, (t, L).
         labels: Label of each kept place, int (t,); -1 for an unnamed one.
-        name_p_values: P-values of the votes for each kept place's most frequent label, under noise
-            alone.
+        name_p_values: P-value of each kept place's label, under noise alone.
         ari_train: Adjusted Rand index of the kept places on the phones' own recordings.
         ari_test: Adjusted Rand index of the kept places on held-out recordings.
         label_accuracy: Fraction of held-out recordings that get the right name; a recording whose
@@ -198,7 +196,6 @@ class EnvironmentFindings(PhaseFindings):
     scenes: Integers = field(default_factory=no_integers)
     global_centroids: Floats | None = None
     top: Integers = field(default_factory=no_integers)
-    label_votes: Integers | None = None
     labels: Integers = field(default_factory=no_integers)
     name_p_values: tuple[float, ...] = ()
     ari_train: float | None = None
@@ -221,8 +218,8 @@ class EnvironmentFindings(PhaseFindings):
 
     @property
     def named(self) -> int | None:
-        """Number of kept places with a name; None before the vote."""
-        return None if self.label_votes is None else len(self.names) - self.names.count(None)
+        """Number of kept places with a name; None before there are any."""
+        return len(self.names) - self.names.count(None) if len(self.labels) else None
 
     @property
     def clear_part(self) -> float | None:
@@ -242,14 +239,12 @@ class EnvironmentFindings(PhaseFindings):
         kept = zip(self.top, self.names, strict=True)
         return [{"label": name, "centroids": [index]} for index, name in kept]
 
+    @abstractmethod
     def kept(self, row: int) -> dict[str, object]:
-        """Return the first vote on a kept place, as in `result.json`."""
-        del row
-        return {"centroid_votes": None, "centroid_p_value": None}
-
-    def added(self, row: int) -> dict[str, object]:
         """Return what only this route has of a kept place, as in `result.json`."""
-        del row
+
+    def added(self) -> dict[str, object]:
+        """Return what only this route has beside its places, as in `result.json`."""
         return {}
 
     @override
@@ -272,6 +267,7 @@ class EnvironmentFindings(PhaseFindings):
             "top_global_centroids": len(self.top) or None,
             "environments": self.environments(),
             "centroids": self._places(),
+            **self.added(),
             "adversary": None if run.adversary is None else vars(run.adversary),
             "privacy": run.spent(),
             "seconds": {"steps": run.by_step(lambda step: step.seconds), "total": run.seconds},
@@ -291,13 +287,9 @@ class EnvironmentFindings(PhaseFindings):
             {
                 "index": index,
                 "label": name,
-                "votes": None
-                if self.label_votes is None
-                else dict(zip(self.label_names, self.label_votes[row], strict=True)),
                 "p_value": self.name_p_values[row] if self.name_p_values else None,
                 **self.kept(row),
                 "centroid": self.global_centroids[index],
-                **self.added(row),
             }
             for row, (index, name) in enumerate(zip(self.top, self.names, strict=True))
         ]
@@ -311,10 +303,6 @@ class EnvironmentFindings(PhaseFindings):
     @abstractmethod
     def steps(self, frame: plane.Frame) -> tuple[Pictured, ...]:
         """Return the steps that follow hearing, in order."""
-
-    @abstractmethod
-    def drawn_label_votes(self) -> Picture | None:
-        """Draw the votes for each label of each kept place; None before that vote."""
 
     def heard(self, frame: plane.Frame) -> Pictured:
         """Return the first step of all phases."""
@@ -383,17 +371,6 @@ def heard_by_some(settings: PhaseSettings[Any], population: Population) -> Recor
     sample = [population.recordings(int(phone)) for phone in some]
     mixed = generator.permutation(sum(len(recordings.points) for recordings in sample))
     return Recordings(*(np.concatenate(column)[mixed] for column in zip(*sample, strict=True)))
-
-
-def named(state: Any) -> dict[str, Any]:
-    """Return the vote on labels, if it is over, as fields of `EnvironmentFindings`."""
-    if not state.label_votes:
-        return {}
-    return {
-        "label_votes": np.asarray(state.label_votes),
-        "labels": np.asarray(state.labels),
-        "name_p_values": state.name_p_values,
-    }
 
 
 def optional_length(array: Floats | None) -> int | None:

@@ -32,7 +32,6 @@ from earshot_simulations.phases.environments import (
     Integers,
     Pictured,
     Route,
-    named,
     no_integers,
     optional_length,
 )
@@ -181,6 +180,7 @@ class CentroidFindings(EnvironmentFindings):
             `earshot_server.discovery.interface`, int (c,).
         centroid_votes: Noisy votes for the global centroids, int (g,).
         centroid_p_values: P-values of the votes for each kept centroid, under noise alone.
+        label_votes: Noisy votes for the labels of the kept centroids, (t, L).
     """
 
     phase: ClassVar[str] = "learning phase"
@@ -198,6 +198,7 @@ class CentroidFindings(EnvironmentFindings):
     local_clusters: Integers = field(default_factory=no_integers)
     centroid_votes: Integers | None = None
     centroid_p_values: tuple[float, ...] = ()
+    label_votes: Integers | None = None
 
     @property
     @override
@@ -207,7 +208,9 @@ class CentroidFindings(EnvironmentFindings):
     @override
     def kept(self, row: int) -> dict[str, object]:
         votes, p_values = self.centroid_votes, self.centroid_p_values
+        cast = None if self.label_votes is None else self.label_votes[row]
         return {
+            "votes": None if cast is None else dict(zip(self.label_names, cast, strict=True)),
             "centroid_votes": None if votes is None else votes[self.top[row]],
             "centroid_p_value": p_values[row] if p_values else None,
         }
@@ -244,8 +247,8 @@ class CentroidFindings(EnvironmentFindings):
         kept = enumerate(zip(self.top, self.names, strict=True))
         return [self._row(row, index, name) for row, (index, name) in kept]
 
-    @override
     def drawn_label_votes(self) -> Picture | None:
+        """Draw the votes for each label of each kept centroid; None before that vote."""
         if self.label_votes is None:
             return None
         return charts.votes_by_label(
@@ -419,7 +422,13 @@ class _Local(Route[LocalSettings]):
             found["centroid_votes"] = np.asarray(state.centroid_votes)
             found["top"] = np.asarray(state.top)
             found["centroid_p_values"] = state.centroid_p_values
-        return found | named(state)
+        if state.label_votes:
+            found |= {
+                "label_votes": np.asarray(state.label_votes),
+                "labels": np.asarray(state.labels),
+                "name_p_values": state.name_p_values,
+            }
+        return found
 
     @override
     def counted(self, figures: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,16 +28,16 @@ from earshot_protocol.phases.discovery_budget import (
 from earshot_protocol.privacy.mechanisms import GRID, Unit
 from earshot_protocol.start_centroids import CentroidSet, MissingCentroidsError
 from earshot_protocol.wire import LARGEST_DIMENSIONS
-from earshot_server.dashboard.groups import groups, numbers
+from earshot_server.dashboard.groups import numbers
 from earshot_server.discovery.route import Discovery
 from earshot_server.phases.discovery import DiscoveryPhase
 from earshot_simulations.phases.environments import (
+    NOBODY,
     UNHEARD,
     EnvironmentFindings,
     Floats,
     Pictured,
     Route,
-    named,
     optional_length,
 )
 from earshot_simulations.phases.settings import (
@@ -49,7 +49,7 @@ from earshot_simulations.phases.settings import (
     PolicyChoice,
 )
 from earshot_simulations.populations import Population
-from earshot_simulations.reporting import charts, drawing, plane
+from earshot_simulations.reporting import drawing, plane
 from earshot_simulations.reporting.drawing import Picture
 from earshot_simulations.reporting.plane import (
     Frame,
@@ -63,11 +63,10 @@ from earshot_simulations.reporting.plane import (
 )
 from earshot_simulations.reporting.words import (
     NOTHING,
-    UNNAMED,
+    UNKNOWN,
     chance,
     counted,
     optional,
-    votes,
     whole,
 )
 
@@ -157,54 +156,83 @@ def _noise(settings: SecureSumSettings, start: CentroidSet, labels: int) -> Nois
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CellFindings(EnvironmentFindings):
-    """Cells that secure sums moved and named.
+    """Cells that secure sums moved, and prototypes of labels; `global_centroids` are prototypes.
 
     Attributes:
         start_centroids: Starts of the cells, float32 (s, d); further cells may have come after
             them. None before the phase.
+        cells: Places of the cells, float32 (k, d); None before the phase.
         moved: Whether a sum has moved each cell, bool (k,).
+        cell_lengths: Length of each cell's last sum without its noise, (k,).
+        cell_labels: Label of the prototype that names each cell, int (k,); -1 where it is unknown,
+            empty before there are prototypes.
+        lengths: Length of each prototype's row without its noise.
+        radius: Largest distance at which a prototype names a sound; None for any.
     """
 
     phase: ClassVar[str] = "discovery phase"
     template: ClassVar[str] = "phases/secure_sum.html"
-    place: ClassVar[str] = "cell"
+    place: ClassVar[str] = "prototype"
     unit: ClassVar[Unit] = Unit.PHONE
     counts: ClassVar[str] = "cells"
-    adversary_votes: ClassVar[str] = "Votes for labels in the adversary's cell"
-    other_places: ClassVar[str] = "cells"
+    adversary_votes: ClassVar[str] = "Length of the adversary's prototype"
+    other_places: ClassVar[str] = "prototypes"
 
     start_centroids: Floats | None = None
+    cells: Floats | None = None
     moved: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
+    cell_lengths: tuple[float, ...] = ()
+    cell_labels: tuple[int, ...] = ()
+    lengths: tuple[float, ...] = ()
+    radius: float | None = None
 
     @override
     def environments(self) -> list[dict[str, object]]:
-        if self.label_votes is None:
-            return super().environments()
         return [
             {
-                "label": group.name,
-                "centroids": group.clear,
-                "doubtful": group.doubtful,
-                "votes": group.votes,
+                "label": self.names[row],
+                "likely_label": self.label_names[label],
+                "length": self.lengths[row],
+                "cells": [cell for cell, own in enumerate(self.cell_labels) if own == label],
             }
-            for group in groups(self)
+            for row, label in enumerate(self.labels)
         ]
 
     @override
-    def added(self, row: int) -> dict[str, object]:
-        if self.start_centroids is None:
-            return {}
-        likely = self.label_names[self.labels[row]] if len(self.labels) else None
-        moved = self.moved[row] if len(self.moved) else False
-        start = self.start_centroids[row] if row < len(self.start_centroids) else None
-        return {"likely_label": likely, "moved": moved, "start_centroid": start}
+    def kept(self, row: int) -> dict[str, object]:
+        return {"length": self.lengths[row]}
+
+    @override
+    def added(self) -> dict[str, object]:
+        return {"radius": self.radius, "cells": self._described_cells()}
+
+    def _described_cells(self) -> list[dict[str, object]]:
+        if self.cells is None or self.start_centroids is None:
+            return []
+        starts = len(self.start_centroids)
+        return [
+            {
+                "cell": row,
+                "label": self._label_of(row),
+                "moved": bool(self.moved[row]) if len(self.moved) else False,
+                "length": self.cell_lengths[row] if self.cell_lengths else None,
+                "centroid": place,
+                "start_centroid": self.start_centroids[row] if row < starts else None,
+            }
+            for row, place in enumerate(self.cells)
+        ]
+
+    def _label_of(self, cell: int) -> str | None:
+        """Return the label that names a cell; None where it is unknown."""
+        label = self.cell_labels[cell] if self.cell_labels else NOBODY
+        return None if label == NOBODY else self.label_names[label]
 
     @override
     def count(self) -> str:
-        placed = self.start_centroids if self.global_centroids is None else self.global_centroids
-        cells = optional(optional_length(placed), whole)
+        cells = optional(optional_length(self.cells), whole)
         moved = whole(int(self.moved.sum())) if len(self.moved) else NOTHING
-        return f"{cells} placed, {moved} moved, {optional(self.named, whole)} named"
+        named = optional(self.named, whole)
+        return f"{cells} placed, {moved} moved; {named} of {whole(len(self.label_names))} labels"
 
     @override
     def steps(self, frame: Frame) -> tuple[Pictured, ...]:
@@ -224,47 +252,38 @@ class CellFindings(EnvironmentFindings):
                 self._drawn_moves(frame),
             ),
             Pictured(
-                "Named environments",
-                "Cells with a name that stands clear of the noise; those of one colour are one "
-                "environment. Grey crosses have none.",
+                "Prototypes of labels",
+                "Where the last sum places each label; a recording gets the name of the nearest "
+                "prototype. Small marks are the cells in which sound was heard, coloured like the "
+                "label that names them; it is unknown in grey crosses.",
                 self._drawn_names(frame),
             ),
         )
 
-    def groups(self) -> list[list[str]]:
-        """Return the environments that the cells make up, with their votes, in words."""
+    def labelled(self) -> list[list[str]]:
+        """Return the labels with their prototypes and cells, in words."""
         return [
             [
-                group.name if group.clear else f"{group.name}, which may be noise",
-                numbers(group.clear) or NOTHING,
-                numbers(group.doubtful) or NOTHING,
-                votes(group.votes),
+                self.label_names[label],
+                "yes" if self.names[row] is not None else "may be noise",
+                f"{self.lengths[row]:.1f}",
+                chance(self.name_p_values[row]),
+                numbers(tuple(c for c, own in enumerate(self.cell_labels) if own == label))
+                or NOTHING,
             ]
-            for group in groups(self)
+            for row, label in enumerate(self.labels)
         ]
 
-    def cells(self) -> list[list[str]]:
-        """Return the cells with the votes for their labels, in words."""
-        return [self._cell(row) for row in range(len(self.labels))]
-
-    @override
-    def drawn_label_votes(self) -> Picture | None:
-        if self.label_votes is None:
-            return None
-        cells = range(1, len(self.labels) + 1)
-        return charts.votes_by_label(self.label_votes, cells, self.label_names, self.place)
-
-    def _cell(self, row: int) -> list[str]:
-        label, name = self.labels[row], self.names[row]
-        cast = 0.0 if self.label_votes is None else float(self.label_votes[row][label])
-        moved = len(self.moved) and bool(self.moved[row])
+    def sounds(self) -> list[list[str]]:
+        """Return the cells with the label that names each, in words."""
         return [
-            str(row + 1),
-            UNNAMED if name is None else name,
-            self.label_names[label],
-            "yes" if moved else "no",
-            votes(cast),
-            chance(self.name_p_values[row]) if self.name_p_values else NOTHING,
+            [
+                str(row + 1),
+                self._label_of(row) or UNKNOWN,
+                "yes" if len(self.moved) and bool(self.moved[row]) else "no",
+                f"{self.cell_lengths[row]:.1f}" if self.cell_lengths else NOTHING,
+            ]
+            for row in range(optional_length(self.cells) or 0)
         ]
 
     def _drawn_start(self, frame: Frame) -> Picture | None:
@@ -289,9 +308,9 @@ class CellFindings(EnvironmentFindings):
 
     def _drawn_moves(self, frame: Frame) -> Picture | None:
         """Draw where sums moved the cells, and where from; None before the first sum."""
-        if self.start_centroids is None or self.global_centroids is None or not len(self.moved):
+        if self.start_centroids is None or self.cells is None or not len(self.moved):
             return None
-        before, after = frame.place(self.start_centroids), frame.place(self.global_centroids)
+        before, after = frame.place(self.start_centroids), frame.place(self.cells)
         clear = self.moved
         began = clear[: len(before)]  # cells that came later have no start
 
@@ -311,26 +330,29 @@ class CellFindings(EnvironmentFindings):
         return framed(draw, frame, alt, *left_out(frame, after, len(after)))
 
     def _drawn_names(self, frame: Frame) -> Picture | None:
-        """Draw cells with their names, coloured by environment; None before the last sum."""
-        if self.global_centroids is None or self.label_votes is None:
+        """Draw clear prototypes with their names, and moved cells; None before the last sum."""
+        if self.global_centroids is None or self.cells is None:
             return None
-        centres, labels = frame.place(self.global_centroids), np.asarray(self.labels)
+        places, labels = frame.place(self.global_centroids), np.asarray(self.labels)
         clear = np.array([name is not None for name in self.names], dtype=np.bool_)
+        heard = frame.place(self.cells)[self.moved]
+        owners = np.asarray(self.cell_labels, dtype=np.int64)[self.moved]
         words = [drawing.short(name, 18) for name in self.names if name is not None]
-        names = room(frame, centres[clear], words, 0.05)
+        names = room(frame, places[clear], words, 0.05)
 
         def draw(axes: Axes) -> None:
             background(axes, self.points, frame)
-            scatter(axes, centres[~clear], s=22, c=drawing.MUTED, marker="X", zorder=4)
-            marks(axes, centres[clear], labels[clear], size=60.0)
+            scatter(axes, heard[owners < 0], s=22, c=drawing.MUTED, marker="X", zorder=4)
+            marks(axes, heard[owners >= 0], owners[owners >= 0], size=14.0)
+            marks(axes, places[clear], labels[clear], size=70.0)
             plane.write(axes, names)
 
         listed = "; ".join(words[: drawing.MOST_ROWS]) or "none"
         alt = (
-            f"{counted(int(clear.sum()), 'named cell')}: {listed}. "
-            f"{counted(int((~clear).sum()), 'cell')} {UNNAMED}."
+            f"{counted(int(clear.sum()), 'prototype')}: {listed}. "
+            f"{counted(int((owners < 0).sum()), 'cell')} with sound that is {UNKNOWN}."
         )
-        remarks = *left_out(frame, centres, len(centres)), without_room(len(words) - len(names))
+        remarks = *left_out(frame, places, len(places)), without_room(len(words) - len(names))
         return framed(draw, frame, alt, *remarks)
 
 
@@ -386,19 +408,30 @@ class _SecureSum(Route[SecureSumSettings]):
             return {}
         return {
             "start_centroids": state.parameters.start.centroids(),
-            "global_centroids": state.cells(),
+            "cells": state.cells(),
             "moved": np.asarray(state.moved, dtype=np.bool_),
-            "top": np.arange(len(state.cells())),
-        } | named(state)
+            "cell_lengths": state.cell_lengths,
+        } | _named(state)
 
     @override
     def counted(self, figures: Mapping[str, Any]) -> dict[str, Any]:
-        named = [each for each in figures["environments"] if each["label"] and each["centroids"]]
-        return {
-            "cells": figures["global_centroids"],
-            "named_cells": figures["named"],
-            "environments": None if figures["named"] is None else len(named),
-        }
+        return {"cells": len(figures["cells"]), "environments": figures["named"]}
+
+
+def _named(state: DiscoveryPhase) -> dict[str, Any]:
+    """Return prototypes and what they name, as fields of `CellFindings`; none before their sum."""
+    if state.prototypes is None:
+        return {}
+    found = state.published()
+    return {
+        "global_centroids": found.centroids.array(),
+        "top": np.arange(found.centroids.rows),
+        "labels": np.asarray(found.labels),
+        "name_p_values": found.name_p_values,
+        "lengths": found.lengths,
+        "cell_labels": found.cell_labels,
+        "radius": found.radius,
+    }
 
 
 SECURE_SUM = _SecureSum()

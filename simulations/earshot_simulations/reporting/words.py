@@ -9,6 +9,7 @@ from typing import TypeVar
 from earshot_server.dashboard import wording
 from earshot_server.dashboard.wording import (
     NOTHING,
+    UNKNOWN,
     UNNAMED,
     byte_size,
     chance,
@@ -20,6 +21,7 @@ from earshot_server.dashboard.wording import (
 
 __all__ = [
     "NOTHING",
+    "UNKNOWN",
     "UNNAMED",
     "byte_size",
     "chance",
