@@ -1,32 +1,53 @@
 """Start centroids of an encoder: spherical k-means of public sound in its projection, no labels.
 
 Phones sort what they hear by them, and hear other things than most of the public sound at hand:
-that has thousands of spoken digits and few cafés. So a second counts more the rarer its like, by
-the squared distance to its neighbours. That brings the centroids nearer to sound that they have not
-met (docs/encoders.md).
+that has thousands of spoken digits and few cafés. So public sound is widened: it is played faster
+and slower, coloured, and mixed, as in the lessons of a teacher. And a second counts more the rarer
+its like, by the squared distance to its neighbours. That brings the centroids nearer to sound that
+they have not met (docs/encoders.md).
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from earshot_models import audio
+from earshot_models.distillation.lessons import Lessons, Variation
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.start_centroids import USUAL_COUNTS, USUAL_DIMENSIONS
 
 if TYPE_CHECKING:
     from earshot_models.components import Components
+    from earshot_models.pools import Pool
 
+_SECONDS = 6_000
+"""Seconds of widened sound."""
 _NEIGHBOURS = 10
 _LEAST_DISTANCE = 0.01
 """Least distance to the neighbours, so that copies of one sound do not vanish."""
 
 _BEGINNINGS = 8
 """Beginnings of each clustering, of which the best is kept."""
+
+
+def wider(pools: Sequence[Pool], seed: int, rate: int) -> NDArray[np.float32]:
+    """Return seconds of public sound, changed and mixed, float32 (examples, rate).
+
+    Args:
+        pools: Pools of one rate.
+        seed: Seed of the choice of seconds and changes.
+        rate: Samples per second of the seconds.
+    """
+    lessons = Lessons(pools, Variation(), _SECONDS, seed)
+    return np.stack(
+        [audio.resample(lessons.sound(each), lessons.rate, rate) for each in range(_SECONDS)]
+    )
 
 
 def learn(

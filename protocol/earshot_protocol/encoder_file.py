@@ -179,12 +179,30 @@ def pack(
         trained=trained,
         start_centroids=tuple(map(CentroidSet.of, start_centroids)),
     )
-    text = json.dumps(msgspec.to_builtins(card), indent=1)
+    return _packed(EncoderFile(model, card, credits_))
+
+
+def with_start_centroids(
+    file: EncoderFile, start_centroids: Iterable[NDArray[np.floating]]
+) -> bytes:
+    """Return the bytes of an encoder file with other start centroids.
+
+    Args:
+        file: Content of the file.
+        start_centroids: Arrays (count, dimensions) of public points of the projection.
+    """
+    sets = tuple(map(CentroidSet.of, start_centroids))
+    card = msgspec.structs.replace(file.card, start_centroids=sets)
+    return _packed(EncoderFile(file.model, card, file.credits))
+
+
+def _packed(content: EncoderFile) -> bytes:
+    text = json.dumps(msgspec.to_builtins(content.card), indent=1)
     file = io.BytesIO()
-    file.write(model)
+    file.write(content.model)
     with zipfile.ZipFile(file, "a", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(CARD, _EARLIEST), text)
-        archive.writestr(zipfile.ZipInfo(CREDITS, _EARLIEST), credits_)
+        archive.writestr(zipfile.ZipInfo(CREDITS, _EARLIEST), content.credits)
     return file.getvalue()
 
 

@@ -15,13 +15,16 @@ class Adversary:
 
     One adversary controls them all: the phones of a smaller fraction are among those of a larger
     one, so equal fractions are the same phones with several attacks. Its goal is to have a place
-    that nobody heard published under the first label.
+    that nobody heard published under the first label, or to have sound named wrongly.
 
     Attributes:
         poisoning: Fraction of phones that claim to hear nothing but that place and publish it
             without noise.
         ballot_stuffing: Fraction of phones that together cast as many votes for one candidate as
             all phones could, without noise; more would be noticed.
+        swapped_labels: Fraction of phones that label what they hear of the first two scenes, each
+            with the other's label, and nothing else.
+        one_label: Fraction of phones that label everything they hear with the last label.
         wrong_shares: Fraction of phones that reveal wrong shares of their neighbours' secrets.
         garbage: Fraction of phones that answer every task with random bytes.
         dropouts: Fraction of phones that vanish together before the last round of the last secure
@@ -34,6 +37,8 @@ class Adversary:
 
     poisoning: float = 0.0
     ballot_stuffing: float = 0.0
+    swapped_labels: float = 0.0
+    one_label: float = 0.0
     wrong_shares: float = 0.0
     garbage: float = 0.0
     dropouts: float = 0.0

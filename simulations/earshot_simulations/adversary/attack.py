@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from earshot_client.labels import UNLABELLED
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import LocalCentroids
 from earshot_protocol.phases.plan import Plan, SecureSum
@@ -21,6 +22,8 @@ from earshot_simulations.populations import Population, Recordings
 
 TARGET_LABEL = 0
 """Label under which the adversary wants its place to be published."""
+SWAPPED = (0, 1)
+"""Scenes whose labels an adversary swaps."""
 _CANDIDATES = 1000
 _GARBAGE_BYTES = 200
 
@@ -34,12 +37,14 @@ class Attack:
         target: Place that nobody heard, float32 (dimensions,).
         recordings: Recordings that a poisoning phone claims to have at the target.
         vote: Largest amount that an honest input adds to an entry of a secure sum.
+        labels: Number of labels.
     """
 
     members: Mapping[str, frozenset[int]] = field(default_factory=dict)
     target: npt.NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     recordings: int = 0
     vote: int = 1
+    labels: int = 1
 
     @property
     def corrupted(self) -> frozenset[int]:
@@ -52,10 +57,17 @@ class Attack:
 
     def heard(self, phone: int, recordings: Recordings) -> Recordings:
         """Return the recordings in a phone's store, given those it heard."""
-        if not self.makes("poisoning", phone):
-            return recordings
-        label = np.full(self.recordings, TARGET_LABEL, np.int16)
-        return Recordings(np.tile(self.target, (self.recordings, 1)), label, label)
+        if self.makes("poisoning", phone):
+            label = np.full(self.recordings, TARGET_LABEL, np.int16)
+            return Recordings(np.tile(self.target, (self.recordings, 1)), label, label)
+        labels = recordings.labels
+        if self.makes("swapped_labels", phone) and self.labels > max(SWAPPED):
+            one, other = SWAPPED
+            of_one, of_other = recordings.scenes == one, recordings.scenes == other
+            labels = np.select([of_one, of_other], [other, one], UNLABELLED).astype(np.int16)
+        if self.makes("one_label", phone):
+            labels = np.full(len(labels), self.labels - 1, np.int16)
+        return recordings._replace(labels=labels)
 
     def summation(self, phone: int, summation: Summation) -> Summation:
         """Return the summation in which a phone takes part: its own if it stuffs ballots."""

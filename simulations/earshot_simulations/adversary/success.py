@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from earshot_client.labels import UNLABELLED
 from earshot_protocol.geometry import nearest
 from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.named_centroids import NamedCentroids
-from earshot_simulations.adversary.attack import TARGET_LABEL, Attack
+from earshot_protocol.phases.places import Places
+from earshot_simulations.adversary.attack import SWAPPED, TARGET_LABEL, Attack
+from earshot_simulations.populations import Recordings
 
 _NEAR = 0.05
 """Distance within which a centroid counts as the adversary's: a blob's standard deviation."""
@@ -34,6 +36,8 @@ class Success:
         share: Fraction of held-out recordings nearest to that centroid, although none belongs
             there.
         displaced: Kept centroids, other than the adversary's, that were left without a name.
+        misnamed: Fraction of held-out recordings that get a name that the adversary wants and that
+            is not theirs: the other one of two swapped labels, or the last label.
     """
 
     phones: dict[str, int]
@@ -45,6 +49,7 @@ class Success:
     votes: float | None = None
     share: float = 0.0
     displaced: int = 0
+    misnamed: float = 0.0
 
 
 def measure(
@@ -52,7 +57,7 @@ def measure(
     expected: float,
     refused: int,
     result: NamedCentroids | None,
-    held_out: npt.NDArray[np.float32],
+    held_out: Recordings,
 ) -> Success:
     """Compare a published result with the adversary's goal.
 
@@ -61,12 +66,13 @@ def measure(
         expected: Corrupted phones that were planned for, γ · n.
         refused: Answers of corrupted phones that the server refused.
         result: Published result, or None.
-        held_out: Recordings that no phone heard, float32 (recordings, dimensions).
+        held_out: Recordings that no phone heard.
     """
     phones = {name: len(members) for name, members in attack.members.items() if members}
     success = Success(phones, len(attack.corrupted), expected, refused)
     if result is None:
         return success
+    success = replace(success, misnamed=_misnamed(attack, result, held_out))
     centroids = result.centroids.array()
     distances = np.linalg.norm(centroids - attack.target, axis=1)
     at = int(np.argmin(distances))
@@ -79,10 +85,26 @@ def measure(
             "published": True,
             "named": result.labels[at] == TARGET_LABEL,
             "votes": _votes(result, at),
-            "share": float(np.mean(nearest(held_out, centroids, result.geometry) == at)),
+            "share": float(np.mean(nearest(held_out.points, centroids, result.geometry) == at)),
             "displaced": sum(nameless) - nameless[at],
         }
     )
+
+
+def _misnamed(attack: Attack, result: NamedCentroids, held_out: Recordings) -> float:
+    """Return the fraction of recordings that get the wrong name that the adversary wants."""
+    wanted = np.full(len(held_out.scenes), UNLABELLED)
+    if attack.members.get("swapped_labels"):
+        one, other = SWAPPED
+        wanted[held_out.scenes == one], wanted[held_out.scenes == other] = other, one
+    if attack.members.get("one_label"):
+        last = len(result.label_names) - 1
+        wanted[(held_out.scenes != last) & (wanted == UNLABELLED)] = last
+    number = {name: label for label, name in enumerate(result.label_names)}
+    said = [
+        number.get(name or "", UNLABELLED) for name in Places.of(result).nearest(held_out.points)
+    ]
+    return float(np.mean((np.array(said) == wanted) & (wanted != UNLABELLED)))
 
 
 def _votes(result: NamedCentroids, at: int) -> float | None:

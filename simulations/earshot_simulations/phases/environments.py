@@ -62,6 +62,8 @@ _MOSTLY = 0.5
 ATTACKS = {
     "poisoning": "heard nothing but a place that nobody else heard, and sent it without noise",
     "ballot_stuffing": "cast ballots as large as a sum can carry, without noise",
+    "swapped_labels": "labelled two scenes, each with the other's label",
+    "one_label": "labelled everything with the last label",
     "wrong_shares": "revealed wrong shares of their neighbours' secrets",
     "garbage": "answered every task with random bytes",
     "dropouts": "vanished together before the last round of the last secure sum",

@@ -106,7 +106,13 @@ class Settings(LocalSettings, SecureSumSettings, PhaseSettings[EnvironmentFindin
         members = self.adversary.members(self.phones, self.seed)
         if not any(members.values()):
             return Attack()
-        return Attack(members, far_place(population, self.seed), self.recordings, self.route.vote)
+        return Attack(
+            members,
+            far_place(population, self.seed),
+            self.recordings,
+            self.route.vote,
+            len(population.labels),
+        )
 
     @override
     def configuration(self) -> dict[str, object]:

@@ -206,7 +206,7 @@ def _achieved(
     expected = parameters.corrupted * parameters.phones
     result = course.coordinator.result() if course.coordinator.step == PUBLISHED else None
     published = result if isinstance(result, NamedCentroids) else None
-    return measure(attack, expected, refused, published, population.held_out().points)
+    return measure(attack, expected, refused, published, population.held_out())
 
 
 def open_population(settings: PhaseSettings[Any], progress: Progress = silent) -> Population:
