@@ -1,4 +1,4 @@
-"""Merging of candidates that share an environment, by the votes of phones."""
+"""Merging of candidates or cells that share an environment, by how much was heard in each."""
 
 from __future__ import annotations
 
@@ -11,10 +11,6 @@ def merged(
 ) -> npt.NDArray[np.int64]:
     """Merge candidates into groups; return the candidate of each group with the most votes.
 
-    This is Ward's method (1963) with votes as weights: it repeatedly merges the two groups that
-    cost least to have at one place, W_a W_b / (W_a + W_b) · |a − b|². Candidates that lie close
-    together, or that hardly anybody voted for, are merged first.
-
     Args:
         places: Places of the candidates, (candidates, dimensions).
         votes: Votes for each candidate, above 0.
@@ -23,7 +19,27 @@ def merged(
     Returns:
         Indices of candidates, int64, those with the most votes first.
     """
-    centres, weights = places.astype(np.float64), votes.astype(np.float64)
+    owner = grouped(places, votes.astype(np.float64), groups)
+    members = [np.flatnonzero(owner == group) for group in np.unique(owner)]
+    kept = np.array([group[np.argmax(votes[group])] for group in members], dtype=np.int64)
+    return kept[np.argsort(-votes[kept], kind="stable")]
+
+
+def grouped(
+    places: npt.NDArray[np.floating], weights: npt.NDArray[np.float64], groups: int
+) -> npt.NDArray[np.int64]:
+    """Return the group of each place, by the number of one of the group's places.
+
+    This is Ward's method (1963) with weights: it repeatedly merges the two groups that cost least
+    to have at one place, W_a W_b / (W_a + W_b) · |a − b|². Places that lie close together, or that
+    hardly weigh anything, are merged first.
+
+    Args:
+        places: Places, (places, dimensions).
+        weights: Weight of each place, above 0.
+        groups: Groups that are left; with fewer places, each is one.
+    """
+    centres, weights = places.astype(np.float64), weights.copy()
     owner = np.arange(len(centres))
     alive = np.ones(len(centres), dtype=bool)
 
@@ -52,6 +68,4 @@ def merged(
         for one in np.flatnonzero(alive):
             if one == kept or closest[one][0] in (kept, gone):
                 closest[one] = nearest(int(one))
-    groups_left = [np.flatnonzero(owner == group) for group in np.flatnonzero(alive)]
-    kept_ones = np.array([group[np.argmax(votes[group])] for group in groups_left], dtype=np.int64)
-    return kept_ones[np.argsort(-votes[kept_ones], kind="stable")]
+    return owner

@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.geometry import nearest
 from earshot_protocol.overriding import override
+from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.places import Places
@@ -23,6 +25,7 @@ from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_protocol.privacy.significance import LEVEL, are_clear
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_server.dashboard.spending import is_vacuous
+from earshot_server.discovery.merging import grouped
 from earshot_server.discovery.route import Discovery
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import Course
@@ -119,6 +122,8 @@ class PlaceScores:
         label_histogram: Number of held-out recordings that were given each label, shape (labels,)
             (thesis 7.2).
         true_histogram: Number of held-out recordings with each true label, shape (labels,).
+        cell_ari: Adjusted Rand index, on held-out recordings, of cells that are merged into as many
+            groups as there are labels, which nobody's labels enter; None where there are no cells.
     """
 
     ari_train: float
@@ -127,6 +132,7 @@ class PlaceScores:
     clear_label_accuracy: float
     label_histogram: Labels
     true_histogram: Labels
+    cell_ari: float | None = None
 
 
 def score(result: NamedCentroids, heard: Recordings, held_out: Recordings) -> PlaceScores:
@@ -154,7 +160,20 @@ def score(result: NamedCentroids, heard: Recordings, held_out: Recordings) -> Pl
         clear_label_accuracy=float(np.mean(right & clear[near])),
         label_histogram=np.bincount(named[named >= 0], minlength=total),
         true_histogram=np.bincount(held_out.scenes, minlength=total),
+        cell_ari=_cell_ari(result, held_out) if isinstance(result, Discovered) else None,
     )
+
+
+def _cell_ari(result: Discovered, held_out: Recordings) -> float | None:
+    from sklearn.metrics import adjusted_rand_score
+
+    if result.cells is None:
+        return None
+    cells, lengths = result.cells.array(), np.array(result.cell_lengths)
+    weights = np.maximum(lengths, lengths[lengths > 0].min(initial=1.0))  # empty cells weigh little
+    groups = grouped(cells, weights, len(result.label_names))
+    owners = nearest(held_out.points, cells, result.geometry)
+    return float(adjusted_rand_score(held_out.scenes, groups[owners]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -178,6 +197,7 @@ class EnvironmentFindings(PhaseFindings):
         label_histogram: Number of recordings that the published places assign to each label, int
             (L,) (thesis 7.2).
         true_histogram: Number of recordings with each true label, int (L,).
+        cell_ari: Adjusted Rand index of cells alone, without labels (`PlaceScores.cell_ari`).
     """
 
     place: ClassVar[str]
@@ -206,6 +226,7 @@ class EnvironmentFindings(PhaseFindings):
     clear_label_accuracy: float | None = None
     label_histogram: Integers = field(default_factory=no_integers)
     true_histogram: Integers = field(default_factory=no_integers)
+    cell_ari: float | None = None
 
     @property
     def names(self) -> tuple[str | None, ...]:
@@ -262,6 +283,7 @@ class EnvironmentFindings(PhaseFindings):
             "ari_test": self.ari_test,
             "label_accuracy": self.label_accuracy,
             "clear_label_accuracy": self.clear_label_accuracy,
+            "cell_ari": self.cell_ari,
             "named": self.named,
             "local_centroids": by_phones or None,
             "clustered_centroids": clustered or None,
@@ -355,6 +377,11 @@ class EnvironmentFindings(PhaseFindings):
             "clustering (ARI), heard": optional(self.ari_train, "{:.2f}".format),
             "right name, held out": optional(self.label_accuracy, percent),
             **({} if clear is None else {"right name, clear of the noise": percent(clear)}),
+            **(
+                {}
+                if self.cell_ari is None
+                else {"clustering (ARI) without labels": f"{self.cell_ari:.2f}"}
+            ),
         }
 
     @staticmethod

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_protocol.checks import between, fraction
+from earshot_protocol.checks import between, fraction, share
 
 LARGEST_QUANTITY = 20
 """Most recordings of a phone, in multiples of the mean, whatever the skew."""
@@ -30,6 +30,8 @@ class Heterogeneity:
         labelled_correlation: Correlation between two recordings of one phone, as to whether they
             are labelled (the intra-class correlation of a beta-binomial): 0 where all phones label
             the same fraction, towards 1 where some label all and the others nothing; below 1.
+        mislabelled: Fraction of the labels that are wrong: each of these is another scene's, drawn
+            at random.
 
     Raises:
         InvalidParametersError: A number is out of range.
@@ -38,11 +40,13 @@ class Heterogeneity:
     concentration: float = 0.5
     quantity_skew: float = 0.0
     labelled_correlation: float = 0.0
+    mislabelled: float = 0.0
 
     def __post_init__(self) -> None:
         between("concentration", self.concentration, 0.01, 1e6)
         between("quantity_skew", self.quantity_skew, 0, 2)
         fraction("labelled_correlation", self.labelled_correlation)
+        share("mislabelled", self.mislabelled)
 
     def mix(self, scenes: int, generator: np.random.Generator) -> NDArray[np.float64]:
         """Return a phone's share of each scene, float64 (scenes,), of sum 1."""
@@ -62,3 +66,19 @@ class Heterogeneity:
         # The two shape parameters have a sum s that gives the correlation 1 / (s + 1).
         total = 1 / self.labelled_correlation - 1
         return float(generator.beta(mean * total, (1 - mean) * total))
+
+    def labels(
+        self, scenes: NDArray[np.int16], count: int, generator: np.random.Generator
+    ) -> NDArray[np.int16]:
+        """Return the labels that a phone gives to what it labels, int16 (recordings,).
+
+        Args:
+            scenes: True scene of each recording.
+            count: Number of scenes.
+            generator: Generator of the phone; nothing is drawn where all labels are right.
+        """
+        if not self.mislabelled or count < 2:
+            return scenes
+        others = (scenes + generator.integers(1, count, len(scenes))) % count
+        wrong = generator.random(len(scenes)) < self.mislabelled
+        return np.where(wrong, others, scenes).astype(np.int16)

@@ -125,7 +125,8 @@ class PhoneCrowd:
         scenes = drawn.astype(np.int16)
         labelled = self.heterogeneity.labelled(self.labelled, generator)
         named = generator.random(count) < labelled
-        return scenes, np.where(named, scenes, np.int16(UNLABELLED)), generator
+        labels = self.heterogeneity.labels(scenes, self.scenes, generator)
+        return scenes, np.where(named, labels, np.int16(UNLABELLED)), generator
 
     def _of(self, phone: int) -> np.random.Generator:
         if not 0 <= phone < self.phones:

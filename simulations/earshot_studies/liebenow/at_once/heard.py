@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from earshot_simulations.adversary.attack import Attack
 from earshot_simulations.populations import Population
 
 
@@ -24,9 +25,11 @@ class HeardByAll(NamedTuple):
     starts: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, population: Population) -> Self:
-        """Return the recordings of all phones of a prepared population."""
+    def of(cls, population: Population, attack: Attack | None = None) -> Self:
+        """Return what all phones of a prepared population hold, as an attack leaves it."""
         heard = [population.recordings(phone) for phone in range(population.phones)]
+        if attack is not None:
+            heard = [attack.heard(phone, recordings) for phone, recordings in enumerate(heard)]
         starts = np.cumsum([0, *(len(each.points) for each in heard)])
         return cls(
             np.concatenate([each.points for each in heard]),

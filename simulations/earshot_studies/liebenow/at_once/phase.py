@@ -33,7 +33,10 @@ MOVED = "moved"
 """Name of a figure beside those of `sweeps.phase`: the number of cells that stood clear of the
 noise."""
 
-_HEARS = (*HEARD, "labelled", "dimensions", "discovery", "jobs")
+CELLS_ALONE = "cell_ari"
+"""Name of the figure that asks what cells find without any label (`PlaceScores.cell_ari`)."""
+
+_HEARS = (*HEARD, "labelled", "dimensions", "discovery", "jobs", "adversary")
 """Settings that affect the phones' inputs."""
 
 
@@ -71,6 +74,7 @@ def at_once(settings: Settings) -> Figures:
         ARI_TRAIN: scores.ari_train,
         NAMES: scores.label_accuracy,
         CLEAR_NAMES: scores.clear_label_accuracy,
+        CELLS_ALONE: scores.cell_ari or 0.0,
         **counted,
     }
 
@@ -86,7 +90,7 @@ def _prepared(settings: Settings) -> _Heard:
     with open_population(settings) as population:
         return _Heard(
             population,
-            HeardByAll.of(population),
+            HeardByAll.of(population, settings.attack(population)),
             heard_by_some(settings, population),
             population.held_out(),
         )
