@@ -93,6 +93,11 @@ SUB_COMMANDS = {
     "probe": SubCommand(
         "simulations", "Measure an encoder on labelled sound that it never heard.", ("simulations",)
     ),
+    "starts": SubCommand(
+        "simulations",
+        "Find an encoder's start centroids anew, from public sound.",
+        ("simulations", "models"),
+    ),
     "reproduce": SubCommand(
         "studies",
         "Reproduce one table or figure of a paper.",
