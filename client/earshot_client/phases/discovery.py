@@ -10,7 +10,7 @@ from earshot_client.phases import centroids as shared
 from earshot_client.phases.kind import Input, PhoneKind
 from earshot_client.phases.memory import Memory
 from earshot_protocol.errors import RefusedError
-from earshot_protocol.geometry import Geometry
+from earshot_protocol.geometry import Geometry, nearest
 from earshot_protocol.phases import discovery
 from earshot_protocol.phases.discovery import DiscoveryParameters, SumCells, SumLabels, rows_of
 from earshot_protocol.voting.vectors import bounded, quantized
@@ -29,13 +29,25 @@ def _cells(memory: Memory, parameters: DiscoveryParameters, task: SumCells) -> I
 
 
 def _labels(memory: Memory, parameters: DiscoveryParameters, task: SumLabels) -> Input:
-    """Return the heard unit vectors added up by label, over the norm of the counts by label."""
-    del task
+    """Return the heard unit vectors added up by label and kind, over the norm of their counts."""
     if parameters.rows is None:
         raise RefusedError("a sum of labels in a phase that counts labels in every cell")
     points, choices = memory.points(parameters.dimensions)
+    steps = sphere_grid(points)
+    kinds = np.zeros(len(points), dtype=np.int64)
+    if parameters.kinds > 1:
+        centroids = _centroids(parameters, task)
+        if len(task.kinds) != len(centroids) or max(task.kinds) >= parameters.kinds:
+            raise RefusedError(
+                f"{len(task.kinds)} kinds of {len(centroids)} cells, up to number "
+                f"{max(task.kinds, default=0)}: each cell has one of {parameters.kinds}"
+            )
+        owners = nearest(steps, centroids, Geometry.SPHERICAL)
+        kinds = np.array(task.kinds, dtype=np.int64)[owners]
     member = _members(memory, choices, parameters)
-    sums = member[: parameters.rows] @ sphere_grid(points)
+    each = (kinds == np.arange(parameters.kinds)[:, None]).astype(np.float64)
+    member = (member[:, None, :] * each).reshape(-1, len(points))
+    sums = member[: parameters.rows * parameters.kinds] @ steps
     return quantized(bounded(sums / GRID, member.sum(axis=1).astype(np.int64)))
 
 
@@ -63,7 +75,9 @@ def _members(
     return member
 
 
-def _centroids(parameters: DiscoveryParameters, task: SumCells) -> npt.NDArray[np.float32]:
+def _centroids(
+    parameters: DiscoveryParameters, task: SumCells | SumLabels
+) -> npt.NDArray[np.float32]:
     """Return the centroids of the cells: the start centroids, or those that the sum before gave."""
     if task.parameters is not None:
         return parameters.start.centroids()

@@ -32,7 +32,7 @@ from earshot_protocol.phases.parameters import (
 )
 from earshot_protocol.phases.places import UNNAMED, Places
 from earshot_protocol.phases.plan import Plan, SecureSum, SumPartTask
-from earshot_protocol.privacy.mechanisms import VectorSum
+from earshot_protocol.privacy.mechanisms import GRID, VectorSum
 from earshot_protocol.privacy.significance import PValue
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.start_centroids import CentroidSet
@@ -48,9 +48,11 @@ SMALLEST_NOISE, LARGEST_NOISE = 1e-9, 1e9
 """Multipliers far below and far above any use, whose costs can still be computed."""
 
 PerCell = Meta(max_length=start_centroids.MOST)
+MOST_KINDS = 16
+"""Most kinds of sound by which rows are split."""
 MOST_ROWS = LARGEST_LABELS + LARGEST_CHOICES
 """Most rows of a sum of labels: one for each label, and one for each of their choices."""
-PerRow = Meta(max_length=MOST_ROWS)
+PerRow = Meta(max_length=MOST_ROWS * MOST_KINDS)
 Length = Annotated[float, Meta(ge=0, le=1e12)]
 """Length of a noisy sum of vectors, of which a phone's whole has 1 at most."""
 Votes = Annotated[float, Meta(ge=-1e12, le=1e12)]
@@ -81,6 +83,8 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
         rows: Rows of the sum of labels: one for each label, and one for each choice of a poll if
             choices have prototypes of their own (`rows_of`). None in phases of former releases,
             which counted labels in every cell.
+        kinds: Kinds of sound, which are groups of cells: every row is split by them, so that a
+            label of several kinds gets several prototypes. 1 leaves rows whole.
         delta: Value of δ for which costs are stated.
         dropout: Largest fraction of phones that may vanish, ρ.
         corrupted: Largest fraction of phones that an adversary may control, γ.
@@ -95,6 +99,7 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
     cells_noise: float
     labels_noise: float
     rows: int | None = None
+    kinds: int = 1
     delta: float = 1e-6
 
     @property
@@ -128,6 +133,7 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
                 f"start centroids, and at most {start_centroids.MOST}"
             )
         checks.whole("rows", 0 if self.rows is None else self.rows, len(self.labels), MOST_ROWS)
+        checks.whole("kinds", self.kinds, 1, MOST_KINDS)
 
 
 # A phone asks for it several times in every step, and so do all phones of a simulation.
@@ -155,7 +161,7 @@ def _plan(parameters: DiscoveryParameters) -> Plan:
         levels = 1 + (parameters.rows > len(parameters.labels))
         named = VectorSum(
             parameters.labels_noise,
-            parameters.rows * parameters.dimensions,
+            parameters.rows * parameters.kinds * parameters.dimensions,
             parameters.delta,
             survivors,
             row=levels * parameters.dimensions,
@@ -188,13 +194,16 @@ class SumCells(SumPartTask, frozen=True, kw_only=True, tag="sum-cells"):
 
 
 class SumLabels(SumPartTask, frozen=True, kw_only=True, tag="sum-labels"):
-    """Add up what you heard under each label; opens the sum of labels.
+    """Add up what you heard under each label and of each kind; opens the sum of labels.
 
-    Without a sum of cells before it, it is the first task, and has what that would have.
+    Without a sum of cells before it, it is the first task, and has what that would have. Where rows
+    are split, `kinds` has the kind of each cell, and `centroids` are the cells as in `SumCells`.
     """
 
     parameters: DiscoveryParameters | None = None
     choices: Choices = ()
+    centroids: Matrix | None = None
+    kinds: Annotated[tuple[Annotated[int, Meta(ge=0, lt=MOST_KINDS)], ...], PerCell] = ()
     advertise: AdvertiseKeys
 
 
@@ -217,8 +226,8 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
 
     Attributes:
         geometry: Kind of distance to the centroids: spherical.
-        centroids: Prototypes, a unit row for each row of the sum of labels; in former results,
-            cells.
+        centroids: Prototypes, unit rows: of each label (and choice) those of its rows in the sum
+            that stand clear of the noise, or the longest if none does; in former results, cells.
         labels: Index into `label_names` of each centroid.
         choices: Choice of a poll that each centroid stands for; empty where it is the label's, and
             where no choice has rows of its own.
@@ -258,10 +267,10 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
     @property
     @override
     def vote(self) -> float:
-        """Value of a length of 1 on the grid of the sum of labels."""
+        """Value of a length of 1 in the noisy sum; of one vote in that of a former result."""
         if self.cells is None:
             return unit_steps(max(1, len(self.labels) * len(self.label_names)))
-        return unit_steps(max(1, len(self.lengths) * self.cells.columns))
+        return GRID
 
     @property
     @override

@@ -36,10 +36,11 @@ def grouped(
 
     Args:
         places: Places, (places, dimensions).
-        weights: Weight of each place, above 0.
+        weights: Weight of each place; one of 0 weighs as much as the lightest other.
         groups: Groups that are left; with fewer places, each is one.
     """
-    centres, weights = places.astype(np.float64), weights.copy()
+    least = weights[weights > 0].min(initial=1.0)
+    centres, weights = places.astype(np.float64), np.maximum(weights, least)
     owner = np.arange(len(centres))
     alive = np.ones(len(centres), dtype=bool)
 

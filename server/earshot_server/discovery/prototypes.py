@@ -57,6 +57,20 @@ def prototypes(
     return Prototypes(unit_rows(sums), clear_lengths(total, deviation), np.minimum(chances, 1.0))
 
 
+def kept_rows(found: Prototypes, kinds: int) -> npt.NDArray[np.int64]:
+    """Return the rows that are prototypes: of each label the clear ones, or else its longest.
+
+    Args:
+        found: Directions, lengths and p-values of all rows.
+        kinds: Rows of each label, one after the other.
+    """
+    labels = np.arange(len(found.lengths)) // kinds
+    clear = found.p_values <= LEVEL
+    longest = found.lengths.reshape(-1, kinds).argmax(axis=1) + kinds * np.arange(labels[-1] + 1)
+    without = ~clear.reshape(-1, kinds).any(axis=1)
+    return np.sort(np.concatenate([np.flatnonzero(clear), longest[without]]))
+
+
 def least_clear_prototype(deviation: float, shape: tuple[int, int], cells: int) -> float:
     """Return the length from which a row that points to a cell stands clear of the noise.
 

@@ -22,11 +22,13 @@ from earshot_protocol.phases.discovery import (
 )
 from earshot_protocol.phases.plan import SumPartTask
 from earshot_protocol.privacy.laws import NoiseLaw
+from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import Matrix
 from earshot_server.discovery.cells import clear_lengths, least_clear_length, moved_cells
-from earshot_server.discovery.prototypes import least_clear_prototype, prototypes
+from earshot_server.discovery.merging import grouped
+from earshot_server.discovery.prototypes import kept_rows, least_clear_prototype, prototypes
 from earshot_server.phases.expected import Expected, Hurdle
 from earshot_server.phases.snapshot import Snapshot, Totals
 
@@ -83,9 +85,10 @@ class DiscoveryPhase(Snapshot, kw_only=True):
         centroids: Centroids of the cells after the last sum of them; None before the first.
         moved: Whether the last sum of each cell stood clear of the noise.
         cell_lengths: Length of each cell's last sum without its noise; empty before the first.
-        prototypes: Directions of all rows of the sum of labels; None before it.
-        lengths: Length of each of these rows without its noise.
-        name_p_values: P-value of each of these rows.
+        prototypes: Prototypes of labels; None before their sum.
+        prototype_rows: Label of each prototype, or its choice: an index into `rows_of`.
+        lengths: Length of each prototype's row without its noise.
+        name_p_values: P-value of each prototype.
     """
 
     parameters: DiscoveryParameters
@@ -93,6 +96,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
     moved: tuple[bool, ...] = ()
     cell_lengths: tuple[float, ...] = ()
     prototypes: Matrix | None = None
+    prototype_rows: tuple[int, ...] = ()
     lengths: tuple[float, ...] = ()
     name_p_values: tuple[float, ...] = ()
 
@@ -102,7 +106,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
         """Return the inputs expected: all that a phone heard, or named, is one vote."""
         cells, labels = parameters.most_cells, len(parameters.labels)
         if part == LABELS:
-            shape = _rows(parameters), parameters.dimensions
+            shape = _rows(parameters) * parameters.kinds, parameters.dimensions
             return Expected(
                 shape=shape,
                 places=labels,
@@ -135,8 +139,9 @@ class DiscoveryPhase(Snapshot, kw_only=True):
     @override
     def shape(self, part: str) -> tuple[int, ...]:
         """Return the shape of an input: a row for each cell that there may be, or each label."""
-        rows = _rows(self.parameters) if part == LABELS else self.parameters.most_cells
-        return rows, self.parameters.dimensions
+        agreed = self.parameters
+        rows = _rows(agreed) * agreed.kinds if part == LABELS else agreed.most_cells
+        return rows, agreed.dimensions
 
     @override
     def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
@@ -150,26 +155,30 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             "advertise": advertise,
         }
         if part == LABELS:
-            return SumLabels(**told)
+            split = self.parameters.kinds > 1
+            cells = self.centroids if split else None
+            return SumLabels(centroids=cells, kinds=self.kinds() if split else (), **told)
         repetition = parts.index(part) + 1
         return SumCells(repetition=repetition, centroids=self.centroids, **told)
 
     @override
     def take_total(self, part: str, total: Totals) -> None:
         """Move cells to what phones heard in them, then give labels their prototypes."""
-        noise, last, unit = self.noise(part).deviation, self.cells(), unit_steps(total.size)
+        noise, last = self.noise(part).deviation, self.cells()
         if part == LABELS:
             found = prototypes(total, noise, last)
-            self.prototypes = Matrix.of(found.directions)
-            self.lengths = tuple((found.lengths / unit).tolist())
-            self.name_p_values = tuple(found.p_values.tolist())
+            kept = kept_rows(found, self.parameters.kinds)
+            self.prototypes = Matrix.of(found.directions[kept])
+            self.lengths = tuple((found.lengths[kept] / GRID).tolist())
+            self.name_p_values = tuple(found.p_values[kept].tolist())
+            self.prototype_rows = tuple((kept // self.parameters.kinds).tolist())
             return
         # Further cells are useful only if another sum tells them apart.
         more = part != cells(self.parameters.sums)
         most = self.parameters.most_cells if more else 0
         moved, clear = moved_cells(total[: len(last)], noise, last, most)
         self.centroids, self.moved = Matrix.of(moved), tuple(clear.tolist())
-        lengths = clear_lengths(total[: len(last)], noise) / unit
+        lengths = clear_lengths(total[: len(last)], noise) / GRID
         self.cell_lengths = (*lengths.tolist(), *(0.0,) * (len(moved) - len(last)))
 
     def cells(self) -> npt.NDArray[np.float32]:
@@ -178,11 +187,19 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             return self.parameters.start.centroids()
         return self.centroids.array()
 
+    def kinds(self) -> tuple[int, ...]:
+        """Return the kind of sound of each cell: groups of cells by what they have heard."""
+        cells = self.cells()
+        lengths = np.array(self.cell_lengths or (0.0,) * len(cells))
+        groups = grouped(cells, lengths, self.parameters.kinds)
+        return tuple(np.unique(groups, return_inverse=True)[1].tolist())
+
     @override
     def published(self) -> Discovered:
         if self.prototypes is None:
             raise WrongStateError("no prototypes: the sum of labels is not over")
-        labels, rows = self.parameters.labels, rows_of(self.hierarchy)[: _rows(self.parameters)]
+        labels, names = self.parameters.labels, rows_of(self.hierarchy)
+        rows = [names[row] for row in self.prototype_rows]
         start = self.parameters.start.count
         return Discovered(
             phase=self.phase,

@@ -169,9 +169,8 @@ def _cell_ari(result: Discovered, held_out: Recordings) -> float | None:
 
     if result.cells is None:
         return None
-    cells, lengths = result.cells.array(), np.array(result.cell_lengths)
-    weights = np.maximum(lengths, lengths[lengths > 0].min(initial=1.0))  # empty cells weigh little
-    groups = grouped(cells, weights, len(result.label_names))
+    cells = result.cells.array()
+    groups = grouped(cells, np.array(result.cell_lengths), len(result.label_names))
     owners = nearest(held_out.points, cells, result.geometry)
     return float(adjusted_rand_score(held_out.scenes, groups[owners]))
 

@@ -82,17 +82,20 @@ class CellOptions(CostOptions):
     """Settings of cells and their sums; they follow the cost that they share.
 
     Attributes:
-        label_share: Share of ε (in ρ of zero-concentrated privacy) that the names of cells get.
+        label_share: Share of ε (in ρ of zero-concentrated privacy) that the sum of labels gets.
         cells: Start centroids of a discovery by secure sums; by default 20, or 40 where crowd and ε
             allow.
         most_cells: Most cells that the start centroids may grow to (k); by default 40.
-        sums: Sums over cells before they are named (T), 0 to 3.
+        sums: Sums over cells before that of labels (T), 0 to 3.
+        kinds: Kinds of sound by which the rows of labels are split, so that a label of several
+            kinds gets several prototypes; by default 6 where crowd and ε allow, else 1.
     """
 
     label_share: float = discovery_budget.LABEL_SHARE
     cells: int | None = None
     most_cells: int | None = None
     sums: int = discovery_budget.SUMS
+    kinds: int | None = None
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,19 @@ class SecureSumSettings(OfEitherRoute, CellOptions):
         epsilon = min(self.whole_epsilon, NO_NOISE)
         return cell_counts(self.phones, epsilon, self.delta, self.cells, self.most_cells)
 
+    @property
+    def split(self) -> int:
+        """Kinds of sound by which the rows of labels are split.
+
+        Raises:
+            InvalidParametersError: The value of ε or δ is out of range.
+        """
+        if self.kinds is not None:
+            return self.kinds
+        return discovery_budget.usual_kinds(
+            self.phones, min(self.whole_epsilon, NO_NOISE), self.delta
+        )
+
 
 def _parameters(
     settings: SecureSumSettings, encoder: str, start: CentroidSet, labels: tuple[str, ...]
@@ -130,6 +146,7 @@ def _parameters(
         cells_noise=noise.cells,
         labels_noise=noise.labels,
         rows=len(labels),
+        kinds=settings.split,
         delta=settings.delta,
         dropout=settings.dropout,
         corrupted=settings.corrupted,
@@ -147,7 +164,7 @@ def _noise(settings: SecureSumSettings, start: CentroidSet, labels: int) -> Nois
         label_share=settings.label_share,
         cells=settings.counts.most,
         dimensions=start.dimensions,
-        rows=labels,
+        rows=labels * settings.split,
     )
 
 

@@ -57,9 +57,11 @@ def _total(
     state: DiscoveryPhase, part: str, heard: HeardByAll, present: npt.NDArray[np.bool_]
 ) -> Integers:
     """Return the sum of the vectors of the present phones, without noise."""
-    rows_of_all = heard.labels.astype(np.int64)
-    if part != LABELS:
-        rows_of_all = nearest(heard.points, state.cells(), Geometry.SPHERICAL)
+    rows_of_all = nearest(heard.points, state.cells(), Geometry.SPHERICAL)
+    if part == LABELS:
+        kinds = state.parameters.kinds
+        split = kinds * heard.labels + (np.array(state.kinds())[rows_of_all] if kinds > 1 else 0)
+        rows_of_all = np.where(heard.labels >= 0, split, -1)
     total = np.zeros(state.shape(part), dtype=np.int64)
     for first in range(0, len(present), _AT_ONCE):
         last = min(first + _AT_ONCE, len(present))
