@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import sys
@@ -10,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +22,12 @@ from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations import Discovery, Settings, SummationChoice, simulate
 from earshot_simulations.engine import cluster as clusters
-from earshot_simulations.engine.cluster import ClusterError, MissingRayError
+from earshot_simulations.engine.cluster import (
+    ClusterError,
+    LostNodeError,
+    MissingRayError,
+    RayCluster,
+)
 from earshot_simulations.phases.settings import EngineChoice
 
 SETTINGS = Settings(
@@ -152,6 +159,102 @@ def test_what_listens_and_is_no_cluster_is_left_alone(monkeypatch: pytest.Monkey
         with pytest.raises(ClusterError, match="no Ray cluster answered within 4 seconds"):
             simulate(replace(ON_RAY, address=address), refuse_work)
         assert time.monotonic() - began < 15
+
+
+class Hall:
+    """Stands for Ray: each node answers at its second, as `clock` counts them, or never."""
+
+    class exceptions:  # noqa: N801 - Ray's module of that name
+        class RayError(Exception):
+            pass
+
+        class RayTaskError(RayError):
+            pass
+
+    class util:  # noqa: N801 - Ray's module of that name
+        class scheduling_strategies:  # noqa: N801 - Ray's module of that name
+            @staticmethod
+            def NodeAffinitySchedulingStrategy(place: str, soft: bool) -> str:  # noqa: N802
+                assert not soft
+                return place
+
+    def __init__(self, answers: dict[str, float], leaves: dict[str, float]) -> None:
+        self._answers, self._leaves, self.clock = answers, leaves, 0.0
+
+    def _left(self, place: str) -> bool:
+        return self.clock >= self._leaves.get(place, math.inf)
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"NodeID": place, "Alive": not self._left(place)} for place in self._answers]
+
+    def remote(self, **_: Any) -> Any:
+        def ask(scheduling_strategy: str) -> Any:
+            return SimpleNamespace(remote=lambda *given: scheduling_strategy)
+
+        return lambda function: SimpleNamespace(options=ask)
+
+    def wait(self, works: list[str], num_returns: int, timeout: float) -> tuple[list[str], None]:
+        first = min(works, key=lambda place: self._answers[place])
+        if self._answers[first] > self.clock + timeout:
+            self.clock += timeout
+            return [], None
+        self.clock = max(self.clock, self._answers[first])
+        return [first], None
+
+    def get(self, place: str) -> str:
+        if self._left(place):
+            raise self.exceptions.RayError("it is gone")
+        return f"{place} at {self.clock:.0f} s"
+
+
+def asking(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, float], leaves: dict[str, float] | None
+) -> tuple[RayCluster, Hall]:
+    """Return a cluster of a process on each node, and what stands for Ray there."""
+    hall = Hall(answers, leaves or {})
+    monkeypatch.setattr(clusters, "time", SimpleNamespace(monotonic=lambda: hall.clock))
+    hosts = {place: f"10.0.0.{at}" for at, place in enumerate(answers, 1)}
+    return RayCluster(hall, dict.fromkeys(answers, 1), hosts), hall
+
+
+def test_a_node_that_is_there_may_take_minutes_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, _ = asking(monkeypatch, {"a": 300.0, "b": 1.0}, None)
+    assert cluster.ask_all(clusters.software) == {"a": "a at 300 s", "b": "b at 1 s"}
+
+
+def test_a_node_that_leaves_before_it_answers_is_noticed_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster, hall = asking(monkeypatch, {"a": 1.0, "b": math.inf}, {"b": 5.0})
+    left = r"node 10\.0\.0\.2 has left the Ray cluster before it answered \(1 of 2 processes"
+    with pytest.raises(LostNodeError, match=left):
+        cluster.ask_all(clusters.software)
+    assert hall.clock < 5 + 2 * clusters.LOOK_SECONDS
+
+
+def test_an_answer_that_a_leaving_node_takes_along_is_its_leaving(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster, _ = asking(monkeypatch, {"a": 1.0, "b": 2.0}, {"b": 2.0})
+    with pytest.raises(LostNodeError, match=r"node 10\.0\.0\.2 has left the Ray cluster before"):
+        cluster.ask_all(clusters.software)
+
+
+def test_a_node_that_has_left_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, _ = asking(monkeypatch, {"a": 1.0, "b": 1.0}, {"b": 0.0})
+    assert cluster.ask_all(clusters.software) == {"a": "a at 1 s"}
+
+
+@pytest.mark.parametrize("seconds", [10, 600])
+def test_a_node_that_is_there_and_says_nothing_is_named_after_its_time(
+    monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    cluster, hall = asking(monkeypatch, {"a": 1.0, "b": math.inf}, None)
+    with pytest.raises(
+        ClusterError, match=rf"node 10\.0\.0\.2 has not answered within {seconds} seconds"
+    ):
+        cluster.ask_all(clusters.software, seconds=seconds)
+    assert seconds <= hall.clock < seconds + 1
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

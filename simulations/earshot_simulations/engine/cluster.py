@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -25,9 +25,12 @@ from earshot_simulations.engine.interface import EngineError
 MOST_LOSSES = 3
 """Number of times that work is run again whose process died."""
 _CONNECT_SECONDS = 3
-_GREET_SECONDS = 20
+_GREET_SECONDS = 60
 """Seconds for Ray to start and to find the cluster, if something listens."""
-_ASK_SECONDS = 60
+LOOK_SECONDS = 2
+"""Seconds without a result after which the presence of all nodes is checked."""
+_ASK_SECONDS = 600
+"""Seconds for the first answer of a node that is there: its busy machine may start and import."""
 _OBJECT_BYTES = 100 * 2**20
 """Bytes that this process's own cluster keeps in memory in transit; more goes to the disk."""
 _LIBRARIES = ("numpy", "ray")
@@ -89,30 +92,52 @@ class RayCluster:
         """Return the result of a module's function on every node that is present now.
 
         Raises:
+            LostNodeError: A node has left before it answered.
             ClusterError: A node does not answer in time, or the function fails there.
         """
-        errors = self.ray.exceptions
         remote = self.ray.remote(num_cpus=0, max_retries=MOST_LOSSES)(function)
         asked = {
             place: remote.options(scheduling_strategy=self.only_on(place)).remote(*given)
             for place in self.alive()
         }
+        waiting = {work: place for place, work in asked.items()}
         until, said = time.monotonic() + seconds, {}
-        for place, work in asked.items():
-            try:
-                said[place] = self.ray.get(work, timeout=max(0.1, until - time.monotonic()))
-            except errors.GetTimeoutError:
+        while waiting:
+            left = max(0.1, min(LOOK_SECONDS, until - time.monotonic()))
+            done, _ = self.ray.wait(list(waiting), num_returns=1, timeout=left)
+            for work in done:
+                said[waiting[work]] = self._answer(waiting[work], work)
+                del waiting[work]
+            if not done:
+                self._check_answering(waiting.values())
+            if waiting and time.monotonic() >= until:
                 raise ClusterError(
-                    f"the node {self.hosts[place]} has not answered within {seconds} seconds"
-                ) from None
-            except errors.RayTaskError as error:
-                raise ClusterError(
-                    f"the node {self.hosts[place]} cannot run phones: {first_line(error.cause)}"
-                ) from None
-            except errors.RayError as error:
-                self.check()
-                raise ClusterError(f"the Ray cluster fails: {first_line(error)}") from error
-        return said
+                    f"the node {self.hosts[min(waiting.values())]} has not answered within "
+                    f"{seconds} seconds"
+                )
+        return {place: said[place] for place in asked}
+
+    def _answer(self, place: Place, work: Any) -> Any:
+        errors = self.ray.exceptions
+        try:
+            return self.ray.get(work)
+        except errors.RayTaskError as error:
+            raise ClusterError(
+                f"the node {self.hosts[place]} cannot run phones: {first_line(error.cause)}"
+            ) from None
+        except errors.RayError as error:
+            self._check_answering([place])
+            raise ClusterError(f"the Ray cluster fails: {first_line(error)}") from error
+
+    def _check_answering(self, places: Iterable[Place]) -> None:
+        alive = self.alive()
+        for place in places:
+            if place not in alive:
+                raise LostNodeError(
+                    f"the node {self.hosts[place]} has left the Ray cluster before it answered "
+                    f"({self.nodes[place]} of {sum(self.nodes.values())} processes were there); "
+                    "run the phase again on the nodes that are left"
+                )
 
 
 @contextlib.contextmanager
@@ -126,8 +151,8 @@ def connected(address: str | None, processes: int) -> Iterator[RayCluster]:
 
     Raises:
         MissingRayError: Ray is not installed; the message says what to install.
-        ClusterError: There is no cluster, or a node of it has other software; raised
-            within seconds.
+        ClusterError: There is no cluster, or a node of it has left, has other software or says
+            nothing for minutes.
     """
     ray = library()
     own = {
@@ -188,7 +213,7 @@ def _silenced() -> Iterator[None]:
 
 
 def _greet(address: str) -> None:
-    """Find out within seconds whether a cluster is there: Ray itself tries for minutes.
+    """Find out within a minute whether a cluster is there: Ray itself tries for minutes.
 
     Raises:
         ClusterError: There is no cluster; the message says what is there instead.

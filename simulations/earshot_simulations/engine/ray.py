@@ -21,6 +21,7 @@ from earshot_protocol.overriding import override
 from earshot_simulations.engine.answering import AnsweredJobs, Job, answer_jobs, peak_memory
 from earshot_simulations.engine.batches import Batch, BatchEngine, Place
 from earshot_simulations.engine.cluster import (
+    LOOK_SECONDS,
     MOST_LOSSES,
     ClusterError,
     RayCluster,
@@ -31,8 +32,6 @@ from earshot_simulations.engine.interface import EngineError, LostWorkersError, 
 from earshot_simulations.engine.states import States
 
 _CLEAN_SECONDS = 10
-_LOOK_SECONDS = 2
-"""Seconds without a result after which the presence of all nodes is checked."""
 _BLAME_SECONDS = 15
 """Seconds within which a cluster learns that a node is gone, later than its tasks do."""
 _DRIVER: Place = "driver"
@@ -91,7 +90,7 @@ class RayEngine(BatchEngine):
     def _receive(self) -> Iterable[tuple[Batch, AnsweredJobs]]:
         done: list[Any] = []
         while not done:
-            done, _ = self._ray.wait(list(self._sent), num_returns=1, timeout=_LOOK_SECONDS)
+            done, _ = self._ray.wait(list(self._sent), num_returns=1, timeout=LOOK_SECONDS)
             if not done:
                 self._cluster.check()
         return [(self._sent.pop(work), self._answered(work)) for work in done]
