@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -174,6 +175,19 @@ def test_results_resume_until_a_test_changes(folder: Path) -> None:
     status, printed = run(folder, None, 1000)
     assert status == 1, "an equivalent mutant that dies is stale"
     assert "listed, and is not there or dies: product/small/code.py\tweak" in printed
+
+
+@pytest.mark.slow
+def test_tests_without_a_mutant_are_part_of_the_minutes(folder: Path, tmp_path: Path) -> None:
+    late = tmp_path / "late"
+    shutil.copytree(folder, late, ignore=shutil.ignore_patterns("out"))
+    (late / "equivalent.toml").write_text("", "utf-8")
+    status, printed = run(late, 1e-3, 1000)
+    assert status == 0
+    assert list((late / "out").glob("baseline-*.json"))
+    assert not (late / "out/results.jsonl").exists()
+    (columns, total, *_) = printed.splitlines()[-4:]
+    assert (columns.split()[-2:], total.split()[:2]) == (["reached", "reach"], ["in", "all"])
 
 
 @pytest.mark.slow

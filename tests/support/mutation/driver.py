@@ -109,7 +109,8 @@ class Mutation:
         """Judge and print; the exit status.
 
         Args:
-            minutes: how long at most, and then what changed lately comes first.
+            minutes: how long at most, tests without a mutant included; what changed lately comes
+                first.
             count: mutants at most, of the named kinds all.
             only: pattern of the paths to look at.
             kinds: pattern of the names of kinds to look at.
@@ -350,7 +351,7 @@ class Mutation:
 
     def _judge(self, mutants: Sequence[Mutant], end: float) -> None:
         """Judge them, each slot taking the next as soon as it is free."""
-        if not mutants:
+        if not mutants or time.monotonic() >= end:  # collecting all tests takes a while
             return
         take, put = os.pipe()
         os.set_blocking(put, False)
