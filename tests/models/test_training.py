@@ -142,28 +142,35 @@ def test_a_finished_run_is_not_trained_on(ended: Run, tmp_path: Path) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.slow
-def test_it_learns_to_tell_recordings_apart(tmp_path: Path) -> None:
-    ours = model(width=0.5)
+def learned(objective: str, folder: Path) -> Run:
+    """What sixty steps make of a model."""
+    ours = model(objective, width=0.5)
+    if ours.key_network is not None:
+        ours.objective.momentum = 0.9  # or the keys would still be those of the beginning
     schedule = Schedule(steps=60, steps_per_epoch=30, warm_up=5)
-    history = train(ours, pairs(16), schedule, held_out(), tmp_path, {})
+    return ours, train(ours, pairs(16), schedule, held_out(), folder, {})
+
+
+@pytest.fixture(scope="module")
+def learner(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return learned("nt-xent", tmp_path_factory.mktemp("learner"))
+
+
+@pytest.mark.slow
+def test_it_learns_to_tell_recordings_apart(learner: Run) -> None:
+    _, history = learner
     assert history[-1]["loss"] < 0.8 * np.log(31)
     assert history[-1]["retrieval"] > 0.6  # one in nineteen would be chance
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("objective", "least"), [("nt-xent", 0.8), ("momentum", 0.75), ("bilinear", 0.65)]
 )
 def test_every_objective_brings_views_of_one_sound_together(
-    objective: str, least: float, tmp_path: Path
+    objective: str, least: float, learner: Run, tmp_path: Path
 ) -> None:
-    schedule = Schedule(steps=60, steps_per_epoch=60, warm_up=5)
-    ours = model(objective, width=0.5)
-    if ours.key_network is not None:
-        ours.objective.momentum = 0.9  # or the keys would still be those of the beginning
-    train(ours, pairs(16), schedule, held_out(), tmp_path, {})
+    ours, _ = learner if objective == "nt-xent" else learned(objective, tmp_path)
     first, second, recordings = pairs(64).batch(1000)
     views = [keras.ops.convert_to_numpy(each) for each in ours((first, second), training=True)]
     likeness = views[0] @ views[1].T
