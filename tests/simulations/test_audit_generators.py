@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from earshot_simulations.auditing import attacked_generators
+from earshot_simulations.auditing import attacked_generators, catalogue
 from earshot_simulations.auditing.findings import Finding
 from earshot_simulations.membership.game import learned_from
 from earshot_simulations.membership.planted import repeating
@@ -44,9 +44,11 @@ def test_canaries_are_unlike_all_others_and_trainings_alike_in_size() -> None:
 
 @pytest.mark.slow
 def test_a_pate_gan_passes_attacks_that_find_what_repeats_its_records() -> None:
-    found, power = attacked_generators.audit_generators(1)
+    found, power = catalogue.audit("attacked-generators")
     assert isinstance(found, Finding)
     assert found.verdict == power.verdict == "holds"
+    assert found.passed
+    assert power.passed
     assert attacked_generators.repeated_records(1).exceeds
 
 

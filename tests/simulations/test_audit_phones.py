@@ -21,6 +21,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum, VectorSum
 from earshot_simulations.auditing import (
+    catalogue,
     faults,
     noisy_gradients,
     published_costs,
@@ -109,7 +110,7 @@ def test_whole_phones_hold(name: str) -> None:
 
 @pytest.mark.slow
 def test_whole_phones_of_every_phase_hold() -> None:
-    results = list(whole_phones.audit_whole_phones())
+    results = catalogue.audit("whole-phones")
     assert [each for each in results if not each.passed] == []
     for each in results:
         if isinstance(each, Finding):
