@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,26 +72,29 @@ def averaged(network: keras.Model) -> keras.Model:
     return keras.Model(spectrum, embeddings)
 
 
-def to_lite_rt(network: keras.Model, int8: bool) -> bytes:
-    """Convert a network for LiteRT.
+def to_lite_rt(network: keras.Model, kinds: Iterable[bool]) -> dict[bool, bytes]:
+    """Convert a network for LiteRT; it is traced once, which takes longer than all the rest.
 
     Args:
         network: Network as `turned` returns it.
-        int8: Store weights as 8-bit integers, with a scale for each channel. Activations are then
-            rounded to 8 bits for each product and summed in float32: fixed ranges for all, chosen
-            beforehand, cost the statistics of a texture half their digits.
+        kinds: Whether to store weights as 8-bit integers, with a scale for each channel.
+            Activations are then rounded to 8 bits for each product and summed in float32: fixed
+            ranges for all, chosen beforehand, cost the statistics of a texture half their digits.
 
     Returns:
-        A flatbuffer; its first dimension can be resized.
+        A flatbuffer of each kind; its first dimension can be resized.
     """
     import tensorflow as tf
 
     with tempfile.TemporaryDirectory() as folder:
         network.export(folder, format="tf_saved_model", verbose=False)
-        converter = tf.lite.TFLiteConverter.from_saved_model(folder)
-        if int8:
-            converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        return bytes(converter.convert())
+        made = {}
+        for int8 in kinds:
+            converter = tf.lite.TFLiteConverter.from_saved_model(folder)
+            if int8:
+                converter.optimizations = [tf.lite.Optimize.DEFAULT]
+            made[int8] = bytes(converter.convert())
+    return made
 
 
 def write_encoder(
@@ -113,7 +116,7 @@ def write_encoder(
         name: Name by which phases and phones refer to this encoder; embeddings of two encoders
             cannot be compared.
         components: Components, of which the file holds the mean and the scale.
-        int8: Same value as for `to_lite_rt`.
+        int8: Whether its weights are 8-bit integers.
         trained: Facts about the training.
         credits_: Credits for the sound that the encoder was trained on.
         start_centroids: Start centroids as `start_centroids.learn` returns them.

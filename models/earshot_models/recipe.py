@@ -272,10 +272,9 @@ def train_encoder(
         **{f"retrieval_{dimensions}": round(each, 4) for dimensions, each in retrievals.items()},
     }
     paths = {True: folder / "encoder.tflite", False: folder / "encoder-float32.tflite"}
-    for int8, path in paths.items():
-        flatbuffer = export.to_lite_rt(network, int8)
+    for int8, flatbuffer in export.to_lite_rt(network, paths).items():
         export.write_encoder(
-            path, flatbuffer, name, components, int8, trained, credits_, starts, spectrum
+            paths[int8], flatbuffer, name, components, int8, trained, credits_, starts, spectrum
         )
     return Trained(paths[True], paths[False], history)
 

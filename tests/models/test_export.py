@@ -75,7 +75,7 @@ def written(
     @cache
     def write(int8: bool) -> Path:
         path = folder / f"{int8}.tflite"
-        flatbuffer = export.to_lite_rt(ready, int8)
+        flatbuffer = export.to_lite_rt(ready, [int8])[int8]
         export.write_encoder(path, flatbuffer, NAME, components, int8, {"steps": 20}, CREDITS)
         return path
 
