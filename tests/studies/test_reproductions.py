@@ -97,9 +97,19 @@ def test_every_encoder_of_9_1_can_be_trained(
     folder: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(origins, "_SYNTHESIZED", 25)
+    train, trained = encoders.train_encoder, dict[str, Trained]()
+
+    def of_one_fold(*given: Any, **more: Any) -> Trained:
+        """Train of each kind what comes first: what another fold hears, the test above checks."""
+        kind = given[1].parent.name
+        if kind not in trained:
+            trained[kind] = train(*given, **more)
+        return trained[kind]
+
+    monkeypatch.setattr(encoders, "train_encoder", of_one_fold)
     dataset, sound = open_dataset(folder), open_dataset(other)
     outcome = encoders.linear_accuracy(dataset, [sound], tmp_path, TINY)
-    assert len(list(tmp_path.rglob("encoder.tflite"))) == 14
+    assert len(list(tmp_path.rglob("encoder.tflite"))) == len(trained) == 8
     assert all(0 <= float(row["second_accuracy"]) <= 1 for row in outcome.rows)
 
 
