@@ -157,13 +157,15 @@ class Listener:
         self._store.forget_all()
 
     def scene(self, samples: npt.NDArray[np.generic], rate: int) -> str | None:
-        """Name the scene of one second of sound by the nearest published centroid.
+        """Name the scene of one second of sound by the nearest published prototype.
 
-        Samples that a labelling phase has named since then count as centroids, too.
+        In results of former releases and of the local route, it is the nearest centroid of sound
+        that has the name. Samples that a labelling phase has named since then count, too.
 
         Returns:
-            The equivalence class; None where that centroid is unnamed, because no label's votes for
-            it stand clear of the noise.
+            The equivalence class; None where the scene is unknown: all prototypes are farther than
+            the result's radius, there is none, or the nearest centroid has no name that stands
+            clear of the noise.
 
         Raises:
             UnusableRecordingError: The recording is too short, silent, clipped or not finite.

@@ -11,23 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import textbook_cells as textbook
-from support.endings import discovered
+from support.endings import discovered, formerly_discovered
 from support.parameters import discovery_parameters
 from support.phase_tasks import OTHER_PHASE, PHASE, opening, sent_input
 from support.refusing_phone import CountedBytes, refuses
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phases.discovery import DISCOVERY
-from earshot_client.phases.memory import Memory
+from earshot_client.phases.memory import RESULT, Memory
 from earshot_client.phone import Phone
+from earshot_client.store.interface import ENCODER
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import RefusedError, RemoteError, UnexpectedMessageError
 from earshot_protocol.geometry import unit_rows
 from earshot_protocol.phases.discovery import (
     DiscoveryParameters,
-    LabelCells,
     SumCells,
+    SumLabels,
     cells,
+    rows_of,
 )
 from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.rules import Rule
@@ -35,7 +37,7 @@ from earshot_protocol.secure_sum.messages import (
     AdvertiseKeys,
 )
 from earshot_protocol.start_centroids import CentroidSet
-from earshot_protocol.wire import Matrix, Task
+from earshot_protocol.wire import Matrix, Task, encode
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import AGREES, HeardPoints
 
@@ -60,8 +62,9 @@ def phone(points: np.ndarray = POINTS, choices: Any = CHOICES, encoder: str = "p
 
 
 def advertise(parameters: DiscoveryParameters, part: str, index: int = 3) -> AdvertiseKeys:
-    columns = len(parameters.labels) if part == "labels" else parameters.dimensions
-    shape = (parameters.most_cells, columns)
+    rows = parameters.rows if part == "labels" else parameters.most_cells
+    assert rows is not None
+    shape = (rows, parameters.dimensions)
     return opening(parameters, part, shape, part.encode().ljust(16), index)
 
 
@@ -79,10 +82,9 @@ def sum_cells(number: int, agreed: DiscoveryParameters = PARAMETERS, **changes: 
     )
 
 
-def label_cells(agreed: DiscoveryParameters = PARAMETERS, **changes: Any) -> LabelCells:
+def sum_labels(agreed: DiscoveryParameters = PARAMETERS, **changes: Any) -> SumLabels:
     return msgspec.structs.replace(
-        LabelCells(phase=PHASE, centroids=MOVED, advertise=advertise(agreed, "labels")),
-        **changes,
+        SumLabels(phase=PHASE, advertise=advertise(agreed, "labels")), **changes
     )
 
 
@@ -128,14 +130,54 @@ def test_inputs_are_those_of_a_phone_from_the_document(
                 memory, parameters, SumCells(phase=PHASE, repetition=1, advertise=begins, **told)
             )
             assert np.array_equal(summed, textbook.cells_input(points.tolist(), rows, room))
-            counted = DISCOVERY.contribute[LabelCells](
-                memory, parameters, LabelCells(phase=PHASE, advertise=begins, **told)
+            assert isinstance(summed, np.ndarray)
+            assert sum(int(x) ** 2 for x in summed.flat) <= GRID**2
+        named = DISCOVERY.contribute[SumLabels](
+            memory, parameters, SumLabels(phase=PHASE, advertise=begins)
+        )
+        expected = textbook.labels_input(points.tolist(), chosen.tolist(), names, dimensions)
+        assert np.array_equal(named, expected)
+        assert isinstance(named, np.ndarray)
+        assert sum(int(x) ** 2 for x in named.flat) <= GRID**2
+
+
+GROUPS = {"bus": ("night bus", "tram"), "park": ("garden", "park"), "home": ()}
+"""A label that is a choice as well, and one without any."""
+ROWS = ("bus", "park", "home", "night bus", "tram", "garden")
+KNOWN: tuple[str | None, ...] = (*ROWS, "no choice of this phase", None)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(0, 2**32), st.lists(st.sampled_from(KNOWN), max_size=8), st.integers(1, 5))
+def test_choices_have_rows_beside_those_of_their_labels(
+    seed: int, choices: list[str | None], dimensions: int
+) -> None:
+    random = np.random.default_rng(seed)
+    hierarchy = LabelHierarchy(GROUPS)
+    assert rows_of(hierarchy) == ROWS
+    points = (random.standard_normal((len(choices), dimensions)) * 3).astype(np.float32)
+    flat = discovery_parameters(
+        labels=tuple(GROUPS), start=CentroidSet.of(np.eye(dimensions)), hierarchy=hierarchy.digest
+    )
+    memory = Memory(
+        MemoryStore(points, choices), HeardPoints("points", dimensions), hierarchy, random.bytes
+    )
+    label_of = {"night bus": 0, "tram": 0, "garden": 1} | {row: ROWS.index(row) for row in ROWS[:3]}
+    labels = [-1 if choice is None else label_of.get(choice, -1) for choice in choices]
+    own = [ROWS.index(choice) if choice in ROWS[3:] else -1 for choice in choices]
+    with mpmath.workdps(60):
+        for parameters, finer in ((flat, None), (msgspec.structs.replace(flat, rows=6), own)):
+            named = DISCOVERY.contribute[SumLabels](
+                memory,
+                parameters,
+                SumLabels(phase=PHASE, advertise=advertise(parameters, "labels")),
             )
-            expected = textbook.labels_input(points.tolist(), chosen.tolist(), rows, names, room)
-            assert np.array_equal(counted, expected)
-            for made in (summed, counted):
-                assert isinstance(made, np.ndarray)
-                assert sum(int(x) ** 2 for x in made.flat) <= GRID**2
+            expected = textbook.labels_input(
+                points.tolist(), labels, 3, dimensions, finer, parameters.rows
+            )
+            assert np.array_equal(named, expected)
+            assert isinstance(named, np.ndarray)
+            assert sum(int(x) ** 2 for x in named.flat) <= GRID**2
 
 
 def test_the_input_reaches_the_sum_and_each_part_is_in_the_ledger_when_it_leaves() -> None:
@@ -149,9 +191,9 @@ def test_the_input_reaches_the_sum_and_each_part_is_in_the_ledger_when_it_leaves
         rows = MOVED.array().tolist()
         assert np.array_equal(second, textbook.cells_input(POINTS.tolist(), rows))
         assert released(asked) == ["cells 1", "cells 2"]
-        third = sent_input(asked, label_cells(SILENT))
+        third = sent_input(asked, sum_labels(SILENT))
         labels = [0, 1, -1, 0, 1]
-        assert np.array_equal(third, textbook.labels_input(POINTS.tolist(), labels, rows, 2))
+        assert np.array_equal(third, textbook.labels_input(POINTS.tolist(), labels, 2, 2))
     assert released(asked) == ["cells 1", "cells 2", "labels"]
     assert not np.array_equal(first, second)
 
@@ -169,20 +211,20 @@ def test_a_phone_that_heard_nothing_sends_noise_alone() -> None:
     assert sent_input(phone(nothing, ()), sum_cells(1)).all()
     unlabelled = phone(POINTS, (None,) * len(POINTS))
     sent_input(unlabelled, sum_cells(1, SILENT))
-    assert not sent_input(unlabelled, label_cells(SILENT)).any()
+    assert not sent_input(unlabelled, sum_labels(SILENT)).any()
 
 
 def test_a_phone_that_missed_a_sum_takes_part_in_the_next() -> None:
     asked = phone()
     asked.answer(sum_cells(1))
-    sent_input(asked, label_cells())
+    sent_input(asked, sum_labels())
     assert released(asked) == ["labels"]
 
 
 def test_without_a_sum_of_cells_labels_come_first() -> None:
     parameters = discovery_parameters(labels=CLASSES, sums=0)
     asked = phone()
-    sent_input(asked, label_cells(parameters, parameters=parameters, centroids=None))
+    sent_input(asked, sum_labels(parameters, parameters=parameters))
     assert released(asked) == ["labels"]
 
 
@@ -191,13 +233,12 @@ def test_without_a_sum_of_cells_labels_come_first() -> None:
 
 LATER: list[tuple[Task, type[RemoteError], str]] = [
     (sum_cells(2, centroids=None), RefusedError, "without centroids"),
-    (label_cells(centroids=None), RefusedError, "without"),
     (
         sum_cells(2, centroids=Matrix.of(np.zeros((0, 2)))),
         RefusedError,
         r"shape \(0, 2\); this phase has 2 dimensions and at least one centroid, and at most 3",
     ),
-    (label_cells(centroids=Matrix.of(np.ones((4, 2)))), RefusedError, r"shape \(4, 2\)"),
+    (sum_cells(2, centroids=Matrix.of(np.ones((4, 2)))), RefusedError, r"shape \(4, 2\)"),
     (sum_cells(2, centroids=Matrix.of(np.eye(3))), RefusedError, r"shape \(3, 3\)"),
     (sum_cells(2, repetition=3), UnexpectedMessageError, "SumCells in a phase that has no such"),
     (sum_cells(2, phase=OTHER_PHASE), UnexpectedMessageError, "a phase that this phone is not in"),
@@ -225,7 +266,7 @@ def test_a_later_task_that_does_not_fit_is_refused(
     refuses(asked, task, error, words)
     # And the phone goes on with what fits.
     sent_input(asked, sum_cells(2))
-    sent_input(asked, label_cells())
+    sent_input(asked, sum_labels())
     assert released(asked) == ["cells 1", "cells 2", "labels"]
 
 
@@ -268,9 +309,7 @@ def test_parameters_that_change_in_the_middle_of_a_phase_are_refused(
         msgspec.structs.replace(
             sum_cells(1, changed), advertise=renamed(advertise(changed, "cells 1"))
         ),
-        label_cells(
-            parameters=changed, centroids=None, advertise=renamed(advertise(changed, "labels"))
-        ),
+        sum_labels(parameters=changed, advertise=renamed(advertise(changed, "labels"))),
     ):
         assert refuses(asked, task, RefusedError).rule in {Rule.REPEATED, Rule.CHANGED}
     sent_input(asked, sum_cells(2))
@@ -280,17 +319,137 @@ def test_parameters_that_change_in_the_middle_of_a_phase_are_refused(
 def test_a_first_task_that_is_not_the_first_part_begins_nothing_that_is_not_paid_for() -> None:
     """A later part with the phase's parameters joins it; every part is still added to once."""
     asked = phone()
-    task = label_cells(parameters=PARAMETERS, centroids=None)
+    task = sum_labels(parameters=PARAMETERS)
     sent_input(asked, task)
     assert released(asked) == ["labels"]
-    again = label_cells(advertise=renamed(advertise(PARAMETERS, "labels")))
+    again = sum_labels(advertise=renamed(advertise(PARAMETERS, "labels")))
     assert refuses(asked, again, RefusedError).rule is Rule.REPEATED
+
+
+# ------------------------------------------------------------------------ rows, and former phases
+
+
+CHOICES_OF = (("night bus",), ("garden",))
+FINER = discovery_parameters(
+    labels=CLASSES,
+    sums=1,
+    rows=4,
+    hierarchy=LabelHierarchy(dict(zip(CLASSES, CHOICES_OF, strict=True))).digest,
+)
+
+
+@pytest.mark.parametrize("rows", [3, 5])
+def test_rows_that_stand_for_nothing_are_refused_before_anything_is_paid(rows: int) -> None:
+    asked = phone()
+    wrong = msgspec.structs.replace(FINER, rows=rows)
+    for task in (
+        sum_cells(1, wrong, choices=CHOICES_OF),
+        sum_labels(wrong, parameters=wrong, choices=CHOICES_OF),
+    ):
+        words = f"of {rows} rows: 2 are accepted, one for each label, or 4, with"
+        assert refuses(asked, task, RefusedError, words).rule is Rule.PARAMETERS
+    assert not released(asked)
+    sent_input(asked, sum_cells(1, FINER, choices=CHOICES_OF))
+    assert released(asked) == ["cells 1"]
+
+
+def test_fewer_rows_than_labels_are_refused() -> None:
+    asked = phone()
+    few = msgspec.structs.replace(PARAMETERS, rows=1)
+    assert refuses(asked, sum_cells(1, few), RefusedError).rule is Rule.PARAMETERS
+
+
+def test_a_phase_of_a_former_release_is_refused_before_anything_is_paid() -> None:
+    """This phone could not answer the last sum, so it does not pay for those before it."""
+    asked = phone()
+    former = msgspec.structs.replace(PARAMETERS, rows=None)
+    refusal = refuses(asked, sum_cells(1, former), RefusedError, "rows=0: must be")
+    assert refusal.rule is Rule.PARAMETERS
+    assert not released(asked)
+
+
+# ---------------------------------------------------------------------------------- what it is told
 
 
 def test_a_result_is_kept_and_named_by() -> None:
     asked = phone()
     asked.answer(discovered())
     assert asked.result == discovered()
-    assert asked.result.names == ("bus", "park", None)
+    assert asked.result.names == ("bus", "park", "bus")
     asked.answer(discovered(encoder="another"))
     assert asked.result == discovered(), "of another encoder it names nothing here"
+
+
+def heard_at(asked: Phone, *degrees: float) -> list[str | None]:
+    """Name sounds whose embeddings point in these directions."""
+    second = np.random.default_rng(1).uniform(-0.5, 0.5, 8_000)
+    scenes = []
+    for each in np.deg2rad(degrees):
+        second[:2] = 0.5 * np.cos(each), 0.5 * np.sin(each)
+        scenes.append(asked.scene(second, 8_000))
+    return scenes
+
+
+class Directions(HeardPoints):
+    """An encoder that takes the first two samples of a second for its embedding."""
+
+    def embed(self, sound: np.ndarray) -> np.ndarray:
+        return np.asarray(sound[:, :2], dtype=np.float32)
+
+
+def test_a_scene_is_named_by_the_nearest_prototype_within_the_radius() -> None:
+    """Prototypes at 0°, 90° and 180° (a choice of the first one's label)."""
+    asked = Phone(MemoryStore(), Directions("points", 2), AGREES)
+    asked.answer(discovered())
+    every = (0, 40, 50, 130, 140, 180, 220, 230, 300, 320)
+    names = ["bus", "bus", "park", "park", "bus", "bus", "bus", "bus", "bus", "bus"]
+    assert heard_at(asked, *every) == names, "without a radius, anything has a name"
+    # 1 − cos 30° = 0.134.
+    asked.answer(discovered(radius=0.134))
+    assert heard_at(asked, 0, 29, 31, 61, 119, 121, 151, 209, 211, 329, 331) == [
+        *("bus", "bus", None, "park", "park", None, "bus", "bus", None, None, "bus"),
+    ]
+    # A result in which no label stands clear of the noise names nothing.
+    none = {"labels": (), "choices": (), "name_p_values": ()}
+    asked.answer(discovered(centroids=Matrix.of(np.empty((0, 2))), **none))
+    assert heard_at(asked, 0, 90) == [None, None]
+    assert asked.result is not None
+    assert asked.result.names == ()
+    # Cells of a former release have the names.
+    asked.answer(formerly_discovered())
+    assert heard_at(asked, 10, 80, 170) == ["bus", "park", None]
+
+
+def test_a_former_result_in_the_store_names_scenes() -> None:
+    former = formerly_discovered()
+    store = MemoryStore()
+    fields = msgspec.msgpack.decode(encode(former))
+    for field in ("choices", "cells", "cell_lengths", "lengths", "row_p_values", "radius"):
+        del fields[field]
+    store.put(ENCODER, b"points")
+    store.put(RESULT, msgspec.msgpack.encode(fields))
+    asked = Phone(store, Directions("points", 2), AGREES)
+    assert asked.result == former
+    assert heard_at(asked, 10, 80, 170) == ["bus", "park", None]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"choices": ("",)}, "choices"),
+        ({"moved": (True,)}, "flags of cells"),
+        ({"cell_lengths": (1.0,)}, "lengths of cells"),
+        ({"row_p_values": (0.001,)}, "p-values of rows"),
+        ({"cells": Matrix.of(np.eye(3))}, "cells of 3 dimensions and prototypes of 2"),
+        ({"labels": (0, 1, 2)}, "labels do not fit"),
+        ({"name_p_values": (0.001,)}, "p-values do not fit"),
+    ],
+)
+def test_a_result_that_contradicts_itself_is_not_kept(changes: dict[str, Any], words: str) -> None:
+    asked = phone()
+    sent_input(asked, sum_cells(1))
+    refuses(asked, discovered(**changes), UnexpectedMessageError, words)
+    assert asked.result is None
+    # Of another encoder it is nothing to this phone.
+    assert asked.answer(discovered(encoder="another", **changes)) is None
+    assert asked.result is None

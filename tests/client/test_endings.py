@@ -49,6 +49,15 @@ TOLD: list[tuple[Ending, dict[str, Any]]] = [
         {"type": "discovered", "environments": ["park", "bus", "unnamed", "unnamed"]},
     ),
     (
+        Discovered(
+            **FOUND | {"labels": (1, 0, 1, 1), "label_votes": ()},
+            choices=("", "", "garden", "pond"),
+            cells=Matrix.of(np.eye(4)),
+            moved=(True,) * 4,
+        ),
+        {"type": "discovered", "environments": ["bus", "park"]},
+    ),
+    (
         Labelled(**FOUND, agreement=(9, 9, 2, 9), threshold=5.0),
         {"type": "labelled", "answers": ["park", "bus", None, "park"], "noise": [3]},
     ),
@@ -83,6 +92,6 @@ def test_an_ending_is_told_in_plain_types(ending: Ending, told: dict[str, Any]) 
 
 
 def test_samples_without_an_answer_are_counted() -> None:
-    labelled = TOLD[3][0]
+    labelled = TOLD[4][0]
     assert isinstance(labelled, Labelled)
     assert labelled.answered == 3

@@ -1,4 +1,7 @@
-"""What phases end with: three centroids, of which the third has no significant name."""
+"""What phases end with: three centroids, of which the third has no significant name.
+
+Only a discovery phase publishes no centroid without a name.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,26 @@ def result(**changes: Any) -> Result:
 
 
 def discovered(**changes: Any) -> Discovered:
-    """End a discovery phase over points, as `HeardPoints("points", 2)` hears them."""
+    """End a discovery phase over points: prototypes of two labels and of one choice, three cells.
+
+    The embeddings are those of `HeardPoints("points", 2)`.
+    """
+    own = {
+        "label_votes": (),
+        "name_p_values": (0.001, 0.001, 0.02),
+        "choices": ("", "", "night bus"),
+        "cells": Matrix.of(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])),
+        "moved": (True, True, False),
+        "cell_lengths": (9.0, 7.5, 0.0),
+        "lengths": (8.0, 6.0, 2.5),
+        "row_p_values": (0.001, 0.001, 0.02),
+        "encoder": "points",
+    }
+    return Discovered(**_FOUND | own | changes)
+
+
+def formerly_discovered(**changes: Any) -> Discovered:
+    """End a discovery phase of a former release, which named cells."""
     return Discovered(**_FOUND | {"moved": (True,) * 3, "encoder": "points"} | changes)
 
 

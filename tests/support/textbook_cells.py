@@ -70,14 +70,33 @@ def cells_input(points: Rows, centroids: Rows, room: int | None = None) -> Table
 
 
 def labels_input(
-    points: Rows, labels: Sequence[int], centroids: Rows, names: int, room: int | None = None
+    points: Rows,
+    labels: Sequence[int],
+    names: int,
+    dimensions: int,
+    choices: Sequence[int] | None = None,
+    rows: int | None = None,
 ) -> Table:
-    """What goes into the sum of labels; recordings of label -1 have none."""
-    table = [[0] * names for _ in range(len(centroids) if room is None else room)]
-    for point, label in zip(points, labels, strict=True):
-        if label >= 0:
-            table[nearest([float32(x) for x in point], centroids)][label] += 1
-    return rounded([[Fraction(x) for x in row] for row in table], [x for row in table for x in row])
+    """What goes into the sum of labels; recordings of label -1 have none.
+
+    Where choices have rows, too, `choices` says which row each recording's has, -1 for none, and
+    there are so many rows in all.
+    """
+    sums = [[0] * dimensions for _ in range(names if rows is None else rows)]
+    counts, alone = [0] * len(sums), [0] * names
+    for place, (point, label) in enumerate(zip(points, labels, strict=True)):
+        if label < 0:
+            continue
+        steps = on_sphere([float32(x) for x in point])
+        own = [label]
+        if choices is not None and choices[place] >= 0:
+            own.append(choices[place])
+        elif choices is not None:
+            alone[label] += 1
+        for row in own:
+            counts[row] += 1
+            sums[row] = [a + b for a, b in zip(sums[row], steps, strict=True)]
+    return rounded([[Fraction(x, 2**16) for x in row] for row in sums], counts + alone)
 
 
 def rounded(values: list[list[Fraction]], counts: list[int]) -> Table:

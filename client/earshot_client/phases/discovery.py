@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,15 +11,24 @@ from earshot_client.clustering import GRID, cluster_sums, sphere_grid
 from earshot_client.phases import centroids as shared
 from earshot_client.phases.kind import Input, PhoneKind
 from earshot_client.phases.memory import Memory
-from earshot_protocol.errors import RefusedError
+from earshot_protocol.errors import RefusedError, UnexpectedMessageError
 from earshot_protocol.geometry import Geometry, nearest
 from earshot_protocol.phases import discovery
-from earshot_protocol.phases.discovery import DiscoveryParameters, SumCells, SumLabels, rows_of
+from earshot_protocol.phases.discovery import (
+    Discovered,
+    DiscoveryParameters,
+    SumCells,
+    SumLabels,
+    rows_of,
+)
+from earshot_protocol.rules import Rule
 from earshot_protocol.voting.vectors import bounded, quantized
 
 
 def _cells(memory: Memory, parameters: DiscoveryParameters, task: SumCells) -> Input:
     """Return the heard unit vectors added up by cell, over the norm of the counts by cell."""
+    # What the last sum cannot have is refused before the first costs anything.
+    _checked_rows(memory, parameters)
     centroids = _centroids(parameters, task)
     points, _ = memory.points(parameters.dimensions)
     counts, sums = cluster_sums(
@@ -30,49 +41,68 @@ def _cells(memory: Memory, parameters: DiscoveryParameters, task: SumCells) -> I
 
 def _labels(memory: Memory, parameters: DiscoveryParameters, task: SumLabels) -> Input:
     """Return the heard unit vectors added up by label and kind, over the norm of their counts."""
-    if parameters.rows is None:
-        raise RefusedError("a sum of labels in a phase that counts labels in every cell")
+    rows = _checked_rows(memory, parameters)
     points, choices = memory.points(parameters.dimensions)
     steps = sphere_grid(points)
-    kinds = np.zeros(len(points), dtype=np.int64)
-    if parameters.kinds > 1:
-        centroids = _centroids(parameters, task)
-        if len(task.kinds) != len(centroids) or max(task.kinds) >= parameters.kinds:
-            raise RefusedError(
-                f"{len(task.kinds)} kinds of {len(centroids)} cells, up to number "
-                f"{max(task.kinds, default=0)}: each cell has one of {parameters.kinds}"
-            )
-        owners = nearest(steps, centroids, Geometry.SPHERICAL)
-        kinds = np.array(task.kinds, dtype=np.int64)[owners]
-    member = _members(memory, choices, parameters)
-    each = (kinds == np.arange(parameters.kinds)[:, None]).astype(np.float64)
-    member = (member[:, None, :] * each).reshape(-1, len(points))
-    sums = member[: parameters.rows * parameters.kinds] @ steps
-    return quantized(bounded(sums / GRID, member.sum(axis=1).astype(np.int64)))
+    recordings, labels = _members(memory, choices, parameters)
+    counted = labels * parameters.kinds + _kinds(parameters, task, steps)[recordings]
+    sums = np.zeros((rows * parameters.kinds, parameters.dimensions))
+    within = counted < len(sums)
+    np.add.at(sums, counted[within], steps[recordings[within]])
+    return quantized(bounded(sums / GRID, np.bincount(counted)))
+
+
+def _kinds(
+    parameters: DiscoveryParameters, task: SumLabels, steps: npt.NDArray[np.float64]
+) -> npt.NDArray[np.int64]:
+    """Return the kind of sound of each recording, that of its cell; 0 where rows are whole."""
+    if parameters.kinds == 1:
+        return np.zeros(len(steps), dtype=np.int64)
+    centroids, kinds = _centroids(parameters, task), np.array(task.kinds, dtype=np.int64)
+    if len(kinds) != len(centroids) or kinds.max() >= parameters.kinds:
+        raise RefusedError(
+            f"{len(kinds)} kinds of {len(centroids)} cells, up to number {kinds.max(initial=0)}: "
+            f"one for each cell is needed, below {parameters.kinds}"
+        )
+    return kinds[nearest(steps, centroids, Geometry.SPHERICAL)]
 
 
 def _members(
     memory: Memory, choices: tuple[str | None, ...], parameters: DiscoveryParameters
-) -> npt.NDArray[np.float64]:
-    """Return which recordings count in which row, zeros and ones (rows or more, recordings).
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return recordings and the rows in which they count, int64 (counts,) each.
 
     Where choices have rows, every recording counts twice, under its label and under its choice. If
     it has none, it counts under its label alone: such counts follow the rows of the sum, and have
     no sum of vectors. So a recording always adds as much to the norm, without which the bound on
     what it moves would not hold (docs/privacy.md).
     """
-    agreed, labels = memory.agreed, parameters.labels
-    number = {name: row for row, name in enumerate(rows_of(agreed))}
-    finer = parameters.rows != len(labels)
-    member = np.zeros(((len(number) + len(labels)) if finer else len(labels), len(choices)))
+    names = rows_of(memory.agreed)
+    number = {name: row for row, name in enumerate(names)}
+    finer = parameters.rows != len(parameters.labels)
+    counts: list[tuple[int, int]] = []
     for at, (choice, label) in enumerate(zip(choices, memory.classes_of(choices), strict=True)):
         if label is None:
             continue
-        member[number[label], at] = 1.0
-        if finer:
-            own = choice if choice in number and choice != label else None
-            member[len(number) + number[label] if own is None else number[own], at] = 1.0
-    return member
+        counts.append((at, number[label]))
+        if finer and choice in number and choice != label:
+            counts.append((at, number[choice]))
+        elif finer:
+            counts.append((at, len(names) + number[label]))
+    recordings, rows = np.array(counts, dtype=np.int64).reshape(-1, 2).T
+    return recordings, rows
+
+
+def _checked_rows(memory: Memory, parameters: DiscoveryParameters) -> int:
+    """Return the rows of the sum of labels; refuse a phase whose rows stand for nothing."""
+    labels, all_rows = len(parameters.labels), len(rows_of(memory.agreed))
+    if parameters.rows is None or parameters.rows not in (labels, all_rows):
+        raise RefusedError(
+            f"a sum of labels of {parameters.rows} rows: {labels} are accepted, one for each "
+            f"label, or {all_rows}, with those of their choices",
+            Rule.PARAMETERS,
+        )
+    return parameters.rows
 
 
 def _centroids(
@@ -86,10 +116,49 @@ def _centroids(
     return shared.checked(task.centroids, parameters.dimensions, parameters.most_cells)
 
 
+def _keep(memory: Memory, result: Discovered) -> None:
+    """Keep the prototypes, by which the phone names scenes, if all that is told of them fits."""
+    # Where no label stands clear of the noise, there is no prototype: nothing has a name then.
+    if shared.compares(memory, result, least=1 if result.cells is None else 0):
+        _check_fit(result)
+        memory.keep_result(result)
+
+
+def _check_fit(result: Discovered) -> None:
+    """Refuse a result whose parts contradict each other.
+
+    Raises:
+        UnexpectedMessageError: They do; the message says which.
+    """
+    cells = None if result.cells is None else result.cells.array()
+    sorts = result.centroids.array() if cells is None else cells
+    for name, count, accepted in (
+        ("choices", len(result.choices), (0, len(result.labels))),
+        ("flags of cells", len(result.moved), (len(sorts),)),
+        ("lengths of cells", len(result.cell_lengths), (0, len(sorts))),
+        ("p-values of rows", len(result.row_p_values), (len(result.lengths),)),
+    ):
+        if count not in accepted:
+            raise UnexpectedMessageError(f"a result whose {name} do not fit the others")
+    if cells is not None and cells.shape[1] != result.centroids.columns:
+        raise UnexpectedMessageError(
+            f"a result with cells of {cells.shape[1]} dimensions and prototypes of "
+            f"{result.centroids.columns}"
+        )
+
+
+def _describe(result: Discovered) -> dict[str, Any]:
+    """Return the environments in plain types: every label that has a prototype, once."""
+    if result.cells is None:
+        return shared.describe(result)
+    named = {label for label, name in zip(result.labels, result.names, strict=True) if name}
+    return {"environments": [result.label_names[label] for label in sorted(named)]}
+
+
 DISCOVERY = PhoneKind(
     kind=discovery.DISCOVERY,
     contribute={SumCells: _cells, SumLabels: _labels},
-    describe=shared.describe,
+    describe=_describe,
     check=shared.check_encoder,
-    finish=shared.keep,
+    finish=_keep,
 )

@@ -5,19 +5,30 @@ norm of its counts: row j of S has a norm of at most c_j, so the result has one 
 recording more or less moves it by at most 1, too. With u the recording's unit vector, a = ‖c‖ with
 it and b = ‖c'‖ > 0 without: S/a − S'/b = u/a − (S'/b)(a − b)/a, and a − b ≤ 1, so its norm is at
 most 2/a ≤ 1 for a ≥ 2; a < 2 leaves c² of 2 and 3, where all counts are ones in cells of their own
-and it comes to 0.77. Where b = 0 it is ‖u‖ = 1. The same holds for a table of counts divided by its
-norm.
+and it comes to 0.77. Where b = 0 it is ‖u‖ = 1.
+
+Sums by label are the same with labels for cells. Where choices have rows of their own, too, every
+recording counts twice: in its label's row and in its choice's, or, if it has no choice, in a second
+count of its label that has no row. Counts without a row make the vector shorter, so a phone's norm
+is at most 1 still. A recording adds W, ‖W‖ ≤ √2, and a − b ≤ √2, so W/a − (S'/b)(a − b)/a has a
+norm of at most 2√2/a, that is 2/√5 for a² ≥ 10. Where b = 0 it is at most √2/a = 1. Two recordings
+of one label and choice (a² = 8) move it by 1, if they are opposite: (u − u')/√8 in each of two
+rows. All others with a² < 10 move it by no more than √.756 = 0.87, which two of one label and
+different choices do (a² = 6): docs/privacy.md lists them. If a recording without a choice counted
+once, one could move the vector by √1.2.
 
 A vector becomes whole numbers without growing: its norm of 1 is a little less than `GRID` − √ℓ/2
 steps, ℓ its entries, and rounding each to the nearest whole number adds √ℓ/2 at most.
 
-One recording moves whole numbers by no more than `GRID`, either, wherever rows are short beside the
-whole: only entries that are not zero are rounded. With b = 0 the vector is rounded once. With a
-single row in use, of d entries, two roundings add √d at most, so it moves by `GRID` − √ℓ/2 + √d.
-With two rows or more in use, the recording is alone in its row, at a right angle to the others, and
-moves the vector by 0.77 at most; or it is one of several, and then a ≥ √5, and it moves it by 2/√5
-at most. Two roundings add √ℓ to that. From four rows on, up to 600,000 entries in all, none of this
-is above `GRID` (`VectorSum.sensitivity`).
+One recording moves whole numbers by no more than `GRID`, either, wherever the rows that it adds to
+are short beside the whole: only entries that are not zero are rounded. With b = 0 the vector is
+rounded once. If all recordings are in one cell, or all of one label and choice, the rows in use
+have r entries (d, or 2d), and two roundings add √r at most, so the vector moves by `GRID` − √ℓ/2 +
+√r. Otherwise it moves by at most 2/√5 before it is rounded: with rows for cells or labels alone,
+the recording is alone in its row, at a right angle to the others, and moves the vector by 0.77 at
+most, or it is one of several, and then a ≥ √5; with rows for choices, see above. Two roundings add
+√ℓ to that. Where ℓ is at least 4r, up to 600,000 entries in all, none of this is above `GRID`
+(`VectorSum.sensitivity`).
 """
 
 from __future__ import annotations
