@@ -1,4 +1,4 @@
-"""Test vectors of what phones put into sums over cells, and of the noise that they add to it."""
+"""Test vectors of what phones put into sums of vectors, and of the noise that they add to it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,15 @@ import numpy as np
 from earshot_client.phases.discovery import DISCOVERY as PHONE
 from earshot_client.phases.memory import Memory
 from earshot_client.store.memory import MemoryStore
-from earshot_protocol.environments import LabelHierarchy
-from earshot_protocol.phases.discovery import LABELS, DiscoveryParameters, LabelCells, SumCells
-from earshot_protocol.phases.plan import SecureSum, SumPartTask
+from earshot_protocol.phases.discovery import (
+    LABELS,
+    DiscoveryParameters,
+    SumCells,
+    SumLabels,
+    cells,
+)
+from earshot_protocol.phases.parameters import Choices, hierarchy_of
+from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy import noise
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, VectorSum
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
@@ -30,7 +36,11 @@ _HEARD: Points = [
     *((-3.0, -4.0), (0.0, 0.0)),
 ]
 """Points of any length; the last one has no direction, and lies in the first cell."""
-_LABELS = (0, 0, 2, 1, -1, 2, 0, 1)
+_NAMES = ("siren", "street", "nature", "Straßenbahn", None, "nature", "siren", "a former label")
+"""Choices of a poll, labels that are chosen themselves, none, and one that the phase does not know;
+two of one choice, and two of one label that has no choices."""
+_LABELS_ALONE = msgspec.structs.replace(examples.PUBLIC_CELLS, rows=len(examples.LABELS))
+"""Parameters of a phase whose labels have choices, which have no rows of their own."""
 _MOVED = [[0.96, 0.28], [0.0, 1.0], [-0.6, -0.8], [0.6, 0.8]]
 _GROWN = [*_MOVED, [0.28, 0.96]]
 _LONG = [[0.8, 0.6], [0.0, 0.125]]
@@ -40,9 +50,24 @@ def cell_vectors() -> Vector:
     """Return what phones put into sums, how it is rounded, and which noise they add."""
     return {
         "inputs": [
-            _input(points, labels, task)
-            for points, labels in ((_HEARD, _LABELS), (_HEARD[4:5], (1,)), ([], ()))
-            for task in (None, _MOVED, _GROWN)
+            _input(points, moved)
+            for points in (_HEARD, _HEARD[4:5], [])
+            for moved in (None, _MOVED, _GROWN)
+        ],
+        "label_inputs": [
+            _label_input(points, names, parameters, choices)
+            for points, names in (
+                (_HEARD, _NAMES),
+                (_HEARD[4:5], ("street",)),
+                (_HEARD[:2], ("siren", "siren")),
+                (_HEARD, (None,) * len(_HEARD)),
+                ([], ()),
+            )
+            for parameters, choices in (
+                (examples.DISCOVERY, ()),
+                (_LABELS_ALONE, examples.CHOICES),
+                (examples.PUBLIC_CELLS, examples.CHOICES),
+            )
         ],
         "rounded": [_rounded(vector) for vector in ([[0.8, 0.6]], [[-0.5, 0.5], [0.5, -0.5]])],
         "too_long": _LONG,
@@ -58,39 +83,61 @@ def cell_vectors() -> Vector:
     }
 
 
-def _input(points: Points, labels: tuple[int, ...], moved: list[list[float]] | None) -> Vector:
-    """Return the input to the first sum of cells and, if cells have moved, to the later ones."""
-    parameters = examples.DISCOVERY
-    names = [None if label < 0 else parameters.labels[label] for label in labels]
-    store = MemoryStore(np.array(points, dtype=np.float32).reshape(-1, 2), names)
-    memory = Memory(
-        store,
-        HeardPoints(parameters.encoder, parameters.dimensions),
-        LabelHierarchy.flat(parameters.labels),
-        _no_noise,
+def _input(points: Points, moved: list[list[float]] | None) -> Vector:
+    """Return the input to the first sum of cells or, if cells have moved, to a later one."""
+    parameters, first = examples.DISCOVERY, moved is None
+    task = SumCells(
+        phase=bytes(16),
+        repetition=1 if first else 2,
+        parameters=parameters if first else None,
+        centroids=None if first else Matrix.of(np.array(moved)),
+        advertise=_opening(parameters, cells(1)),
     )
-    advertise = AdvertiseKeys(
-        sum_id=bytes(16), index=0, parameters=_sum_parameters(parameters, LABELS)
-    )
-    first = moved is None
-    told: Vector = {
-        "phase": bytes(16),
-        "parameters": parameters if first else None,
-        "centroids": None if first else Matrix.of(np.array(moved)),
-        "advertise": advertise,
-    }
-    tasks: list[SumPartTask] = [SumCells(repetition=1 if first else 2, **told), LabelCells(**told)]
-    inputs = [PHONE.contribute[type(task)](memory, parameters, task) for task in tasks]
+    memory = _memory(points, (None,) * len(points), parameters, ())
     return {
         "start": json.loads(msgspec.json.encode(parameters.start)) if first else None,
         "centroids": moved,
         "most_cells": parameters.most_cells,
         "points": points,
-        "labels": labels,
-        "label_names": len(parameters.labels),
-        "sum_cells": np.asarray(inputs[0]).tolist(),
-        "label_cells": np.asarray(inputs[1]).tolist(),
+        "sum_cells": np.asarray(PHONE.contribute[SumCells](memory, parameters, task)).tolist(),
     }
+
+
+def _label_input(
+    points: Points,
+    names: tuple[str | None, ...],
+    parameters: DiscoveryParameters,
+    choices: Choices,
+) -> Vector:
+    """Return the input to the sum of labels, whose rows are labels, or labels and choices."""
+    task = SumLabels(phase=bytes(16), advertise=_opening(parameters, LABELS))
+    memory = _memory(points, names, parameters, choices)
+    return {
+        "labels": parameters.labels,
+        "choices": choices,
+        "rows": parameters.rows,
+        "points": points,
+        "names": names,
+        "sum_labels": np.asarray(PHONE.contribute[SumLabels](memory, parameters, task)).tolist(),
+    }
+
+
+def _memory(
+    points: Points,
+    names: tuple[str | None, ...],
+    parameters: DiscoveryParameters,
+    choices: Choices,
+) -> Memory:
+    return Memory(
+        MemoryStore(np.array(points, dtype=np.float32).reshape(-1, 2), names),
+        HeardPoints(parameters.encoder, parameters.dimensions),
+        hierarchy_of(parameters.labels, choices),
+        _no_noise,
+    )
+
+
+def _opening(parameters: DiscoveryParameters, part: str) -> AdvertiseKeys:
+    return AdvertiseKeys(sum_id=bytes(16), index=0, parameters=_sum_parameters(parameters, part))
 
 
 def _no_noise(size: int) -> bytes:
@@ -156,6 +203,7 @@ def _part(parameters: DiscoveryParameters, part: str) -> SecureSum:
 
 
 def _sum_parameters(parameters: DiscoveryParameters, part: str) -> Any:
-    columns = len(parameters.labels) if part == LABELS else parameters.dimensions
-    shape = (parameters.most_cells, columns)
-    return parameters.sum_parameters(_part(parameters, part), shape)
+    rows = parameters.rows if part == LABELS else parameters.most_cells
+    if rows is None:
+        raise TypeError(part)
+    return parameters.sum_parameters(_part(parameters, part), (rows, parameters.dimensions))

@@ -14,8 +14,8 @@ from earshot_protocol.messages import Failed, Wait
 from earshot_protocol.phases.discovery import (
     Discovered,
     DiscoveryParameters,
-    LabelCells,
     SumCells,
+    SumLabels,
 )
 from earshot_protocol.phases.labelling import (
     CheckLabels,
@@ -71,9 +71,9 @@ LEARNING = PhaseParameters(
 SPHERICAL = msgspec.structs.replace(
     LEARNING, geometry=Geometry.SPHERICAL, dimensions=8, delta=1e-7, step_seconds=3600.0
 )
-_CHOICES = (("siren", "crossing"), ("Straßenbahn",), ())
+CHOICES = (("siren", "crossing"), ("Straßenbahn",), ())
 CHOSEN = msgspec.structs.replace(
-    LEARNING, hierarchy=LabelHierarchy(dict(zip(LABELS, _CHOICES, strict=True))).digest
+    LEARNING, hierarchy=LabelHierarchy(dict(zip(LABELS, CHOICES, strict=True))).digest
 )
 STATISTICS = StatisticsParameters(
     phones=500,
@@ -89,6 +89,7 @@ STATISTICS = StatisticsParameters(
         geometry=Geometry.SPHERICAL,
         centroids=Matrix.of(np.array([[1.0, 0.0], [0.6, 0.8]])),
         labels=(1, -1),
+        radius=0.25,
     ),
 )
 DISCOVERY = DiscoveryParameters(
@@ -100,13 +101,15 @@ DISCOVERY = DiscoveryParameters(
     sums=2,
     cells_noise=6.5,
     labels_noise=5.0,
+    rows=3,
     dropout=0.1,
     corrupted=0.05,
 )
 PUBLIC_CELLS = msgspec.structs.replace(
-    DISCOVERY, sums=0, delta=1e-7, hierarchy=CHOSEN.hierarchy, noise_crowd=200
+    DISCOVERY, sums=0, rows=6, delta=1e-7, hierarchy=CHOSEN.hierarchy, noise_crowd=200
 )
-"""Parameters without a sum of cells: the first task is that of the labels."""
+"""Parameters without a sum of cells: the first task is that of the labels, whose choices have rows
+of their own."""
 
 LABELLING = LabellingParameters(
     phones=500,
@@ -158,7 +161,7 @@ _SUM_PARAMETERS = choose(500, (2,), 64, 0.1, 0.05)
 TASKS: tuple[Task, ...] = (
     Cluster(phase=_PHASE, index=300, parameters=LEARNING),
     Cluster(phase=_PHASE, index=0, parameters=SPHERICAL),
-    Cluster(phase=_PHASE, index=0, parameters=CHOSEN, choices=_CHOICES),
+    Cluster(phase=_PHASE, index=0, parameters=CHOSEN, choices=CHOICES),
     GlobalCentroids(phase=_PHASE, centroids=_CENTROIDS, advertise=_advertise(_SUM_PARAMETERS)),
     TopCentroids(phase=_PHASE, centroids=_CENTROIDS, advertise=_advertise(_SUM_PARAMETERS)),
     CountContacts(phase=_PHASE, parameters=STATISTICS, advertise=_advertise(_SUM_PARAMETERS)),
@@ -193,12 +196,32 @@ TASKS: tuple[Task, ...] = (
         centroids=_MOVED,
         advertise=_advertise(_SUM_PARAMETERS),
     ),
-    LabelCells(phase=_PHASE, centroids=_MOVED, advertise=_advertise(_SUM_PARAMETERS)),
-    LabelCells(
+    SumLabels(phase=_PHASE, advertise=_advertise(_SUM_PARAMETERS)),
+    SumLabels(
         phase=_PHASE,
         parameters=PUBLIC_CELLS,
-        choices=_CHOICES,
+        choices=CHOICES,
         advertise=_advertise(_SUM_PARAMETERS),
+    ),
+    Discovered(
+        phase=_PHASE,
+        geometry=Geometry.SPHERICAL,
+        centroids=Matrix.of(np.array([[0.8, 0.6], [0.0, 1.0], [1.0, 0.0]])),
+        labels=(0, 2, 0),
+        choices=("", "", "siren"),
+        label_names=LABELS,
+        name_p_values=(0.0, 1e-9, 0.0005),
+        cells=_MOVED,
+        moved=(True, False, True, False),
+        cell_lengths=(88.25, 0.5, 61.5, 0.0),
+        lengths=(120.5, 0.75, 40.0, 31.25, 2.0, 0.0),
+        row_p_values=(0.0, 1.0, 1e-9, 0.0005, 0.75, 1.0),
+        radius=0.375,
+        encoder="contrast-2",
+        privacy=(
+            Release("labels", Unit.RECORDING, 0.75, 1e-6, "sum of vectors"),
+            Release("labels", Unit.PHONE, 0.5, 1e-6, "sum of vectors"),
+        ),
     ),
     Discovered(
         phase=_PHASE,
@@ -219,7 +242,7 @@ TASKS: tuple[Task, ...] = (
     LabelSamples(
         phase=_PHASE,
         parameters=WEIGHED,
-        choices=_CHOICES,
+        choices=CHOICES,
         advertise=_advertise(_SUM_PARAMETERS),
     ),
     CheckLabels(phase=_PHASE, proposed=(2, 0, 1), advertise=_advertise(_SUM_PARAMETERS)),

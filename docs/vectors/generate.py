@@ -32,7 +32,7 @@ from earshot_client.encoder import open_encoder, rate_of
 from earshot_client.labels import label_counts
 from earshot_client.lite_rt_encoder import spectrum
 from earshot_protocol import api, geometry, signatures
-from earshot_protocol.phases.discovery import LabelCells, SumCells
+from earshot_protocol.phases.discovery import SumCells, SumLabels
 from earshot_protocol.phases.labelling import CheckLabels, LabelSamples
 from earshot_protocol.phases.learning import (
     CENTROID_VOTE,
@@ -187,7 +187,7 @@ def salt_vectors() -> Vector:
         *(
             (task, task.parameters or examples.DISCOVERY)
             for task in examples.TASKS
-            if isinstance(task, SumCells | LabelCells)
+            if isinstance(task, SumCells | SumLabels)
         ),
         *((task, task.parameters) for task in examples.TASKS if isinstance(task, LabelSamples)),
         *((task, examples.LABELLING) for task in examples.TASKS if isinstance(task, CheckLabels)),

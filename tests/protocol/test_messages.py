@@ -20,7 +20,7 @@ from support.parameters import (
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import AnyAnswer, AnyTask, Failed, Wait, decode_answer, decode_task
-from earshot_protocol.phases.discovery import Discovered, LabelCells, SumCells
+from earshot_protocol.phases.discovery import MOST_ROWS, Discovered, SumCells, SumLabels
 from earshot_protocol.phases.labelling import CheckLabels, Labelled, LabelSamples
 from earshot_protocol.phases.learning import (
     Cluster,
@@ -42,6 +42,7 @@ from earshot_protocol.secure_sum.messages import (
     Unmasked,
 )
 from earshot_protocol.secure_sum.parameters import choose
+from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import LARGEST_ROWS, Answer, Matrix, Task, canonical, encode
 
 ID = bytes(range(16))
@@ -59,7 +60,7 @@ TASKS: list[Task] = [
     TopCentroids(phase=ID, centroids=MATRIX, advertise=OPENING),
     CountContacts(phase=ID, parameters=COUNTING, advertise=OPENING),
     SumCells(phase=ID, repetition=1, parameters=FINDING, advertise=OPENING),
-    LabelCells(phase=ID, centroids=MATRIX, advertise=OPENING),
+    SumLabels(phase=ID, advertise=OPENING),
     ShareKeys(sum_id=ID, neighbours=(1, 2), public_keys=bytes(64)),
     MaskInput(sum_id=ID, senders=(1, 2), ciphertexts=(SEALED, SEALED)),
     Unmask(sum_id=ID, survivors=(1,), dropped=(2,)),
@@ -87,11 +88,16 @@ TASKS: list[Task] = [
         phase=ID,
         geometry=Geometry.SPHERICAL,
         centroids=MATRIX,
-        moved=(True, False),
-        labels=(1, 1),
+        labels=(1, 0),
+        choices=("", "tram"),
         label_names=("bus", "café"),
-        label_votes=((0.25, 2.5), (-1.0, 3.0)),
-        name_p_values=(0.04, 1.0),
+        name_p_values=(0.04, 0.0),
+        cells=MATRIX,
+        moved=(True, False),
+        cell_lengths=(12.5, 0.0),
+        lengths=(0.25, 2.5, 3.0),
+        row_p_values=(1.0, 0.04, 0.0),
+        radius=0.5,
         encoder="contrast-2",
         privacy=FINDING.plan().releases(),
     ),
@@ -152,8 +158,13 @@ ADDED = (
     *("since", "until", "choices"),
 )
 """Fields that messages of former releases lack."""
-MAY_LACK = {SumCells: {"parameters", "centroids"}, LabelCells: {"parameters", "centroids"}}
-"""Fields that stand in some tasks of a kind only: in the first of a phase, or in later ones."""
+MAY_LACK = {
+    SumCells: {"parameters", "centroids"},
+    SumLabels: {"parameters"},
+    Discovered: {"label_votes", "cells", "cell_lengths", "lengths", "row_p_values", "radius"},
+}
+"""Fields that stand in some messages of a kind only: in the first task of a phase, or in later
+ones; in results of former releases, or in those of now."""
 
 
 @pytest.mark.parametrize(
@@ -170,6 +181,26 @@ def test_outcomes_of_former_releases_were_not_tested(message: Result | Statistic
     else:
         assert isinstance(former, Statistics)
         assert former.clear == (False, False)
+
+
+def test_cells_of_former_releases_have_the_names() -> None:
+    found = OF[Discovered]
+    assert isinstance(found, Discovered)
+    assert found.names == ("café", "bus")
+    assert found.cell_labels == (1, 0), "each cell lies at a prototype"
+    plain = msgspec.msgpack.decode(encode(found))
+    kept = {name: plain[name] for name in plain if name not in MAY_LACK[Discovered]}
+    del kept["choices"]
+    votes = {"label_votes": ((0.25, 2.5), (3.0, -1.0)), "name_p_values": (0.04, 0.9)}
+    former = decode_task(msgspec.msgpack.encode(kept | votes))
+    assert isinstance(former, Discovered)
+    assert former.cells is None
+    assert former.names == ("café", None)
+    assert former.cell_labels == former.labels == (1, 0)
+    assert former.leading == (1, 0)
+    # Two cells and two labels: the grid on which these were votes.
+    assert former.vote == unit_steps(4)
+    assert found.vote == unit_steps(3 * 2)
 
 
 @pytest.mark.parametrize("message", TASKS + ANSWERS, ids=lambda message: type(message).__name__)
@@ -224,7 +255,21 @@ def test_fields_are_neither_added_nor_left_out(message: Task | Answer) -> None:
         (OF[SumCells], "repetition", 0),
         (OF[SumCells], "repetition", 4),
         (OF[Discovered], "labels", (-1,)),
-        (OF[Discovered], "labels", (0,) * 1025),
+        (OF[Discovered], "labels", (0,) * (MOST_ROWS + 1)),
+        (OF[Discovered], "choices", ("",) * (MOST_ROWS + 1)),
+        (OF[Discovered], "choices", ("x" * 65,)),
+        (OF[Discovered], "choices", ("a\nb",)),
+        (OF[Discovered], "cell_lengths", (-0.1,)),
+        (OF[Discovered], "cell_lengths", (float("nan"),)),
+        (OF[Discovered], "cell_lengths", (0.0,) * 1025),
+        (OF[Discovered], "lengths", (float("inf"),)),
+        (OF[Discovered], "lengths", (math.nextafter(1e12, 2e12),)),
+        (OF[Discovered], "lengths", (0.0,) * (MOST_ROWS + 1)),
+        (OF[Discovered], "row_p_values", (1.01,)),
+        (OF[Discovered], "row_p_values", (0.5,) * (MOST_ROWS + 1)),
+        (OF[Discovered], "radius", -0.1),
+        (OF[Discovered], "radius", 2.01),
+        (OF[Discovered], "radius", float("nan")),
         (OF[Discovered], "moved", (2,)),
         (OF[Discovered], "moved", (True,) * 1025),
         (OF[Discovered], "label_votes", ((float("nan"),),)),
@@ -265,7 +310,13 @@ def test_sizes_and_ranges_are_limited(message: Any, field: str, value: Any) -> N
         (OF[Statistics], "p_values", (0.5,) * 256),
         (OF[SumCells], "repetition", 3),
         (OF[Discovered], "labels", (0, 255)),
-        (OF[Discovered], "labels", (0,) * 1024),
+        (OF[Discovered], "labels", (0,) * MOST_ROWS),
+        (OF[Discovered], "choices", ("x" * 64,) * MOST_ROWS),
+        (OF[Discovered], "cell_lengths", (1e12,) * 1024),
+        (OF[Discovered], "lengths", (1e12,) * MOST_ROWS),
+        (OF[Discovered], "row_p_values", (1.0,) * MOST_ROWS),
+        (OF[Discovered], "radius", 2.0),
+        (OF[Discovered], "radius", None),
         (OF[Discovered], "moved", (True,) * 1024),
         (OF[Discovered], "label_votes", ((1e12, -1e12),)),
         (OF[Discovered], "label_votes", ((0.0,) * 256,) * 1024),

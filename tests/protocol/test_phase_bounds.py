@@ -23,7 +23,7 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
     WrongStateError,
 )
-from earshot_protocol.phases.discovery import MOST_SUMS
+from earshot_protocol.phases.discovery import MOST_ROWS, MOST_SUMS
 from earshot_protocol.phases.discovery_budget import MOST_CELLS, cell_counts, noises, usual_cells
 from earshot_protocol.phases.learning import Cluster, LocalCentroids
 from earshot_protocol.phases.learning_budget import affordable
@@ -46,6 +46,7 @@ WRONG: list[tuple[Callable[..., Parameters], str, tuple[Any, ...], str]] = [
     (discovery_parameters, "labels_noise", NOISE, "labels_noise"),
     (discovery_parameters, "delta", DELTA, "delta"),
     (discovery_parameters, "most_cells", (2, 10**6), "most_cells"),
+    (discovery_parameters, "rows", (None, 0, 1, MOST_ROWS + 1), "rows"),
     (labelling_parameters, "labels", (("bus",), MANY_LABELS), "number of labels"),
     (labelling_parameters, "samples", (WIDE,), "dimensions=1025"),
     (labelling_parameters, "votes_noise", NOISE, "votes_noise"),
@@ -120,7 +121,7 @@ def test_parameters_that_are_wrong_are_not_feasible_either() -> None:
 
 @pytest.mark.parametrize("sums", [-1, MOST_SUMS + 1, 1.5])
 def test_noise_is_for_as_many_sums_as_a_phase_has(sums: int) -> None:
-    asked = {"label_share": 0.5, "cells": 20, "dimensions": 8, "labels": 2}
+    asked = {"label_share": 0.5, "cells": 20, "dimensions": 8, "rows": 2}
     with pytest.raises(InvalidParametersError, match="sums"):
         noises(2.0, 1e-6, sums=sums, **asked)
 
@@ -148,7 +149,7 @@ def test_usual_cells_are_twenty_or_forty_by_crowd_and_budget() -> None:
 
 
 def test_a_single_sum_of_cells_gets_its_noise() -> None:
-    asked: dict[str, Any] = {"cells": 20, "dimensions": 16, "labels": 4, "label_share": 0.5}
+    asked: dict[str, Any] = {"cells": 20, "dimensions": 16, "rows": 4, "label_share": 0.5}
     one = noises(2.0, 1e-6, sums=1, **asked)
     assert one.cells == pytest.approx(one.labels, rel=1e-9)
     none = noises(2.0, 1e-6, sums=0, **asked)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
+from support.endings import discovered, labelled
 from support.parameters import statistics_parameters
 
 from earshot_protocol.environments import LabelHierarchy
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.parameters import Embeddings
-from earshot_protocol.phases.places import MOST_PLACES, UNNAMED, AgreedPlaces, Places
+from earshot_protocol.phases.places import MOST_PLACES, UNNAMED, AgreedPlaces, Places, together
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Matrix
 
 HIERARCHY = LabelHierarchy({"transport": ("bus", "train"), "park": ()})
@@ -76,3 +77,52 @@ def test_names_become_the_labels_that_they_stand_for() -> None:
         Geometry.EUCLIDEAN,
     )
     assert named.nearest(points) == list(named.names)
+
+
+def at(*degrees: float) -> np.ndarray:
+    angles = np.deg2rad(degrees)
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+def test_a_place_names_what_lies_within_its_radius() -> None:
+    """By the angle alone, however long the vectors are; on the edge it still names."""
+    far = 1 - np.cos(np.deg2rad(60))
+    places = Places(3 * at(0, 90), ("bus", None), Geometry.SPHERICAL, float(far) + 1e-6)
+    asked = 0.1 * at(44, 46, 150, 151, -60, -61)
+    assert places.within(asked) == [0, 1, 1, None, 0, None]
+    assert places.nearest(asked) == ["bus", None, None, None, "bus", None]
+    assert places._replace(radius=None).within(asked) == [0, 1, 1, 1, 0, 0]
+    exact = Places(at(0), ("bus",), Geometry.SPHERICAL, 0.0)
+    assert exact.nearest(at(0, 1)) == ["bus", None]
+    # What has no direction lies at a right angle to everything.
+    assert places.nearest(np.zeros((1, 2), np.float32)) == [None]
+
+
+def test_without_any_place_everything_is_unknown() -> None:
+    none = Places(np.empty((0, 2), np.float32), (), Geometry.SPHERICAL, None)
+    assert none.within(at(0, 90)) == [None, None]
+    assert none.nearest(at(0)) == [None]
+
+
+def test_a_result_passes_its_radius_on() -> None:
+    """Also to samples that were labelled since, and to the places of a phase."""
+    found = discovered(radius=0.125)
+    assert Places.of(found).radius == 0.125
+    joined = together(found, labelled())
+    assert joined is not None
+    assert joined.radius == 0.125
+    assert len(joined.points) == 2 + 3, "of the samples, two have names"
+    assert joined.nearest(at(0, 90, 45)) == ["bus", "park", None]
+    told = AgreedPlaces.of(joined, "points", LabelHierarchy.flat(("bus", "park")))
+    assert told.radius == 0.125
+    assert told.named(("bus", "park")).nearest(at(0, 90, 45)) == ["bus", "park", None]
+    assert "radius" not in msgspec.msgpack.decode(msgspec.msgpack.encode(agreed()))
+
+
+def test_a_result_without_prototypes_leaves_the_labelled_samples() -> None:
+    nothing = discovered(
+        centroids=zeros(0, 2), labels=(), choices=(), name_p_values=(), radius=0.125
+    )
+    joined = together(nothing, labelled())
+    assert joined is not None
+    assert joined.nearest(at(0, 90, 45)) == ["bus", "park", None]

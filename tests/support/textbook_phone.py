@@ -31,6 +31,8 @@ DEFAULTS = {
     "centroids": None,
     "parameters": None,
     "places": None,
+    "rows": None,
+    "radius": None,
     "delta": 1e-6,
     "precision": 0,
     "statistical_security": 40,

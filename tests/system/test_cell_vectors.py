@@ -1,4 +1,4 @@
-"""The published vectors of sums over cells, against a phone written from the document alone."""
+"""The published vectors of sums of vectors, against a phone written from the document alone."""
 
 from __future__ import annotations
 
@@ -30,25 +30,55 @@ VECTORS = json.loads(
 def test_what_a_phone_puts_into_a_sum(case: dict[str, Any]) -> None:
     centroids = case["centroids"] or textbook.start_rows(case["start"])
     centroids = [[textbook.float32(x) for x in row] for row in centroids]
-    points, labels = case["points"], case["labels"]
-    assert textbook.cells_input(points, centroids, case["most_cells"]) == case["sum_cells"]
-    table = textbook.labels_input(
-        points, labels, centroids, case["label_names"], case["most_cells"]
-    )
-    assert table == case["label_cells"]
-    for made in (case["sum_cells"], case["label_cells"]):
-        assert sum(x * x for row in made for x in row) <= 2**24
+    found = textbook.cells_input(case["points"], centroids, case["most_cells"])
+    assert found == case["sum_cells"]
+    assert sum(x * x for row in found for x in row) <= 2**24
 
 
-def test_the_vectors_tell_apart_what_could_be_confused() -> None:
-    """Start, moved and further cells, a recording in another cell, an empty cell and phone."""
-    full, moved, grown, *_, empty = VECTORS["inputs"]
-    assert full["sum_cells"] != moved["sum_cells"] != grown["sum_cells"]
-    assert len(moved["centroids"]) < len(grown["centroids"]) < grown["most_cells"]
-    assert {len(case["sum_cells"]) for case in VECTORS["inputs"]} == {grown["most_cells"]}
-    assert [0, 0] in full["sum_cells"]
-    assert not np.any(empty["sum_cells"])
-    assert len({json.dumps(case["sum_cells"]) for case in VECTORS["inputs"]}) == 5
+def label_rows(case: dict[str, Any]) -> tuple[list[int], list[int] | None]:
+    """Rows of labels and of choices, of each recording; -1 where it has none."""
+    labels, choices = case["labels"], case["choices"] or [[]] * len(case["labels"])
+    label_of = {name: label for label, each in enumerate(choices) for name in each}
+    label_of |= {name: label for label, name in enumerate(labels)}
+    first = [label_of.get(name, -1) for name in case["names"]]
+    if case["rows"] == len(labels):
+        return first, None
+    further = [name for each in choices for name in each if name not in labels]
+    assert case["rows"] == len(labels) + len(further)
+    return first, [
+        len(labels) + further.index(name) if name in further else -1 for name in case["names"]
+    ]
+
+
+@pytest.mark.parametrize("case", VECTORS["label_inputs"])
+def test_what_a_phone_puts_into_the_sum_of_labels(case: dict[str, Any]) -> None:
+    first, own = label_rows(case)
+    found = textbook.labels_input(case["points"], first, len(case["labels"]), 2, own, case["rows"])
+    assert found == case["sum_labels"]
+    assert sum(x * x for row in found for x in row) <= 2**24
+
+
+def test_the_vectors_of_labels_tell_apart_what_could_be_confused() -> None:
+    """Labels alone count twice where choices have rows, and nothing else counts differently."""
+    cases = VECTORS["label_inputs"]
+    plain, flat, finer, one, _, alone, _, pair, twice = cases[:9]
+    assert [case["rows"] for case in (plain, flat, finer)] == [3, 3, 6]
+    tables = [case["sum_labels"] for case in (plain, flat, finer)]
+    assert tables[0] != tables[1] != tables[2][:3]
+    # A single recording with a label alone: u, and u/√2.
+    lengths = [
+        math.sqrt(sum(x * x for row in case["sum_labels"] for x in row)) for case in (one, alone)
+    ]
+    assert lengths[1] == pytest.approx(lengths[0] / math.sqrt(2), rel=1e-3)
+    # Two of one choice fill its row like their label's.
+    assert np.any(pair["sum_labels"])
+    assert twice["sum_labels"][0] == twice["sum_labels"][3] != [0, 0]
+    assert not any(np.any(case["sum_labels"]) for case in cases[9:])
+    names = set(flat["names"])
+    assert None in names
+    assert "a former label" in names
+    assert names & set(flat["labels"])
+    assert names & {name for each in finer["choices"] for name in each}
 
 
 def test_rounding() -> None:
@@ -85,13 +115,15 @@ def test_noise_bound_and_distances_of_a_sum(case: dict[str, Any]) -> None:
     crowd = math.ceil(round((1 - given["dropout"] - given["corrupted"]) * given["phones"], 6))
     assert case["honest_survivors"] == min(crowd, given.get("noise_crowd", 10_000))
     labels = case["part"] == "labels"
-    columns = len(given["labels"]) if labels else given["start"]["dimensions"]
-    shape = [given["most_cells"], columns]
+    columns = given["start"]["dimensions"]
+    shape = [given["rows"] if labels else given["most_cells"], columns]
     assert case["sum"]["shape"] == shape
     entries = math.prod(shape)
     multiplier = given["labels_noise" if labels else "cells_noise"]
     assert case["variance"] == (multiplier * textbook.STEPS) ** 2
-    length, added = 4096 - math.sqrt(entries) / 2, math.sqrt(1 if labels else columns)
+    # A recording adds to its label's row, and to its choice's where choices have rows.
+    added_to = 2 if labels and given["rows"] > len(given["labels"]) else 1
+    length, added = 4096 - math.sqrt(entries) / 2, math.sqrt(added_to * columns)
     several = length * 2 / math.sqrt(5) + math.sqrt(entries)
     for unit, far in (("phone", 4096.0), ("recording", max(4096, length + added, several))):
         assert case["distances"][unit]["l2"] == pytest.approx(far, rel=1e-12)

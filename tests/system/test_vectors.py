@@ -167,7 +167,7 @@ def from_json(value: Any, name: str = "") -> Any:
         return {key: from_json(entry, key) for key, entry in value.items()}
     if isinstance(value, list):
         return [from_json(entry, name) for entry in value]
-    if name == "rows" and isinstance(value, int):  # of a matrix, not of start centroids
+    if name == "rows" and isinstance(value, int):  # of a matrix or a sum, not of start centroids
         return value
     return base64.b64decode(value) if name in BYTES else value
 
