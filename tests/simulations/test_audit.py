@@ -19,11 +19,12 @@ from earshot_client.clustering import DPLloyd
 from earshot_client.command import main
 from earshot_protocol.errors import InvalidParametersError, WrongStateError
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.discovery import LABELS, rows_of
 from earshot_protocol.phases.kinds import KINDS
 from earshot_protocol.privacy import coins, noise
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd, Selection, SelectionMethod
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit
-from earshot_simulations.auditing import catalogue, faults, samplers, writing
+from earshot_simulations.auditing import catalogue, faults, samplers, vectors, writing
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.findings import (
     EXACT,
@@ -34,6 +35,7 @@ from earshot_simulations.auditing.findings import (
 )
 from earshot_simulations.auditing.lloyd import Clustering, sampled_clustering
 from earshot_simulations.auditing.losses import Bracket
+from earshot_simulations.auditing.neighbours import hierarchy_of
 from earshot_simulations.auditing.plans import PHASES, Effort, audit_mechanism
 from earshot_simulations.auditing.printed import swapped_budgets, thesis_vote
 from earshot_simulations.auditing.printed_votes import adaptive_threshold
@@ -156,6 +158,41 @@ def test_planted_faults_are_caught(fault: Any) -> None:
     caught = fault()
     assert caught.exceeds
     assert caught.measured.low > caught.proven * 1.05
+
+
+SUMS_OF_LABELS = [name for name in PHASES if PHASES[name].kind == "discovery"]
+
+
+@pytest.mark.parametrize("name", SUMS_OF_LABELS)
+def test_the_worst_recordings_of_a_sum_of_labels_cost_what_is_proven_and_hardly_less(
+    name: str,
+) -> None:
+    """With and without rows for choices: what these phones send is as long as may be."""
+    part = PHASES[name].plan().part(LABELS)
+    found = list(vectors.worst_transcripts(part, part.mechanism, PHASES[name]))
+    assert {each.unit for each in found} == {Unit.RECORDING, Unit.PHONE}
+    assert all(each.passed for each in found)
+    assert all(each.measured.low > 0.9 * each.proven for each in found)
+
+
+def test_both_forms_of_the_sum_of_labels_are_audited() -> None:
+    rows = [PHASES[name].rows - len(PHASES[name].labels) for name in SUMS_OF_LABELS]
+    assert rows[0] == 0 < rows[1]
+    hierarchies = [hierarchy_of(PHASES[name]) for name in SUMS_OF_LABELS]
+    for name, hierarchy in zip(SUMS_OF_LABELS, hierarchies, strict=True):
+        assert PHASES[name].rows == len(rows_of(hierarchy))
+    assert PHASES[SUMS_OF_LABELS[1]].hierarchy == hierarchies[1].digest
+    assert () in hierarchies[1].groups.values(), "a label without choices is alone, too"
+
+
+def test_faults_of_sums_of_labels_are_caught() -> None:
+    found = list(faults.label_faults())
+    assert len(found) == 4
+    assert all(each.exceeds for each in found)
+    by_length, _, alone, by_labels = (each.measured.low / each.proven for each in found)
+    assert by_length > 1.9, "the vector turns around"
+    assert 1.01 < alone < 1.1, "√1.2 of what is allowed"
+    assert by_labels > 1.3, "√2 of what is allowed"
 
 
 def test_short_seeds_of_masks_are_caught_and_whole_ones_are_not() -> None:

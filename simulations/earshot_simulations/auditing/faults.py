@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from earshot_client import clustering
 from earshot_client.clustering import GRID, DPLloyd, box_grid
+from earshot_client.phases import discovery as labelled_sums
 from earshot_client.store.memory import MemoryStore
 from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.costs import Method, epsilon, spent_epsilon
@@ -29,6 +30,7 @@ from earshot_models.votes.rules.gnthreshold import GNThreshold
 from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.keyed_randomness import KEY_BYTES, keyed
+from earshot_protocol.phases.discovery import LABELS, DiscoveryParameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
@@ -36,6 +38,7 @@ from earshot_protocol.privacy.noise import discrete_laplace
 from earshot_protocol.privacy.noisy_counts import with_normal
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.teacher_ballots import NONE
+from earshot_protocol.voting.vectors import bounded, unit_steps
 from earshot_simulations.auditing import sum_secrets, tallies
 from earshot_simulations.auditing.attacked_generators import repeated_records
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
@@ -72,7 +75,7 @@ from earshot_simulations.auditing.printed_votes import raw_threshold_epsilon
 from earshot_simulations.auditing.proofs import DELTA, finding
 from earshot_simulations.auditing.published_costs import published_cost
 from earshot_simulations.auditing.sum_secrets import Weakness, audit_secrets
-from earshot_simulations.auditing.vectors import STEP
+from earshot_simulations.auditing.vectors import STEP, worst_transcripts
 from earshot_simulations.auditing.watching import replaced
 from earshot_simulations.auditing.whole_phones import (
     AuditedPhones,
@@ -85,6 +88,8 @@ from earshot_simulations.auditing.whole_phones import (
 
 if TYPE_CHECKING:
     from earshot_simulations.auditing.trainings import Parts
+
+Whole = npt.NDArray[np.int64]
 
 _BALLOT = BallotSum(0.5, 3, 900)
 _VECTOR = VectorSum(1.5, 320, 1e-6, 900)
@@ -102,6 +107,7 @@ def audit_faults(effort: Effort) -> Iterator[Result]:
     """Plant every fault."""
     trials, draws, seed = effort.trials, effort.draws, effort.seed
     yield too_long_vector()
+    yield from label_faults()
     yield servers_recordings()
     yield few_shares()
     yield laplace_shares()
@@ -125,6 +131,46 @@ def too_long_vector() -> Finding:
     each = int(_VECTOR.sensitivity(Unit.PHONE))
     losses = difference_loss(law, np.array([each, each]), STEP)
     return vote_finding(_VECTOR, "a vector of norm √2 sold as 1", Unit.PHONE, losses)
+
+
+def label_faults() -> Iterator[Finding]:
+    """Divide sums of labels by something else than the norm of all counts by row.
+
+    The last one makes vectors that are too long, which phones refuse to send; it sends them.
+    """
+    flat, finer = (PHASES[name] for name in (_SECURE_SUMS, f"{_SECURE_SUMS}, choices"))
+    labels = len(finer.labels)
+
+    def by_length(sums: npt.NDArray[np.float64], counts: Whole) -> npt.NDArray[np.float64]:
+        """Divide by the norm of the sums, which may all but cancel."""
+        length = float(np.linalg.norm(sums))
+        return sums / length if length else sums
+
+    def without_labels_alone(
+        sums: npt.NDArray[np.float64], counts: Whole
+    ) -> npt.NDArray[np.float64]:
+        """Leave out the counts that have no row."""
+        return bounded(sums, counts[: len(sums)])
+
+    def by_labels(sums: npt.NDArray[np.float64], counts: Whole) -> npt.NDArray[np.float64]:
+        """Divide by the norm of the counts by label, whatever else has a row."""
+        return bounded(sums, counts[:labels])
+
+    def unchecked(vector: npt.NDArray[np.float64]) -> Whole:
+        return np.rint(vector * unit_steps(vector.size)).astype(np.int64)
+
+    for parameters, divide, words, unit in (
+        (flat, by_length, "sums of labels over their own norm", Unit.RECORDING),
+        (finer, by_length, "sums of choices over their own norm", Unit.RECORDING),
+        (finer, without_labels_alone, "labels alone that count once", Unit.RECORDING),
+        (finer, by_labels, "rows of choices that do not count in the norm", Unit.PHONE),
+    ):
+        part = parameters.plan().part(LABELS)
+        assert isinstance(part, SecureSum) and isinstance(part.mechanism, VectorSum)  # noqa: S101, PT018
+        assert isinstance(parameters, DiscoveryParameters)  # noqa: S101
+        with replaced(labelled_sums, bounded=divide, quantized=unchecked):
+            found = list(worst_transcripts(part, part.mechanism, parameters, words))
+        yield next(each for each in found if each.unit == unit)
 
 
 def servers_recordings(held: int = 200) -> Finding:

@@ -19,6 +19,7 @@ from earshot_client.phases.memory import Memory
 from earshot_client.phases.statistics import STATISTICS
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.environments import LabelHierarchy
+from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.statistics import CountContacts, StatisticsParameters
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
@@ -28,8 +29,23 @@ Vector = npt.NDArray[np.int64]
 Differences = dict[Unit, Vector]
 """Worst difference of the sums of neighbours, in each unit."""
 
+CHOICES: tuple[tuple[str, ...], ...] = ((), ("tram", "siren"), ("garden",))
+"""Choices of the first labels of an audited phase that has some; further labels have none."""
+
 _MOST = 2000
 _LABELS = ("street", "train", "nature")
+
+
+def hierarchy_of(parameters: Parameters) -> LabelHierarchy:
+    """Return the labels of an audited phase, with the choices that it has."""
+    labels = LabelHierarchy.flat(parameters.labels)
+    return with_choices(parameters.labels) if parameters.hierarchy else labels
+
+
+def with_choices(labels: tuple[str, ...]) -> LabelHierarchy:
+    """Return labels with choices: the first has none, the next ones some."""
+    choices = itertools.chain(CHOICES, itertools.repeat(()))
+    return LabelHierarchy(dict(zip(labels, choices, strict=False)))
 
 
 @functools.cache

@@ -15,15 +15,14 @@ import numpy as np
 from earshot_client.private_runs import clustering_by
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.geometry import Geometry, unit_rows
-from earshot_protocol.phases import learning, statistics
-from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_protocol.phases import discovery_budget, learning, statistics
+from earshot_protocol.phases.discovery import DiscoveryParameters, rows_of
 from earshot_protocol.phases.labelling import LabellingParameters
 from earshot_protocol.phases.labelling_budget import noises
 from earshot_protocol.phases.learning import Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import StatisticsParameters
-from earshot_protocol.privacy.calibration import noise_multipliers
 from earshot_protocol.privacy.local_mechanisms import (
     BestGaussianLloyd,
     BestLaplaceLloyd,
@@ -48,9 +47,6 @@ from earshot_simulations.auditing.votes import audit_votes
 
 _LABELS = ("street", "train", "nature")
 _START, _CELLS, _DIMENSIONS, _SUMS = 16, 20, 16, 2
-_MULTIPLIERS = noise_multipliers(
-    2.0, 1e-6, (1.0,) * (_SUMS + 1), (_CELLS * _DIMENSIONS,) * _SUMS + (_CELLS * len(_LABELS),)
-)
 _VOTES_NOISE = noises(2.0, 1e-6, samples=20)
 _LEARNING = PhaseParameters(
     phones=1000,
@@ -68,6 +64,31 @@ _LEARNING = PhaseParameters(
     corrupted=0.05,
     budget=Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
 )
+_NOISE = discovery_budget.noises(
+    2.0,
+    1e-6,
+    sums=_SUMS,
+    label_share=1 / (_SUMS + 1),
+    cells=_CELLS,
+    dimensions=_DIMENSIONS,
+    rows=len(_LABELS),
+)
+_DISCOVERY = DiscoveryParameters(
+    phones=1000,
+    labels=_LABELS,
+    encoder="points",
+    start=CentroidSet.of(
+        unit_rows(np.random.default_rng(0).standard_normal((_START, _DIMENSIONS)))
+    ),
+    most_cells=_CELLS,
+    sums=_SUMS,
+    cells_noise=_NOISE.cells,
+    labels_noise=_NOISE.labels,
+    rows=len(_LABELS),
+    dropout=0.05,
+    corrupted=0.05,
+)
+_GROUPS = neighbours.with_choices(_LABELS)
 PHASES: dict[str, Parameters] = {
     "local route, points": _LEARNING,
     "local route, sound": msgspec.structs.replace(
@@ -88,19 +109,9 @@ PHASES: dict[str, Parameters] = {
     "local route, sound, best of four runs": msgspec.structs.replace(
         _LEARNING, dimensions=8, geometry=Geometry.SPHERICAL, recordings=20, clustering_runs=4
     ),
-    "secure-sum route": DiscoveryParameters(
-        phones=1000,
-        labels=_LABELS,
-        encoder="points",
-        start=CentroidSet.of(
-            unit_rows(np.random.default_rng(0).standard_normal((_START, _DIMENSIONS)))
-        ),
-        most_cells=_CELLS,
-        sums=_SUMS,
-        cells_noise=_MULTIPLIERS[0],
-        labels_noise=_MULTIPLIERS[-1],
-        dropout=0.05,
-        corrupted=0.05,
+    "secure-sum route": _DISCOVERY,
+    "secure-sum route, choices": msgspec.structs.replace(
+        _DISCOVERY, rows=len(rows_of(_GROUPS)), hierarchy=_GROUPS.digest
     ),
     "votes on samples": LabellingParameters(
         phones=1000,

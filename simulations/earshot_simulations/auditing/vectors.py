@@ -11,10 +11,9 @@ import numpy as np
 from earshot_client.phases.discovery import DISCOVERY
 from earshot_client.phases.memory import Memory
 from earshot_client.store.memory import MemoryStore
-from earshot_protocol.environments import LabelHierarchy
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import unit_rows
-from earshot_protocol.phases.discovery import DiscoveryParameters, LabelCells, SumCells
+from earshot_protocol.phases.discovery import DiscoveryParameters, SumCells, SumLabels, rows_of
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import GRID, Unit, VectorSum
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
@@ -22,9 +21,9 @@ from earshot_protocol.voting.vectors import quantized
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.crowds import audit_crowds, shares_of
-from earshot_simulations.auditing.findings import Check, Result
+from earshot_simulations.auditing.findings import Check, Finding, Result
 from earshot_simulations.auditing.laws import Numbers
-from earshot_simulations.auditing.neighbours import Vector
+from earshot_simulations.auditing.neighbours import Vector, hierarchy_of
 from earshot_simulations.engine.interface import HeardPoints
 
 STEP = 2e-5
@@ -47,6 +46,8 @@ def audit_vectors(
     yield audit_crowds(part.name, parameters)
     yield _too_long(part, mechanism)
     yield from _distances(part, mechanism, parameters, seed)
+    if part.task is SumLabels:
+        yield from worst_transcripts(part, mechanism, parameters)
     case = f"{part.name}, noise {mechanism.noise_multiplier:.3g}, {mechanism.length} entries"
     survivors = shares_of(parameters)
     alone, apart = 1, min(16, mechanism.length)
@@ -70,6 +71,52 @@ def spread(mechanism: VectorSum, unit: Unit, entries: int) -> Vector:
     return np.full(entries, each, dtype=np.int64)
 
 
+def worst_transcripts(
+    part: SecureSum, mechanism: VectorSum, parameters: DiscoveryParameters, fault: str = ""
+) -> Iterator[Finding]:
+    """Measure what the sum of labels tells of the worst recordings known, as phones add them up.
+
+    Args:
+        part: Part of the plan.
+        mechanism: Mechanism of the sum.
+        parameters: Parameters of the phase.
+        fault: What is wrong with phones, if something is.
+    """
+    law = noise_law(mechanism, shares_of(parameters))
+    moved: dict[Unit, list[Vector]] = {Unit.RECORDING: [], Unit.PHONE: []}
+    for points, names in worst_labelled(parameters):
+        whole = contribution(part, parameters, points, names)
+        less = contribution(part, parameters, points[:-1], names[:-1])
+        moved[Unit.RECORDING].append((whole - less).astype(np.int64))
+        moved[Unit.PHONE].append(whole.astype(np.int64))
+    for unit, vectors in moved.items():
+        farthest = max(vectors, key=lambda each: float(np.square(each).sum()))
+        case = f"{fault or part.name}: the worst of {len(vectors)} phones as they add up"
+        yield vote_finding(mechanism, case, unit, difference_loss(law, farthest, STEP))
+
+
+def worst_labelled(parameters: DiscoveryParameters) -> Iterator[tuple[Numbers, list[str]]]:
+    """Yield recordings whose last one moves a sum of labels as far as any can, or would if faulty.
+
+    All lie along two axes or close to one, so that few numbers differ.
+    """
+    hierarchy = hierarchy_of(parameters)
+    label, other = parameters.labels[1], parameters.labels[0]
+    choice = (*hierarchy.groups[label], label)[0]
+    ahead = np.eye(1, parameters.dimensions)[0]
+    aside = np.eye(1, parameters.dimensions, 1)[0]
+    yield ahead[None], [choice]
+    yield ahead[None], [label]
+    yield np.array([ahead, -ahead]), [choice, choice]
+    yield np.array([ahead, -ahead]), [label, label]
+    yield np.array([ahead, -ahead]), [label, choice]
+    yield np.array([ahead, -ahead]), [choice, label]
+    yield np.array([ahead, -ahead]), [other, choice]
+    # The first two all but cancel: what is left points aside, until the last one turns it around.
+    tilted = unit_rows(np.array([ahead + 0.2 * aside, 0.2 * aside - ahead]))
+    yield np.array([*tilted, -aside]), [choice] * 3
+
+
 def _distances(
     part: SecureSum, mechanism: VectorSum, parameters: DiscoveryParameters, seed: int
 ) -> Iterator[Check]:
@@ -77,9 +124,9 @@ def _distances(
     generator = np.random.default_rng(seed)
     longest = dict.fromkeys((Unit.RECORDING, Unit.PHONE, Unit.REPLACED_PHONE), 0.0)
     before = np.zeros(mechanism.length)
-    for points, labels in _data_sets(parameters, generator):
-        vector = contribution(part, parameters, points, labels)
-        less = contribution(part, parameters, points[1:], labels[1:])
+    for points, names in _data_sets(parameters, generator):
+        vector = contribution(part, parameters, points, names)
+        less = contribution(part, parameters, points[1:], names[1:])
         for unit, other in (
             (Unit.RECORDING, less),
             (Unit.PHONE, np.zeros(vector.shape)),
@@ -100,17 +147,17 @@ def _distances(
 
 
 def contribution(
-    part: SecureSum, parameters: DiscoveryParameters, points: Numbers, labels: list[str]
+    part: SecureSum, parameters: DiscoveryParameters, points: Numbers, names: list[str]
 ) -> Numbers:
     """Return what a phone that holds these recordings puts into a sum, before noise."""
-    hierarchy = LabelHierarchy.flat(parameters.labels)
     heard = HeardPoints(parameters.encoder, parameters.dimensions)
-    memory = Memory(MemoryStore(points.astype(np.float32), labels), heard, hierarchy, bytes)
+    store = MemoryStore(points.astype(np.float32), names)
+    memory = Memory(store, heard, hierarchy_of(parameters), bytes)
     opening = AdvertiseKeys(
         sum_id=bytes(16), index=0, parameters=parameters.sum_parameters(part, (1,))
     )
     given: dict[str, Any] = {"phase": bytes(16), "advertise": opening, "parameters": parameters}
-    task = SumCells(repetition=1, **given) if part.task is SumCells else LabelCells(**given)
+    task = SumCells(repetition=1, **given) if part.task is SumCells else SumLabels(**given)
     vector = DISCOVERY.contribute[part.task](memory, parameters, task)
     return np.asarray(vector, dtype=np.float64).ravel()
 
@@ -118,7 +165,12 @@ def contribution(
 def _data_sets(
     parameters: DiscoveryParameters, generator: np.random.Generator
 ) -> Iterator[tuple[Numbers, list[str]]]:
-    """Yield recordings at random, and some alike, all in one cell or each in its own."""
+    """Yield recordings at random, and some alike or opposite, of all labels and choices or of one.
+
+    Some lie all in one cell, or each in its own.
+    """
+    hierarchy = hierarchy_of(parameters)
+    offered = np.array(rows_of(hierarchy))
     starts = parameters.start.centroids().astype(np.float64)
     for number in range(_DATA_SETS):
         count = 1 + number % _MOST_RECORDINGS
@@ -126,9 +178,11 @@ def _data_sets(
         if number % 3 == 0:
             points = starts[generator.integers(0, len(starts), count)]
         if number % 3 == 1:
-            points[:] = points[0]
-        labels = generator.choice(np.array(parameters.labels), count).tolist()
-        yield points, labels
+            points[:] = points[0] * generator.choice([-1.0, 1.0], (count, 1))
+        names = generator.choice(offered, count)
+        if number % 2:
+            names[:] = names[0]
+        yield points, names.tolist()
 
 
 def _too_long(part: SecureSum, mechanism: VectorSum) -> Check:

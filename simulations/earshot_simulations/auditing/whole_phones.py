@@ -25,6 +25,7 @@ from earshot_client.phone import Phone
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.geometry import Geometry, unit_rows
+from earshot_protocol.phases.discovery import rows_of
 from earshot_protocol.phases.labelling_budget import noises
 from earshot_protocol.phases.learning import Budget
 from earshot_protocol.phases.parameters import LARGEST_LABELS, Parameters
@@ -44,6 +45,7 @@ from earshot_simulations.auditing import power
 from earshot_simulations.auditing.crowds import shares_of
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique, p_said
 from earshot_simulations.auditing.laws import share_law
+from earshot_simulations.auditing.neighbours import hierarchy_of, with_choices
 from earshot_simulations.auditing.plans import PHASES
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
 from earshot_simulations.auditing.routes import phase_losses
@@ -128,6 +130,8 @@ def audit_whole_phones(names: Iterable[str] = PHASES) -> Iterator[Result]:
 def small(parameters: Parameters) -> Parameters:
     """Return a phase like this of few phones, many entries a sum, and an ε that is measurable."""
     names = tuple(f"place {number}" for number in range(min(_ENTRIES, LARGEST_LABELS)))
+    few = names[:20]
+    labels = with_choices(few) if parameters.hierarchy else LabelHierarchy.flat(few)
     noise = noises(2.0, DELTA, samples=_ENTRIES)
     many: dict[str, dict[str, Any]] = {
         "learning": {
@@ -136,7 +140,13 @@ def small(parameters: Parameters) -> Parameters:
             "top_global_centroids": _ENTRIES,
             "budget": Budget(clustering=0.5, selection=0.1, centroid_vote=0.5, label_vote=0.5),
         },
-        "discovery": {"labels": names[:20], "cells_noise": 1.5, "labels_noise": 1.5},
+        "discovery": {
+            "labels": labels.classes,
+            "rows": len(rows_of(labels)),
+            "hierarchy": labels.digest if parameters.hierarchy else b"",
+            "cells_noise": 1.5,
+            "labels_noise": 1.5,
+        },
         "labelling": {
             "samples": Matrix.of(np.random.default_rng(2).standard_normal((_ENTRIES, 16))),
             "votes_noise": noise.votes,
@@ -158,12 +168,17 @@ def play(parameters: Parameters, crowd: AuditedPhones | None = None) -> PlayedPh
     crowd = crowd or AuditedPhones()
     nominal = getattr(parameters, "recordings", 0)
     seen = PlayedPhases(parameters, max(_SOME, _MORE * nominal))
-    summation = _watched(seen, crowd.reuses)
+    summation, hierarchy = _watched(seen, crowd.reuses), hierarchy_of(parameters)
     for number in range(_PHONES):
         seen.phones[number] = _phone(seen, number, crowd, summation)
     for _ in range(_REPEATED):
         coordinator = Coordinator.start(
-            MemoryPhaseStore(), _Found(), parameters, 0.0, summation=summation
+            MemoryPhaseStore(),
+            _Found(),
+            parameters,
+            0.0,
+            choices=tuple(hierarchy.groups.values()) if parameters.hierarchy else (),
+            summation=summation,
         )
         seen.phases.append(coordinator.phase)
         while coordinator.step not in (PUBLISHED, FAILED):
@@ -264,12 +279,13 @@ def _phone(seen: PlayedPhases, number: int, crowd: AuditedPhones, summation: Sum
     generator = np.random.default_rng(number)
     held = seen.held if number in _HOLDING else 0
     points = unit_rows(generator.standard_normal((held, dimensions)))
+    hierarchy = hierarchy_of(parameters)
     given: dict[str, Any] = {} if crowd.random is None else {"random": crowd.random(number)}
     return Phone(
-        crowd.store(points.astype(np.float32), generator.choice(parameters.labels, held).tolist()),
+        crowd.store(points.astype(np.float32), generator.choice(rows_of(hierarchy), held).tolist()),
         HeardPoints("points", dimensions),
         AGREES,
-        hierarchy=LabelHierarchy.flat(parameters.labels),
+        hierarchy=hierarchy,
         summation=summation,
         **given,
     )
