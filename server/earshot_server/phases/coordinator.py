@@ -260,19 +260,21 @@ class Coordinator:
         return True
 
     def adopt(self) -> bool:
-        """Take the phase over from another process; end it at once if its sum cannot go on.
+        """Take the phase over from another process; end it at once if it cannot go on.
 
         Returns:
-            Whether it ended, because a former version of the protocol began its sum.
+            Whether it ended, because a former version of the protocol began its sum, or because a
+            former release began the phase.
 
         Raises:
             WrongStateError: Another process has meanwhile closed the step.
         """
-        running = self._read().sum
+        present = self._read()
         try:
-            if running is not None:
-                running.check_version()
-        except RemoteError as error:
+            present.state.check_version()
+            if present.sum is not None:
+                present.sum.check_version()
+        except EarshotError as error:
             return end_unread(self._store, self._phase, str(error))
         return False
 

@@ -101,6 +101,10 @@ class DiscoveryPhase(Snapshot, kw_only=True):
     name_p_values: tuple[float, ...] = ()
 
     @override
+    def check_version(self) -> None:
+        _rows(self.parameters)
+
+    @override
     @staticmethod
     def expected(parameters: DiscoveryParameters, part: str) -> Expected:
         """Return the inputs expected: all that a phone heard, or named, is one vote."""

