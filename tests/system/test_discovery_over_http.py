@@ -50,7 +50,7 @@ _NOISE = noises(
     label_share=LABEL_SHARE,
     cells=CELLS,
     dimensions=DIMENSIONS,
-    labels=len(CLASSES),
+    rows=len(CLASSES),
 )
 PARAMETERS = DiscoveryParameters(
     phones=PHONES,
@@ -63,6 +63,7 @@ PARAMETERS = DiscoveryParameters(
     sums=SUMS,
     cells_noise=_NOISE.cells,
     labels_noise=_NOISE.labels,
+    rows=len(CLASSES),
     # Nobody vanishes for good: no step may end by its deadline, however slow the machine is.
     step_seconds=3600.0,
 )
@@ -179,8 +180,10 @@ def test_phones_that_are_killed_in_every_round_publish_what_undisturbed_ones_do(
     assert {msgspec.msgpack.encode(result) for result in results} == {
         msgspec.msgpack.encode(msgspec.structs.replace(expected, phase=results[0].phase))
     }
-    assert killed == {"SumCells", "LabelCells", "ShareKeys", "MaskInput", "Unmask"}
-    assert set(expected.names) >= set(CLASSES), "every place is found, and named beyond the noise"
+    assert killed == {"SumCells", "SumLabels", "ShareKeys", "MaskInput", "Unmask"}
+    assert expected.names == CLASSES, "every place has a prototype beyond the noise"
+    assert expected.cells is not None
+    assert set(expected.cell_labels) == set(range(len(CLASSES))), "and a cell"
     await_(lambda: operator.export(phase).phase.status == "published", "the result")
     for member in members:
         member.line.close()
