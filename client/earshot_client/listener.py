@@ -164,8 +164,7 @@ class Listener:
 
         Returns:
             The equivalence class; None where the scene is unknown: all prototypes are farther than
-            the result's radius, there is none, or the nearest centroid has no name that stands
-            clear of the noise.
+            the result's radius, or the nearest does not stand clear of the noise.
 
         Raises:
             UnusableRecordingError: The recording is too short, silent, clipped or not finite.

@@ -206,16 +206,17 @@ TASKS: tuple[Task, ...] = (
     Discovered(
         phase=_PHASE,
         geometry=Geometry.SPHERICAL,
-        centroids=Matrix.of(np.array([[0.8, 0.6], [0.0, 1.0], [1.0, 0.0]])),
-        labels=(0, 2, 0),
-        choices=("", "", "siren"),
+        centroids=Matrix.of(
+            np.array([[0.8, 0.6], [0.0, 1.0], [-0.6, 0.8], [1.0, 0.0], [0.6, -0.8], [-1.0, 0.0]])
+        ),
+        labels=(0, 1, 2, 0, 0, 1),
+        choices=("", "", "", "siren", "crossing", "Straßenbahn"),
         label_names=LABELS,
-        name_p_values=(0.0, 1e-9, 0.0005),
+        name_p_values=(0.0, 1.0, 1e-9, 0.0005, 0.75, 1.0),
+        lengths=(120.5, 0.75, 40.0, 31.25, 2.0, 0.0),
         cells=_MOVED,
         moved=(True, False, True, False),
         cell_lengths=(88.25, 0.5, 61.5, 0.0),
-        lengths=(120.5, 0.75, 40.0, 31.25, 2.0, 0.0),
-        row_p_values=(0.0, 1.0, 1e-9, 0.0005, 0.75, 1.0),
         radius=0.375,
         encoder="contrast-2",
         privacy=(

@@ -409,12 +409,11 @@ def test_a_scene_is_named_by_the_nearest_prototype_within_the_radius() -> None:
     assert heard_at(asked, 0, 29, 31, 61, 119, 121, 151, 209, 211, 329, 331) == [
         *("bus", "bus", None, "park", "park", None, "bus", "bus", None, None, "bus"),
     ]
-    # A result in which no label stands clear of the noise names nothing.
-    none = {"labels": (), "choices": (), "name_p_values": ()}
-    asked.answer(discovered(centroids=Matrix.of(np.empty((0, 2))), **none))
+    # A prototype that may be noise names nothing, and lends what is near it to no other label.
+    asked.answer(discovered(name_p_values=(0.001, 0.9, 0.02)))
+    assert heard_at(asked, 0, 40, 50, 90, 140) == ["bus", "bus", None, None, "bus"]
+    asked.answer(discovered(name_p_values=(1.0,) * 3))
     assert heard_at(asked, 0, 90) == [None, None]
-    assert asked.result is not None
-    assert asked.result.names == ()
     # Cells of a former release have the names.
     asked.answer(formerly_discovered())
     assert heard_at(asked, 10, 80, 170) == ["bus", "park", None]
@@ -424,7 +423,7 @@ def test_a_former_result_in_the_store_names_scenes() -> None:
     former = formerly_discovered()
     store = MemoryStore()
     fields = msgspec.msgpack.decode(encode(former))
-    for field in ("choices", "cells", "cell_lengths", "lengths", "row_p_values", "radius"):
+    for field in ("choices", "cells", "cell_lengths", "lengths", "radius"):
         del fields[field]
     store.put(ENCODER, b"points")
     store.put(RESULT, msgspec.msgpack.encode(fields))
@@ -439,7 +438,7 @@ def test_a_former_result_in_the_store_names_scenes() -> None:
         ({"choices": ("",)}, "choices"),
         ({"moved": (True,)}, "flags of cells"),
         ({"cell_lengths": (1.0,)}, "lengths of cells"),
-        ({"row_p_values": (0.001,)}, "p-values of rows"),
+        ({"lengths": (0.5,)}, "whose lengths"),
         ({"cells": Matrix.of(np.eye(3))}, "cells of 3 dimensions and prototypes of 2"),
         ({"labels": (0, 1, 2)}, "labels do not fit"),
         ({"name_p_values": (0.001,)}, "p-values do not fit"),

@@ -50,8 +50,8 @@ TOLD: list[tuple[Ending, dict[str, Any]]] = [
     ),
     (
         Discovered(
-            **FOUND | {"labels": (1, 0, 1, 1), "label_votes": ()},
-            choices=("", "", "garden", "pond"),
+            **FOUND | {"labels": (1, 0, 0, 1), "label_votes": ()},
+            choices=("", "", "night bus", "garden"),
             cells=Matrix.of(np.eye(4)),
             moved=(True,) * 4,
         ),

@@ -95,8 +95,7 @@ TASKS: list[Task] = [
         cells=MATRIX,
         moved=(True, False),
         cell_lengths=(12.5, 0.0),
-        lengths=(0.25, 2.5, 3.0),
-        row_p_values=(1.0, 0.04, 0.0),
+        lengths=(2.5, 3.0),
         radius=0.5,
         encoder="contrast-2",
         privacy=FINDING.plan().releases(),
@@ -161,7 +160,7 @@ ADDED = (
 MAY_LACK = {
     SumCells: {"parameters", "centroids"},
     SumLabels: {"parameters"},
-    Discovered: {"label_votes", "cells", "cell_lengths", "lengths", "row_p_values", "radius"},
+    Discovered: {"label_votes", "cells", "cell_lengths", "lengths", "radius"},
 }
 """Fields that stand in some messages of a kind only: in the first task of a phase, or in later
 ones; in results of former releases, or in those of now."""
@@ -200,7 +199,7 @@ def test_cells_of_former_releases_have_the_names() -> None:
     assert former.leading == (1, 0)
     # Two cells and two labels: the grid on which these were votes.
     assert former.vote == unit_steps(4)
-    assert found.vote == unit_steps(3 * 2)
+    assert found.vote == unit_steps(2 * 2)
 
 
 @pytest.mark.parametrize("message", TASKS + ANSWERS, ids=lambda message: type(message).__name__)
@@ -265,8 +264,7 @@ def test_fields_are_neither_added_nor_left_out(message: Task | Answer) -> None:
         (OF[Discovered], "lengths", (float("inf"),)),
         (OF[Discovered], "lengths", (math.nextafter(1e12, 2e12),)),
         (OF[Discovered], "lengths", (0.0,) * (MOST_ROWS + 1)),
-        (OF[Discovered], "row_p_values", (1.01,)),
-        (OF[Discovered], "row_p_values", (0.5,) * (MOST_ROWS + 1)),
+        (OF[Discovered], "name_p_values", (0.5,) * (MOST_ROWS + 1)),
         (OF[Discovered], "radius", -0.1),
         (OF[Discovered], "radius", 2.01),
         (OF[Discovered], "radius", float("nan")),
@@ -314,7 +312,7 @@ def test_sizes_and_ranges_are_limited(message: Any, field: str, value: Any) -> N
         (OF[Discovered], "choices", ("x" * 64,) * MOST_ROWS),
         (OF[Discovered], "cell_lengths", (1e12,) * 1024),
         (OF[Discovered], "lengths", (1e12,) * MOST_ROWS),
-        (OF[Discovered], "row_p_values", (1.0,) * MOST_ROWS),
+        (OF[Discovered], "name_p_values", (1.0,) * MOST_ROWS),
         (OF[Discovered], "radius", 2.0),
         (OF[Discovered], "radius", None),
         (OF[Discovered], "moved", (True,) * 1024),

@@ -119,10 +119,9 @@ def test_a_result_passes_its_radius_on() -> None:
     assert "radius" not in msgspec.msgpack.decode(msgspec.msgpack.encode(agreed()))
 
 
-def test_a_result_without_prototypes_leaves_the_labelled_samples() -> None:
-    nothing = discovered(
-        centroids=zeros(0, 2), labels=(), choices=(), name_p_values=(), radius=0.125
-    )
-    joined = together(nothing, labelled())
+def test_labelled_samples_name_what_prototypes_may_not() -> None:
+    noise = discovered(name_p_values=(1.0,) * 3, radius=0.125)
+    assert Places.of(noise).nearest(at(0, 90)) == [None, None]
+    joined = together(noise, labelled())
     assert joined is not None
     assert joined.nearest(at(0, 90, 45)) == ["bus", "park", None]

@@ -1,7 +1,4 @@
-"""What phases end with: three centroids, of which the third has no significant name.
-
-Only a discovery phase publishes no centroid without a name.
-"""
+"""What phases end with: three centroids, of which the third has no significant name."""
 
 from __future__ import annotations
 
@@ -45,7 +42,6 @@ def discovered(**changes: Any) -> Discovered:
         "moved": (True, True, False),
         "cell_lengths": (9.0, 7.5, 0.0),
         "lengths": (8.0, 6.0, 2.5),
-        "row_p_values": (0.001, 0.001, 0.02),
         "encoder": "points",
     }
     return Discovered(**_FOUND | own | changes)

@@ -28,7 +28,7 @@ from earshot_simulations.engine.ideal import IDEAL
 
 REASON = "the phase began under a former release, which counted labels in every cell"
 _PAIR = b"\x92"
-_ADDED = ("cell_lengths", "prototypes", "lengths", "row_p_values")
+_ADDED = ("cell_lengths", "prototypes", "lengths")
 _FORMER = {"label_votes": (), "labels": (), "name_p_values": ()}
 
 
@@ -123,7 +123,7 @@ def test_a_phase_of_this_release_is_not_ended() -> None:
 def test_a_result_of_a_former_release_is_read() -> None:
     told = formerly_discovered(label_votes=((9.5, 0.0), (0.0, 8.0), (0.5, -0.25)))
     plain = msgspec.msgpack.decode(encode(told))
-    for name in ("choices", "cells", "cell_lengths", "lengths", "row_p_values", "radius"):
+    for name in ("choices", "cells", "cell_lengths", "lengths", "radius"):
         del plain[name]
     result = decode_task(msgspec.msgpack.encode(plain))
     assert result == told

@@ -163,7 +163,7 @@ def test_the_result_is_public_and_among_the_results(played: Played) -> None:
     found = json.loads(played.read(f"/v1/results/{played.phase}"))
     assert found["type"] == "discovered"
     assert found["cells"]["rows"] == len(found["moved"]) == 20
-    assert len(found["lengths"]) == len(found["label_names"])
+    assert len(found["lengths"]) == len(found["labels"]) == len(found["label_names"])
     (listed,) = json.loads(played.read("/v1/results"))["results"]
     assert listed["phase"] == played.phase
     assert listed["environments"] == len(set(played.result.labels))

@@ -58,15 +58,10 @@ def keep(memory: Memory, result: NamedCentroids) -> None:
         memory.keep_result(result)
 
 
-def compares(memory: Memory, result: NamedCentroids, least: int = 1) -> bool:
+def compares(memory: Memory, result: NamedCentroids) -> bool:
     """Return whether named centroids are among embeddings of this phone's encoder.
 
     All phones are told of a result: centroids of another encoder name nothing that this one hears.
-
-    Args:
-        memory: Memory of the phone.
-        result: Result of a phase.
-        least: Fewest centroids that it may have.
 
     Raises:
         UnexpectedMessageError: The centroids are among them, but make no sense.
@@ -74,7 +69,7 @@ def compares(memory: Memory, result: NamedCentroids, least: int = 1) -> bool:
     if result.encoder not in ("", memory.encoder.name):
         return False
     centroids = result.centroids.array()
-    if len(centroids) < least or centroids.shape[1] > memory.encoder.dimensions:
+    if not len(centroids) or centroids.shape[1] > memory.encoder.dimensions:
         raise UnexpectedMessageError(
             f"a result with centroids of shape {centroids.shape}; an embedding has "
             f"{memory.encoder.dimensions} dimensions"

@@ -118,8 +118,7 @@ def _centroids(
 
 def _keep(memory: Memory, result: Discovered) -> None:
     """Keep the prototypes, by which the phone names scenes, if all that is told of them fits."""
-    # Where no label stands clear of the noise, there is no prototype: nothing has a name then.
-    if shared.compares(memory, result, least=1 if result.cells is None else 0):
+    if shared.compares(memory, result):
         _check_fit(result)
         memory.keep_result(result)
 
@@ -136,7 +135,7 @@ def _check_fit(result: Discovered) -> None:
         ("choices", len(result.choices), (0, len(result.labels))),
         ("flags of cells", len(result.moved), (len(sorts),)),
         ("lengths of cells", len(result.cell_lengths), (0, len(sorts))),
-        ("p-values of rows", len(result.row_p_values), (len(result.lengths),)),
+        ("lengths", len(result.lengths), (0, len(result.labels))),
     ):
         if count not in accepted:
             raise UnexpectedMessageError(f"a result whose {name} do not fit the others")
@@ -148,11 +147,11 @@ def _check_fit(result: Discovered) -> None:
 
 
 def _describe(result: Discovered) -> dict[str, Any]:
-    """Return the environments in plain types: every label that has a prototype, once."""
+    """Return the environments in plain types: every label with a prototype that stands clear."""
     if result.cells is None:
         return shared.describe(result)
-    named = {label for label, name in zip(result.labels, result.names, strict=True) if name}
-    return {"environments": [result.label_names[label] for label in sorted(named)]}
+    named = set(result.names)
+    return {"environments": [label for label in result.label_names if label in named]}
 
 
 DISCOVERY = PhoneKind(
