@@ -1,24 +1,34 @@
-"""What the dashboard, its files and the public API say of a discovery phase."""
+"""What the dashboard and its files say of a discovery phase, and of one of a former release."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+from scipy.stats import chi2, ncx2
 from support import dashboard_records as made
-from support.dashboard_server import rows, words
+from support.dashboard_records import DISCOVERING
+from support.dashboard_server import application, rows, words
 
 from earshot_protocol.phases.discovery import LABELS, Discovered
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_protocol.voting.vectors import unit_steps
-from earshot_server.dashboard import changes, outcomes, sentences, spending
+from earshot_protocol.wire import Matrix
+from earshot_server.dashboard import changes, charts, outcomes, sentences, spending
 from earshot_server.dashboard.groups import groups
-from earshot_server.dashboard.histograms import global_histograms
+from earshot_server.dashboard.histograms import LengthNoise, global_histograms
 from earshot_server.phases.costs import step_costs, together
+from earshot_server.records import PhaseRecord
 
 FOUND = made.published_discovery(50, made.NOW)
+FORMER = made.formerly_published_discovery(50, made.NOW)
+CLEAR = ("public transport", "car", "street", "nature", "gastronomy", "home", "office")
+FAINT = ("shop", "event", "workshop", "sport")
 
 
 @pytest.fixture(scope="module")
@@ -26,13 +36,234 @@ def page() -> str:
     return words(f"/phases/{FOUND.phase.hex()}", FOUND)
 
 
-def ending() -> Discovered:
-    assert isinstance(FOUND.ending, Discovered)
-    return FOUND.ending
+def ending(record: PhaseRecord = FOUND) -> Discovered:
+    assert isinstance(record.ending, Discovered)
+    return record.ending
+
+
+def changed(**changes: Any) -> PhaseRecord:
+    return msgspec.structs.replace(FOUND, ending=msgspec.structs.replace(ending(), **changes))
+
+
+# --------------------------------------------------------------------------- labels and cells
+
+
+def test_every_label_stands_with_its_length_or_is_left_out_by_name(page: str) -> None:
+    shown = {row["label"]: row for row in rows(FOUND, "labels")}
+    assert set(shown) == set(made.LABELS)
+    for place, name in enumerate(made.LABELS):
+        row = shown[name]
+        assert float(row["length"]) == ending().lengths[place]
+        assert float(row["p"]) == ending().row_p_values[place]
+        assert row["clear of the noise"] == ("yes" if name in CLEAR else "no")
+        assert bool(row["number"]) == (name in CLEAR)
+    lengths = [float(row["length"]) for row in rows(FOUND, "labels")]
+    assert lengths[:7] == sorted(lengths[:7], reverse=True)
+    assert "and nothing is given these names" in page
+    said = page.partition("beyond it a sound is unknown. ")[2].partition(" are not clear")[0]
+    assert set(said.replace(" and ", ", ").split(", ")) == set(FAINT)
+
+
+def test_cells_have_the_name_of_the_nearest_prototype_within_the_radius(page: str) -> None:
+    shown = rows(FOUND, "cells")
+    named = ("home", "home", *CLEAR[:5], "unknown", "unknown", "unknown")
+    assert tuple(row["name"] for row in shown) == named
+    assert [row["moved"] for row in shown] == ["yes"] * 8 + ["no"] * 2
+    assert [float(row["length"]) for row in shown] == list(ending().cell_lengths)
+    assert [row["nobody named it"] for row in shown] == ["no"] * 7 + ["yes"] + ["no"] * 2
+    by_label = {row["label"]: row["cells"] for row in rows(FOUND, "labels")}
+    assert by_label["home"] == "c1, c2"
+    assert by_label["office"] == "", "its cell is not one with sound"
+    for said in (
+        "within a distance (1 − cosine) of 0.5, an angle of 60°; beyond it a sound is unknown",
+        "1 kind of place was named by nobody: c8, heard by about 12 phones or more",
+        "into 10 cells around public start centroids. 2 secure sums moved the cells",
+        "in 8 cells what phones heard stood clear of the noise",
+        "c8 unknown nobody named it yes 12.4",
+    ):
+        assert said in page
+
+
+def test_without_a_radius_every_cell_has_a_name() -> None:
+    boundless = changed(radius=None)
+    assert all(row["name"] in CLEAR for row in rows(boundless, "cells"))
+    assert {row["nobody named it"] for row in rows(boundless, "cells")} == {"no"}
+    said = words(f"/phases/{boundless.phase.hex()}", boundless)
+    assert "the nearest prototype, however far away that is" in said
+    assert "named by nobody" not in said
+    assert sentences.outcome(boundless) == "7 of 11 labels with a prototype"
+
+
+def test_one_map_has_prototypes_and_cells_with_sound_and_those_without_a_name_are_dashed() -> None:
+    client = application(made.HandMadeArchive([FOUND])).test_client()
+    drawn = client.get(f"/phases/{FOUND.phase.hex()}").text
+    marks = dict(re.findall(r"<title>([^<:]+): [^<]*</title><circle class=\"([^\"]+)\"", drawn))
+    assert set(marks) == {*map(str, range(1, 8)), *(f"c{cell}" for cell in range(1, 9))}
+    assert marks["c8"] == f"place cell hue-{charts.HUES}"
+    assert marks["c1"] == marks["c2"] == f"place cell {marks['6'].removeprefix('place ')}"
+    names = re.findall(r'<text class="name"[^>]*>([^<]*)<', drawn)
+    assert set(names) <= set(CLEAR), "a ring has a number and no name"
+
+
+def test_where_nothing_is_clear_no_label_has_a_prototype() -> None:
+    nothing = changed(
+        centroids=Matrix.of(np.empty((0, 32))),
+        labels=(),
+        choices=(),
+        name_p_values=(),
+        row_p_values=(1.0,) * 11,
+        moved=(False,) * 10,
+        cell_lengths=(0.0,) * 10,
+    )
+    said = words(f"/phases/{nothing.phase.hex()}", nothing)
+    assert "they gave 0 of 11 labels a prototype" in said
+    assert "Map of" not in said
+    assert outcomes.nothing_clear(ending(nothing)) == (
+        "nothing stands clear of the noise: none of 11 labels has a prototype; a larger crowd "
+        "would show more"
+    )
+    # Places that nobody named were found, so that something was.
+    heard = changed(
+        centroids=Matrix.of(np.empty((0, 32))),
+        labels=(),
+        choices=(),
+        name_p_values=(),
+        row_p_values=(1.0,) * 11,
+    )
+    assert outcomes.nothing_clear(ending(heard)) == ""
+    assert [row["nobody named it"] for row in rows(heard, "cells")] == ["yes"] * 8 + ["no"] * 2
+
+
+def test_a_choice_with_a_prototype_stands_below_its_label_and_names_its_cells() -> None:
+    """Of two choices of home, one has a prototype where the cell is that nobody named."""
+    found, places = ending(), ending().centroids.array()
+    assert found.cells is not None
+    own = found.cells.array()[[7]]
+    finer = changed(
+        centroids=Matrix.of(np.concatenate([places, own])),
+        labels=(*found.labels, 5),
+        choices=(*found.choices, "kitchen"),
+        name_p_values=(*found.name_p_values, 1e-9),
+        lengths=(*found.lengths, 24.0, 3.0),
+        row_p_values=(*found.row_p_values, 1e-9, 1.0),
+    )
+    shown = rows(finer, "labels")
+    assert [(row["label"], row["choice"]) for row in shown][:2] == [
+        ("home", ""),
+        ("home", "kitchen"),
+    ]
+    assert (shown[0]["cells"], shown[1]["cells"]) == ("c1, c2, c8", "c8")
+    assert (shown[1]["number"], shown[1]["length"]) == ("8", "24.0")
+    assert rows(finer, "cells")[7]["name"] == "kitchen"
+    assert rows(finer, "cells")[7]["nobody named it"] == "no"
+    said = words(f"/phases/{finer.phase.hex()}", finer)
+    assert "kitchen a choice of home" in said
+    assert "1 choice of polls is not clear of the noise, either" in said
+    assert "they gave 7 of 11 labels a prototype" in said
+    (histogram,) = global_histograms([finer])
+    assert histogram.environments["home"] == 2
+    assert list(histogram.counts) == list(made.LABELS)
+    assert changes.since_before(global_histograms([FOUND, finer])) is None
+
+
+def test_it_is_said_in_few_words_too() -> None:
+    short = "7 of 11 labels with a prototype, and 1 kind of place that nobody named"
+    assert sentences.outcome(FOUND) == short
+    assert sentences.headline(FOUND) == (
+        "183 of 200 phones stayed: they gave 7 of 11 labels a prototype, and found 1 kind of place "
+        "that nobody named"
+    )
+    said = outcomes.words_for(FOUND.parameters).lines(ending())
+    assert re.fullmatch(r"home: length \d\d\.\d, cells c1, c2", said[0])
+    for name in FAINT:
+        (line,) = (each for each in said if each.startswith(name))
+        assert re.fullmatch(r".*: not clear of the noise \(p = [\d.]+\), so it names nothing", line)
+    assert "cell c8: a kind of place that nobody named, heard by about 12 phones or more" in said
+    assert said[-1].endswith("beyond it a sound is unknown.")
+    assert outcomes.words_for(FOUND.parameters).figure(ending()) == ("labels with a prototype", 7)
+    assert short in words("/", FOUND)
+
+
+def test_the_parameters_say_which_rows_the_sum_of_labels_has(page: str) -> None:
+    for said in (
+        "Start centroids 10 Cells, at most k 10",
+        "Sums of cells T 2",
+        "Dimensions of a point 32",
+        "Rows of the sum of labels 11, one for each label",
+    ):
+        assert said in page
+    finer = msgspec.structs.replace(FOUND, parameters=msgspec.structs.replace(DISCOVERING, rows=40))
+    said = words(f"/phases/{FOUND.phase.hex()}", finer)
+    assert "sum of labels 40: 11 of labels, and one for each choice with another name" in said
+
+
+# ------------------------------------------------------------------------ lengths over time
+
+
+@pytest.mark.parametrize("confidence", [0.95, 0.9977])
+@pytest.mark.parametrize("dimensions", [2, 8, 32, 64])
+def test_a_true_length_is_seldom_farther_than_the_noise_is_said_to_reach(
+    dimensions: int, confidence: float
+) -> None:
+    """By the law of the published length, for every true one; and no smaller bound would do."""
+    radius = LengthNoise(3.0, dimensions).radius(confidence) / 3.0
+
+    def missed(true: float, radius: float) -> float:
+        law = ncx2(dimensions, true**2) if true else chi2(dimensions)
+        low, high = true - radius, true + radius
+        short = law.cdf(low**2 + dimensions) if low > 0 else 0.0
+        return float(short + law.sf(high**2 + dimensions))
+
+    lengths = np.concatenate([np.linspace(0, 3 * radius, 300), [radius + 1e-9, 30, 300]])
+    worst = max(missed(float(each), radius) for each in lengths)
+    assert worst <= (1 - confidence) * (1 + 1e-6)
+    assert max(missed(float(each), 0.95 * radius) for each in lengths) > 1 - confidence
+
+
+def test_lengths_over_phases_are_histograms_with_the_noise_of_a_row() -> None:
+    (histogram,) = global_histograms([FOUND])
+    assert [each.published for each in histogram.counts.values()] == list(ending().lengths)
+    noise = made.sum_noise(made.DISCOVERING, LABELS, 183).deviation
+    radius = LengthNoise(noise, 32).radius(0.95) / unit_steps(11 * 32)
+    assert histogram.radius == pytest.approx(radius)
+    assert histogram.what == "lengths"
+    for name, count in histogram.counts.items():
+        assert count.clear == (name in CLEAR)
+        assert histogram.environments[name] == (name in CLEAR)
+        assert count.most == pytest.approx(count.published + radius)
+
+
+def test_lengths_and_former_votes_stand_in_one_table_and_are_not_compared() -> None:
+    before = made.formerly_published_discovery(51, made.NOW - 30 * made.DAY)
+    mixed = global_histograms([FOUND, before])
+    assert [each.what for each in mixed] == ["votes", "lengths"]
+    assert changes.since_before(mixed) is None
+    client = application(made.HandMadeArchive([FOUND, before])).test_client()
+    text = client.get("/statistics/labels/counts.csv").text.removeprefix("\ufeff")
+    counts = list(csv.DictReader(io.StringIO(text)))
+    kinds = {(row["phase"], row["what"]) for row in counts}
+    assert kinds == {(FOUND.phase.hex(), "lengths"), (before.phase.hex(), "votes")}
+    page = client.get("/statistics").text
+    assert 'class="mark' in page
+    assert 'class="course"' not in page, "no line joins a length to votes"
+    older = made.published_discovery(52, made.NOW - 60 * made.DAY, length=90.0)
+    compared = changes.since_before(global_histograms([FOUND, before, older]))
+    assert compared is not None
+    assert compared.before.phase == older.phase
+    joined = application(made.HandMadeArchive([FOUND, before, older])).test_client()
+    assert joined.get("/statistics").text.count('class="course"') == len(made.LABELS)
+
+
+# ------------------------------------------------------------------ results of former releases
+
+
+@pytest.fixture(scope="module")
+def former_page() -> str:
+    return words(f"/phases/{FORMER.phase.hex()}", FORMER)
 
 
 def test_environments_are_groups_of_cells_of_one_label() -> None:
-    found = ending()
+    found = ending(FORMER)
     assert sorted(row for each in groups(found) for row in (*each.clear, *each.doubtful)) == list(
         range(10)
     )
@@ -46,7 +277,7 @@ def test_environments_are_groups_of_cells_of_one_label() -> None:
 
 
 def test_an_environment_without_a_clear_cell_comes_last_and_says_so() -> None:
-    faint = made.published_discovery(51, made.NOW, votes=20.0)
+    faint = made.formerly_published_discovery(51, made.NOW, votes=20.0)
     assert isinstance(faint.ending, Discovered)
     clear = [bool(each.clear) for each in groups(faint.ending)]
     assert clear == sorted(clear, reverse=True)
@@ -56,7 +287,7 @@ def test_an_environment_without_a_clear_cell_comes_last_and_says_so() -> None:
     assert "may be noise" in words(f"/phases/{faint.phase.hex()}", faint)
 
 
-def test_the_page_says_what_was_found_and_which_cells_moved(page: str) -> None:
+def test_the_page_says_what_was_found_and_which_cells_moved(former_page: str) -> None:
     for said in (
         "183 of 200 phones stayed: they named 7 environments, in 8 of 10 cells",
         "into 10 cells around public start centroids; 2 secure sums moved the cells",
@@ -64,22 +295,26 @@ def test_the_page_says_what_was_found_and_which_cells_moved(page: str) -> None:
         "environments named 7",
         "Start centroids 10 Cells, at most k 10",
         "Sums of cells T 2",
-        "Dimensions of a point 8",
+        "Dimensions of a point 32",
+        "Rows of the sum of labels none: labels were counted in every cell",
     ):
-        assert said in page
-    assert "Votes to keep" not in page  # there is no such vote
-    moved = [row["moved"] for row in rows(FOUND, "cells")]
+        assert said in former_page
+    assert "Votes to keep" not in former_page  # there is no such vote
+    moved = [row["moved"] for row in rows(FORMER, "cells")]
     assert moved == ["yes"] * 7 + ["no"] * 3
 
 
-def test_a_phase_without_a_sum_of_cells_says_that_none_has_moved() -> None:
+@pytest.mark.parametrize("record", [FOUND, FORMER])
+def test_a_phase_without_a_sum_of_cells_says_that_none_has_moved(record: PhaseRecord) -> None:
+    found = ending(record)
     still = msgspec.structs.replace(
-        FOUND,
-        parameters=msgspec.structs.replace(made.DISCOVERING, sums=0),
+        record,
+        parameters=msgspec.structs.replace(record.parameters, sums=0),
         ending=msgspec.structs.replace(
-            ending(),
+            found,
             moved=(False,) * 10,
-            privacy=tuple(each for each in ending().privacy if each.step == LABELS),
+            cell_lengths=(0.0,) * len(found.cell_lengths),
+            privacy=tuple(each for each in found.privacy if each.step == LABELS),
         ),
     )
     said = words(f"/phases/{still.phase.hex()}", still)
@@ -98,17 +333,17 @@ def test_a_step_that_this_version_does_not_know_is_shown_as_it_was_published() -
 
 
 def test_votes_and_their_noise_are_in_votes() -> None:
-    shown = rows(FOUND, "cells")
-    noise = made.sum_noise(made.DISCOVERING, LABELS, 183)
+    shown = rows(FORMER, "cells")
+    noise = made.sum_noise(made.FORMERLY_DISCOVERING, LABELS, 183)
     steps = unit_steps(10 * len(made.LABELS))
     assert {float(row["noise"]) for row in shown} == {noise.radius() / steps}
     assert [float(row["votes for its label"]) for row in shown] == [
-        max(votes) for votes in ending().label_votes
+        max(votes) for votes in ending(FORMER).label_votes
     ]
     named = {row["name"] for row in shown if float(row["p"]) <= 0.05}
-    assert named == {name for name in ending().names if name}
+    assert named == {name for name in ending(FORMER).names if name}
     assert all(row["name"] == "unnamed" for row in shown if float(row["p"]) > 0.05)
-    assert [row["number"] for row in rows(FOUND, "label-votes")] == [
+    assert [row["number"] for row in rows(FORMER, "label-votes")] == [
         str(number) for number in range(1, 11)
     ]
 
@@ -131,22 +366,23 @@ def test_what_it_cost_stands_in_both_units_with_a_replaced_phone_beside(page: st
 
 
 def test_votes_over_phases_are_histograms_with_the_noise_of_all_cells() -> None:
-    (histogram,) = global_histograms([FOUND])
-    votes = np.array(ending().label_votes)
+    (histogram,) = global_histograms([FORMER])
+    votes = np.array(ending(FORMER).label_votes)
     assert [count.published for count in histogram.counts.values()] == pytest.approx(
         votes.sum(axis=0).tolist()
     )
-    one = made.sum_noise(made.DISCOVERING, LABELS, 183)
+    one = made.sum_noise(made.FORMERLY_DISCOVERING, LABELS, 183)
     assert histogram.radius == pytest.approx(one.times(10).radius() / unit_steps(votes.size))
     assert histogram.environments["home"] == 2
     assert histogram.counts["home"].clear
     assert not histogram.counts["sport"].clear
+    assert histogram.what == "votes"
 
 
 def test_phases_of_two_kinds_are_not_compared() -> None:
     learned = made.published_learning(10, made.NOW - 9 * made.DAY)
-    before = made.published_discovery(51, made.NOW - 30 * made.DAY, votes=20.0)
-    now = made.published_discovery(52, made.NOW, votes=120.0)
+    before = made.formerly_published_discovery(51, made.NOW - 30 * made.DAY, votes=20.0)
+    now = made.formerly_published_discovery(52, made.NOW, votes=120.0)
     comparison = changes.since_before(global_histograms([now, learned, before]))
     assert comparison is not None
     assert comparison.before.phase == before.phase
@@ -154,14 +390,15 @@ def test_phases_of_two_kinds_are_not_compared() -> None:
     # Two cells of a hundred votes more each, of 183 phones.
     assert clear["home"] == pytest.approx(100 * 200 / 183, abs=20)
     assert changes.since_before(global_histograms([learned, FOUND])) is None
+    assert changes.since_before(global_histograms([learned, FORMER])) is None
 
 
-def test_it_is_said_in_few_words_too() -> None:
-    assert sentences.outcome(FOUND) == "7 environments, in 8 of 10 cells"
-    said = outcomes.words_for(FOUND.parameters).lines(ending())
+def test_former_results_are_said_in_few_words_as_before() -> None:
+    assert sentences.outcome(FORMER) == "7 environments, in 8 of 10 cells"
+    said = outcomes.words_for(FORMER.parameters).lines(ending(FORMER))
     assert said[0].startswith("home: ")
     assert "in cells 1, 2" in said[0]
-    overview = words("/", FOUND)
+    overview = words("/", FORMER)
     assert "Discovery phase" in overview
     assert "7 environments, in 8 of 10 cells" in overview
-    assert "home" in words("/statistics", FOUND)
+    assert "home" in words("/statistics", FORMER)

@@ -117,7 +117,9 @@ def test_a_result_without_environments_is_a_histogram_of_zeros() -> None:
 def test_labels_are_ordered_by_their_sum_over_all_phases_then_by_name() -> None:
     def histogram(**counts: int) -> statistics.Histogram:
         noisy = {label: CountInterval.around(count, 1) for label, count in counts.items()}
-        return statistics.Histogram(b"", 0.0, noisy, DiscreteLaplaceNoise(0.5, 1.0), 9, (), {})
+        return statistics.Histogram(
+            b"", 0.0, noisy, DiscreteLaplaceNoise(0.5, 1.0), 9, (), {}, "votes"
+        )
 
     histograms = [histogram(bus=5, park=1, car=3), histogram(park=6, home=-2, car=2)]
     assert statistics.by_frequency(histograms) == ("park", "bus", "car", "home")

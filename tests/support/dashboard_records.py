@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from earshot_protocol.geometry import Geometry, unit_rows
 from earshot_protocol.messages import Failed
 from earshot_protocol.phases.discovery import LABELS as LABELLED
-from earshot_protocol.phases.discovery import Discovered
+from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
 from earshot_protocol.phases.labelling import Labelled
 from earshot_protocol.phases.learning import CENTROID_VOTE, LABEL_VOTE, Budget, Result
 from earshot_protocol.phases.parameters import Parameters
@@ -27,6 +28,7 @@ from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import Matrix
+from earshot_server.discovery.prototypes import prototypes
 from earshot_server.records import (
     FAILED,
     GATHERING,
@@ -71,13 +73,15 @@ DISCOVERING = discovery_parameters(
     phones=200,
     labels=LABELS,
     encoder=DEFAULT_ENCODER,
-    start=CentroidSet.of(np.random.default_rng(45).normal(0, 1, (10, 8))),
+    start=CentroidSet.of(np.random.default_rng(45).normal(0, 1, (10, 32))),
     sums=2,
     cells_noise=4.0,
     labels_noise=4.4,
     dropout=0.2,
     corrupted=0.05,
 )
+FORMERLY_DISCOVERING = msgspec.structs.replace(DISCOVERING, rows=None)
+"""As former releases discovered, which counted labels in every cell."""
 LABELLING = labelling_parameters(
     phones=200,
     labels=LABELS,
@@ -224,8 +228,43 @@ def published_statistics(number: int, finished: float, *, shift: int = 0) -> Pha
     )
 
 
-def discovered(number: int, votes: float = 60.0) -> Discovered:
-    """Ten cells: two of home, others of one label each; the last two may be noise."""
+def discovered(number: int, length: float = 60.0, *, radius: float | None = 0.5) -> Discovered:
+    """Eleven labels, of which the last four may be noise, and ten cells.
+
+    The first two cells are near home's prototype, five near one of other labels; the eighth is a
+    kind of place that nobody named, and the last two are where nobody is.
+    """
+    random = np.random.default_rng([46, number])
+    shape, noise = (len(LABELS), 32), sum_noise(DISCOVERING, LABELLED, 183).deviation
+    places = unit_rows(random.normal(0, 1, (12, 32)))
+    heard = np.zeros(len(LABELS))
+    heard[[5, 0, 1, 2, 3, 4, 6]] = length + 15 - 4 * np.array([0, 4, 5, 6, 7, 8, 9])
+    steps = unit_steps(shape[0] * shape[1])
+    total = heard[:, None] * places[:11] * steps + random.normal(0, noise, shape)
+    cells = places[[5, 5, 0, 1, 2, 3, 4, 11, 7, 8]] + random.normal(0, 0.02, (10, 32))
+    found = prototypes(np.rint(total).astype(np.int64), noise, unit_rows(cells))
+    clear = np.flatnonzero(found.p_values <= 0.05)
+    return Discovered(
+        phase=name_of(number),
+        geometry=Geometry.SPHERICAL,
+        centroids=Matrix.of(found.directions[clear]),
+        labels=tuple(clear.tolist()),
+        choices=("",) * len(clear),
+        label_names=LABELS,
+        name_p_values=tuple(found.p_values[clear].tolist()),
+        cells=Matrix.of(unit_rows(cells)),
+        moved=(*(True,) * 8, *(False,) * 2),
+        cell_lengths=(31.0, 25.0, 55.5, 50.0, 44.0, 41.0, 37.0, 12.4, 0.0, 0.0),
+        lengths=tuple((found.lengths / steps).tolist()),
+        row_p_values=tuple(found.p_values.tolist()),
+        radius=radius,
+        encoder=DEFAULT_ENCODER,
+        privacy=DISCOVERING.plan().releases(),
+    )
+
+
+def formerly_discovered(number: int, votes: float = 60.0) -> Discovered:
+    """As a former release published: two cells of home, others of one label; two may be noise."""
     random = np.random.default_rng([46, number])
     table = random.normal(0, 4, (10, len(LABELS)))
     for cell, label in enumerate((5, 5, 0, 1, 2, 3, 4, 6)):
@@ -234,14 +273,14 @@ def discovered(number: int, votes: float = 60.0) -> Discovered:
     return Discovered(
         phase=name_of(number),
         geometry=Geometry.SPHERICAL,
-        centroids=Matrix.of(unit_rows(random.normal(0, 1, (10, 8)))),
+        centroids=Matrix.of(unit_rows(random.normal(0, 1, (10, 32)))),
         moved=(*(True,) * 7, *(False,) * 3),
         labels=tuple(whole.argmax(axis=1).tolist()),
         label_names=LABELS,
         label_votes=tuple(map(tuple, (whole / unit_steps(table.size)).tolist())),
-        name_p_values=name_p_values(whole, sum_noise(DISCOVERING, LABELLED, 183)),
+        name_p_values=name_p_values(whole, sum_noise(FORMERLY_DISCOVERING, LABELLED, 183)),
         encoder=DEFAULT_ENCODER,
-        privacy=DISCOVERING.plan().releases(),
+        privacy=FORMERLY_DISCOVERING.plan().releases(),
     )
 
 
@@ -251,15 +290,26 @@ def sum_noise(parameters: Parameters, name: str, inputs: int) -> NoiseLaw:
     return part.mechanism.noise(inputs)
 
 
-def published_discovery(number: int, finished: float, votes: float = 60.0) -> PhaseRecord:
-    steps = [step.name for step in DISCOVERING.plan().steps]
+def published_discovery(number: int, finished: float, length: float = 60.0) -> PhaseRecord:
+    return _discovery(number, finished, DISCOVERING, discovered(number, length))
+
+
+def formerly_published_discovery(number: int, finished: float, votes: float = 60.0) -> PhaseRecord:
+    ending = formerly_discovered(number, votes)
+    return _discovery(number, finished, FORMERLY_DISCOVERING, ending)
+
+
+def _discovery(
+    number: int, finished: float, parameters: DiscoveryParameters, ending: Discovered
+) -> PhaseRecord:
+    steps = [step.name for step in parameters.plan().steps]
     answers = (192, 190, 190, 189, 188, 187, 186, 185, 185, 184, 183, 183)
     return record(
         number,
         PUBLISHED,
-        DISCOVERING,
+        parameters,
         steps=history(steps, answers, 200, finished - DAY, DAY / 12),
-        ending=discovered(number, votes),
+        ending=ending,
         created=finished - 1.5 * DAY,
         finished=finished,
     )

@@ -6,6 +6,7 @@ import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -16,6 +17,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
 from earshot_server.commands.options import AsJson, Labels
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
+from earshot_server.dashboard import prospects
 from earshot_server.dashboard.spending import dearer_recording
 from earshot_server.dashboard.verdict import verdict
 from earshot_server.dashboard.wording import counted, real
@@ -24,7 +26,7 @@ from earshot_server.phases.proposal import Discovery, Proposal, StepShare, Wante
 app = App()
 
 _OWN = {
-    Discovery.SECURE_SUM: {"cells", "most_cells", "sums", "label_share"},
+    Discovery.SECURE_SUM: {"cells", "most_cells", "sums", "label_share", "finer"},
     Discovery.LOCAL: {"recordings"},
 }
 """Options that only one of the routes has."""
@@ -40,12 +42,14 @@ def budget(
     *,
     wanted: Annotated[Wanted, Parameter(name="*")],
     labels: Labels = None,
+    hierarchy: Path | None = None,
     unit: Unit | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Split a privacy budget over the steps of a phase, and say what it buys.
 
     Args:
+        hierarchy: JSON file of classes, and for each the choices that polls offer.
         unit: Unit that is protected; by default a phone, with --discovery local a recording.
     """
     local = wanted.discovery is Discovery.LOCAL
@@ -57,10 +61,12 @@ def budget(
             f"{', '.join(strange)}: not for --discovery {wanted.discovery}, but for --discovery "
             f"{other}; leave it out, or choose that"
         )
+    classes, choices = asked_hierarchy(labels, hierarchy)
     wanted = replace(
         wanted,
         unit=unit or (Unit.RECORDING if local else Unit.PHONE),
-        labels=asked_hierarchy(labels, None)[0],
+        labels=classes,
+        choices=choices,
     )
     parameters, proposal = proposed(wanted)
     if as_json:
@@ -74,6 +80,7 @@ def budget(
         options = {
             **_shared(wanted),
             "labels": labels,
+            "hierarchy": hierarchy,
             "cells": wanted.cells,
             "most-cells": wanted.most_cells,
         }
@@ -95,6 +102,7 @@ def _lines(wanted: Wanted, parameters: Parameters, proposal: Proposal) -> list[s
             for unit, price in ((unit, proposal.prices[unit.value]) for unit in _UNITS)
         ),
         *_dearer(proposal),
+        *prospects.finer_lines(parameters),
         *_sight(wanted, proposal),
         *_refusals(proposal),
         verdict(parameters, proposal.refusals),
@@ -117,17 +125,21 @@ def _step(each: StepShare) -> str:
 def _sight(wanted: Wanted, proposal: Proposal) -> list[str]:
     if proposal.needed is None:
         return []
-    said = [
-        f"an environment is seen if {counted(proposal.needed, 'phone')} or more heard it and "
-        "nothing else"
+    needed, shared = counted(proposal.needed, "phone"), proposal.environments
+    if wanted.discovery is Discovery.LOCAL:
+        return [
+            f"an environment is seen if {needed} or more heard it and nothing else",
+            f"  {counted(shared, 'environment')} can be seen at once, if every phone heard all of "
+            "them alike",
+        ]
+    return [
+        f"a label gets a prototype if {needed} or more labelled it and nothing else, and it sounds "
+        "alike",
+        f"  of phones that labelled four alike, {2 * proposal.needed} are needed; of those that "
+        "labelled e, √e times as many",
+        f"  {counted(shared, 'label')} can get one at once, if every phone labelled all of them "
+        "alike",
     ]
-    if wanted.discovery is Discovery.SECURE_SUM:
-        said.append(
-            f"  of phones that heard four environments alike, {2 * proposal.needed} are needed; "
-            "of those that heard e, √e times as many"
-        )
-    shared = counted(proposal.environments, "environment")
-    return [*said, f"  {shared} can be seen at once, if every phone heard all of them alike"]
 
 
 def _refusals(proposal: Proposal) -> list[str]:
@@ -156,15 +168,20 @@ def _shared(wanted: Wanted) -> dict[str, object]:
     return shared | {
         "sums": wanted.sums,
         "label-share": wanted.label_share,
+        "finer": wanted.finer or None,
     }
 
 
 def _start(options: Mapping[str, object], proposal: Proposal) -> str:
-    """Return the command that starts such a phase."""
+    """Return the command that starts such a phase; an option that is true is a flag."""
     unit = Unit.RECORDING if options["discovery"] == Discovery.LOCAL.value else Unit.PHONE
     spent = {"epsilon": f"{proposal.prices[unit.value].epsilon:.6g}"}
     given = {name: value for name, value in {**options, **spent}.items() if value is not None}
-    words = (word for name, value in given.items() for word in (f"--{name}", str(value)))
+    words = (
+        word
+        for name, value in given.items()
+        for word in ([f"--{name}"] if value is True else [f"--{name}", str(value)])
+    )
     return f"to start it: {shlex.join(['earshot', 'phase', 'start', *words])}"
 
 

@@ -1,4 +1,7 @@
-"""Findings of a discovery phase, row by row: its cells, and the environments they make up."""
+"""Findings of a discovery phase of a former release: cells with names, and what they make up.
+
+Phases gave cells their names by votes before labels had prototypes (`prototypes`).
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Cells:
-    """Findings of a discovery phase.
+    """Findings of a discovery phase of a former release.
 
     Attributes:
         environments: Groups of cells, those with a clear name first.
@@ -64,7 +67,7 @@ class Cells:
 
 
 def cells(record: PhaseRecord, found: Discovered) -> Cells:
-    """Return the cells of a published discovery phase."""
+    """Return the cells of a discovery phase that a former release published."""
     sums = charts.heated(found.label_votes)
     p_values = found.name_p_values or (1.0,) * len(found.labels)
     rows = tuple(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from earshot_server.dashboard.histograms import CONFIDENCE, Histogram
-from earshot_server.dashboard.wording import counted, printable
+from earshot_server.dashboard.wording import counted, listed
 
 PER_PHONES = 100
 """Number of phones that compared counts are for: a different number stays in every phase."""
@@ -73,7 +73,7 @@ class Comparison:
         fell = [each.label for each in clear if each.difference < 0]
         still = len(self.changes) - len(clear)
         parts = [
-            f"{_listed(labels)} {what}"
+            f"{listed(labels)} {what}"
             for labels, what in (
                 (rose, "rose"),
                 (fell, "fell"),
@@ -132,8 +132,3 @@ def compare(before: Histogram, now: Histogram) -> Comparison:
         tuple(label for label in now.counts if label not in before.counts),
         tuple(label for label in before.counts if label not in now.counts),
     )
-
-
-def _listed(labels: Sequence[str]) -> str:
-    names = [printable(label) for label in labels]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

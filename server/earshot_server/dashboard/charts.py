@@ -34,12 +34,13 @@ _SPARSE = 20
 
 
 class Place(NamedTuple):
-    """One environment on the map."""
+    """One environment on the map; or one cell, which is drawn as a ring and without its name."""
 
-    number: int
+    number: int | str
     name: str
     hue: int
     votes: float
+    cell: bool = False
 
 
 def track(done: int, total: int) -> Markup:
@@ -93,9 +94,12 @@ def interval_bar(count: CountInterval, largest: float) -> Markup:
 
 
 def over_time(
-    counts: Sequence[CountInterval | None], times: Sequence[float], largest: float
+    counts: Sequence[CountInterval | None],
+    times: Sequence[float],
+    largest: float,
+    asked: Sequence[object] | None = None,
 ) -> Markup:
-    """Draw one mark with a whisker per phase, joined by lines; None leaves a gap.
+    """Draw one mark with a whisker per phase; lines join those that compare. None leaves a gap.
 
     A mark is hollow where the count may be noise alone. The marks lie as far apart as the times
     do; every phase has a tick on the axis.
@@ -104,28 +108,31 @@ def over_time(
         counts: Counts of the phases, oldest first.
         times: Times of the phases, in seconds; the chart is as wide as from earliest to latest.
         largest: Count at the upper edge, positive.
+        asked: What each phase asked of phones; counts compare where it is the same, and by default
+            all do.
     """
     drawn: list[Markup] = [
         _element("line", class_="axis", x1=0, x2="100%", y1=_HEIGHT - 1, y2=_HEIGHT - 1)
     ]
     marks: list[Markup] = []
-    previous: tuple[str, str] | None = None
-    for count, place in zip(counts, _along(times), strict=True):
+    last: dict[object, tuple[str, str]] = {}
+    kinds = asked or [None] * len(counts)
+    for count, place, kind in zip(counts, _along(times), kinds, strict=True):
         drawn.append(_upright(place, _HEIGHT - 1, _HEIGHT + 3, "axis"))
         if count is None:
-            previous = None
+            last.pop(kind, None)
             continue
         x, y = _share(place), _number(_height(count.published, largest))
         drawn.append(
             _upright(place, _height(count.most, largest), _height(count.least, largest), "whisker")
         )
-        if previous is not None:
+        if kind in last:
             drawn.append(
-                _element("line", class_="course", x1=previous[0], y1=previous[1], x2=x, y2=y)
+                _element("line", class_="course", x1=last[kind][0], y1=last[kind][1], x2=x, y2=y)
             )
-        kind = "mark" if count.clear else "mark hollow"
-        marks.append(_element("circle", class_=kind, cx=x, cy=y, r=3.5))
-        previous = x, y
+        shape = "mark" if count.clear else "mark hollow"
+        marks.append(_element("circle", class_=shape, cx=x, cy=y, r=3.5))
+        last[kind] = x, y
     return _hidden("course-chart", _HEIGHT, *drawn, *marks)
 
 
@@ -229,9 +236,10 @@ def _apart(centres: Floats, radii: Floats) -> Floats:
 
 def _mark(place: Place, centre: Floats, radius: float) -> Markup:
     x, y = (_number(value) for value in centre)
+    kind = "place cell" if place.cell else "place"
     return Markup('<g><title>{}</title>{}<text class="number" x="{}" y="{}">{}</text></g>').format(
         f"{place.number}: {printable(place.name)}",
-        _element("circle", class_=f"place hue-{place.hue}", cx=x, cy=y, r=_number(radius)),
+        _element("circle", class_=f"{kind} hue-{place.hue}", cx=x, cy=y, r=_number(radius)),
         *(x, y, place.number),
     )
 
@@ -262,7 +270,7 @@ def _names(
         for (x, y), radius in zip(centres, radii, strict=True)
     ]
     names = []
-    for i in order:
+    for i in (i for i in order if not places[i].cell):
         name = _shortened(places[i].name)
         for box, anchor, x in _spots(centres[i], radii[i], len(name) * _LETTER):
             if box.on_map() and not any(map(box.meets, taken)):

@@ -1,4 +1,4 @@
-"""Environments as groups of cells with one label, as a discovery phase publishes them."""
+"""Environments as groups of cells with one label, as former discovery phases published them."""
 
 from __future__ import annotations
 

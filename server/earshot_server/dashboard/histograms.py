@@ -2,17 +2,23 @@
 
 There are two sources. *Global* labels are those of published environments, of learning and
 discovery phases: few, and already paid for. *Private* histograms are those of statistics phases:
-each phone counts its own contacts, and a secure sum adds up the counts. Both are sums of the
+each phone counts its own contacts, and a secure sum adds up the counts. Both come from sums of the
 phones' numbers and of their noise, so each is shown with the interval in which the true number
 lies.
+
+A discovery phase counts nothing. Its number for a label is the length of the sum of what phones
+heard under it, where the whole that a phone adds, over all labels, is at most 1 long: it grows with
+how many heard it, and with how alike that sounds.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -29,6 +35,59 @@ from earshot_server.records import PhaseRecord
 
 CONFIDENCE = 1 - LEVEL
 """Probability that an interval contains the true number."""
+VOTES, LENGTHS, CONTACTS = "votes", "lengths", "contacts"
+"""What the numbers of a histogram are."""
+
+
+class Noise(Protocol):
+    """What is known of the noise in a published number."""
+
+    def radius(self, confidence: float) -> float:
+        """Return the bound that it does not exceed, with this probability."""
+
+
+class LengthNoise(NamedTuple):
+    """Noise in the published length of a row of vectors.
+
+    A row's squared length follows a non-central χ² law where the noise on its entries is nearly
+    normal. What is published is its root, less what noise adds on average, and not below zero.
+
+    Attributes:
+        deviation: Standard deviation of the noise on each entry.
+        dimensions: Entries of the row.
+    """
+
+    deviation: float
+    dimensions: int
+
+    def radius(self, confidence: float) -> float:
+        """Return the bound that no true length differs from the published one by, but so rarely.
+
+        Noise lengthens most where there is nothing: χ²(d) > r² + d. It shortens a length ℓ by more
+        than r only from ℓ = r on, and there most easily, to zero: χ²(d, r²) < d. The bound is for
+        both at once.
+        """
+        return self.deviation * _length_radius(confidence, self.dimensions)
+
+
+@functools.lru_cache(maxsize=256)
+def _length_radius(confidence: float, dimensions: int) -> float:
+    """Return the radius for noise of deviation 1."""
+    from scipy.optimize import brentq
+    from scipy.stats import chi2, ncx2
+
+    chance = 1.0 - confidence
+    longer = math.sqrt(max(0.0, float(chi2.isf(chance, dimensions)) - dimensions))
+
+    def beyond(radius: float) -> float:
+        there = radius**2
+        rise = float(ncx2.sf(4 * there + dimensions, dimensions, there))
+        return float(ncx2.cdf(dimensions, dimensions, there)) + rise - chance
+
+    low = high = max(longer, 1.0)
+    while beyond(high) > 0:
+        low, high = high, 2 * high
+    return high if low == high else max(longer, float(brentq(beyond, low, high)))
 
 
 class CountInterval(NamedTuple):
@@ -58,11 +117,13 @@ class Histogram:
     Attributes:
         phase: Identifier of the phase, 16 bytes.
         finished: Time of publication, in seconds since 1970.
-        counts: Votes for each label, or contacts in a statistics phase, by label.
-        noise: Law of the noise in each count, in steps.
+        counts: Number for each label, by label.
+        noise: Noise in each of them, in steps.
         inputs: Phones whose numbers were added up.
         asked: Request that phones answered; numbers are comparable where it is the same.
-        environments: Environments that were given each label, by label; empty for statistics.
+        environments: Environments that were given each label, by label; empty for statistics. In a
+            discovery phase, prototypes of each label.
+        what: What the numbers are: `VOTES`, `LENGTHS` or `CONTACTS`.
         days: Days of which contacts were counted, in words; empty where that is not limited.
         step: Steps of the underlying sum that a count of one makes.
     """
@@ -70,10 +131,11 @@ class Histogram:
     phase: bytes
     finished: float
     counts: dict[str, CountInterval]
-    noise: NoiseLaw
+    noise: Noise
     inputs: int
     asked: tuple[object, ...]
     environments: dict[str, int]
+    what: str
     days: str = ""
     step: float = 1.0
 
@@ -90,11 +152,15 @@ class Histogram:
 def global_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
     """Return the votes for each label over all environments of each phase, oldest phase first.
 
+    A discovery phase has the lengths of its labels instead, unless a former release published it.
+
     Phases that found no environments are left out, and so are labelled samples: somebody chose
     them, so how often a label occurs among them says nothing about what phones hear.
     """
     return _oldest_first(
-        _of_environments(record, record.ending)
+        _of_labels(record, record.ending)
+        if isinstance(record.ending, Discovered) and record.ending.cells is not None
+        else _of_environments(record, record.ending)
         for record in records
         if isinstance(record.ending, Result | Discovered)
     )
@@ -124,7 +190,7 @@ def contacts(record: PhaseRecord, published: Statistics) -> Histogram:
     }
     lasts = published.until - published.since if published.until and published.since else None
     asked = (getattr(record.parameters, "contacts", 0), lasts)
-    made = _histogram(record, HISTOGRAM, counts, noise, asked, {})
+    made = _histogram(record, HISTOGRAM, counts, noise, asked, {}, CONTACTS)
     return replace(made, days=window(published.since, published.until))
 
 
@@ -140,16 +206,33 @@ def _of_environments(record: PhaseRecord, published: NamedCentroids) -> Histogra
         named[name] = published.names.count(name)
     kind = record.parameters.kind
     asked = kind, *(getattr(record.parameters, name, 0) for name in ("label_votes", "cells"))
-    return replace(_histogram(record, published.named_in, counts, noise, asked, named), step=vote)
+    made = _histogram(record, published.named_in, counts, noise, asked, named, VOTES)
+    return replace(made, step=vote)
+
+
+def _of_labels(record: PhaseRecord, found: Discovered) -> Histogram:
+    """Return the histogram of a discovery phase: the length of each label's sum."""
+    noise, part = length_noise(record, found.named_in), found.named_in
+    radius, labels = noise.radius(CONFIDENCE) / found.vote, found.label_names
+    counts = {
+        name: CountInterval.around(length, radius, p_value)
+        for name, length, p_value in zip(labels, found.lengths, found.row_p_values, strict=False)
+    }
+    named = {name: found.names.count(name) for name in labels}
+    # Where choices have rows, a phone's vector is shared with them: lengths do not compare.
+    asked = record.parameters.kind, LENGTHS, len(found.lengths) > len(labels)
+    made = _histogram(record, part, counts, noise, asked, named, LENGTHS)
+    return replace(made, step=found.vote)
 
 
 def _histogram(
     record: PhaseRecord,
     part: str,
     counts: dict[str, CountInterval],
-    noise: NoiseLaw,
+    noise: Noise,
     asked: tuple[object, ...],
     environments: dict[str, int],
+    what: str,
 ) -> Histogram:
     return Histogram(
         record.phase,
@@ -159,6 +242,7 @@ def _histogram(
         summed_inputs(record, part),
         asked,
         environments,
+        what,
     )
 
 
@@ -197,6 +281,17 @@ def sum_noise(record: PhaseRecord, name: str, entries: int = 1) -> NoiseLaw:
     if not isinstance(part, SecureSum):
         return SkellamNoise(0.0)
     return part.mechanism.noise(entries * summed_inputs(record, name))
+
+
+def length_noise(record: PhaseRecord, name: str) -> LengthNoise:
+    """Return the noise in the length of each row of a published sum, in steps.
+
+    Args:
+        record: Record of a published discovery phase.
+        name: Name of the part of the phase's plan.
+    """
+    dimensions = getattr(record.parameters, "dimensions", 1)
+    return LengthNoise(sum_noise(record, name).deviation, dimensions)
 
 
 def _oldest_first(histograms: Iterable[Histogram]) -> tuple[Histogram, ...]:

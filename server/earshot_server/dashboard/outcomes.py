@@ -16,8 +16,17 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
 from earshot_protocol.wire import Ending
-from earshot_server.dashboard import groups
-from earshot_server.dashboard.wording import UNNAMED, counted, doubt, real, votes, whole, window
+from earshot_server.dashboard import groups, prototypes
+from earshot_server.dashboard.wording import (
+    UNNAMED,
+    chance,
+    counted,
+    doubt,
+    real,
+    votes,
+    whole,
+    window,
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,9 @@ def nothing_clear(outcome: Ending) -> str:
         said = "no count means anything"
     elif isinstance(outcome, Labelled) and not outcome.named:
         said = f"none of {counted(len(outcome.labels), 'sample')} has a label"
+    elif isinstance(outcome, Discovered) and outcome.cells is not None:
+        if not outcome.named and not prototypes.nameless(outcome):
+            said = f"none of {counted(len(outcome.label_names), 'label')} has a prototype"
     elif isinstance(outcome, NamedCentroids) and not any(outcome.names):
         said = f"none of {counted(len(outcome.names), 'place')} has a name"
     return said and f"nothing stands clear of the noise: {said}; a larger crowd would show more"
@@ -129,9 +141,49 @@ def _found(result: Result) -> str:
 
 
 def _discovered(found: Discovered) -> str:
+    if found.cells is not None:
+        labels = counted(len(found.label_names), "label")
+        without = len(prototypes.nameless(found))
+        heard = f", and {counted(without, 'kind')} of place that nobody named" if without else ""
+        return f"{whole(found.named)} of {labels} with a prototype{heard}"
     clear = sum(name is not None for name in found.names)
     environments = counted(found.named, "environment")
     return f"{environments}, in {whole(clear)} of {counted(found.centroids.rows, 'cell')}"
+
+
+def _achieved(found: Discovered) -> str:
+    if found.cells is None:
+        return f"stayed: they named {_discovered(found)}"
+    labels = counted(len(found.label_names), "label")
+    without = len(prototypes.nameless(found))
+    heard = f", and found {counted(without, 'kind')} of place that nobody named" if without else ""
+    return f"stayed: they gave {whole(found.named)} of {labels} a prototype{heard}"
+
+
+def _discovered_lines(found: Discovered) -> list[str]:
+    return _groups(found) if found.cells is None else _prototypes(found)
+
+
+def _prototypes(found: Discovered) -> list[str]:
+    lines, rows = [], prototypes.rows(found)
+    for row in rows:
+        if row.number is None:
+            continue
+        many = "cell" if len(row.cells) == 1 else "cells"
+        where = f", {many} {row.numbers}" if row.cells else ""
+        choice = f", a choice of {row.label}" if row.choice else ""
+        lines.append(f"{row.name}{choice}: length {votes(row.length)}{where}")
+    lines += [
+        f"{row.name}: not clear of the noise (p = {chance(row.p_value)}), so it names nothing"
+        for row in rows
+        if row.number is None
+    ]
+    lines += [
+        f"cell c{cell.number}: a kind of place that nobody named, heard by about "
+        f"{counted(round(cell.length), 'phone')} or more"
+        for cell in prototypes.without_name(prototypes.cells(found))
+    ]
+    return [*lines, prototypes.reach(found.radius)]
 
 
 def _groups(found: Discovered) -> list[str]:
@@ -200,9 +252,12 @@ _WORDS: dict[type[Parameters], Words] = {
     ),
     DiscoveryParameters: Words(
         short=_discovered,
-        achievement=lambda found: f"stayed: they named {_discovered(found)}",
-        lines=_groups,
-        figure=lambda found: ("environments named", found.named),
+        achievement=_achieved,
+        lines=_discovered_lines,
+        figure=lambda found: (
+            "environments named" if found.cells is None else "labels with a prototype",
+            found.named,
+        ),
     ),
     LabellingParameters: Words(
         short=_answered,

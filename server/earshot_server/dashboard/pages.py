@@ -21,6 +21,7 @@ from earshot_server.dashboard import (
     downloads,
     histograms,
     outcomes,
+    prototypes,
     rendering,
     samples,
     spending,
@@ -107,8 +108,10 @@ def _published(record: PhaseRecord) -> dict[str, Any]:
     match record.ending:
         case Result() as result:
             shown = {"environments": tables.environments(record, result)}
+        case Discovered(cells=None) as former:
+            shown = {"cells": cells.cells(record, former)}
         case Discovered() as found:
-            shown = {"cells": cells.cells(record, found)}
+            shown = {"prototypes": prototypes.prototypes(record, found)}
         case Labelled() as labelled:
             shown = {"samples": samples.samples(record, labelled)}
         case Statistics() as statistics:

@@ -7,7 +7,10 @@ import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+import msgspec
+
 from earshot_protocol.api import StartPhase
+from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.places import UNNAMED
 from earshot_protocol.phases.statistics import StatisticsParameters
@@ -15,7 +18,14 @@ from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_server.dashboard.spending import VACUOUS_EPSILON, dearer_recording, is_vacuous
 from earshot_server.dashboard.wording import byte_size, duration, real
 from earshot_server.phases.expected import Expected
-from earshot_server.phases.forecast import Forecast, Outlook, SumForecast, expected
+from earshot_server.phases.forecast import (
+    Forecast,
+    Outlook,
+    SumForecast,
+    expected,
+    last_forecast,
+)
+from earshot_server.phases.proposal import levels
 from earshot_server.records import CohortRecord
 
 _UNLIKELY = 0.2
@@ -64,6 +74,7 @@ def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[s
         *_spending(seen),
         *_weights(asked.parameters),
         *_places(asked.parameters),
+        *finer_lines(asked.parameters),
         *(line for each in seen.sums for line in _sum(asked.parameters, each)),
         f"each phone sends {byte_size(seen.bytes_up)} in {seen.steps} steps",
         f"ends at the earliest {_moment(now + seen.earliest_seconds)} "
@@ -128,9 +139,32 @@ def _places(parameters: Parameters) -> list[str]:
     if places is None:
         return ["only contacts with a label of their own count (--places-of)"]
     named = sum(label != UNNAMED for label in places.labels)
+    near = (
+        ""
+        if places.radius is None
+        else f", if it is no farther than {real(places.radius)} (1 − cosine)"
+    )
     return [
         f"contacts without a label of their own count by the nearest of {len(places.labels)} "
-        f"places, of which {named} have a name; phones without the encoder {places.encoder} refuse"
+        f"places, of which {named} have a name{near}; phones without the encoder "
+        f"{places.encoder} refuse"
+    ]
+
+
+def finer_lines(parameters: Parameters) -> list[str]:
+    """Say what it costs that choices of polls have prototypes; nothing where they have none."""
+    if not isinstance(parameters, DiscoveryParameters) or levels(parameters) == 1:
+        return []
+    labels = len(parameters.labels)
+    coarse = msgspec.structs.replace(parameters, rows=labels)
+    sent, less = (byte_size(last_forecast(each).bytes_up) for each in (parameters, coarse))
+    rows, numbers = parameters.rows or 0, parameters.dimensions
+    return [
+        f"{rows - labels} choices of polls get prototypes of their own, besides {labels} labels "
+        "(--finer)",
+        f"  a phone's vector is shared between both, so the length of a label falls by up to √2; "
+        f"the sum of labels has {rows} × {numbers} numbers, not {labels} × {numbers}, and each "
+        f"phone sends {sent} for it, not {less}",
     ]
 
 

@@ -10,7 +10,7 @@ from earshot_protocol.phases.plan import LocalRelease, Outcome, Step
 from earshot_protocol.wire import Matrix
 from earshot_server.dashboard.histograms import agreed_parameters
 from earshot_server.dashboard.outcomes import words_for
-from earshot_server.dashboard.wording import counted, from_now, printable, whole, window
+from earshot_server.dashboard.wording import counted, from_now, printable, real, whole, window
 from earshot_server.records import (
     FAILED,
     GATHERING,
@@ -165,9 +165,13 @@ def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
             value = f"{value.rows} of {value.columns} dimensions"
         if name == "places":
             value = _places(value)
+        if name == "rows":
+            value = _rows(value, len(parameters.labels))
         inner = getattr(value, "__struct_fields__", None)
-        values |= {name: value} if inner is None else {each: getattr(value, each) for each in inner}
-    values.pop("rows", None)  # these are start centroids: numbers for machines
+        if inner is None:
+            values[name] = value
+        else:  # rows of start centroids are numbers for machines
+            values |= {each: getattr(value, each) for each in inner if each != "rows"}
     if "since" in values:
         values["since"] = window(values["since"], values.pop("until")) or "of every day"
     digest = parameters.hierarchy.hex()
@@ -180,11 +184,23 @@ def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
     return (*known, *((name.replace("_", " ").capitalize(), "", values[name]) for name in values))
 
 
+def _rows(rows: int | None, labels: int) -> str:
+    if rows is None:
+        return "none: labels were counted in every cell, as former releases did"
+    if rows == labels:
+        return f"{rows}, one for each label"
+    return f"{rows}: {labels} of labels, and one for each choice with another name"
+
+
 def _places(places: AgreedPlaces | None) -> str:
     if places is None:
         return "none: labels alone count"
     named = sum(label != UNNAMED for label in places.labels)
-    return f"{len(places.labels)}, of which {named} have a name, in embeddings of {places.encoder}"
+    near = "" if places.radius is None else f", each within {real(places.radius)} (1 − cosine)"
+    return (
+        f"{len(places.labels)}, of which {named} have a name, in embeddings of {places.encoder}"
+        f"{near}"
+    )
 
 
 _PARAMETERS = {
@@ -216,6 +232,7 @@ _PARAMETERS = {
     "epsilon": ("Budget of the histogram", "ε"),
     "cells_noise": ("Noise of each sum of cells, in phones", "σ"),
     "labels_noise": ("Noise of the sum of labels, in phones", "σ"),
+    "rows": ("Rows of the sum of labels", ""),
     "samples": ("Samples to be labelled", "B"),
     "votes_noise": ("Noise of each number of votes", "σ₂"),
     "check_noise": ("Noise of each number that agrees", "σ₁"),

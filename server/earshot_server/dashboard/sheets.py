@@ -21,6 +21,7 @@ from earshot_server.dashboard import (
     cells,
     groups,
     outcomes,
+    prototypes,
     refusals,
     samples,
     sentences,
@@ -106,8 +107,10 @@ def of_phase(record: PhaseRecord) -> dict[str, Sheet]:
     match record.ending:
         case Result() as result:
             sheets |= _environments(record, result)
+        case Discovered(cells=None) as former:
+            sheets |= _cells(record, former)
         case Discovered() as found:
-            sheets |= _cells(record, found)
+            sheets |= _prototypes(record, found)
         case Labelled() as labelled:
             sheets |= _samples(record, labelled)
         case Statistics() as statistics:
@@ -138,8 +141,8 @@ def over_time(published: Sequence[Histogram]) -> dict[str, Sheet]:
     shown = tables.over_time(published)
     rows = [
         (
-            *(each.phase.hex(), _time(each.finished), each.inputs, label, count.published),
-            *(each.radius, _clear(count.p_value)),
+            *(each.phase.hex(), _time(each.finished), each.inputs, label, each.what),
+            *(count.published, each.radius, _clear(count.p_value)),
         )
         for each in shown.histograms
         for label, count in each.counts.items()
@@ -157,7 +160,10 @@ def over_time(published: Sequence[Histogram]) -> dict[str, Sheet]:
     }
 
 
-_COUNTS = ("phase", "published", "phones", "label", "count", "noise", "clear of the noise")
+_COUNTS = (
+    *("phase", "published", "phones", "label", "what", "count", "noise"),
+    "clear of the noise",
+)
 _CHANGES = ("before", "now", "change", "noise")
 
 
@@ -221,6 +227,32 @@ def _cells(record: PhaseRecord, found: Discovered) -> dict[str, Sheet]:
             ),
         ),
         "label-votes": _label_votes(found.label_names, shown.rows),
+    }
+
+
+def _prototypes(record: PhaseRecord, found: Discovered) -> dict[str, Sheet]:
+    shown = prototypes.prototypes(record, found)
+    return {
+        "labels": Sheet(
+            ("number", "label", "choice", "length", "noise", "p", "clear of the noise", "cells"),
+            tuple(
+                (
+                    *(row.number, row.label, row.choice, row.length, shown.noise, row.p_value),
+                    *(_clear(row.p_value), row.numbers),
+                )
+                for row in shown.rows
+            ),
+        ),
+        "cells": Sheet(
+            ("number", "name", "moved", "length", "noise", "nobody named it"),
+            tuple(
+                (
+                    *(f"c{cell.number}", cell.name, _yes(cell.moved), cell.length),
+                    *(shown.cell_noise, _yes(cell.nameless)),
+                )
+                for cell in shown.cells
+            ),
+        ),
     }
 
 

@@ -181,9 +181,11 @@ def over_time(published: Sequence[Histogram]) -> OverTime:
     counts = {label: [each.counts.get(label) for each in published] for label in shown}
     present = [count.most for series in counts.values() for count in series if count is not None]
     largest = max([1, *present])
-    times = [each.finished for each in published]
+    times, asked = [each.finished for each in published], [each.asked for each in published]
     courses = tuple(
-        LabelCourse(label, counts[label][-1], charts.over_time(counts[label], times, largest))
+        LabelCourse(
+            label, counts[label][-1], charts.over_time(counts[label], times, largest, asked)
+        )
         for label in shown
     )
     newest_first = tuple(reversed(published))

@@ -45,9 +45,8 @@ def _sight(parameters: Parameters) -> str:
         every = seen.clear >= seen.environments
         many = f"all {places}" if every else f"up to {seen.clear} of {places}"
         return f"{crowd} can {inputs.verb} {many} here"
-    missing = (seen.needed - parameters.phones * inputs.most) * inputs.unit
-    noise = part.mechanism.noise(parameters.phones)
-    never = missing > 0 and float(noise.at_least([round(missing)])[0]) <= LEVEL
+    most = round(parameters.phones * inputs.most * inputs.unit)
+    never = inputs.hurdle.chance(part.mechanism.noise(parameters.phones), most) <= LEVEL
     can = "cannot" if never else "can hardly"
     larger = _crowd(parameters)
     advice = f"about {whole(larger)} would" if larger else "nor would a larger crowd"

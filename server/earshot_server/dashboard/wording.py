@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from markupsafe import Markup
@@ -61,6 +61,12 @@ def signed(value: float) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number of things, such as "1 phone" or "3 phones"."""
     return f"{whole(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return printable names in a row, such as "a, b and c"; at least one."""
+    shown = [printable(name) for name in names]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def byte_size(value: float) -> str:

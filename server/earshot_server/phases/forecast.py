@@ -54,7 +54,7 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         environments: Places among which the votes are shared: for a vote the most environments that
-            are kept, for a histogram all labels, for a sum over cells all cells.
+            are kept, for a histogram or a sum of labels all labels, for a sum over cells all cells.
         expected: Votes for each place, if the honest phones that stay cast all of theirs and these
             fall on all places alike.
         needed: Fewest votes that are not taken for noise (`Expected.hurdle`).
@@ -230,6 +230,12 @@ def _sum_forecast(parameters: Parameters, part: SecureSum) -> SumForecast:
         bytes_up=sum_bytes(chosen),
         outlook=outlook(parameters, part),
     )
+
+
+def last_forecast(parameters: Parameters) -> SumForecast:
+    """Return the forecast of the last secure sum of a phase."""
+    sums = [part for part in parameters.plan().parts if isinstance(part, SecureSum)]
+    return _sum_forecast(parameters, sums[-1])
 
 
 def outlook(parameters: Parameters, part: SecureSum) -> Outlook | None:

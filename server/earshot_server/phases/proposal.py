@@ -17,20 +17,22 @@ from cyclopts import Parameter
 
 from earshot_protocol import checks
 from earshot_protocol.encoder_file import EncoderFile
+from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget, learning_budget
 from earshot_protocol.phases.acceptance import Limits, default_refusals
-from earshot_protocol.phases.discovery import LABELS, DiscoveryParameters
+from earshot_protocol.phases.discovery import LABELS, DiscoveryParameters, rows_of
 from earshot_protocol.phases.learning import CENTROID_VOTE, PhaseParameters
-from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.parameters import Choices, Parameters, hierarchy_of
 from earshot_protocol.privacy.budgets import BUDGETS, Span
 from earshot_protocol.privacy.calibration import check_delta
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import Event
-from earshot_protocol.privacy.mechanisms import GRID, BallotSum, Unit, VectorSum
+from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_server.discovery.route import Discovery as Discovery  # a part of `Wanted`
+from earshot_server.phases.discovery import DiscoveryPhase
 from earshot_server.phases.expected import least_clear
 from earshot_server.phases.forecast import Refusal
 from earshot_server.phases.learning import most_candidates
@@ -62,9 +64,11 @@ class Asked:
         cells: Start centroids of a discovery by secure sums; by default 20, or 40 where crowd and ε
             allow.
         most_cells: Most cells that the start centroids may grow to (k); by default 40.
-        sums: Sums over cells before they are named (T), 0 to 3.
-        label_share: Share of ε (in ρ of zero-concentrated privacy) that the names of cells get:
-            above 0, below 1.
+        sums: Sums over cells before that of labels (T), 0 to 3.
+        label_share: Share of ε (in ρ of zero-concentrated privacy) that the labels get: above 0,
+            below 1.
+        finer: Give each choice of a poll a prototype of its own, besides its label.
+        choices: Choices of each label that polls offer; by default the labels themselves.
     """
 
     phones: int
@@ -79,6 +83,8 @@ class Asked:
     most_cells: int | None = None
     sums: int = discovery_budget.SUMS
     label_share: float = discovery_budget.LABEL_SHARE
+    finer: bool = False
+    choices: Annotated[Choices, NO_OPTION] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +144,8 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
         prices: Prices by unit.
         phases_a_year: Phases that the yearly ε is for.
         needed: Phones that must have heard an environment, and nothing else, so that it stands
-            clear of the noise; None where that is more phones than there are.
+            clear of the noise; by secure sums, labelled it, and it must sound alike. None where
+            that is more phones than there are.
         environments: Most environments that the phones counted on can share evenly, each of them
             clear of the noise.
         yearly_phases: Phases like this that a phone with the default policy takes part in within a
@@ -210,6 +217,7 @@ def discovery_parameters(
         asked.phones, epsilon, asked.delta, asked.cells, asked.most_cells
     )
     dimensions = discovery_budget.DIMENSIONS if dimensions is None else dimensions
+    rows, added_to = _rows(asked)
     start = encoder.start_centroids(dimensions, cells)
     noise = discovery_budget.noises(
         epsilon,
@@ -218,7 +226,8 @@ def discovery_parameters(
         label_share=asked.label_share,
         cells=most,
         dimensions=dimensions,
-        rows=len(asked.labels),
+        rows=rows,
+        levels=added_to,
     )
     return DiscoveryParameters(
         phones=asked.phones,
@@ -229,7 +238,7 @@ def discovery_parameters(
         sums=asked.sums,
         cells_noise=noise.cells,
         labels_noise=noise.labels,
-        rows=len(asked.labels),
+        rows=rows,
         delta=asked.delta,
         dropout=asked.dropout,
         corrupted=asked.corrupted,
@@ -242,6 +251,7 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
         wanted.phones, epsilon, wanted.delta, wanted.cells, wanted.most_cells
     )
     dimensions = discovery_budget.DIMENSIONS
+    rows, added_to = _rows(wanted)
     noise = discovery_budget.noises(
         epsilon,
         wanted.delta,
@@ -249,7 +259,8 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
         label_share=wanted.label_share,
         cells=most,
         dimensions=dimensions,
-        rows=len(wanted.labels),
+        rows=rows,
+        levels=added_to,
         unit=wanted.unit,
     )
     return DiscoveryParameters(
@@ -262,11 +273,33 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
         sums=wanted.sums,
         cells_noise=noise.cells,
         labels_noise=noise.labels,
-        rows=len(wanted.labels),
+        rows=rows,
         delta=wanted.delta,
         dropout=wanted.dropout,
         corrupted=wanted.corrupted,
     )
+
+
+def _rows(asked: Asked) -> tuple[int, int]:
+    """Return the rows of the sum of labels, and how many of them a recording adds to.
+
+    Raises:
+        InvalidParametersError: Choices are to have prototypes, and the labels have no choices.
+    """
+    labels = len(asked.labels)
+    if not asked.finer:
+        return labels, 1
+    rows = len(rows_of(hierarchy_of(asked.labels, asked.choices)))
+    if rows == labels:
+        raise InvalidParametersError(
+            "finer: the labels have no choices besides themselves; give some (--hierarchy)"
+        )
+    return rows, 2
+
+
+def levels(parameters: DiscoveryParameters) -> int:
+    """Return how many rows of the sum of labels a recording adds to."""
+    return 1 + (parameters.rows is not None and parameters.rows > len(parameters.labels))
 
 
 def _learning(wanted: Wanted) -> PhaseParameters:
@@ -354,14 +387,13 @@ def _phones_needed(parameters: _Route) -> int:
     """Return how many phones must give one environment their all to clear it of the noise."""
     mechanisms = parameters.plan().mechanisms
     if isinstance(parameters, DiscoveryParameters):
-        mechanism = mechanisms[LABELS]
-        looked_at = parameters.most_cells * len(parameters.labels)
-    else:
-        mechanism, looked_at = mechanisms[CENTROID_VOTE], most_candidates(parameters)
-    if isinstance(mechanism, VectorSum):
-        noise = mechanism.noise(parameters.phones)
-        # A name also has to be clear of its runner-up, which has noise of its own.
-        return math.ceil(least_clear((noise, noise.of_difference), looked_at) / GRID)
+        inputs, mechanism = DiscoveryPhase.expected(parameters, LABELS), mechanisms[LABELS]
+        if isinstance(mechanism, VectorSum):
+            least = inputs.hurdle.least(mechanism.noise(parameters.phones)) / inputs.unit
+            # Where choices have rows, a phone with one choice adds 1/√2 to its label's.
+            return math.ceil(least * math.sqrt(levels(parameters)))
+        raise TypeError(f"{mechanism.name} is not a sum of vectors")
+    mechanism, looked_at = mechanisms[CENTROID_VOTE], most_candidates(parameters)
     if isinstance(mechanism, BallotSum):
         return least_clear((mechanism.noise(parameters.phones),), looked_at)
     raise TypeError(f"{mechanism.name} is not a sum")
@@ -371,7 +403,7 @@ def _at_once(parameters: _Route, needed: int) -> int:
     """Return how many environments everybody can hear alike with each still clear of the noise."""
     honest = parameters.honest_survivors
     if isinstance(parameters, DiscoveryParameters):
-        # Of e environments in one cell each, a phone adds 1/√e to each.
-        return min(parameters.most_cells, int((honest / needed) ** 2))
+        # Of e labels alike, a phone adds 1/√e to each.
+        return min(len(parameters.labels), int((honest / needed) ** 2))
     clear = honest * parameters.centroid_votes // needed if honest >= needed else 0
     return min(parameters.top_global_centroids, clear)

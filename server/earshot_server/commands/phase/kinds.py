@@ -108,7 +108,7 @@ LABELLING = "--samples"
 _OPTIONS = {
     SECURE_SUM: {
         *("epsilon", "delta", "label_share", "cells", "most_cells", "sums"),
-        *("encoder", "dimensions"),
+        *("encoder", "dimensions", "finer"),
     },
     LOCAL: {
         *("budget", "epsilon", "delta", "recordings", "encoder", "dimensions"),

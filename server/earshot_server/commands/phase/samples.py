@@ -9,9 +9,11 @@ import numpy as np
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.phases.labelling import LARGEST_SAMPLES
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Ending, Matrix
+from earshot_server.dashboard.prototypes import nameless
 
 _LARGEST_FILE = 2**20 + 8 * LARGEST_SAMPLES * LARGEST_DIMENSIONS
 
@@ -75,6 +77,8 @@ def of_file(file: Path) -> Samples:
 def unnamed(phase: str, ending: Ending | None) -> Samples:
     """Return the environments that a phase found and could not name.
 
+    Of a discovery phase these are the cells with sound that are near no prototype.
+
     Args:
         phase: Phase, as people call it.
         ending: Ending of the phase.
@@ -89,9 +93,16 @@ def unnamed(phase: str, ending: Ending | None) -> Samples:
         raise InvalidInputError(
             f"--samples-of {phase}: its environments are not among embeddings of a known encoder"
         )
-    without = [row for row, name in enumerate(ending.names) if name is None]
-    if not without:
+    if isinstance(ending, Discovered) and ending.cells is not None:
+        cells, without = ending.cells, nameless(ending)
+        if not without:
+            raise InvalidInputError(
+                f"--samples-of {phase}: every cell with sound is near the prototype of a label"
+            )
+        return Samples(Matrix.of(cells.array()[list(without)]), ending.encoder)
+    unnamed = [row for row, name in enumerate(ending.names) if name is None]
+    if not unnamed:
         raise InvalidInputError(
             f"--samples-of {phase}: all {len(ending.names)} environments have names"
         )
-    return Samples(Matrix.of(ending.centroids.array()[without]), ending.encoder)
+    return Samples(Matrix.of(ending.centroids.array()[unnamed]), ending.encoder)

@@ -72,7 +72,9 @@ def start(
     agreed = hierarchy_of(classes, choices)
     embeddings = _embeddings(options, connection) if kind == LABELLING else None
     parameters = msgspec.structs.replace(
-        parameters_of(kind, replace(options, labels=classes, embeddings=embeddings)),
+        parameters_of(
+            kind, replace(options, labels=classes, choices=choices, embeddings=embeddings)
+        ),
         hierarchy=agreed.digest if choices else b"",
         step_seconds=step_hours * 3600,
     )
