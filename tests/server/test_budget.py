@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.command import earshot
 
+from earshot_protocol.environments import LabelHierarchy
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases.acceptance import Limits
+from earshot_protocol.phases.discovery import LABELS as LABELLED
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.learning import CENTROID_VOTE
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.laws import DiscreteLaplaceNoise, SkellamNoise
 from earshot_protocol.privacy.ledger import Ledger
-from earshot_protocol.privacy.mechanisms import GRID, Unit
+from earshot_protocol.privacy.mechanisms import GRID, Unit, VectorSum
 from earshot_protocol.privacy.significance import LEVEL
+from earshot_protocol.voting.vectors import unit_steps
+from earshot_server.discovery.prototypes import prototypes
 from earshot_server.phases.expected import least_clear
-from earshot_server.phases.proposal import Discovery, Wanted, proposed
+from earshot_server.phases.proposal import Discovery, Proposal, Wanted, proposed
 
 LABELS = ("café", "office", "station")
 
@@ -65,10 +72,14 @@ def test_a_phase_costs_what_was_asked_for(discovery: Discovery, unit: Unit, epsi
 
 
 def test_prices_are_of_the_same_phase() -> None:
-    _, proposal = proposed(wanted())
+    _, proposal = proposed(wanted(labels=(*LABELS, "park")))
     by_unit = {unit: proposal.prices[unit.value].epsilon or math.inf for unit in Unit}
     assert by_unit[Unit.PHONE] == by_unit[Unit.RECORDING]
     assert by_unit[Unit.REPLACED_PHONE] > 2 * by_unit[Unit.PHONE]
+    _, three = proposed(wanted())
+    rounded = three.prices["recording"].epsilon
+    assert rounded is not None
+    assert 1 < rounded < 1.0001, "a row is long beside so few, and two roundings show"
     _, local = proposed(wanted(discovery=Discovery.LOCAL, unit=Unit.RECORDING))
     assert (local.prices["phone"].epsilon or math.inf) > 50
 
@@ -78,14 +89,63 @@ def test_an_environment_is_seen_by_phones_enough() -> None:
     assert isinstance(parameters, DiscoveryParameters)
     assert proposal.needed is not None
     assert proposal.steps[-1].deviation == pytest.approx(parameters.labels_noise)
-    # Some four to eight standard deviations of the noise of all phones that stay.
-    deviation = parameters.labels_noise * math.sqrt(3000 / parameters.noise_survivors)
-    assert 4 < proposal.needed / deviation < 8
-    _, few = proposed(wanted(epsilon=0.4, phones=110))
+    # As many as make a row that points to a cell stand clear, and no fewer.
+    deviation = GRID * parameters.labels_noise * math.sqrt(3000 / parameters.noise_survivors)
+    cells = np.eye(40, 32)
+
+    def clear(phones: int) -> bool:
+        total = np.zeros((3, 32))
+        total[0] = phones * unit_steps(3 * 32) * cells[0]
+        p_value = prototypes(np.rint(total).astype(np.int64), deviation, cells).p_values[0]
+        return bool(p_value <= LEVEL)
+
+    assert clear(proposal.needed)
+    assert not clear(proposal.needed - 1)
+    _, few = proposed(wanted(epsilon=0.3, phones=110))
     assert few.needed is None
     assert few.environments == 0
     _, many = proposed(wanted(phones=30_000))
-    assert many.environments > proposal.environments or many.environments == 40
+    assert many.environments == len(LABELS)
+    labels = tuple(f"l{number}" for number in range(200))
+    few, shared = proposed(wanted(labels=labels, phones=400))
+    # A phone with e labels alike adds 1/√e to each.
+    assert shared.needed is not None
+    assert shared.environments == int((few.honest_survivors / shared.needed) ** 2)
+    assert 1 < shared.environments < 200
+
+
+HIERARCHY = LabelHierarchy({"café": ("café", "bar"), "office": (), "station": ("train", "bus")})
+
+
+def finer(**changes: Any) -> tuple[DiscoveryParameters, Proposal]:
+    choices = tuple(HIERARCHY.groups.values())
+    parameters, proposal = proposed(wanted(finer=True, choices=choices, **changes))
+    assert isinstance(parameters, DiscoveryParameters)
+    return parameters, proposal
+
+
+def test_choices_with_prototypes_have_rows_and_every_recording_adds_to_two() -> None:
+    parameters, proposal = finer()
+    usual, without = proposed(wanted())
+    assert isinstance(usual, DiscoveryParameters)
+    assert (usual.rows, parameters.rows) == (3, 6), "café is a choice and a label"
+    parameters.check()
+    mechanism = parameters.plan().mechanisms[LABELLED]
+    assert isinstance(mechanism, VectorSum)
+    assert (mechanism.length, mechanism.row) == (6 * 32, 2 * 32)
+    # It costs what was asked for, in either unit.
+    for unit in (Unit.PHONE, Unit.RECORDING):
+        _, priced = finer(unit=unit)
+        assert priced.prices[unit.value].epsilon == pytest.approx(1.0, rel=1e-6)
+    # A phone's vector is shared between a label and its choice.
+    assert proposal.needed is not None
+    assert without.needed is not None
+    assert math.sqrt(2) <= proposal.needed / without.needed < 1.6
+
+
+def test_labels_without_choices_cannot_have_finer_prototypes() -> None:
+    with pytest.raises(InvalidParametersError, match=r"^finer: the labels have no choices"):
+        proposed(wanted(finer=True))
 
 
 @pytest.mark.parametrize(
@@ -135,6 +195,28 @@ def test_a_phone_takes_part_as_often_as_is_told() -> None:
 # ------------------------------------------------------------------------------------ the command
 
 
+def test_the_command_says_what_finer_prototypes_cost_and_how_to_start_them(tmp_path: Path) -> None:
+    file = tmp_path / "places.json"
+    file.write_text(json.dumps({name: list(own) for name, own in HIERARCHY.groups.items()}))
+    asked = ("--phones", "3000", "--epsilon", "1", "--hierarchy", str(file))
+    usual, text = run(*asked), run(*asked, "--finer")
+    assert "prototypes of their own" not in usual
+    assert "3 choices of polls get prototypes of their own, besides 3 labels (--finer)" in text
+    assert "the length of a label falls by up to √2" in text
+    assert "the sum of labels has 6 × 32 numbers, not 3 × 32" in text
+    sent, less = re.findall(r"each phone sends ([\d.]+) kB for it, not ([\d.]+) kB", text)[0]
+    assert float(sent) > float(less)
+    words = shlex.split(text.splitlines()[-1].removeprefix("to start it: "))
+    assert "--finer" in words
+    started = earshot(*words[1:], "--dry-run", "--verbose", "--server", "http://127.0.0.1:9")
+    assert started.returncode == 0
+    assert "3 choices of polls get prototypes of their own" in started.stdout
+    assert "labels: a secure sum with k = " in started.stdout
+    flat = earshot("budget", "--phones", "3000", "--labels", "a,b", "--finer")
+    assert flat.returncode == 2
+    assert "finer: the labels have no choices besides themselves" in flat.stderr
+
+
 def run(*options: str) -> str:
     result = earshot("budget", *options)
     assert (result.returncode, result.stderr) == (0, "")
@@ -150,7 +232,7 @@ def test_the_table_says_what_the_json_says() -> None:
     assert "3 000 phones, 2250 of them counted on" in text.replace("\u202f", " ")
     for step in proposal["steps"]:
         assert step["step"] in text
-    assert f"an environment is seen if {proposal['needed']} phones or more" in text
+    assert f"a label gets a prototype if {proposal['needed']} phones or more" in text
     assert f"accepts this phase, {proposal['yearly_phases']} times within a year" in text
     assert "12 of them in a year" in text
     assert told["wanted"]["labels"] == ["café", "office"]

@@ -12,16 +12,19 @@ from support.discovery_phase import (
     SCENES,
     START,
     cell_of,
+    cells_of,
     directions,
+    names_of,
     outcome,
     parameters,
     play,
 )
 from support.played_phase import liar
 
-from earshot_protocol.phases.discovery import Discovered, LabelCells, SumCells
+from earshot_protocol.phases.discovery import Discovered, SumCells, SumLabels
 from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.start_centroids import CentroidSet
+from earshot_server.dashboard.prototypes import nameless
 from earshot_server.phases.discovery import DiscoveryPhase
 
 STEPS = tuple(step.name for step in parameters(sums=2).plan().steps)
@@ -29,7 +32,7 @@ STEPS = tuple(step.name for step in parameters(sums=2).plan().steps)
 
 def distance(result: Discovered, scene: int) -> float:
     """Degrees between a scene and the cell closest to it."""
-    closest = float((result.centroids.array() @ SCENES[scene]).max())
+    closest = float((cells_of(result) @ SCENES[scene]).max())
     return float(np.degrees(np.arccos(min(1.0, closest))))
 
 
@@ -45,17 +48,21 @@ def test_each_sum_is_one_of_four_rounds_and_cells_go_where_sound_is(sums: int) -
     result = outcome(game)
     assert result.privacy == agreed.plan().releases()
     assert result.encoder == agreed.encoder
-    assert [result.names[cell_of(result, scene)] for scene in (0, 1)] == list(CLASSES)
+    assert names_of(result) == list(CLASSES)
+    assert result.label_votes == ()
     if sums:
         assert max(distance(result, scene) for scene in (0, 1)) < 6
         assert result.moved[cell_of(result, 0)]
     else:
-        assert np.array_equal(result.centroids.array(), START.centroids())
+        assert np.array_equal(cells_of(result), START.centroids())
         assert not any(result.moved)
         assert distance(result, 0) > 20
-    # Every phone's labels make one vote or little more: half of them lie in each of two cells.
-    votes = np.array(result.label_votes)
-    assert votes.sum() == pytest.approx(PHONES * np.sqrt(2), rel=0.15)
+        assert set(result.cell_lengths) == {0.0}
+    # Half of what every phone labelled is of each scene, which sounds alike: 1/√2 a row.
+    assert result.lengths == pytest.approx([PHONES / np.sqrt(2)] * 2, abs=1)
+    assert result.labels == (0, 1)
+    apart = np.degrees(np.arccos((result.centroids.array() * SCENES).sum(axis=1).clip(-1, 1)))
+    assert apart.max() < 4, "a prototype is where its label's sound is, wherever cells are"
 
 
 def test_phones_are_told_parameters_once_and_then_where_cells_are() -> None:
@@ -63,38 +70,42 @@ def test_phones_are_told_parameters_once_and_then_where_cells_are() -> None:
     told = {}
     while game.coordinator.step != "published":
         task = game.coordinator.task_for(5)
-        if isinstance(task, SumCells | LabelCells):
+        if isinstance(task, SumCells | SumLabels):
             state = game.coordinator.state
             assert isinstance(state, DiscoveryPhase)
             told[game.coordinator.step] = task, state.centroids
         game.step()
-    (first, _), (second, moved), (last, twice) = told.values()
+    (first, _), (second, moved), (last, _) = told.values()
     assert isinstance(first, SumCells)
     assert isinstance(second, SumCells)
-    assert isinstance(last, LabelCells)
+    assert isinstance(last, SumLabels)
     assert (first.parameters, first.centroids) == (parameters(sums=2), None)
     assert (second.parameters, last.parameters) == (None, None)
     assert (first.repetition, second.repetition) == (1, 2)
     assert second.centroids == moved
-    assert last.centroids == twice
-    assert moved not in (None, twice)
+    assert moved is not None
 
 
 # --------------------------------------------------------------------------- what there is to hear
 
 
-def test_without_labels_no_cell_has_a_name() -> None:
+def test_without_labels_there_are_cells_that_nobody_named_and_no_prototypes() -> None:
     result = outcome(play(parameters(), labelled=False))
-    assert result.names == (None, None, None)
+    assert (result.names, result.centroids.rows) == ((), 0)
+    assert min(result.row_p_values) > 0.05
     assert max(distance(result, scene) for scene in (0, 1)) < 6
-    assert np.abs(result.label_votes).max() < 2
+    assert result.cell_labels == (-1, -1, -1)
+    assert {cell_of(result, 0), cell_of(result, 1)} <= set(nameless(result))
+    assert names_of(result) == [None, None]
+    assert max(result.lengths) < 2
 
 
 def test_phones_without_recordings_publish_where_the_cells_began() -> None:
     result = outcome(play(parameters(sums=2), recordings=False))
-    assert result.names == (None, None, None)
+    assert result.names == ()
     assert result.moved == (False, False, False)
-    assert np.array_equal(result.centroids.array(), START.centroids())
+    assert np.array_equal(cells_of(result), START.centroids())
+    assert nameless(result) == ()
 
 
 @pytest.mark.parametrize("ideal", [True, False])
@@ -108,15 +119,18 @@ def test_where_sound_is_far_from_the_start_further_cells_tell_it_apart(ideal: bo
         state = game.coordinator.state
         assert isinstance(state, DiscoveryPhase)
         rows.append(len(state.cells()))
-        assert state.shape(game.coordinator.step.partition(":")[0])[0] == 9
+        part = game.coordinator.step.partition(":")[0]
+        assert state.shape(part) == ((2, 2) if part == "labels" else (9, 2))
         game.step()
     assert rows == [4] * ROUNDS + [9] * 2 * ROUNDS
     result = outcome(game)
-    assert len(result.labels) == len(result.moved) == len(result.name_p_values) == 9
-    assert [result.names[cell_of(result, scene)] for scene in (0, 1)] == list(CLASSES)
+    assert len(cells_of(result)) == len(result.moved) == len(result.cell_lengths) == 9
+    assert [CLASSES[result.cell_labels[cell_of(result, scene)]] for scene in (0, 1)] == list(
+        CLASSES
+    )
     # A last sum of cells adds none: nothing would tell them apart.
     once = outcome(play(msgspec.structs.replace(agreed, sums=1), ideal))
-    assert len(once.labels) == 4
+    assert len(cells_of(once)) == 4
 
 
 def test_one_cell_and_one_label_are_enough() -> None:
@@ -124,19 +138,24 @@ def test_one_cell_and_one_label_are_enough() -> None:
     result = outcome(play(parameters(start=alone, labels=("bus",), sums=2)))
     assert result.names == ("bus",)
     assert result.moved == (True,)
-    assert float(result.label_votes[0][0]) == pytest.approx(PHONES, abs=2)
+    # Half of what a phone heard is labelled so and sounds alike.
+    assert result.lengths == pytest.approx([PHONES], abs=2)
 
 
 def test_a_label_that_nobody_has_names_nothing() -> None:
     result = outcome(play(parameters(labels=("attic", "bus", "park"))))
-    assert "attic" not in result.names
-    assert {"bus", "park"} <= set(result.names)
+    assert result.names == ("bus", "park")
+    assert result.row_p_values[0] > 0.05
+    assert result.lengths[0] < 2
 
 
-def test_cells_where_nobody_is_are_unnamed() -> None:
+def test_cells_where_nobody_is_have_not_moved() -> None:
     far = CentroidSet.of(directions(25, 150, 265, 275))
-    result = outcome(play(parameters(start=far, sums=0)))
-    assert result.names == ("bus", "park", None, None)
+    result = outcome(play(parameters(start=far, sums=1)))
+    assert result.names == ("bus", "park")
+    assert result.moved == (True, True, False, False)
+    assert result.cell_lengths[0] > 7
+    assert max(result.cell_lengths[2:]) < 2
 
 
 # ------------------------------------------------------------------------------- phones that lie
@@ -147,26 +166,34 @@ def honest() -> Discovered:
     return outcome(play(parameters(sums=1)))
 
 
-def with_votes_for_park(honest: Discovered, votes: int) -> Discovered:
-    """The result where phone 4 sends these votes for another name of the first scene's cell."""
+def with_push(honest: Discovered, length: int) -> Discovered:
+    """The result where phone 4 sends this length in a direction of its own for the bus."""
     game = play(parameters(sums=1))
-    values = np.zeros((3, 2), dtype=np.int64)
-    values[cell_of(honest, 0), 1] = votes * GRID
+    values = np.zeros((2, 2), dtype=np.int64)
+    values[0] = np.rint(length * GRID * ASIDE)
     liar(game, "labels: masked input", values)
     return outcome(game)
 
 
+ASIDE = directions(25 + 90)[0]
+"""At a right angle to the sound of the bus."""
+
+
+def turned(result: Discovered) -> float:
+    """Degrees by which the prototype of the bus is turned from its sound."""
+    return float(np.degrees(np.arccos(result.centroids.array()[0] @ SCENES[0])))
+
+
 def test_what_one_phone_that_lies_can_do_within_bounds(honest: Discovered) -> None:
-    """As much as all others together, and no more: it is one cell or one name, not the phase."""
-    result, bus = with_votes_for_park(honest, 3), cell_of(honest, 0)
-    # Three phones' worth of votes for another name is not enough against eleven honest ones.
-    assert result.names[bus] == "bus"
-    assert result.names[cell_of(result, 1)] == "park"
-    assert result.centroids == honest.centroids
-    gained = np.array(result.label_votes) - np.array(honest.label_votes)
-    assert gained[bus, 1] > 2.5
+    """It turns one prototype by its length beside theirs, and no more: it is not the phase."""
+    result = with_push(honest, 3)
+    assert names_of(result) == list(CLASSES)
+    assert result.cells == honest.cells
+    # Eleven honest phones have 1/√2 each under this label.
+    assert turned(result) == pytest.approx(np.degrees(np.arctan(3 / (11 / np.sqrt(2)))), abs=3)
+    assert np.allclose(result.centroids.array()[1], honest.centroids.array()[1], atol=0.06)
 
 
-def test_votes_as_of_the_whole_crowd_from_one_phone_make_a_name(honest: Discovered) -> None:
+def test_a_push_as_long_as_the_whole_crowd_from_one_phone_moves_a_name(honest: Discovered) -> None:
     """The limit of what totals can tell, which the threat model states: names are not verified."""
-    assert with_votes_for_park(honest, 11).names[cell_of(honest, 0)] == "park"
+    assert turned(with_push(honest, 11)) > 45

@@ -40,6 +40,7 @@ from earshot_server.dashboard import prospects
 from earshot_server.dashboard.spending import DEARER_RECORDING
 from earshot_server.discovery.cells import moved_cells
 from earshot_server.discovery.optics import Optics
+from earshot_server.discovery.prototypes import prototypes
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.phases.expected import least_clear
 from earshot_server.phases.forecast import Forecast, expected, forecast
@@ -319,7 +320,7 @@ def test_phones_of_the_cohorts_are_counted() -> None:
 def found_by_sums(**changes: Any) -> DiscoveryParameters:
     """As `earshot phase start` asks for it: ε = 2 per phone in all, 20 cells in 16 dimensions."""
     labels = tuple(f"l{number}" for number in range(11))
-    noise = noises(2.0, 1e-6, sums=2, label_share=0.3, cells=20, dimensions=16, labels=len(labels))
+    noise = noises(2.0, 1e-6, sums=2, label_share=0.3, cells=20, dimensions=16, rows=len(labels))
     start = np.random.default_rng(3).standard_normal((20, 16))
     asked = {
         "phones": 1000,
@@ -344,7 +345,7 @@ def test_the_noise_of_a_sum_of_cells_is_told_in_phones() -> None:
     parameters = found_by_sums(phones=100, noise_crowd=75)
     first, second, labels = seen(parameters).sums
     assert (first.part, second.part, labels.part) == ("cells 1", "cells 2", "labels")
-    assert (first.entries, labels.entries) == (20 * 16, 20 * 11)
+    assert (first.entries, labels.entries) == (20 * 16, 11 * 16)
     random = np.random.default_rng(12)
     variance = (parameters.cells_noise * GRID) ** 2
     draws = sum(skellam_share(variance, 75, 20_000, random.bytes) for _ in range(100))
@@ -353,7 +354,7 @@ def test_the_noise_of_a_sum_of_cells_is_told_in_phones() -> None:
     assert np.mean(np.abs(in_phones) <= first.radius) == pytest.approx(0.95, abs=0.01)
 
 
-def test_as_many_phones_as_are_said_move_a_cell_and_as_many_votes_name_it() -> None:
+def test_as_many_phones_as_are_said_move_a_cell_and_give_a_label_a_prototype() -> None:
     parameters = found_by_sums()
     cells, _, labels = seen(parameters).sums
     assert cells.outlook is not None
@@ -371,14 +372,15 @@ def test_as_many_phones_as_are_said_move_a_cell_and_as_many_votes_name_it() -> N
 
     law = noise_of(parameters, "labels")
 
-    def names(votes: int) -> bool:
-        table = np.zeros((20, 11), dtype=np.int64)
-        table[0, 0] = votes * unit_steps(20 * 11)
-        return name_p_values(table, law)[0] <= LEVEL
+    def clear(phones: int) -> bool:
+        total = np.zeros((11, 16))
+        total[0] = phones * unit_steps(11 * 16) * start[0]
+        found = prototypes(np.rint(total).astype(np.int64), law.deviation, start)
+        return bool(found.p_values[0] <= LEVEL)
 
-    assert names(labels.outlook.needed)
-    assert not names(labels.outlook.needed - 1)
-    assert labels.outlook.expected == 750 / 20
+    assert clear(labels.outlook.needed)
+    assert not clear(labels.outlook.needed - 1)
+    assert labels.outlook.expected == 750 / 11
 
 
 def test_what_a_discovery_costs_is_what_was_asked_for_whatever_its_sums_add_up_to() -> None:
@@ -396,12 +398,13 @@ def test_what_a_discovery_costs_is_what_was_asked_for_whatever_its_sums_add_up_t
         "a phone whose part is another phone's instead: ε = 4.29",
         "honest phones: 37.5 for each of 20 cells, if each hears one thing, in one cell",
         "can be moved to where sound is",
-        "can get a name",
+        "honest votes: 68.2 for each of 11 labels, if all that a phone labelled has one label",
+        "can get a prototype",
         "in 12 steps",
     ):
         assert said in shown
     starved = words(found_by_sums(phones=100, labels_noise=24.0))
-    assert "that is not enough for any to get a name but by luck: more phones (--phones)" in starved
+    assert "not enough for any to get a prototype but by luck: more phones (--phones)" in starved
 
 
 def test_a_discovery_sends_what_was_foretold() -> None:
@@ -437,12 +440,19 @@ def lifted(parameters: Parameters, name: str, places: int) -> float:
         chance = -math.expm1(-1 / law.scale)
         drawn = [random.negative_binomial(law.order, chance, shape) for _ in range(2)]
         true[: min(places, inputs.votes), 0] = parameters.phones
+
+    def clear(sums: np.ndarray) -> bool:
+        if name == "labels":
+            cells = np.eye(20, inputs.shape[1])
+            return bool(prototypes(sums, law.deviation, cells).p_values.min() <= LEVEL)
+        return min(name_p_values(sums, law)) <= LEVEL
+
     found = 0
     for sums in true + drawn[0] - drawn[1]:
         if name.startswith("cells"):
             found += bool(moved_cells(sums, law.deviation, np.eye(*inputs.shape))[1].any())
         else:
-            found += min(name_p_values(sums, law)) <= LEVEL
+            found += clear(sums)
     return found / SEEDS
 
 
@@ -472,11 +482,11 @@ def test_what_is_called_unlikely_is_as_rare_as_is_said(name: str, phones: int) -
 def test_a_forecast_speaks_of_luck_before_it_speaks_of_none() -> None:
     for phones, said in (
         (
-            8,
-            "unlikely that any can get a name (a chance of 18 % at most, whatever phones hear): mo",
+            4,
+            "unlikely that any can get a prototype (a chance of 19 % at most, whatever phones",
         ),
-        (15, "not enough for any to get a name but by luck: more phones (--phones) or a larger"),
-        (60, "that is enough for 1 of 20 to get a name"),
-        (3000, "all 20 can get a name"),
+        (15, "not enough for any to get a prototype but by luck: more phones (--phones) or a la"),
+        (60, "that is enough for 2 of 11 to get a prototype"),
+        (3000, "all 11 can get a prototype"),
     ):
         assert said in words(found_by_sums(phones=phones, noise_crowd=phones))

@@ -16,6 +16,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.labelling import Labelled
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.wire import Matrix
 from earshot_server.commands.phase.samples import unnamed
 from earshot_server.dashboard import outcomes, sentences, spending
 from earshot_server.dashboard.histograms import global_histograms
@@ -153,17 +154,33 @@ def test_options_that_do_not_fit_are_refused_by_name(
 
 
 def test_what_another_phase_could_not_name_are_samples() -> None:
-    found = made.published_discovery(61, made.NOW, votes=20.0).ending
-    assert found is not None
+    """Cells with sound that are near no prototype; neither those without sound, nor prototypes."""
+    found = made.discovered(61)
+    assert found.cells is not None
     chosen = unnamed("61", found)
-    without = [row for row, name in enumerate(found.names) if name is None]  # type: ignore[attr-defined]
-    assert chosen.encoder == found.encoder  # type: ignore[attr-defined]
-    assert np.array_equal(chosen.points.array(), found.centroids.array()[without])  # type: ignore[attr-defined]
-    named = msgspec.structs.replace(found, name_p_values=(0.0,) * 10)  # type: ignore[type-var]
+    assert chosen.encoder == found.encoder
+    assert np.array_equal(chosen.points.array(), found.cells.array()[[7]])
+    with pytest.raises(InvalidInputError, match="every cell with sound is near the prototype"):
+        unnamed("61", msgspec.structs.replace(found, radius=None))
+    nothing = Matrix.of(np.empty((0, 32)))
+    unheard = msgspec.structs.replace(
+        found, centroids=nothing, labels=(), choices=(), name_p_values=()
+    )
+    assert np.array_equal(unnamed("61", unheard).points.array(), found.cells.array()[:8])
+
+
+def test_what_a_former_phase_could_not_name_are_samples() -> None:
+    found = made.formerly_discovered(61)
+    chosen = unnamed("61", found)
+    without = [row for row, name in enumerate(found.names) if name is None]
+    assert without == [8, 9]
+    assert chosen.encoder == found.encoder
+    assert np.array_equal(chosen.points.array(), found.centroids.array()[without])
+    named = msgspec.structs.replace(found, name_p_values=(0.0,) * 10)
     with pytest.raises(InvalidInputError, match="all 10 environments have names"):
         unnamed("61", named)
     with pytest.raises(InvalidInputError, match="has published no environments"):
         unnamed("61", None)
-    plane = msgspec.structs.replace(found, geometry=Geometry.EUCLIDEAN)  # type: ignore[type-var]
+    plane = msgspec.structs.replace(found, geometry=Geometry.EUCLIDEAN)
     with pytest.raises(InvalidInputError, match="not among embeddings"):
         unnamed("61", plane)

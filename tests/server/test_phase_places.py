@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support import dashboard_records as made
 from support.command import dry_start
+from support.dashboard_server import words
 from support.parameters import statistics_parameters
 
 from earshot_protocol.api import StartPhase
@@ -29,8 +30,32 @@ ENCODER = "contrast-2"
 HIERARCHY = LabelHierarchy({"transport": ("bus", "train"), "park": ()})
 
 
+def prototypes(
+    names: tuple[str, ...], encoder: str = ENCODER, radius: float | None = None
+) -> Discovered:
+    """Each name has a prototype in a direction of its own, where it has a cell, too."""
+    places = Matrix.of(np.eye(len(names), 8))
+    return Discovered(
+        phase=bytes(16),
+        geometry=Geometry.SPHERICAL,
+        centroids=places,
+        labels=tuple(range(len(names))),
+        choices=("",) * len(names),
+        label_names=names,
+        name_p_values=(0.0,) * len(names),
+        cells=places,
+        moved=(True,) * len(names),
+        cell_lengths=(9.0,) * len(names),
+        lengths=(9.0,) * len(names),
+        row_p_values=(0.0,) * len(names),
+        radius=radius,
+        encoder=encoder,
+        privacy=(),
+    )
+
+
 def found(names: tuple[str, ...], clear: tuple[bool, ...], encoder: str = ENCODER) -> Discovered:
-    """As many cells as names, each in a direction of its own."""
+    """As former releases published it: as many cells as names, in directions of their own."""
     cells = len(names)
     labels = tuple(dict.fromkeys(names))
     return Discovered(
@@ -106,11 +131,37 @@ def test_names_count_as_the_classes_that_they_stand_for_in_the_new_phase() -> No
     ]
 
 
+def test_contacts_beyond_the_radius_of_all_prototypes_count_for_no_label() -> None:
+    agreed = of_phase("61", prototypes(("train", "park"), radius=0.3), HIERARCHY)
+    assert (agreed.labels, agreed.radius) == ((0, 1), 0.3)
+    near, far = np.array([[0.8, 0.1, 0.5], [0.5, 0.0, 0.9]], dtype=np.float32)
+    points = np.zeros((2, 8), dtype=np.float32)
+    points[:, :3] = near, far
+    assert agreed.named(HIERARCHY.classes).nearest(points) == ["transport", None]
+    asked = StartPhase(parameters=statistics_parameters(labels=HIERARCHY.classes, places=agreed))
+    said = lines(asked, forecast(asked))
+    assert any(
+        "of which 2 have a name, if it is no farther than 0.3 (1 − cosine);" in line
+        for line in said
+    )
+    record = msgspec.structs.replace(
+        made.published_statistics(30, made.NOW), parameters=asked.parameters
+    )
+    shown = words(f"/phases/{record.phase.hex()}", record)
+    assert "in embeddings of contrast-2, each within 0.3 (1 − cosine)" in shown
+    # What was labelled since counts within it, too.
+    joined = of_newest(prototypes(("train", "park"), radius=0.3), labelled("bus"))
+    assert joined is not None
+    assert (joined.labels, joined.radius) == ((0, 0, 1), 0.3)
+
+
 @pytest.mark.parametrize(
     ("ending", "match"),
     [
         (None, "--places-of 61: this phase has published no environments"),
         (found(("bus",), (True,), encoder=""), "not among embeddings of a known encoder"),
+        (prototypes(("office",)), "none .* one of the labels transport, park"),
+        (prototypes(()), "none .* one of the labels transport, park"),
         (found(("office", "bus"), (True, False)), "none .* one of the labels transport, park"),
     ],
 )

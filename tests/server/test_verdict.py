@@ -38,7 +38,7 @@ def test_too_few_phones_are_told_how_many_would_be_enough() -> None:
         "20 phones can hardly name anything here; about 100 would; default phones refuse the "
         "phase (least_phones)"
     )
-    assert verdict(discovery(12)) == "12 phones cannot name anything here; about 100 would"
+    assert verdict(discovery(4)) == "4 phones cannot name anything here; about 100 would"
 
 
 @pytest.mark.parametrize("epsilon", [0.7, 1.0, 2.0])
@@ -58,8 +58,8 @@ def test_the_crowd_that_is_advised_finds_something_and_a_smaller_one_does_not(
 
 
 def test_a_crowd_that_finds_something_is_told_how_much() -> None:
-    assert verdict(discovery(1000)) == "1\u202f000 phones can name up to 27 of 40 cells here"
-    assert verdict(discovery(20_000)) == "20\u202f000 phones can name all 40 cells here"
+    assert verdict(discovery(100)) == "100 phones can name up to 3 of 11 labels here"
+    assert verdict(discovery(20_000)) == "20\u202f000 phones can name all 11 labels here"
     local = learning_parameters(phones=4000, label_votes=3, top_global_centroids=10)
     assert verdict(local) == "4\u202f000 phones can name all 10 environments here"
 
@@ -75,7 +75,7 @@ def test_the_verdict_is_one_line_and_the_rest_is_for_who_asks() -> None:
     words = ("phase", "start", "--phones", "60", "--dry-run", "--server", "http://127.0.0.1:9")
     short, long = earshot(*words), earshot(*words, "--verbose")
     (said,) = short.stdout.splitlines()
-    assert said.startswith("60 phones can name up to 1 of 40 cells here; default phones refuse")
+    assert said.startswith("60 phones can name up to 2 of 11 labels here; default phones refuse")
     lines = long.stdout.splitlines()
     assert lines[-1] == said
     assert len(lines) > 15
@@ -84,4 +84,4 @@ def test_the_verdict_is_one_line_and_the_rest_is_for_who_asks() -> None:
 
 def test_a_budget_ends_with_the_same_verdict() -> None:
     said = earshot("budget", "--phones", "60").stdout.splitlines()[-2]
-    assert said.startswith("60 phones can name up to 1 of 40 cells here; default phones refuse")
+    assert said.startswith("60 phones can name up to 2 of 11 labels here; default phones refuse")

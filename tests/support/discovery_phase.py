@@ -11,6 +11,7 @@ from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
+from earshot_protocol.phases.places import Places
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_server.discovery.optics import Optics
@@ -90,6 +91,17 @@ def outcome(game: Play) -> Discovered:
     return msgspec.structs.replace(result, phase=bytes(16))
 
 
+def cells_of(result: Discovered) -> np.ndarray:
+    """Return where the cells of a result are."""
+    assert result.cells is not None
+    return result.cells.array()
+
+
 def cell_of(result: Discovered, scene: int) -> int:
     """Return the cell that lies closest to a scene."""
-    return int(np.argmax(result.centroids.array() @ SCENES[scene]))
+    return int(np.argmax(cells_of(result) @ SCENES[scene]))
+
+
+def names_of(result: Discovered) -> list[str | None]:
+    """Return the names by which a phone that knows the result calls the scenes."""
+    return Places.of(result).nearest(SCENES.astype(np.float32))

@@ -23,7 +23,7 @@ from earshot_protocol.phases import discovery_budget, learning_budget
 from earshot_protocol.phases.acceptance import Limits, default_refusals
 from earshot_protocol.phases.discovery import LABELS, DiscoveryParameters, rows_of
 from earshot_protocol.phases.learning import CENTROID_VOTE, PhaseParameters
-from earshot_protocol.phases.parameters import Choices, Parameters, hierarchy_of
+from earshot_protocol.phases.parameters import Parameters, hierarchy_of
 from earshot_protocol.privacy.budgets import BUDGETS, Span
 from earshot_protocol.privacy.calibration import check_delta
 from earshot_protocol.privacy.composition import composed_epsilon
@@ -84,7 +84,7 @@ class Asked:
     sums: int = discovery_budget.SUMS
     label_share: float = discovery_budget.LABEL_SHARE
     finer: bool = False
-    choices: Annotated[Choices, NO_OPTION] = ()
+    choices: Annotated[tuple[tuple[str, ...], ...], NO_OPTION] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
