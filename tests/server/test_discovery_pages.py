@@ -106,15 +106,7 @@ def test_one_map_has_prototypes_and_cells_with_sound_and_those_without_a_name_ar
 
 
 def test_where_nothing_is_clear_no_label_has_a_prototype() -> None:
-    nothing = changed(
-        centroids=Matrix.of(np.empty((0, 32))),
-        labels=(),
-        choices=(),
-        name_p_values=(),
-        row_p_values=(1.0,) * 11,
-        moved=(False,) * 10,
-        cell_lengths=(0.0,) * 10,
-    )
+    nothing = made.empty_discovery(53, made.NOW)
     said = words(f"/phases/{nothing.phase.hex()}", nothing)
     assert "they gave 0 of 11 labels a prototype" in said
     assert "Map of" not in said

@@ -294,6 +294,21 @@ def published_discovery(number: int, finished: float, length: float = 60.0) -> P
     return _discovery(number, finished, DISCOVERING, discovered(number, length))
 
 
+def empty_discovery(number: int, finished: float) -> PhaseRecord:
+    """Neither a label nor a cell stands clear of the noise."""
+    made = msgspec.structs.replace(
+        discovered(number),
+        centroids=Matrix.of(np.empty((0, 32))),
+        labels=(),
+        choices=(),
+        name_p_values=(),
+        row_p_values=(1.0,) * len(LABELS),
+        moved=(False,) * 10,
+        cell_lengths=(0.0,) * 10,
+    )
+    return _discovery(number, finished, DISCOVERING, made)
+
+
 def formerly_published_discovery(number: int, finished: float, votes: float = 60.0) -> PhaseRecord:
     ending = formerly_discovered(number, votes)
     return _discovery(number, finished, FORMERLY_DISCOVERING, ending)
