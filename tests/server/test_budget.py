@@ -232,7 +232,7 @@ def test_the_table_says_what_the_json_says() -> None:
     assert "3 000 phones, 2250 of them counted on" in text.replace("\u202f", " ")
     for step in proposal["steps"]:
         assert step["step"] in text
-    assert f"a label gets a prototype if {proposal['needed']} phones or more" in text
+    assert f"a label gets a clear prototype if {proposal['needed']} phones or more" in text
     assert f"accepts this phase, {proposal['yearly_phases']} times within a year" in text
     assert "12 of them in a year" in text
     assert told["wanted"]["labels"] == ["café", "office"]

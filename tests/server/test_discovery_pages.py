@@ -54,13 +54,13 @@ def test_every_label_stands_with_its_length_or_is_left_out_by_name(page: str) ->
     for place, name in enumerate(made.LABELS):
         row = shown[name]
         assert float(row["length"]) == ending().lengths[place]
-        assert float(row["p"]) == ending().row_p_values[place]
+        assert float(row["p"]) == ending().name_p_values[place]
         assert row["clear of the noise"] == ("yes" if name in CLEAR else "no")
-        assert bool(row["number"]) == (name in CLEAR)
+        assert row["number"] == str(place + 1)
     lengths = [float(row["length"]) for row in rows(FOUND, "labels")]
     assert lengths[:7] == sorted(lengths[:7], reverse=True)
-    assert "and nothing is given these names" in page
-    said = page.partition("beyond it a sound is unknown. ")[2].partition(" are not clear")[0]
+    assert "nothing is given these names, and sound that is nearest to one of them is" in page
+    said = page.partition("Not clear of the noise are ")[2].partition(": nothing is given")[0]
     assert set(said.replace(" and ", ", ").split(", ")) == set(FAINT)
 
 
@@ -85,13 +85,13 @@ def test_cells_have_the_name_of_the_nearest_prototype_within_the_radius(page: st
 
 
 def test_without_a_radius_every_cell_has_a_name() -> None:
-    boundless = changed(radius=None)
-    assert all(row["name"] in CLEAR for row in rows(boundless, "cells"))
+    boundless = changed(radius=None, name_p_values=(0.0,) * 11)
+    assert all(row["name"] in made.LABELS for row in rows(boundless, "cells"))
     assert {row["nobody named it"] for row in rows(boundless, "cells")} == {"no"}
     said = words(f"/phases/{boundless.phase.hex()}", boundless)
     assert "the nearest prototype, however far away that is" in said
     assert "named by nobody" not in said
-    assert sentences.outcome(boundless) == "7 of 11 labels with a prototype"
+    assert sentences.outcome(boundless) == "11 of 11 labels clear of the noise"
 
 
 def test_one_map_has_prototypes_and_cells_with_sound_and_those_without_a_name_are_dashed() -> None:
@@ -108,22 +108,32 @@ def test_one_map_has_prototypes_and_cells_with_sound_and_those_without_a_name_ar
 def test_where_nothing_is_clear_no_label_has_a_prototype() -> None:
     nothing = made.empty_discovery(53, made.NOW)
     said = words(f"/phases/{nothing.phase.hex()}", nothing)
-    assert "they gave 0 of 11 labels a prototype" in said
+    assert "they gave 0 of 11 labels a clear prototype" in said
     assert "Map of" not in said
     assert outcomes.nothing_clear(ending(nothing)) == (
-        "nothing stands clear of the noise: none of 11 labels has a prototype; a larger crowd "
+        "nothing stands clear of the noise: none of 11 labels names anything; a larger crowd "
         "would show more"
     )
     # Places that nobody named were found, so that something was.
-    heard = changed(
-        centroids=Matrix.of(np.empty((0, 32))),
-        labels=(),
-        choices=(),
-        name_p_values=(),
-        row_p_values=(1.0,) * 11,
-    )
+    heard = changed(name_p_values=(1.0,) * 11)
     assert outcomes.nothing_clear(ending(heard)) == ""
     assert [row["nobody named it"] for row in rows(heard, "cells")] == ["yes"] * 8 + ["no"] * 2
+
+
+def test_a_cell_nearest_to_a_label_that_may_be_noise_is_unknown_and_says_so() -> None:
+    office = made.LABELS.index("office")
+    p_values = list(ending().name_p_values)
+    p_values[office] = 0.3
+    moved = (*(True,) * 8, False, True)
+    cells = np.array(ending().cells.array())  # type: ignore[union-attr]
+    cells[9] = ending().centroids.array()[office]
+    doubtful = changed(name_p_values=tuple(p_values), moved=moved, cells=Matrix.of(cells))
+    row = rows(doubtful, "cells")[9]
+    assert (row["name"], row["may be"], row["nobody named it"]) == ("unknown", "office", "yes")
+    said = words(f"/phases/{doubtful.phase.hex()}", doubtful)
+    assert "c10 unknown near office, which may be noise yes" in said
+    (row,) = (row for row in rows(doubtful, "labels") if row["label"] == "office")
+    assert (row["cells"], row["clear of the noise"]) == ("", "no")
 
 
 def test_a_choice_with_a_prototype_stands_below_its_label_and_names_its_cells() -> None:
@@ -132,26 +142,26 @@ def test_a_choice_with_a_prototype_stands_below_its_label_and_names_its_cells() 
     assert found.cells is not None
     own = found.cells.array()[[7]]
     finer = changed(
-        centroids=Matrix.of(np.concatenate([places, own])),
-        labels=(*found.labels, 5),
-        choices=(*found.choices, "kitchen"),
-        name_p_values=(*found.name_p_values, 1e-9),
+        centroids=Matrix.of(np.concatenate([places, own, -own])),
+        labels=(*found.labels, 5, 5),
+        choices=(*found.choices, "kitchen", "attic"),
+        name_p_values=(*found.name_p_values, 1e-9, 1.0),
         lengths=(*found.lengths, 24.0, 3.0),
-        row_p_values=(*found.row_p_values, 1e-9, 1.0),
     )
     shown = rows(finer, "labels")
-    assert [(row["label"], row["choice"]) for row in shown][:2] == [
+    assert [(row["label"], row["choice"]) for row in shown][:3] == [
         ("home", ""),
         ("home", "kitchen"),
+        ("home", "attic"),
     ]
     assert (shown[0]["cells"], shown[1]["cells"]) == ("c1, c2, c8", "c8")
-    assert (shown[1]["number"], shown[1]["length"]) == ("8", "24.0")
+    assert (shown[1]["number"], shown[1]["length"]) == ("12", "24.0")
     assert rows(finer, "cells")[7]["name"] == "kitchen"
     assert rows(finer, "cells")[7]["nobody named it"] == "no"
     said = words(f"/phases/{finer.phase.hex()}", finer)
     assert "kitchen a choice of home" in said
-    assert "1 choice of polls is not clear of the noise, either" in said
-    assert "they gave 7 of 11 labels a prototype" in said
+    assert "attic a choice of home not clear of the noise 3.0 1" in said
+    assert "they gave 7 of 11 labels a clear prototype" in said
     (histogram,) = global_histograms([finer])
     assert histogram.environments["home"] == 2
     assert list(histogram.counts) == list(made.LABELS)
@@ -159,11 +169,11 @@ def test_a_choice_with_a_prototype_stands_below_its_label_and_names_its_cells() 
 
 
 def test_it_is_said_in_few_words_too() -> None:
-    short = "7 of 11 labels with a prototype, and 1 kind of place that nobody named"
+    short = "7 of 11 labels clear of the noise, and 1 kind of place that nobody named"
     assert sentences.outcome(FOUND) == short
     assert sentences.headline(FOUND) == (
-        "183 of 200 phones stayed: they gave 7 of 11 labels a prototype, and found 1 kind of place "
-        "that nobody named"
+        "183 of 200 phones stayed: they gave 7 of 11 labels a clear prototype, and found 1 kind "
+        "of place that nobody named"
     )
     said = outcomes.words_for(FOUND.parameters).lines(ending())
     assert re.fullmatch(r"home: length \d\d\.\d, cells c1, c2", said[0])
@@ -172,7 +182,7 @@ def test_it_is_said_in_few_words_too() -> None:
         assert re.fullmatch(r".*: not clear of the noise \(p = [\d.]+\), so it names nothing", line)
     assert "cell c8: a kind of place that nobody named, heard by about 12 phones or more" in said
     assert said[-1].endswith("beyond it a sound is unknown.")
-    assert outcomes.words_for(FOUND.parameters).figure(ending()) == ("labels with a prototype", 7)
+    assert outcomes.words_for(FOUND.parameters).figure(ending()) == ("labels clear of the noise", 7)
     assert short in words("/", FOUND)
 
 

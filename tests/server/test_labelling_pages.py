@@ -16,7 +16,6 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.labelling import Labelled
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.wire import Matrix
 from earshot_server.commands.phase.samples import unnamed
 from earshot_server.dashboard import outcomes, sentences, spending
 from earshot_server.dashboard.histograms import global_histograms
@@ -161,11 +160,8 @@ def test_what_another_phase_could_not_name_are_samples() -> None:
     assert chosen.encoder == found.encoder
     assert np.array_equal(chosen.points.array(), found.cells.array()[[7]])
     with pytest.raises(InvalidInputError, match="every cell with sound is near the prototype"):
-        unnamed("61", msgspec.structs.replace(found, radius=None))
-    nothing = Matrix.of(np.empty((0, 32)))
-    unheard = msgspec.structs.replace(
-        found, centroids=nothing, labels=(), choices=(), name_p_values=()
-    )
+        unnamed("61", msgspec.structs.replace(found, radius=None, name_p_values=(0.0,) * 11))
+    unheard = msgspec.structs.replace(found, name_p_values=(1.0,) * 11)
     assert np.array_equal(unnamed("61", unheard).points.array(), found.cells.array()[:8])
 
 

@@ -31,7 +31,7 @@ HIERARCHY = LabelHierarchy({"transport": ("bus", "train"), "park": ()})
 
 
 def prototypes(
-    names: tuple[str, ...], encoder: str = ENCODER, radius: float | None = None
+    names: tuple[str, ...], radius: float | None = None, p_value: float = 0.0
 ) -> Discovered:
     """Each name has a prototype in a direction of its own, where it has a cell, too."""
     places = Matrix.of(np.eye(len(names), 8))
@@ -42,14 +42,13 @@ def prototypes(
         labels=tuple(range(len(names))),
         choices=("",) * len(names),
         label_names=names,
-        name_p_values=(0.0,) * len(names),
+        name_p_values=(p_value,) * len(names),
         cells=places,
         moved=(True,) * len(names),
         cell_lengths=(9.0,) * len(names),
         lengths=(9.0,) * len(names),
-        row_p_values=(0.0,) * len(names),
         radius=radius,
-        encoder=encoder,
+        encoder=ENCODER,
         privacy=(),
     )
 
@@ -141,8 +140,7 @@ def test_contacts_beyond_the_radius_of_all_prototypes_count_for_no_label() -> No
     asked = StartPhase(parameters=statistics_parameters(labels=HIERARCHY.classes, places=agreed))
     said = lines(asked, forecast(asked))
     assert any(
-        "of which 2 have a name, if it is no farther than 0.3 (1 − cosine);" in line
-        for line in said
+        "of which 2 have a name, where that lies within 0.3 (1 − cosine);" in line for line in said
     )
     record = msgspec.structs.replace(
         made.published_statistics(30, made.NOW), parameters=asked.parameters
@@ -161,7 +159,7 @@ def test_contacts_beyond_the_radius_of_all_prototypes_count_for_no_label() -> No
         (None, "--places-of 61: this phase has published no environments"),
         (found(("bus",), (True,), encoder=""), "not among embeddings of a known encoder"),
         (prototypes(("office",)), "none .* one of the labels transport, park"),
-        (prototypes(()), "none .* one of the labels transport, park"),
+        (prototypes(("park",), p_value=1.0), "none .* one of the labels transport, park"),
         (found(("office", "bus"), (True, False)), "none .* one of the labels transport, park"),
     ],
 )

@@ -243,20 +243,18 @@ def discovered(number: int, length: float = 60.0, *, radius: float | None = 0.5)
     total = heard[:, None] * places[:11] * steps + random.normal(0, noise, shape)
     cells = places[[5, 5, 0, 1, 2, 3, 4, 11, 7, 8]] + random.normal(0, 0.02, (10, 32))
     found = prototypes(np.rint(total).astype(np.int64), noise, unit_rows(cells))
-    clear = np.flatnonzero(found.p_values <= 0.05)
     return Discovered(
         phase=name_of(number),
         geometry=Geometry.SPHERICAL,
-        centroids=Matrix.of(found.directions[clear]),
-        labels=tuple(clear.tolist()),
-        choices=("",) * len(clear),
+        centroids=Matrix.of(found.directions),
+        labels=tuple(range(len(LABELS))),
+        choices=("",) * len(LABELS),
         label_names=LABELS,
-        name_p_values=tuple(found.p_values[clear].tolist()),
+        name_p_values=tuple(found.p_values.tolist()),
+        lengths=tuple((found.lengths / steps).tolist()),
         cells=Matrix.of(unit_rows(cells)),
         moved=(*(True,) * 8, *(False,) * 2),
         cell_lengths=(31.0, 25.0, 55.5, 50.0, 44.0, 41.0, 37.0, 12.4, 0.0, 0.0),
-        lengths=tuple((found.lengths / steps).tolist()),
-        row_p_values=tuple(found.p_values.tolist()),
         radius=radius,
         encoder=DEFAULT_ENCODER,
         privacy=DISCOVERING.plan().releases(),
@@ -298,11 +296,7 @@ def empty_discovery(number: int, finished: float) -> PhaseRecord:
     """Neither a label nor a cell stands clear of the noise."""
     made = msgspec.structs.replace(
         discovered(number),
-        centroids=Matrix.of(np.empty((0, 32))),
-        labels=(),
-        choices=(),
-        name_p_values=(),
-        row_p_values=(1.0,) * len(LABELS),
+        name_p_values=(1.0,) * len(LABELS),
         moved=(False,) * 10,
         cell_lengths=(0.0,) * 10,
     )

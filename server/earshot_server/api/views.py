@@ -99,7 +99,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     finished: float
     """Time of publication, in seconds since 1970."""
     environments: int
-    """Environments found: of a discovery phase, the labels that have a prototype."""
+    """Environments found; of a discovery phase, its labels."""
     named: int
     """Environments whose name stands clear of the noise."""
     label_names: tuple[str, ...]

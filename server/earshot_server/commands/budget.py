@@ -133,8 +133,8 @@ def _sight(wanted: Wanted, proposal: Proposal) -> list[str]:
             "them alike",
         ]
     return [
-        f"a label gets a prototype if {needed} or more labelled it and nothing else, and it sounds "
-        "alike",
+        f"a label gets a clear prototype if {needed} or more labelled it and nothing else, and it "
+        "sounds alike",
         f"  of phones that labelled four alike, {2 * proposal.needed} are needed; of those that "
         "labelled e, √e times as many",
         f"  {counted(shared, 'label')} can get one at once, if every phone labelled all of them "

@@ -108,7 +108,7 @@ def over_time(
         counts: Counts of the phases, oldest first.
         times: Times of the phases, in seconds; the chart is as wide as from earliest to latest.
         largest: Count at the upper edge, positive.
-        asked: What each phase asked of phones; counts compare where it is the same, and by default
+        asked: Request of each phase to phones; counts compare where it is the same, and by default
             all do.
     """
     drawn: list[Markup] = [

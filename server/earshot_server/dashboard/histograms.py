@@ -36,11 +36,11 @@ from earshot_server.records import PhaseRecord
 CONFIDENCE = 1 - LEVEL
 """Probability that an interval contains the true number."""
 VOTES, LENGTHS, CONTACTS = "votes", "lengths", "contacts"
-"""What the numbers of a histogram are."""
+"""Kinds of numbers in a histogram."""
 
 
-class Noise(Protocol):
-    """What is known of the noise in a published number."""
+class NoiseBound(Protocol):
+    """Bound on the noise in a published number."""
 
     def radius(self, confidence: float) -> float:
         """Return the bound that it does not exceed, with this probability."""
@@ -123,7 +123,7 @@ class Histogram:
         asked: Request that phones answered; numbers are comparable where it is the same.
         environments: Environments that were given each label, by label; empty for statistics. In a
             discovery phase, prototypes of each label.
-        what: What the numbers are: `VOTES`, `LENGTHS` or `CONTACTS`.
+        what: Kind of the numbers: `VOTES`, `LENGTHS` or `CONTACTS`.
         days: Days of which contacts were counted, in words; empty where that is not limited.
         step: Steps of the underlying sum that a count of one makes.
     """
@@ -131,7 +131,7 @@ class Histogram:
     phase: bytes
     finished: float
     counts: dict[str, CountInterval]
-    noise: Noise
+    noise: NoiseBound
     inputs: int
     asked: tuple[object, ...]
     environments: dict[str, int]
@@ -216,7 +216,7 @@ def _of_labels(record: PhaseRecord, found: Discovered) -> Histogram:
     radius, labels = noise.radius(CONFIDENCE) / found.vote, found.label_names
     counts = {
         name: CountInterval.around(length, radius, p_value)
-        for name, length, p_value in zip(labels, found.lengths, found.row_p_values, strict=False)
+        for name, length, p_value in zip(labels, found.lengths, found.name_p_values, strict=False)
     }
     named = {name: found.names.count(name) for name in labels}
     # Where choices have rows, a phone's vector is shared with them: lengths do not compare.
@@ -229,7 +229,7 @@ def _histogram(
     record: PhaseRecord,
     part: str,
     counts: dict[str, CountInterval],
-    noise: Noise,
+    noise: NoiseBound,
     asked: tuple[object, ...],
     environments: dict[str, int],
     what: str,

@@ -76,7 +76,7 @@ def nothing_clear(outcome: Ending) -> str:
         said = f"none of {counted(len(outcome.labels), 'sample')} has a label"
     elif isinstance(outcome, Discovered) and outcome.cells is not None:
         if not outcome.named and not prototypes.nameless(outcome):
-            said = f"none of {counted(len(outcome.label_names), 'label')} has a prototype"
+            said = f"none of {counted(len(outcome.label_names), 'label')} names anything"
     elif isinstance(outcome, NamedCentroids) and not any(outcome.names):
         said = f"none of {counted(len(outcome.names), 'place')} has a name"
     return said and f"nothing stands clear of the noise: {said}; a larger crowd would show more"
@@ -145,7 +145,7 @@ def _discovered(found: Discovered) -> str:
         labels = counted(len(found.label_names), "label")
         without = len(prototypes.nameless(found))
         heard = f", and {counted(without, 'kind')} of place that nobody named" if without else ""
-        return f"{whole(found.named)} of {labels} with a prototype{heard}"
+        return f"{whole(found.named)} of {labels} clear of the noise{heard}"
     clear = sum(name is not None for name in found.names)
     environments = counted(found.named, "environment")
     return f"{environments}, in {whole(clear)} of {counted(found.centroids.rows, 'cell')}"
@@ -157,7 +157,7 @@ def _achieved(found: Discovered) -> str:
     labels = counted(len(found.label_names), "label")
     without = len(prototypes.nameless(found))
     heard = f", and found {counted(without, 'kind')} of place that nobody named" if without else ""
-    return f"stayed: they gave {whole(found.named)} of {labels} a prototype{heard}"
+    return f"stayed: they gave {whole(found.named)} of {labels} a clear prototype{heard}"
 
 
 def _discovered_lines(found: Discovered) -> list[str]:
@@ -167,7 +167,7 @@ def _discovered_lines(found: Discovered) -> list[str]:
 def _prototypes(found: Discovered) -> list[str]:
     lines, rows = [], prototypes.rows(found)
     for row in rows:
-        if row.number is None:
+        if not row.clear:
             continue
         many = "cell" if len(row.cells) == 1 else "cells"
         where = f", {many} {row.numbers}" if row.cells else ""
@@ -176,7 +176,7 @@ def _prototypes(found: Discovered) -> list[str]:
     lines += [
         f"{row.name}: not clear of the noise (p = {chance(row.p_value)}), so it names nothing"
         for row in rows
-        if row.number is None
+        if not row.clear
     ]
     lines += [
         f"cell c{cell.number}: a kind of place that nobody named, heard by about "
@@ -255,7 +255,7 @@ _WORDS: dict[type[Parameters], Words] = {
         achievement=_achieved,
         lines=_discovered_lines,
         figure=lambda found: (
-            "environments named" if found.cells is None else "labels with a prototype",
+            "environments named" if found.cells is None else "labels clear of the noise",
             found.named,
         ),
     ),

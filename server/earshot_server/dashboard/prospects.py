@@ -142,7 +142,7 @@ def _places(parameters: Parameters) -> list[str]:
     near = (
         ""
         if places.radius is None
-        else f", if it is no farther than {real(places.radius)} (1 − cosine)"
+        else f", where that lies within {real(places.radius)} (1 − cosine)"
     )
     return [
         f"contacts without a label of their own count by the nearest of {len(places.labels)} "

@@ -14,36 +14,34 @@ from markupsafe import Markup
 from earshot_protocol.phases import discovery
 from earshot_protocol.phases.discovery import LABELS, Discovered, DiscoveryParameters
 from earshot_protocol.phases.places import UNNAMED, Places
-from earshot_protocol.privacy.significance import LEVEL
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_server.dashboard import charts, wording
 from earshot_server.dashboard.histograms import CONFIDENCE, length_noise
 from earshot_server.records import PhaseRecord
 
-UNKNOWN = "unknown"
-"""Name of a sound or a cell that lies within the radius of no prototype."""
-
 
 @dataclass(frozen=True)
-class Row:
-    """One row of the sum of labels: that of a label, or that of a choice with a prototype.
+class LabelRow:
+    """One row of the sum of labels: that of a label, or of a choice that has one of its own.
 
     Attributes:
+        number: Number of its prototype, from 1.
         label: Label.
         choice: Choice of a poll that it stands for; empty for the label itself.
-        number: Number of its prototype on the map, from 1; None where it is not clear of the noise.
         hue: Hue of its marks, that of its label.
         length: Length of its sum without noise, in phones.
         p_value: P-value of that sum.
+        clear: Whether it stands clear of the noise.
         cells: Cells with sound that it names, counted from 0; for a label, by its choices, too.
     """
 
+    number: int
     label: str
     choice: str
-    number: int | None
     hue: int
     length: float
     p_value: float
+    clear: bool
     cells: tuple[int, ...]
 
     @property
@@ -58,12 +56,13 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Cell:
+class HeardCell:
     """One cell.
 
     Attributes:
         number: Number in the table, from 1.
-        name: Name of the nearest prototype, or `UNKNOWN`.
+        name: Name of the nearest prototype, or `wording.UNKNOWN`.
+        doubtful: Name of the nearest prototype where that is not clear of the noise; else empty.
         hue: Hue of its mark, that of its label.
         moved: Whether what phones heard in it stood clear of the noise.
         length: Length of its sum without noise, in phones.
@@ -72,6 +71,7 @@ class Cell:
 
     number: int
     name: str
+    doubtful: str
     hue: int
     moved: bool
     length: float
@@ -79,15 +79,13 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Prototypes:
+class FoundLabels:
     """Findings of a discovery phase.
 
     Attributes:
-        rows: Labels, each followed by its choices that have prototypes; the longest sums first,
-            those that are not clear of the noise last.
+        rows: Labels, each followed by its choices that have rows; the longest sums first, those
+            that are not clear of the noise last.
         cells: All cells, by number.
-        unclear_choices: Choices with a row that is not clear of the noise. A result has no names
-            for them.
         map: Picture of the prototypes, and of the cells with sound; None where there are neither.
         explained: Share of the variance that the map shows; None where nothing is left out.
         noise: Bound on what noise does to the length of a label, in 95 of 100 cases, in phones.
@@ -95,9 +93,8 @@ class Prototypes:
         reach: How far a sound may lie from the prototype that names it, in a sentence.
     """
 
-    rows: tuple[Row, ...]
-    cells: tuple[Cell, ...]
-    unclear_choices: int
+    rows: tuple[LabelRow, ...]
+    cells: tuple[HeardCell, ...]
     map: Markup | None
     explained: float | None
     noise: float
@@ -106,8 +103,8 @@ class Prototypes:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Labels that are not clear of the noise."""
-        return tuple(row.label for row in self.rows if row.number is None)
+        """Labels and choices that are not clear of the noise."""
+        return tuple(row.name for row in self.rows if not row.clear)
 
     @property
     def moved(self) -> int:
@@ -115,7 +112,7 @@ class Prototypes:
         return sum(cell.moved for cell in self.cells)
 
     @property
-    def nameless(self) -> tuple[Cell, ...]:
+    def nameless(self) -> tuple[HeardCell, ...]:
         """Cells that are kinds of place that nobody named, the longest first."""
         return without_name(self.cells)
 
@@ -123,88 +120,72 @@ class Prototypes:
 def nameless(found: Discovered) -> tuple[int, ...]:
     """Return the cells that are kinds of place that nobody named, counted from 0.
 
-    What phones heard there stands clear of the noise, and no prototype is within the radius.
+    What phones heard there stands clear of the noise, and no prototype that does so is near.
     """
     cells = zip(found.cell_labels, found.moved, strict=True)
     return tuple(row for row, (label, moved) in enumerate(cells) if moved and label == UNNAMED)
 
 
-def rows(found: Discovered) -> tuple[Row, ...]:
-    """Return the rows of labels, and of choices that have prototypes (`Prototypes.rows`)."""
+def rows(found: Discovered) -> tuple[LabelRow, ...]:
+    """Return the rows of labels and choices (`FoundLabels.rows`)."""
     labels, owners = found.cell_labels, _owners(found)
-    heard = [row for row, moved in enumerate(found.moved) if moved]
-    clear = [row for row, p_value in enumerate(found.row_p_values) if p_value <= LEVEL]
-    made: list[Row] = []
-    for label, name in enumerate(found.label_names):
-        made.append(
-            Row(
-                label=name,
-                choice="",
-                number=clear.index(label) + 1 if label in clear else None,
-                hue=label % charts.HUES,
-                length=found.lengths[label] if found.lengths else 0.0,
-                p_value=found.row_p_values[label] if found.row_p_values else 1.0,
-                cells=tuple(row for row in heard if labels[row] == label),
-            )
+    choices = found.choices or ("",) * len(found.labels)
+    heard = [cell for cell, moved in enumerate(found.moved) if moved]
+    made = [
+        LabelRow(
+            number=row + 1,
+            label=found.label_names[label],
+            choice=choice,
+            hue=label % charts.HUES,
+            length=length,
+            p_value=p_value,
+            clear=name is not None,
+            cells=tuple(
+                cell
+                for cell in heard
+                if name is not None and (owners[cell] == row if choice else labels[cell] == label)
+            ),
         )
-        made += (
-            Row(
-                label=name,
-                choice=choice,
-                number=place + 1,
-                hue=label % charts.HUES,
-                length=found.lengths[clear[place]],
-                p_value=found.row_p_values[clear[place]],
-                cells=tuple(row for row in heard if owners[row] == place),
-            )
-            for place, choice in enumerate(found.choices)
-            if choice and found.labels[place] == label
+        for row, (label, choice, length, p_value, name) in enumerate(
+            zip(found.labels, choices, found.lengths, found.name_p_values, found.names, strict=True)
         )
+    ]
     whole = {row.label: row for row in made if not row.choice}
     return tuple(
         sorted(
             made,
             key=lambda row: (
-                whole[row.label].number is None,
+                not whole[row.label].clear,
                 -whole[row.label].length,
                 row.label,
                 row.choice != "",
+                not row.clear,
                 -row.length,
             ),
         )
     )
 
 
-def cells(found: Discovered) -> tuple[Cell, ...]:
+def cells(found: Discovered) -> tuple[HeardCell, ...]:
     """Return all cells, each with the name of the prototype that is nearest to it."""
-    owners, without = _owners(found), set(nameless(found))
+    without = set(nameless(found))
     return tuple(
-        Cell(
-            number=row + 1,
-            name=UNKNOWN if owner is None else _name(found, owner),
-            hue=charts.HUES if owner is None else found.labels[owner] % charts.HUES,
-            moved=found.moved[row],
-            length=found.cell_lengths[row],
-            nameless=row in without,
-        )
-        for row, owner in enumerate(owners)
+        _cell(found, row, owner, row in without) for row, owner in enumerate(_owners(found))
     )
 
 
-def without_name(found: tuple[Cell, ...]) -> tuple[Cell, ...]:
+def without_name(found: tuple[HeardCell, ...]) -> tuple[HeardCell, ...]:
     """Return those cells that are kinds of place that nobody named, the longest first."""
     return tuple(sorted((cell for cell in found if cell.nameless), key=lambda cell: -cell.length))
 
 
-def prototypes(record: PhaseRecord, found: Discovered) -> Prototypes:
+def prototypes(record: PhaseRecord, found: Discovered) -> FoundLabels:
     """Return the findings of a published discovery phase."""
     by_label, heard = rows(found), cells(found)
-    named = sum(row.choice != "" for row in by_label)
     picture, explained = _map(found, by_label, heard)
-    return Prototypes(
+    return FoundLabels(
         by_label,
         heard,
-        len(found.lengths) - len(found.label_names) - named if found.lengths else 0,
         picture,
         explained,
         length_noise(record, LABELS).radius(CONFIDENCE) / found.vote,
@@ -225,9 +206,23 @@ def reach(radius: float | None) -> str:
 
 
 def _owners(found: Discovered) -> list[int | None]:
-    """Return the prototype that names each cell; None for an unknown one."""
+    """Return the prototype that is nearest to each cell; None where none is within the radius."""
     placed = np.empty((0, 0), np.float32) if found.cells is None else found.cells.array()
     return Places.of(found).within(placed)
+
+
+def _cell(found: Discovered, row: int, owner: int | None, nameless: bool) -> HeardCell:
+    near = "" if owner is None else _name(found, owner)
+    clear = owner is not None and found.names[owner] is not None
+    return HeardCell(
+        number=row + 1,
+        name=near if clear else wording.UNKNOWN,
+        doubtful="" if clear else near,
+        hue=charts.HUES if owner is None or not clear else found.labels[owner] % charts.HUES,
+        moved=found.moved[row],
+        length=found.cell_lengths[row],
+        nameless=nameless,
+    )
 
 
 def _name(found: Discovered, prototype: int) -> str:
@@ -245,23 +240,26 @@ def _cell_noise(record: PhaseRecord) -> float | None:
 
 
 def _map(
-    found: Discovered, by_label: tuple[Row, ...], heard: tuple[Cell, ...]
+    found: Discovered, by_label: tuple[LabelRow, ...], heard: tuple[HeardCell, ...]
 ) -> tuple[Markup | None, float | None]:
-    """Draw the prototypes and the cells with sound; cells without one are where nobody is."""
+    """Draw the prototypes that are clear of the noise, and the cells with sound."""
     drawn = [cell for cell in heard if cell.moved]
-    with_number = sorted((row for row in by_label if row.number), key=lambda row: row.number or 0)
-    if found.cells is None or not (drawn or with_number):
+    clear = [row for row in by_label if row.clear]
+    if found.cells is None or not (drawn or clear):
         return None, None
-    moved = found.cells.array()[[cell.number - 1 for cell in drawn]]
-    plane, explained = charts.principal_plane(np.concatenate([found.centroids.array(), moved]))
-    places = [
-        charts.Place(str(row.number), row.name, row.hue, row.length) for row in with_number
-    ] + [
+    points = np.concatenate(
+        [
+            found.centroids.array()[[row.number - 1 for row in clear]],
+            found.cells.array()[[cell.number - 1 for cell in drawn]],
+        ]
+    )
+    plane, explained = charts.principal_plane(points)
+    places = [charts.Place(str(row.number), row.name, row.hue, row.length) for row in clear] + [
         charts.Place(f"c{cell.number}", cell.name, cell.hue, cell.length, cell=True)
         for cell in drawn
     ]
     title = (
-        f"Map of {wording.counted(len(with_number), 'prototype')} and "
+        f"Map of {wording.counted(len(clear), 'prototype')} and "
         f"{wording.counted(len(drawn), 'cell')}; the tables list them by number."
     )
     return charts.environment_map(places, plane, title), explained

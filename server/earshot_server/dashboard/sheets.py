@@ -238,17 +238,17 @@ def _prototypes(record: PhaseRecord, found: Discovered) -> dict[str, Sheet]:
             tuple(
                 (
                     *(row.number, row.label, row.choice, row.length, shown.noise, row.p_value),
-                    *(_clear(row.p_value), row.numbers),
+                    *(_yes(row.clear), row.numbers),
                 )
                 for row in shown.rows
             ),
         ),
         "cells": Sheet(
-            ("number", "name", "moved", "length", "noise", "nobody named it"),
+            ("number", "name", "may be", "moved", "length", "noise", "nobody named it"),
             tuple(
                 (
-                    *(f"c{cell.number}", cell.name, _yes(cell.moved), cell.length),
-                    *(shown.cell_noise, _yes(cell.nameless)),
+                    *(f"c{cell.number}", cell.name, cell.doubtful, _yes(cell.moved)),
+                    *(cell.length, shown.cell_noise, _yes(cell.nameless)),
                 )
                 for cell in shown.cells
             ),
