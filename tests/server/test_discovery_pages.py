@@ -16,7 +16,7 @@ from support.dashboard_records import DISCOVERING
 from support.dashboard_server import application, rows, words
 
 from earshot_protocol.phases.discovery import LABELS, Discovered
-from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
+from earshot_protocol.privacy.mechanisms import GRID, LEDGER_UNITS, Unit
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import Matrix
 from earshot_server.dashboard import changes, charts, outcomes, sentences, spending
@@ -154,7 +154,7 @@ def test_a_choice_with_a_prototype_stands_below_its_label_and_names_its_cells() 
         ("home", "kitchen"),
         ("home", "attic"),
     ]
-    assert (shown[0]["cells"], shown[1]["cells"]) == ("c1, c2, c8", "c8")
+    assert (shown[0]["cells"], shown[1]["cells"]) == ("c1, c2", "c8")
     assert (shown[1]["number"], shown[1]["length"]) == ("12", "24.0")
     assert rows(finer, "cells")[7]["name"] == "kitchen"
     assert rows(finer, "cells")[7]["nobody named it"] == "no"
@@ -166,6 +166,36 @@ def test_a_choice_with_a_prototype_stands_below_its_label_and_names_its_cells() 
     assert histogram.environments["home"] == 2
     assert list(histogram.counts) == list(made.LABELS)
     assert changes.since_before(global_histograms([FOUND, finer])) is None
+
+
+def test_a_label_of_several_kinds_of_sound_has_several_prototypes_and_one_length() -> None:
+    found = ending()
+    assert found.cells is not None
+    split = changed(
+        centroids=Matrix.of(np.concatenate([found.centroids.array(), found.cells.array()[[7]]])),
+        labels=(*found.labels, 5),
+        choices=(*found.choices, ""),
+        name_p_values=(*found.name_p_values, 1e-9),
+        lengths=(*found.lengths, 12.0),
+    )
+    split = msgspec.structs.replace(split, parameters=msgspec.structs.replace(DISCOVERING, kinds=6))
+    shown = rows(split, "labels")
+    assert [(row["label"], row["number"], row["cells"]) for row in shown][:2] == [
+        ("home", "6", "c1, c2"),
+        ("home", "12", "c8"),
+    ]
+    assert sentences.outcome(split) == "7 of 11 labels clear of the noise"
+    (histogram,) = global_histograms([split])
+    assert list(histogram.counts) == list(made.LABELS)
+    home = histogram.counts["home"]
+    assert home.published == pytest.approx(np.hypot(found.lengths[5], 12.0))
+    assert histogram.environments["home"] == 2
+    assert histogram.counts["car"].published == found.lengths[1]
+    deviation = made.sum_noise(split.parameters, LABELS, 183).deviation
+    assert histogram.radius == pytest.approx(LengthNoise(deviation, 6 * 32).radius(0.95) / GRID)
+    assert changes.since_before(global_histograms([FOUND, split])) is None
+    said = words(f"/phases/{split.phase.hex()}", split)
+    assert "Kinds of sound by which rows are split 6" in said
 
 
 def test_it_is_said_in_few_words_too() -> None:
@@ -226,7 +256,7 @@ def test_lengths_over_phases_are_histograms_with_the_noise_of_a_row() -> None:
     (histogram,) = global_histograms([FOUND])
     assert [each.published for each in histogram.counts.values()] == list(ending().lengths)
     noise = made.sum_noise(made.DISCOVERING, LABELS, 183).deviation
-    radius = LengthNoise(noise, 32).radius(0.95) / unit_steps(11 * 32)
+    radius = LengthNoise(noise, 32).radius(0.95) / GRID
     assert histogram.radius == pytest.approx(radius)
     assert histogram.what == "lengths"
     for name, count in histogram.counts.items():

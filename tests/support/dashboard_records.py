@@ -18,6 +18,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.privacy.laws import NoiseLaw, SkellamNoise
+from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.privacy.significance import (
     answer_p_values,
     are_clear,
@@ -239,7 +240,7 @@ def discovered(number: int, length: float = 60.0, *, radius: float | None = 0.5)
     places = unit_rows(random.normal(0, 1, (12, 32)))
     heard = np.zeros(len(LABELS))
     heard[[5, 0, 1, 2, 3, 4, 6]] = length + 15 - 4 * np.array([0, 4, 5, 6, 7, 8, 9])
-    steps = unit_steps(shape[0] * shape[1])
+    steps = GRID
     total = heard[:, None] * places[:11] * steps + random.normal(0, noise, shape)
     cells = places[[5, 5, 0, 1, 2, 3, 4, 11, 7, 8]] + random.normal(0, 0.02, (10, 32))
     found = prototypes(np.rint(total).astype(np.int64), noise, unit_rows(cells))

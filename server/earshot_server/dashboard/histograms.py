@@ -211,16 +211,25 @@ def _of_environments(record: PhaseRecord, published: NamedCentroids) -> Histogra
 
 
 def _of_labels(record: PhaseRecord, found: Discovered) -> Histogram:
-    """Return the histogram of a discovery phase: the length of each label's sum."""
-    noise, part = length_noise(record, found.named_in), found.named_in
+    """Return the histogram of a discovery phase: the length of each label's prototypes together.
+
+    Where rows are split by kinds of sound, that is the root of the sum of their squares. What is
+    under a label but in no prototype, since it is not clear of the noise, is not in it.
+    """
+    part, kinds = found.named_in, getattr(record.parameters, "kinds", 1)
+    noise = length_noise(record, part, kinds)
     radius, labels = noise.radius(CONFIDENCE) / found.vote, found.label_names
-    counts = {
-        name: CountInterval.around(length, radius, p_value)
-        for name, length, p_value in zip(labels, found.lengths, found.name_p_values, strict=False)
-    }
+    choices = found.choices or ("",) * len(found.labels)
+    counts = {}
+    for label, name in enumerate(labels):
+        own = [row for row, each in enumerate(found.labels) if each == label and not choices[row]]
+        length = math.hypot(*(found.lengths[row] for row in own))
+        p_value = min((found.name_p_values[row] for row in own), default=1.0)
+        counts[name] = CountInterval.around(length, radius, p_value)
     named = {name: found.names.count(name) for name in labels}
     # Where choices have rows, a phone's vector is shared with them: lengths do not compare.
-    asked = record.parameters.kind, LENGTHS, len(found.lengths) > len(labels)
+    finer = (getattr(record.parameters, "rows", None) or 0) > len(labels)
+    asked = record.parameters.kind, LENGTHS, finer, kinds
     made = _histogram(record, part, counts, noise, asked, named, LENGTHS)
     return replace(made, step=found.vote)
 
@@ -283,15 +292,16 @@ def sum_noise(record: PhaseRecord, name: str, entries: int = 1) -> NoiseLaw:
     return part.mechanism.noise(entries * summed_inputs(record, name))
 
 
-def length_noise(record: PhaseRecord, name: str) -> LengthNoise:
-    """Return the noise in the length of each row of a published sum, in steps.
+def length_noise(record: PhaseRecord, name: str, rows: int = 1) -> LengthNoise:
+    """Return the noise in the length of rows of a published sum, in steps.
 
     Args:
         record: Record of a published discovery phase.
         name: Name of the part of the phase's plan.
+        rows: Rows whose length together is meant, at most.
     """
     dimensions = getattr(record.parameters, "dimensions", 1)
-    return LengthNoise(sum_noise(record, name).deviation, dimensions)
+    return LengthNoise(sum_noise(record, name).deviation, rows * dimensions)
 
 
 def _oldest_first(histograms: Iterable[Histogram]) -> tuple[Histogram, ...]:

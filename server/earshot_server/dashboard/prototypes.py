@@ -14,7 +14,6 @@ from markupsafe import Markup
 from earshot_protocol.phases import discovery
 from earshot_protocol.phases.discovery import LABELS, Discovered, DiscoveryParameters
 from earshot_protocol.phases.places import UNNAMED, Places
-from earshot_protocol.voting.vectors import unit_steps
 from earshot_server.dashboard import charts, wording
 from earshot_server.dashboard.histograms import CONFIDENCE, length_noise
 from earshot_server.records import PhaseRecord
@@ -22,7 +21,7 @@ from earshot_server.records import PhaseRecord
 
 @dataclass(frozen=True)
 class LabelRow:
-    """One row of the sum of labels: that of a label, or of a choice that has one of its own.
+    """One prototype: of a label, or of a choice with rows of its own; each may have several.
 
     Attributes:
         number: Number of its prototype, from 1.
@@ -32,7 +31,7 @@ class LabelRow:
         length: Length of its sum without noise, in phones.
         p_value: P-value of that sum.
         clear: Whether it stands clear of the noise.
-        cells: Cells with sound that it names, counted from 0; for a label, by its choices, too.
+        cells: Cells with sound that it names, counted from 0.
     """
 
     number: int
@@ -83,8 +82,8 @@ class FoundLabels:
     """Findings of a discovery phase.
 
     Attributes:
-        rows: Labels, each followed by its choices that have rows; the longest sums first, those
-            that are not clear of the noise last.
+        rows: Prototypes by label, those of its choices last; the longest first, those that are not
+            clear of the noise last.
         cells: All cells, by number.
         map: Picture of the prototypes, and of the cells with sound; None where there are neither.
         explained: Share of the variance that the map shows; None where nothing is left out.
@@ -103,8 +102,8 @@ class FoundLabels:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Labels and choices that are not clear of the noise."""
-        return tuple(row.name for row in self.rows if not row.clear)
+        """Labels and choices of which no prototype is clear of the noise."""
+        return tuple(dict.fromkeys(row.name for row in self.rows if not row.clear))
 
     @property
     def moved(self) -> int:
@@ -127,8 +126,8 @@ def nameless(found: Discovered) -> tuple[int, ...]:
 
 
 def rows(found: Discovered) -> tuple[LabelRow, ...]:
-    """Return the rows of labels and choices (`FoundLabels.rows`)."""
-    labels, owners = found.cell_labels, _owners(found)
+    """Return the prototypes of labels and choices (`FoundLabels.rows`)."""
+    owners = _owners(found)
     choices = found.choices or ("",) * len(found.labels)
     heard = [cell for cell, moved in enumerate(found.moved) if moved]
     made = [
@@ -140,28 +139,20 @@ def rows(found: Discovered) -> tuple[LabelRow, ...]:
             length=length,
             p_value=p_value,
             clear=name is not None,
-            cells=tuple(
-                cell
-                for cell in heard
-                if name is not None and (owners[cell] == row if choice else labels[cell] == label)
-            ),
+            cells=tuple(cell for cell in heard if name is not None and owners[cell] == row),
         )
         for row, (label, choice, length, p_value, name) in enumerate(
             zip(found.labels, choices, found.lengths, found.name_p_values, found.names, strict=True)
         )
     ]
-    whole = {row.label: row for row in made if not row.choice}
+    best = {row.label: (not row.clear, -row.length, row.label) for row in made[::-1]}
+    for row in made:
+        if not row.choice:
+            best[row.label] = min(best[row.label], (not row.clear, -row.length, row.label))
     return tuple(
         sorted(
             made,
-            key=lambda row: (
-                not whole[row.label].clear,
-                -whole[row.label].length,
-                row.label,
-                row.choice != "",
-                not row.clear,
-                -row.length,
-            ),
+            key=lambda row: (*best[row.label], row.choice != "", not row.clear, -row.length),
         )
     )
 
@@ -189,7 +180,7 @@ def prototypes(record: PhaseRecord, found: Discovered) -> FoundLabels:
         picture,
         explained,
         length_noise(record, LABELS).radius(CONFIDENCE) / found.vote,
-        _cell_noise(record),
+        _cell_noise(record, found),
         reach(found.radius),
     )
 
@@ -230,13 +221,12 @@ def _name(found: Discovered, prototype: int) -> str:
     return choice or found.label_names[found.labels[prototype]]
 
 
-def _cell_noise(record: PhaseRecord) -> float | None:
+def _cell_noise(record: PhaseRecord, found: Discovered) -> float | None:
     parameters = record.parameters
     if not isinstance(parameters, DiscoveryParameters) or not parameters.sums:
         return None
     noise = length_noise(record, discovery.cells(parameters.sums))
-    unit = unit_steps(parameters.most_cells * parameters.dimensions)
-    return noise.radius(CONFIDENCE) / unit
+    return noise.radius(CONFIDENCE) / found.vote
 
 
 def _map(

@@ -233,6 +233,7 @@ _PARAMETERS = {
     "cells_noise": ("Noise of each sum of cells, in phones", "σ"),
     "labels_noise": ("Noise of the sum of labels, in phones", "σ"),
     "rows": ("Rows of the sum of labels", ""),
+    "kinds": ("Kinds of sound by which rows are split", ""),
     "samples": ("Samples to be labelled", "B"),
     "votes_noise": ("Noise of each number of votes", "σ₂"),
     "check_noise": ("Noise of each number that agrees", "σ₁"),
