@@ -148,6 +148,7 @@ def test_a_choice_with_a_prototype_stands_below_its_label_and_names_its_cells() 
         name_p_values=(*found.name_p_values, 1e-9, 1.0),
         lengths=(*found.lengths, 24.0, 3.0),
     )
+    finer = msgspec.structs.replace(finer, parameters=msgspec.structs.replace(DISCOVERING, rows=13))
     shown = rows(finer, "labels")
     assert [(row["label"], row["choice"]) for row in shown][:3] == [
         ("home", ""),

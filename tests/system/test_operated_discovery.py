@@ -173,8 +173,8 @@ def test_the_result_is_public_and_among_the_results(played: Played) -> None:
 def test_the_dashboard_shows_its_cells_and_both_units(played: Played) -> None:
     page = played.read(f"/phases/{played.phase}", operator=True)
     for said in (
-        f"{PHONES} of {PHONES} phones stayed: they named",
-        "20 cells around public start centroids; 2 secure sums moved the cells",
+        f"{PHONES} of {PHONES} phones stayed: they gave",
+        "20 cells around public start centroids. 2 secure sums moved the cells",
         "One phone (zero-out)",
         "One phone, replaced",
     ):
