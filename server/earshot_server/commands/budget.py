@@ -26,7 +26,7 @@ from earshot_server.phases.proposal import Discovery, Proposal, StepShare, Wante
 app = App()
 
 _OWN = {
-    Discovery.SECURE_SUM: {"cells", "most_cells", "sums", "label_share", "finer"},
+    Discovery.SECURE_SUM: {"cells", "most_cells", "sums", "label_share", "finer", "kinds"},
     Discovery.LOCAL: {"recordings"},
 }
 """Options that only one of the routes has."""
@@ -102,7 +102,7 @@ def _lines(wanted: Wanted, parameters: Parameters, proposal: Proposal) -> list[s
             for unit, price in ((unit, proposal.prices[unit.value]) for unit in _UNITS)
         ),
         *_dearer(proposal),
-        *prospects.finer_lines(parameters),
+        *prospects.prototype_lines(parameters),
         *_sight(wanted, proposal),
         *_refusals(proposal),
         verdict(parameters, proposal.refusals),
@@ -169,6 +169,7 @@ def _shared(wanted: Wanted) -> dict[str, object]:
         "sums": wanted.sums,
         "label-share": wanted.label_share,
         "finer": wanted.finer or None,
+        "kinds": wanted.kinds,
     }
 
 

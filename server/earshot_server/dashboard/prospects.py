@@ -25,7 +25,6 @@ from earshot_server.phases.forecast import (
     expected,
     last_forecast,
 )
-from earshot_server.phases.proposal import levels
 from earshot_server.records import CohortRecord
 
 _UNLIKELY = 0.2
@@ -74,7 +73,7 @@ def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[s
         *_spending(seen),
         *_weights(asked.parameters),
         *_places(asked.parameters),
-        *finer_lines(asked.parameters),
+        *prototype_lines(asked.parameters),
         *(line for each in seen.sums for line in _sum(asked.parameters, each)),
         f"each phone sends {byte_size(seen.bytes_up)} in {seen.steps} steps",
         f"ends at the earliest {_moment(now + seen.earliest_seconds)} "
@@ -151,20 +150,31 @@ def _places(parameters: Parameters) -> list[str]:
     ]
 
 
-def finer_lines(parameters: Parameters) -> list[str]:
-    """Say what it costs that choices of polls have prototypes; nothing where they have none."""
-    if not isinstance(parameters, DiscoveryParameters) or levels(parameters) == 1:
+def prototype_lines(parameters: Parameters) -> list[str]:
+    """Say what further prototypes of labels cost and bring; nothing where there are none."""
+    if not isinstance(parameters, DiscoveryParameters) or parameters.rows is None:
         return []
-    labels = len(parameters.labels)
-    coarse = msgspec.structs.replace(parameters, rows=labels)
-    sent, less = (byte_size(last_forecast(each).bytes_up) for each in (parameters, coarse))
-    rows, numbers = parameters.rows or 0, parameters.dimensions
-    return [
+    labels, rows, kinds = len(parameters.labels), parameters.rows, parameters.kinds
+    if (rows, kinds) == (labels, 1):
+        return []
+    whole = msgspec.structs.replace(parameters, rows=labels, kinds=1)
+    sent, less = (byte_size(last_forecast(each).bytes_up) for each in (parameters, whole))
+    finer = (
         f"{rows - labels} choices of polls get prototypes of their own, besides {labels} labels "
         "(--finer)",
-        f"  a phone's vector is shared between both, so the length of a label falls by up to √2; "
-        f"the sum of labels has {rows} × {numbers} numbers, not {labels} × {numbers}, and each "
-        f"phone sends {sent} for it, not {less}",
+        "  a phone's vector is shared between both, so the length of a label falls by up to √2",
+    )
+    split = (
+        f"a label gets up to {kinds} prototypes, one for each kind of sound that it covers "
+        "(--kinds)",
+        "  its length is shared between them, so a label of several kinds takes longer to stand "
+        "clear",
+    )
+    return [
+        *(finer if rows > labels else ()),
+        *(split if kinds > 1 else ()),
+        f"  the sum of labels has {rows * kinds} × {parameters.dimensions} numbers, not {labels} × "
+        f"{parameters.dimensions}, and each phone sends {sent} for it, not {less}",
     ]
 
 

@@ -119,10 +119,12 @@ class DiscoveryPhase(Snapshot, kw_only=True):
                 unit=unit_steps(math.prod(shape)),
                 spread=math.sqrt(labels),
                 hurdle=_prototypes(shape, cells),
+                honest="honest phones",
                 provided="if all that a phone labelled has one label, and sounds alike",
                 enough="give it a prototype",
                 can="get a prototype",
                 remedy="--epsilon",
+                verb="learn",
             )
         shape = cells, parameters.dimensions
         return Expected(

@@ -21,7 +21,7 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget, learning_budget
 from earshot_protocol.phases.acceptance import Limits, default_refusals
-from earshot_protocol.phases.discovery import LABELS, DiscoveryParameters, rows_of
+from earshot_protocol.phases.discovery import LABELS, MOST_KINDS, DiscoveryParameters, rows_of
 from earshot_protocol.phases.learning import CENTROID_VOTE, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters, hierarchy_of
 from earshot_protocol.privacy.budgets import BUDGETS, Span
@@ -68,6 +68,8 @@ class Asked:
         label_share: Share of ε (in ρ of zero-concentrated privacy) that the labels get: above 0,
             below 1.
         finer: Give each choice of a poll a prototype of its own, besides its label.
+        kinds: Kinds of sound by which the rows of labels are split, so that a label of several
+            kinds gets several prototypes; by default 6 where crowd and ε allow, else 1.
         choices: Choices of each label that polls offer; by default the labels themselves.
     """
 
@@ -84,6 +86,7 @@ class Asked:
     sums: int = discovery_budget.SUMS
     label_share: float = discovery_budget.LABEL_SHARE
     finer: bool = False
+    kinds: int | None = None
     choices: Annotated[tuple[tuple[str, ...], ...], NO_OPTION] = ()
 
 
@@ -217,7 +220,7 @@ def discovery_parameters(
         asked.phones, epsilon, asked.delta, asked.cells, asked.most_cells
     )
     dimensions = discovery_budget.DIMENSIONS if dimensions is None else dimensions
-    rows, added_to = _rows(asked)
+    (rows, added_to), kinds = _rows(asked), _kinds(asked, epsilon)
     start = encoder.start_centroids(dimensions, cells)
     noise = discovery_budget.noises(
         epsilon,
@@ -226,7 +229,7 @@ def discovery_parameters(
         label_share=asked.label_share,
         cells=most,
         dimensions=dimensions,
-        rows=rows,
+        rows=rows * kinds,
         levels=added_to,
     )
     return DiscoveryParameters(
@@ -239,6 +242,7 @@ def discovery_parameters(
         cells_noise=noise.cells,
         labels_noise=noise.labels,
         rows=rows,
+        kinds=kinds,
         delta=asked.delta,
         dropout=asked.dropout,
         corrupted=asked.corrupted,
@@ -251,7 +255,7 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
         wanted.phones, epsilon, wanted.delta, wanted.cells, wanted.most_cells
     )
     dimensions = discovery_budget.DIMENSIONS
-    rows, added_to = _rows(wanted)
+    (rows, added_to), kinds = _rows(wanted), _kinds(wanted, epsilon)
     noise = discovery_budget.noises(
         epsilon,
         wanted.delta,
@@ -259,7 +263,7 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
         label_share=wanted.label_share,
         cells=most,
         dimensions=dimensions,
-        rows=rows,
+        rows=rows * kinds,
         levels=added_to,
         unit=wanted.unit,
     )
@@ -274,6 +278,7 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
         cells_noise=noise.cells,
         labels_noise=noise.labels,
         rows=rows,
+        kinds=kinds,
         delta=wanted.delta,
         dropout=wanted.dropout,
         corrupted=wanted.corrupted,
@@ -295,6 +300,13 @@ def _rows(asked: Asked) -> tuple[int, int]:
             "finer: the labels have no choices besides themselves; give some (--hierarchy)"
         )
     return rows, 2
+
+
+def _kinds(asked: Asked, epsilon: float) -> int:
+    """Return the kinds of sound by which the rows of labels are split."""
+    if asked.kinds is None:
+        return discovery_budget.usual_kinds(asked.phones, epsilon, asked.delta)
+    return checks.whole("kinds", asked.kinds, 1, MOST_KINDS)
 
 
 def levels(parameters: DiscoveryParameters) -> int:

@@ -108,7 +108,7 @@ LABELLING = "--samples"
 _OPTIONS = {
     SECURE_SUM: {
         *("epsilon", "delta", "label_share", "cells", "most_cells", "sums"),
-        *("encoder", "dimensions", "finer"),
+        *("encoder", "dimensions", "finer", "kinds"),
     },
     LOCAL: {
         *("budget", "epsilon", "delta", "recordings", "encoder", "dimensions"),
