@@ -20,7 +20,7 @@ DEFAULT_ENCODER = "contrast-2"
 SHIPPED_ENCODERS: Mapping[str, str] = MappingProxyType(
     {
         "contrast-1": "622142b15ef98273a8225aa2adcc1b90486152e775367086d8ec031f7c112816",
-        "contrast-2": "b9a0ecd58398483962eef35185f71bf5204a170fc0a2d3b6b8567d0e1596e5f3",
+        "contrast-2": "9a5970c625f538237a438f74daa4122eaf76dc824222818681b5a330b19c823b",
     }
 )
 """SHA-256 of each encoder's file by name, hexadecimal: all phones share the same files."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidInputError, LocalError
 
-USUAL_DIMENSIONS, USUAL_COUNTS = (8, 16, 32, 64, 128), (10, 20, 40)
+USUAL_DIMENSIONS, USUAL_COUNTS = (8, 16, 32, 64), (10, 20, 40)
 """Dimensions and counts of start centroids, every pair of which is in the card of an encoder that
 `earshot train` makes."""
 WITH_ALL = "contrast-2"

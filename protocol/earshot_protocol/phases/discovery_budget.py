@@ -21,7 +21,7 @@ SUMS = 2
 """Number of sums of cells, T."""
 LABEL_SHARE = 0.3
 """Share of the phase's cost, as ρ of zero-concentrated privacy, that names get."""
-DIMENSIONS = 32
+DIMENSIONS = 64
 """Dimensions in which sound is sorted, d."""
 
 MOST_CELLS = 40

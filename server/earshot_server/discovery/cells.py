@@ -16,7 +16,7 @@ Cells = npt.NDArray[np.float64]
 INERTIA = 0.5
 """Weight of a cell's last place, relative to the length of the noise in its sum."""
 LIGHT = 0.1
-"""Part of the mean length below which a cell counts as empty, even where there is no noise."""
+"""Part of the mean component below which a cell counts as empty, even where there is no noise."""
 _SPREAD = 0.5
 """Part of the cells below which, if only they hear sound, it is unlike their start centroids."""
 _APART = 0.1
@@ -34,7 +34,9 @@ def moved_cells(
     """Move cells to where their sums point, and unheard ones to where they are needed.
 
     A cell whose sum stands clear of the noise takes its direction; the noisier the sum, the nearer
-    the cell stays to its last place. The others are of no use where they are. One by one they are
+    the cell stays to its last place. A sum stands clear by its component along that place: what a
+    cell hears is near it, and noise has a component there that is nearly normal, in however many
+    dimensions. The others are of no use where they are. One by one they are
     placed beside the heaviest cell, as long as half of its weight would still stand clear, so that
     the next sum tells apart what the two share (as in Linde, Buzo and Gray, 1980); any that remain
     stay in place. Where few cells hear nearly everything, the sound is unlike that of the start
@@ -52,16 +54,16 @@ def moved_cells(
         bool (more cells,).
     """
     sums, last = total.astype(np.float64), centroids.astype(np.float64)
-    lengths = np.linalg.norm(sums, axis=1)
-    least = max(least_clear_length(deviation, sums.shape), LIGHT * float(lengths.mean()))
-    clear = lengths > least
+    along = (sums * last).sum(axis=1)
+    least = max(least_clear_component(deviation, len(sums)), LIGHT * float(along.mean()))
+    clear = along > least
     noise = deviation * math.sqrt(sums.shape[1])
     heard = clear_lengths(total, deviation)
     unlike = effective(heard) < _SPREAD * len(sums)
     count = max(len(sums), most) if unlike else len(sums)
     cells, weights = np.zeros((count, sums.shape[1])), np.zeros(count)
     cells[: len(sums)] = np.where(clear[:, None], unit_rows(sums + INERTIA * noise * last), last)
-    weights[: len(sums)] = np.where(clear, heard, 0.0)
+    weights[: len(sums)] = np.where(clear, along, 0.0)
     generator = np.random.default_rng(_SEED)
     for place in (*np.flatnonzero(~clear), *range(len(sums), count)):
         heaviest = int(np.argmax(weights))
@@ -95,8 +97,20 @@ def clear_lengths(total: npt.NDArray[np.integer[Any]], deviation: float) -> Cell
     return lengths
 
 
+def least_clear_component(deviation: float, looked_at: int) -> float:
+    """Return the component that noise alone exceeds in any place with a chance of `LEVEL` at most.
+
+    Args:
+        deviation: Standard deviation of the noise on an entry, and so on a component.
+        looked_at: Number of components.
+    """
+    from scipy.stats import norm
+
+    return deviation * float(norm.isf(LEVEL / looked_at))
+
+
 def least_clear_length(deviation: float, shape: tuple[int, ...]) -> float:
-    """Return the length that noise alone exceeds, in any cell, with a chance of at most `LEVEL`.
+    """Return the length that noise alone exceeds, in any row, with a chance of at most `LEVEL`.
 
     The noise on many entries is nearly normal, so its squared length follows a χ² law.
     """

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from earshot_protocol.geometry import unit_rows
 from earshot_protocol.privacy.significance import LEVEL
-from earshot_server.discovery.cells import clear_lengths
+from earshot_server.discovery.cells import clear_lengths, least_clear_component
 
 Floats = npt.NDArray[np.float64]
 
@@ -79,8 +79,8 @@ def least_clear_prototype(deviation: float, shape: tuple[int, int], cells: int) 
         shape: Rows and dimensions.
         cells: Number of cells.
     """
-    from scipy.stats import chi2, norm
+    from scipy.stats import chi2
 
     rows, dimensions = shape
     by_length = math.sqrt(float(chi2.isf(LEVEL / (2 * rows), dimensions)))
-    return deviation * min(by_length, float(norm.isf(LEVEL / (2 * rows * cells))))
+    return min(deviation * by_length, least_clear_component(deviation, 2 * rows * cells))

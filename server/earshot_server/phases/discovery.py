@@ -26,31 +26,28 @@ from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import Matrix
-from earshot_server.discovery.cells import clear_lengths, least_clear_length, moved_cells
+from earshot_server.discovery.cells import (
+    clear_lengths,
+    least_clear_component,
+    least_clear_length,
+    moved_cells,
+)
 from earshot_server.discovery.merging import grouped
 from earshot_server.discovery.prototypes import kept_rows, least_clear_prototype, prototypes
 from earshot_server.phases.expected import Expected, Hurdle
 from earshot_server.phases.snapshot import Snapshot, Totals
 
 
-def _lengths(shape: tuple[int, int]) -> Hurdle:
-    """Return the test of a cell's sum: noise alone seldom is as long.
-
-    With noise on its entries that is nearly normal, its squared length follows a non-central χ²
-    law.
-
-    Args:
-        shape: Cells and dimensions.
-    """
+def _components(cells: int) -> Hurdle:
+    """Return the test of a cell's sum: noise alone seldom points so far to the cell's place."""
 
     def least(noise: NoiseLaw) -> int:
-        return math.ceil(least_clear_length(noise.deviation, shape))
+        return math.ceil(least_clear_component(noise.deviation, cells))
 
     def chance(noise: NoiseLaw, entry: int) -> float:
-        from scipy.stats import ncx2
+        from scipy.stats import norm
 
-        needed, there = (each / noise.deviation for each in (least(noise), entry))
-        return float(ncx2.sf(needed**2, shape[1], there**2))
+        return float(norm.sf((least(noise) - entry) / noise.deviation))
 
     return Hurdle(least, chance)
 
@@ -134,7 +131,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             votes=1,
             unit=unit_steps(math.prod(shape)),
             spread=math.sqrt(cells),
-            hurdle=_lengths(shape),
+            hurdle=_components(cells),
             honest="honest phones",
             provided="if each hears one thing, in one cell",
             enough="move one",
