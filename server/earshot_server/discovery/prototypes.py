@@ -14,6 +14,14 @@ from earshot_server.discovery.cells import clear_lengths, least_clear_component
 
 Floats = npt.NDArray[np.float64]
 
+LEAST_COSINE = 0.3
+"""Least cosine between a sound and a prototype without noise for the prototype to name it.
+
+With the default encoder that refuses one in sixteen of single seconds of ten kinds of sound that
+have a name, and one in fifty of places'; of sound that has none, it names one in a hundred spoken
+digits, but half of those that are mixed of the same kinds of sound (docs/decisions/0054).
+"""
+
 
 class Prototypes(NamedTuple):
     """Prototypes of all rows of a sum, whether or not they stand clear of the noise.
@@ -55,6 +63,24 @@ def prototypes(
     by_cell = len(cells) * norm.sf(along / deviation)
     chances = 2 * len(sums) * np.minimum(by_length, by_cell)
     return Prototypes(unit_rows(sums), clear_lengths(total, deviation), np.minimum(chances, 1.0))
+
+
+def radius(found: Prototypes, deviation: float, kept: npt.NDArray[np.int64]) -> float:
+    """Return the largest distance, 1 − cosine, at which a prototype names a sound.
+
+    Noise turns a prototype away from what it stands for: its cosine to that is l/√(l² + dσ²) for a
+    row of length l without noise, and cosines to what it names fall by as much. The factor is the
+    mean over the prototypes that stand clear.
+
+    Args:
+        found: Directions, lengths and p-values of all rows.
+        deviation: Standard deviation of the noise on an entry.
+        kept: Rows that are prototypes.
+    """
+    clear = kept[found.p_values[kept] <= LEVEL]
+    lengths = found.lengths[clear]
+    noisy = np.sqrt(np.square(lengths) + found.directions.shape[1] * deviation**2)
+    return 1.0 - LEAST_COSINE * (float((lengths / noisy).mean()) if len(clear) else 1.0)
 
 
 def kept_rows(found: Prototypes, kinds: int) -> npt.NDArray[np.int64]:

@@ -33,7 +33,7 @@ from earshot_server.discovery.cells import (
     moved_cells,
 )
 from earshot_server.discovery.merging import grouped
-from earshot_server.discovery.prototypes import kept_rows, least_clear_prototype, prototypes
+from earshot_server.discovery.prototypes import kept_rows, least_clear_prototype, prototypes, radius
 from earshot_server.phases.expected import Expected, Hurdle
 from earshot_server.phases.snapshot import Snapshot, Totals
 
@@ -86,6 +86,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
         prototype_rows: Label of each prototype, or its choice: an index into `rows_of`.
         lengths: Length of each prototype's row without its noise.
         name_p_values: P-value of each prototype.
+        radius: Largest distance at which a prototype names a sound.
     """
 
     parameters: DiscoveryParameters
@@ -96,6 +97,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
     prototype_rows: tuple[int, ...] = ()
     lengths: tuple[float, ...] = ()
     name_p_values: tuple[float, ...] = ()
+    radius: float | None = None
 
     @override
     def check_version(self) -> None:
@@ -175,6 +177,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             self.lengths = tuple((found.lengths[kept] / GRID).tolist())
             self.name_p_values = tuple(found.p_values[kept].tolist())
             self.prototype_rows = tuple((kept // self.parameters.kinds).tolist())
+            self.radius = radius(found, noise, kept)
             return
         # Further cells are useful only if another sum tells them apart.
         more = part != cells(self.parameters.sums)
@@ -216,6 +219,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             cells=Matrix.of(self.cells()),
             moved=self.moved or (False,) * start,
             cell_lengths=self.cell_lengths or (0.0,) * start,
+            radius=self.radius,
             encoder=self.parameters.encoder,
             privacy=self.parameters.plan().releases(),
         )
