@@ -14,12 +14,12 @@ from earshot_server.discovery.cells import clear_lengths, least_clear_component
 
 Floats = npt.NDArray[np.float64]
 
-LEAST_COSINE = 0.3
+LEAST_COSINE = 0.2
 """Least cosine between a sound and a prototype without noise for the prototype to name it.
 
-With the default encoder that refuses one in sixteen of single seconds of ten kinds of sound that
-have a name, and one in fifty of places'; of sound that has none, it names one in a hundred spoken
-digits, but half of those that are mixed of the same kinds of sound (docs/decisions/0054).
+With the default encoder that refuses at most one in thirty of single seconds that have a name, of
+ten kinds of sound and of places alike, and 19 of 20 spoken digits, which are unlike these; it names
+half of those that are mixed of the same kinds of sound (docs/decisions/0054).
 """
 
 
