@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.cluster.hierarchy import fcluster, linkage
 from support.parameters import learning_parameters
 
 from earshot_protocol.phases.learning import CENTROID_VOTE
 from earshot_protocol.wire import Matrix
-from earshot_server.discovery.merging import merged
+from earshot_server.discovery.merging import grouped, merged
 from earshot_server.phases.learning import LearningPhase
 
 
@@ -92,3 +93,83 @@ def test_a_phase_keeps_merged_candidates(votes: tuple[int, ...], kept: tuple[int
     assert phase.centroid_votes == votes
     np.testing.assert_array_equal(phase.candidates().array(), places[list(kept)])
     assert len(phase.centroid_p_values) == 3
+
+
+# ------------------------------------------------------------------------------ groups of places
+
+
+def parts_of(owner: np.ndarray) -> set[frozenset[int]]:
+    return {frozenset(np.flatnonzero(owner == group).tolist()) for group in set(owner.tolist())}
+
+
+def ward(places: np.ndarray, times: np.ndarray, groups: int) -> set[frozenset[int]]:
+    """Groups of scipy's method, which knows no weights: each place stands there so many times."""
+    if len(places) == 1:
+        return {frozenset({0})}
+    repeated = np.repeat(np.arange(len(places)), times)
+    found = fcluster(linkage(places[repeated], "ward"), groups, "maxclust")
+    return {frozenset(repeated[found == group].tolist()) for group in set(found.tolist())}
+
+
+@given(
+    count=st.integers(2, 30),
+    dimensions=st.integers(1, 4),
+    groups=st.integers(1, 16),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_groups_are_those_of_scipys_ward(
+    count: int, dimensions: int, groups: int, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    places = random.normal(size=(count, dimensions))
+    for times in (np.ones(count, dtype=np.int64), random.integers(1, 6, count)):
+        # Only how much one weighs beside the others counts.
+        for weight in (1.0, 0.25, 40.0):
+            owner = grouped(places, weight * times.astype(np.float64), groups)
+            assert parts_of(owner) == ward(places, times, min(groups, count))
+            assert (owner[owner] == owner).all(), "a group has the number of one of its places"
+
+
+@given(
+    count=st.integers(2, 20),
+    groups=st.integers(1, 8),
+    seed=st.integers(0, 2**32 - 1),
+    lightest=st.sampled_from([0.25, 1.0]),
+)
+def test_a_place_that_weighs_nothing_weighs_as_much_as_the_lightest(
+    count: int, groups: int, seed: int, lightest: float
+) -> None:
+    random = np.random.default_rng(seed)
+    places = random.normal(size=(count, 3))
+    times = random.integers(1, 6, count)
+    times[0] = 1
+    weights = lightest * times
+    silent = np.arange(count) > count // 2
+    owner = grouped(places, np.where(silent, 0.0, weights), groups)
+    assert parts_of(owner) == ward(places, np.where(silent, 1, times), min(groups, count))
+
+
+def test_where_others_are_heavy_a_place_that_weighs_nothing_weighs_one() -> None:
+    """It joins the group that is near, however far the others are apart."""
+    places = np.array([[0.0], [1.0], [1.9], [9.0]])
+    owner = grouped(places, np.array([5.0, 5.0, 0.0, 5.0]), 3)
+    assert parts_of(owner) == {frozenset({0}), frozenset({1, 2}), frozenset({3})}
+    # (5 · 1 / 6) · 2² = 3.3 is more than (5 · 5 / 10) · 1² = 2.5; with a weight of five it is 10.
+    far = np.array([[0.0], [1.0], [3.0], [9.0]])
+    owner = grouped(far, np.array([5.0, 5.0, 0.0, 5.0]), 3)
+    assert parts_of(owner) == {frozenset({0, 1}), frozenset({2}), frozenset({3})}
+    nearer = np.array([[0.0], [1.0], [2.5], [9.0]])  # 1.9 < 2.5, but 5.6 with a weight of five
+    owner = grouped(nearer, np.array([5.0, 5.0, 0.0, 5.0]), 3)
+    assert parts_of(owner) == {frozenset({0}), frozenset({1, 2}), frozenset({3})}
+
+
+def test_places_that_all_weigh_nothing_are_grouped_by_where_they_are() -> None:
+    places = np.random.default_rng(3).normal(size=(12, 2))
+    owner = grouped(places, np.zeros(12), 4)
+    assert parts_of(owner) == ward(places, np.ones(12, dtype=np.int64), 4)
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 5])
+def test_with_no_more_places_than_groups_each_is_one(count: int) -> None:
+    places = np.zeros((count, 2), dtype=np.float32)
+    assert grouped(places, np.ones(count), 5).tolist() == list(range(count))

@@ -36,7 +36,7 @@ def grouped(
 
     Args:
         places: Places, (places, dimensions).
-        weights: Weight of each place; one of 0 weighs as much as the lightest other.
+        weights: Weight of each place; one of 0 weighs as much as the lightest other, 1 at most.
         groups: Groups that are left; with fewer places, each is one.
     """
     least = weights[weights > 0].min(initial=1.0)

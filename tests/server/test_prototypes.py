@@ -1,0 +1,178 @@
+"""Which rows of a sum of labels become prototypes: those that noise alone seldom makes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, special, stats
+
+from earshot_protocol.geometry import unit_rows
+from earshot_protocol.privacy.significance import LEVEL
+from earshot_server.discovery.prototypes import (
+    Prototypes,
+    kept_rows,
+    least_clear_prototype,
+    prototypes,
+)
+
+DEVIATION = 400.0
+
+
+def directions(count: int, dimensions: int, seed: int = 1) -> npt.NDArray[np.float64]:
+    return unit_rows(np.random.default_rng(seed).standard_normal((count, dimensions)))
+
+
+def noise(random: np.random.Generator, shape: tuple[int, int]) -> npt.NDArray[np.int64]:
+    """What phones' shares add up to: the difference of two Poisson numbers."""
+    first, second = random.poisson(DEVIATION**2 / 2, (2, *shape))
+    return np.asarray(first - second, dtype=np.int64)
+
+
+def whole(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    return np.rint(DEVIATION * rows).astype(np.int64)
+
+
+# ------------------------------------------------------------------------------------ the p-values
+
+
+@pytest.mark.parametrize(
+    ("rows", "dimensions", "cells"), [(15, 32, 20), (90, 16, 40), (4, 64, 6), (6, 2, 1)]
+)
+def test_noise_alone_makes_a_prototype_in_one_of_twenty_phases_at_most(
+    rows: int, dimensions: int, cells: int
+) -> None:
+    random, places = np.random.default_rng(2), directions(cells, dimensions)
+    clear, short = 0, 0
+    for _ in range(2000):
+        found = prototypes(noise(random, (rows, dimensions)), DEVIATION, places)
+        clear += bool((found.p_values <= LEVEL).any())
+        short += bool((found.p_values <= LEVEL / 2).any())
+    # 2,000 · 0.05, and half of it, and four deviations more.
+    assert clear < 139
+    assert short < 78
+    # What both tests together are made for is not given away, either.
+    assert clear > 45
+
+
+def test_a_row_far_from_all_cells_is_tested_by_its_length_alone() -> None:
+    """Its p-value follows from the χ² law, here as an integral of its density."""
+    dimensions, rows = 5, 3
+    cells = np.eye(1, dimensions)
+    for length in (2.0, 3.5, 4.5, 6.0):
+        total = np.zeros((rows, dimensions), dtype=np.int64)
+        total[1, 3] = round(length * DEVIATION)
+        beyond, _ = integrate.quad(
+            lambda x: x ** (dimensions - 1) * math.exp(-(x**2) / 2), length, math.inf
+        )
+        beyond /= 2 ** (dimensions / 2 - 1) * math.gamma(dimensions / 2)
+        found = prototypes(total, DEVIATION, cells)
+        assert found.p_values[1] == pytest.approx(min(1.0, 2 * rows * beyond), rel=1e-6)
+        assert found.p_values[0] == found.p_values[2] == 1.0
+        assert found.directions[1].tolist() == [0, 0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("there", [0.0, 4.0, 7.0])
+def test_the_length_of_a_row_has_the_exact_law_of_what_is_there_and_noise(there: float) -> None:
+    """Of 4,000 rows with the same true length, against the non-central χ² law."""
+    dimensions, rows = 12, 4000
+    planted = np.zeros((rows, dimensions))
+    planted[:, 2] = there
+    total = whole(planted) + noise(np.random.default_rng(4), (rows, dimensions))
+    found = prototypes(total, DEVIATION, -np.eye(dimensions)[2:3])
+    squares = np.square(total / DEVIATION).sum(axis=1)
+    law = stats.ncx2(dimensions, there**2) if there else stats.chi2(dimensions)
+    assert stats.kstest(squares, law.cdf).pvalue > 0.01
+    # No row points to the only cell, so as many are clear as the law says are long enough.
+    long = float(law.sf(special.chdtri(dimensions, LEVEL / (2 * rows))))
+    if there:
+        assert abs(np.mean(found.p_values <= LEVEL) - long) < 4 * math.sqrt(long / rows)
+    np.testing.assert_allclose(
+        found.lengths, DEVIATION * np.sqrt(np.maximum(squares - dimensions, 0)), rtol=1e-12
+    )
+
+
+def test_a_row_along_a_cell_is_clear_where_its_length_alone_is_not() -> None:
+    rows, dimensions, count = 15, 64, 20
+    cells = directions(count, dimensions)
+    aside = np.linalg.svd(cells)[2][count]
+    total = np.zeros((rows, dimensions), dtype=np.int64)
+    total[3], total[4], total[5] = whole(np.array([6 * cells[7], 6 * aside, -6 * cells[7]]))
+    found = prototypes(total, DEVIATION, cells)
+    assert stats.chi2.sf(6.0**2, dimensions) > 0.9, "noise alone is longer"
+    assert np.flatnonzero(found.p_values <= LEVEL).tolist() == [3]
+    expected = 2 * rows * count * special.ndtr(-6.0)
+    assert found.p_values[3] == pytest.approx(expected, rel=1e-2)
+    assert found.directions[3] @ cells[7] == pytest.approx(1, abs=1e-4)
+    # Cells as they come on the wire do no harm.
+    narrow = prototypes(total, DEVIATION, cells.astype(np.float32))
+    np.testing.assert_allclose(narrow.p_values, found.p_values, rtol=1e-4)
+
+
+# ------------------------------------------------------------- the least length that stands clear
+
+
+@pytest.mark.parametrize(
+    ("shape", "cells", "along"),
+    [((15, 64), 20, True), ((90, 16), 40, True), ((2, 1), 1, True), ((2, 1), 50, False)],
+)
+def test_a_row_is_clear_from_the_least_length_on(
+    shape: tuple[int, int], cells: int, along: bool
+) -> None:
+    """Along a cell; and in one dimension, where many cells tell less than the length does."""
+    deviation, (rows, dimensions) = 1e6, shape
+    places = directions(cells, dimensions)
+    least = least_clear_prototype(deviation, shape, cells)
+    quantile = special.ndtri(1 - LEVEL / (2 * rows * cells))
+    by_length = math.sqrt(special.chdtri(dimensions, LEVEL / (2 * rows)))
+    assert least == pytest.approx(deviation * min(quantile, by_length), rel=1e-9)
+    assert bool(quantile < by_length) is along
+    for factor, clear in ((1.0001, True), (0.9999, False)):
+        total = np.zeros(shape, dtype=np.int64)
+        total[1] = np.rint(factor * least * places[0])
+        assert bool(prototypes(total, deviation, places).p_values[1] <= LEVEL) is clear
+
+
+# --------------------------------------------------------------------------- which rows are kept
+
+
+def found_with(lengths: list[float], p_values: list[float]) -> Prototypes:
+    return Prototypes(np.eye(len(lengths)), np.array(lengths), np.array(p_values))
+
+
+@given(
+    kinds=st.integers(1, 5),
+    labels=st.integers(1, 6),
+    seed=st.integers(0, 2**32 - 1),
+    clear=st.sampled_from([0.0, 0.3, 1.0]),
+)
+def test_kept_rows_are_those_of_a_loop_over_labels(
+    kinds: int, labels: int, seed: int, clear: float
+) -> None:
+    random = np.random.default_rng(seed)
+    rows = kinds * labels
+    # Few different lengths, so that some are equal: the first of them is the longest.
+    lengths = random.integers(0, 4, rows).astype(float).tolist()
+    p_values = [
+        float(random.uniform(0, 0.05) if random.random() < clear else random.uniform(0.051, 1))
+        for _ in range(rows)
+    ]
+    expected: list[int] = []
+    for label in range(labels):
+        own = range(label * kinds, (label + 1) * kinds)
+        standing = [row for row in own if p_values[row] <= 0.05]
+        expected += standing or [max(own, key=lambda row: lengths[row])]
+    kept = kept_rows(found_with(lengths, p_values), kinds)
+    assert kept.tolist() == expected
+    assert set((kept // kinds).tolist()) == set(range(labels)), "every label has one"
+
+
+def test_a_row_at_the_level_is_clear_and_hides_a_longer_one_that_is_not() -> None:
+    found = found_with([1.0, 9.0, 2.0, 5.0, 7.0, 6.0], [0.05, 0.051, 1.0, 0.9, 0.06, 0.2])
+    assert kept_rows(found, 3).tolist() == [0, 4]
+    assert kept_rows(found, 2).tolist() == [0, 3, 4]
+    assert kept_rows(found, 1).tolist() == list(range(6))
