@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import textbook_cells as textbook
 from support.endings import discovered, formerly_discovered
+from support.examples import examples
 from support.parameters import discovery_parameters
 from support.phase_tasks import OTHER_PHASE, PHASE, opening, sent_input
 from support.refusing_phone import CountedBytes, refuses
@@ -48,6 +49,8 @@ MOVED = Matrix.of(unit_rows(np.array([[0.3, 0.8], [0.9, 0.1], [-0.7, -0.6]])))
 PARAMETERS = discovery_parameters(labels=CLASSES, sums=2, labels_noise=6.0)
 SILENT = discovery_parameters(labels=CLASSES, sums=2, cells_noise=1e-9, labels_noise=1e-9)
 """Of a phase with so little noise that a share of it is zero."""
+SPLIT = msgspec.structs.replace(SILENT, kinds=3)
+THREE_KINDS: dict[str, Any] = {"centroids": MOVED, "kinds": (2, 0, 2)}
 
 
 def phone(points: np.ndarray = POINTS, choices: Any = CHOICES, encoder: str = "points") -> Phone:
@@ -62,8 +65,10 @@ def phone(points: np.ndarray = POINTS, choices: Any = CHOICES, encoder: str = "p
 
 
 def advertise(parameters: DiscoveryParameters, part: str, index: int = 3) -> AdvertiseKeys:
-    rows = parameters.rows if part == "labels" else parameters.most_cells
-    assert rows is not None
+    rows = parameters.most_cells
+    if part == "labels":
+        assert parameters.rows is not None
+        rows = parameters.rows * parameters.kinds
     shape = (rows, parameters.dimensions)
     return opening(parameters, part, shape, part.encode().ljust(16), index)
 
@@ -180,6 +185,59 @@ def test_choices_have_rows_beside_those_of_their_labels(
             assert sum(int(x) ** 2 for x in named.flat) <= GRID**2
 
 
+@settings(max_examples=examples(300), deadline=None, derandomize=True)
+@given(
+    st.integers(0, 2**32),
+    st.lists(st.sampled_from(KNOWN), max_size=8),
+    st.integers(1, 4),
+    st.integers(2, 16),
+    st.integers(1, 6),
+    st.booleans(),
+)
+def test_rows_are_split_by_the_kind_of_the_nearest_cell(
+    seed: int, choices: list[str | None], dimensions: int, kinds: int, cells_: int, first: bool
+) -> None:
+    """Those of labels and those of choices, and the counts of labels alone, in the first task too.
+
+    Points of no length and cells that coincide are among them.
+    """
+    random = np.random.default_rng(seed)
+    hierarchy = LabelHierarchy(GROUPS)
+    start = CentroidSet.of(random.standard_normal((cells_, dimensions)))
+    told = Matrix.of(random.integers(-1, 2, (random.integers(1, cells_ + 1), dimensions)) + 0.25)
+    centroids = start.centroids() if first else told.array()
+    of_cells = tuple(random.integers(0, kinds, len(centroids)).tolist())
+    points = (random.standard_normal((len(choices), dimensions)) * 3).astype(np.float32)
+    points[random.random(len(choices)) < 0.1] = 0
+    memory = Memory(
+        MemoryStore(points, choices), HeardPoints("points", dimensions), hierarchy, random.bytes
+    )
+    label_of = {"night bus": 0, "tram": 0, "garden": 1} | {row: ROWS.index(row) for row in ROWS[:3]}
+    labels = [-1 if choice is None else label_of.get(choice, -1) for choice in choices]
+    own = [ROWS.index(choice) if choice in ROWS[3:] else -1 for choice in choices]
+    split = textbook.Split(centroids.tolist(), of_cells, kinds)
+    whole = discovery_parameters(
+        labels=tuple(GROUPS), start=start, hierarchy=hierarchy.digest, sums=0 if first else 1
+    )
+    with mpmath.workdps(60):
+        for rows, finer in ((3, None), (6, own)):
+            parameters = msgspec.structs.replace(whole, rows=rows, kinds=kinds)
+            task = SumLabels(
+                phase=PHASE,
+                parameters=parameters if first else None,
+                centroids=None if first else told,
+                kinds=of_cells,
+                advertise=advertise(parameters, "labels"),
+            )
+            named = DISCOVERY.contribute[SumLabels](memory, parameters, task)
+            expected = textbook.labels_input(
+                points.tolist(), labels, 3, dimensions, finer, rows, split
+            )
+            assert np.shape(named) == (rows * kinds, dimensions)
+            assert np.array_equal(named, expected)
+            assert sum(int(x) ** 2 for x in np.asarray(named).flat) <= GRID**2
+
+
 def test_the_input_reaches_the_sum_and_each_part_is_in_the_ledger_when_it_leaves() -> None:
     asked = phone()
     start = PARAMETERS.start.centroids().tolist()
@@ -212,6 +270,21 @@ def test_a_phone_that_heard_nothing_sends_noise_alone() -> None:
     unlabelled = phone(POINTS, (None,) * len(POINTS))
     sent_input(unlabelled, sum_cells(1, SILENT))
     assert not sent_input(unlabelled, sum_labels(SILENT)).any()
+
+
+def test_rows_of_kinds_reach_the_sum() -> None:
+    asked = phone()
+    sent_input(asked, sum_cells(1, SPLIT))
+    sent_input(asked, sum_cells(2, SPLIT))
+    summed = sent_input(asked, sum_labels(SPLIT, **THREE_KINDS))
+    split = textbook.Split(MOVED.array().tolist(), (2, 0, 2), 3)
+    with mpmath.workdps(60):
+        labels = [0, 1, -1, 0, 1]
+        expected = textbook.labels_input(POINTS.tolist(), labels, 2, 2, split=split)
+    assert np.array_equal(summed, expected)
+    # Rows of the first label, then of the second; the last is near to the first cell at 69°.
+    assert [bool(np.any(row)) for row in summed] == [True, False, True, False, False, True]
+    assert released(asked) == ["cells 1", "cells 2", "labels"]
 
 
 def test_a_phone_that_missed_a_sum_takes_part_in_the_next() -> None:
@@ -270,6 +343,41 @@ def test_a_later_task_that_does_not_fit_is_refused(
     assert released(asked) == ["cells 1", "cells 2", "labels"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"kinds": ()}, "0 kinds of 3 cells, up to number 0: one for each cell is needed, below 3"),
+        ({"kinds": (0, 1)}, "2 kinds of 3 cells"),
+        ({"kinds": (0, 1, 2, 0)}, "4 kinds of 3 cells"),
+        ({"kinds": (0, 3, 1)}, "3 kinds of 3 cells, up to number 3: .*, below 3"),
+        ({"centroids": None}, "without centroids"),
+        ({"centroids": Matrix.of(np.ones((4, 2))), "kinds": (0,) * 4}, r"shape \(4, 2\)"),
+        ({"centroids": Matrix.of(np.eye(3))}, r"shape \(3, 3\)"),
+        ({"centroids": Matrix.of(np.zeros((0, 2))), "kinds": ()}, r"shape \(0, 2\)"),
+        # The sum of whole rows has another shape, so nobody could add to both.
+        ({"advertise": advertise(SILENT, "labels")}, "parameters of the labels's secure sum"),
+    ],
+)
+def test_kinds_that_do_not_fit_are_refused_before_anything_is_paid(
+    changes: dict[str, Any], words: str
+) -> None:
+    asked = phone()
+    sent_input(asked, sum_cells(1, SPLIT))
+    refuses(asked, sum_labels(SPLIT, **THREE_KINDS | changes), RefusedError, words)
+    assert released(asked) == ["cells 1"]
+    sent_input(asked, sum_labels(SPLIT, **THREE_KINDS))
+    assert released(asked) == ["cells 1", "labels"]
+
+
+def test_a_phone_that_heard_nothing_refuses_wrong_kinds_too() -> None:
+    """What it refuses tells nothing of what it heard."""
+    nothing = phone(np.empty((0, 2), np.float32), ())
+    sent_input(nothing, sum_cells(1, SPLIT))
+    wrong = sum_labels(SPLIT, **THREE_KINDS | {"kinds": (0, 1)})
+    refuses(nothing, wrong, RefusedError, "2 kinds of 3 cells")
+    assert not sent_input(nothing, sum_labels(SPLIT, **THREE_KINDS)).any()
+
+
 @pytest.mark.parametrize("number", [1, 2])
 def test_each_sum_is_added_to_once(number: int) -> None:
     asked = phone()
@@ -292,6 +400,7 @@ def renamed(begins: AdvertiseKeys) -> AdvertiseKeys:
         {"labels_noise": 2.0},
         {"noise_crowd": 50},
         {"sums": 3},
+        {"kinds": 2},
         {"delta": 1e-7},
         {"start": CentroidSet.of(np.array([[0.0, 1.0], [1.0, 0.0], [-1.0, 0.0]]))},
     ],
@@ -351,6 +460,28 @@ def test_rows_that_stand_for_nothing_are_refused_before_anything_is_paid(rows: i
     assert not released(asked)
     sent_input(asked, sum_cells(1, FINER, choices=CHOICES_OF))
     assert released(asked) == ["cells 1"]
+
+
+@pytest.mark.parametrize("kinds", [0, 17])
+def test_kinds_out_of_range_are_refused(kinds: int) -> None:
+    asked = phone()
+    wrong = sum_cells(1, parameters=msgspec.structs.replace(PARAMETERS, kinds=kinds))
+    refusal = refuses(asked, wrong, RefusedError)
+    assert refusal.rule is Rule.PARAMETERS
+
+
+def test_more_entries_than_a_sum_has_are_refused_by_name() -> None:
+    """Each number is within its limits, and 1,025 rows of 16 kinds and 1,024 numbers are not."""
+    labels = tuple(map(str, range(256)))
+    wide = CentroidSet.of(np.eye(2, 1024))
+    agreed = discovery_parameters(labels=labels, start=wide, sums=1)
+    largest = msgspec.structs.replace(agreed, rows=1024, kinds=16)
+    assert largest.plan().part("labels") is not None
+    beyond = msgspec.structs.replace(largest, rows=1025)
+    begins = sum_cells(1, agreed, parameters=beyond)
+    asked = phone(np.ones((1, 1024), np.float32), (None,))
+    refusal = refuses(asked, begins, RefusedError, "length=.*: must be a whole number")
+    assert refusal.rule is Rule.PARAMETERS
 
 
 def test_fewer_rows_than_labels_are_refused() -> None:

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -97,34 +98,47 @@ def test_one_recording_moves_the_steps_by_no_more_than_is_claimed(
 ALONE = -1
 """Choice of a recording that has a label alone."""
 
-Held = list[tuple[np.ndarray, int, int]]
-"""Recordings, each with its label and its choice among those of this label."""
+
+class Recording(NamedTuple):
+    """A recording, its label, its choice among those of this label, and its kind of sound."""
+
+    point: np.ndarray
+    label: int
+    choice: int
+    kind: int = 0
+
+
+Held = list[Recording]
 
 
 def summed_twice(
-    held: Held, labels: int, choices: int, dimensions: int, once: bool = False
+    held: Held, labels: int, choices: int, dimensions: int, kinds: int = 1, once: bool = False
 ) -> Sums:
-    """By label and by choice: sums, and counts, among them those of labels alone.
+    """By label and by choice, each by kind: sums, and counts, among them those of labels alone.
 
     With `once`, a recording without a choice counts once, as it must not.
     """
     rows = labels + labels * choices
-    sums, counts = np.zeros((rows, dimensions)), np.zeros(rows + labels, dtype=np.int64)
-    for point, label, choice in held:
-        sums[label] += point
-        counts[label] += 1
+    sums = np.zeros((rows, kinds, dimensions))
+    counts = np.zeros((rows + labels, kinds), dtype=np.int64)
+    for point, label, choice, kind in held:
+        sums[label, kind] += point
+        counts[label, kind] += 1
         if choice != ALONE:
-            sums[labels + label * choices + choice] += point
-            counts[labels + label * choices + choice] += 1
+            sums[labels + label * choices + choice, kind] += point
+            counts[labels + label * choices + choice, kind] += 1
         elif not once:
-            counts[rows + label] += 1
-    return sums, counts
+            counts[rows + label, kind] += 1
+    return sums.reshape(-1, dimensions), counts.ravel()
 
 
 @st.composite
-def labelled_phones(draw: st.DrawFn) -> tuple[Held, int, int, int]:
-    """Recordings of few directions, so that many are alike or opposite, some of any length."""
-    labels, choices, dimensions = (draw(st.integers(1, most)) for most in (4, 2, 6))
+def labelled_phones(draw: st.DrawFn) -> tuple[Held, int, int, int, int]:
+    """Recordings of few directions, so that many are alike or opposite, some of any length.
+
+    Kinds are any at all, whatever they sound like: a server may put cells together as it likes.
+    """
+    labels, choices, dimensions, kinds = (draw(st.integers(1, most)) for most in (4, 2, 6, 3))
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
     first = random.standard_normal(dimensions)
     first /= np.linalg.norm(first)
@@ -134,25 +148,26 @@ def labelled_phones(draw: st.DrawFn) -> tuple[Held, int, int, int]:
         point = draw(
             st.sampled_from([first, -first, other / np.linalg.norm(other), 0.3 * first, 0 * first])
         )
-        label, choice = (
+        label, choice, kind = (
             draw(st.integers(least, most))
-            for least, most in ((0, labels - 1), (ALONE, choices - 1))
+            for least, most in ((0, labels - 1), (ALONE, choices - 1), (0, kinds - 1))
         )
-        held.append((point, label, choice))
-    return held, labels, choices, dimensions
+        held.append(Recording(point, label, choice, kind))
+    return held, labels, choices, dimensions, kinds
 
 
 @settings(max_examples=examples(200), deadline=None)
 @given(labelled_phones())
 def test_one_recording_moves_a_sum_by_label_and_choice_by_no_more(
-    phone: tuple[Held, int, int, int],
+    phone: tuple[Held, int, int, int, int],
 ) -> None:
     held, *shape = phone
+    dimensions = shape[2]
     whole = bounded(*summed_twice(held, *shape))
     steps = quantized(whole)
     assert np.linalg.norm(whole) <= 1 + 1e-12
     assert sum(int(x) ** 2 for x in steps.flat) <= GRID**2
-    claimed = sensitivity(Unit.RECORDING, whole.size, row=2 * shape[-1])
+    claimed = sensitivity(Unit.RECORDING, whole.size, row=2 * dimensions)
     for left_out in range(len(held)):
         without = bounded(*summed_twice(held[:left_out] + held[left_out + 1 :], *shape))
         assert np.linalg.norm(whole - without) <= 1 + 1e-12
@@ -282,22 +297,26 @@ def test_the_worst_tables_are_reached() -> None:
     """The formula of the exact test is what vectors do: opposite recordings, one left out."""
     v = np.array([0.6, 0.8])
     for held, expected in (
-        ([(v, 0, 0), (-v, 0, 0)], 1.0),
-        ([(v, 0, 0), (-v, 0, 1)], 0.756),
-        ([(v, 0, 0), (-v, 1, 0)], 0.586),
+        ([Recording(v, 0, 0), Recording(-v, 0, 0)], 1.0),
+        ([Recording(v, 0, 0), Recording(-v, 0, 1)], 0.756),
+        ([Recording(v, 0, 0), Recording(-v, 1, 0)], 0.586),
+        # Of another kind, it is like one of another label.
+        ([Recording(v, 0, 0, 1), Recording(-v, 0, 0, 1)], 1.0),
+        ([Recording(v, 0, 0, 1), Recording(-v, 0, 1, 1)], 0.756),
+        ([Recording(v, 0, 0, 1), Recording(-v, 0, 0, 0)], 0.586),
     ):
-        whole, without = (bounded(*summed_twice(each, 2, 2, 2)) for each in (held, held[1:]))
+        whole, without = (bounded(*summed_twice(each, 2, 2, 2, 2)) for each in (held, held[1:]))
         assert round(float(np.square(whole - without).sum()), 3) == expected
 
 
 def test_a_label_alone_counts_twice_or_one_recording_moves_too_much() -> None:
     """Why a recording without a choice counts twice: else a second one moves the vector by √1.2."""
     v = np.array([0.6, 0.8])
-    first, second = (v, 0, ALONE), (-v, 0, 0)
+    first, second = Recording(v, 0, ALONE), Recording(-v, 0, 0)
 
     def moved(once: bool) -> float:
         both, one = (
-            bounded(*summed_twice(held, 1, 1, 2, once)) for held in ([first, second], [first])
+            bounded(*summed_twice(held, 1, 1, 2, once=once)) for held in ([first, second], [first])
         )
         return float(np.linalg.norm(both - one))
 
@@ -316,7 +335,7 @@ def test_a_search_finds_no_worse_recording_among_labels_and_choices() -> None:
         for _ in range(number):
             point = random.choice([-1, 1]) * first + 0.1 * random.standard_normal(dimensions)
             label, choice = random.integers(0, labels), random.integers(ALONE, choices)
-            held.append((point / np.linalg.norm(point), int(label), int(choice)))
+            held.append(Recording(point / np.linalg.norm(point), int(label), int(choice)))
         shape = labels, choices, dimensions
         whole, without = (bounded(*summed_twice(each, *shape)) for each in (held, held[1:]))
         best = max(best, float(np.linalg.norm(whole - without)))

@@ -20,7 +20,13 @@ from support.parameters import (
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import AnyAnswer, AnyTask, Failed, Wait, decode_answer, decode_task
-from earshot_protocol.phases.discovery import MOST_ROWS, Discovered, SumCells, SumLabels
+from earshot_protocol.phases.discovery import (
+    MOST_KINDS,
+    MOST_ROWS,
+    Discovered,
+    SumCells,
+    SumLabels,
+)
 from earshot_protocol.phases.labelling import CheckLabels, Labelled, LabelSamples
 from earshot_protocol.phases.learning import (
     Cluster,
@@ -30,6 +36,7 @@ from earshot_protocol.phases.learning import (
     TopCentroids,
 )
 from earshot_protocol.phases.statistics import CountContacts, Statistics
+from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.secure_sum.messages import (
     SEALED_SHARES_BYTES,
     AdvertisedKeys,
@@ -53,6 +60,8 @@ LABELLING = labelling_parameters(labels=("bus", "café"))
 MATRIX = Matrix.of(np.array([[0.5, -1.0], [3.0, 4.0]], dtype=np.float32))
 OPENING = AdvertiseKeys(sum_id=ID, index=3, parameters=choose(100, (2, 3), 50, 0.1, 0.05))
 SEALED = bytes(SEALED_SHARES_BYTES)
+LARGEST = MOST_ROWS * MOST_KINDS
+"""Most prototypes: 256 labels and 4,096 choices, of 16 kinds each."""
 
 TASKS: list[Task] = [
     Cluster(phase=ID, index=3, parameters=PARAMETERS),
@@ -60,7 +69,7 @@ TASKS: list[Task] = [
     TopCentroids(phase=ID, centroids=MATRIX, advertise=OPENING),
     CountContacts(phase=ID, parameters=COUNTING, advertise=OPENING),
     SumCells(phase=ID, repetition=1, parameters=FINDING, advertise=OPENING),
-    SumLabels(phase=ID, advertise=OPENING),
+    SumLabels(phase=ID, centroids=MATRIX, kinds=(1, 0), advertise=OPENING),
     ShareKeys(sum_id=ID, neighbours=(1, 2), public_keys=bytes(64)),
     MaskInput(sum_id=ID, senders=(1, 2), ciphertexts=(SEALED, SEALED)),
     Unmask(sum_id=ID, survivors=(1,), dropped=(2,)),
@@ -159,7 +168,7 @@ ADDED = (
 """Fields that messages of former releases lack."""
 MAY_LACK = {
     SumCells: {"parameters", "centroids"},
-    SumLabels: {"parameters"},
+    SumLabels: {"parameters", "centroids", "kinds"},
     Discovered: {"label_votes", "cells", "cell_lengths", "lengths", "radius"},
 }
 """Fields that stand in some messages of a kind only: in the first task of a phase, or in later
@@ -199,7 +208,7 @@ def test_cells_of_former_releases_have_the_names() -> None:
     assert former.leading == (1, 0)
     # Two cells and two labels: the grid on which these were votes.
     assert former.vote == unit_steps(4)
-    assert found.vote == unit_steps(2 * 2)
+    assert found.vote == GRID
 
 
 @pytest.mark.parametrize("message", TASKS + ANSWERS, ids=lambda message: type(message).__name__)
@@ -253,9 +262,12 @@ def test_fields_are_neither_added_nor_left_out(message: Task | Answer) -> None:
         (OF[Statistics], "p_values", (0.5,) * 257),
         (OF[SumCells], "repetition", 0),
         (OF[SumCells], "repetition", 4),
+        (OF[SumLabels], "kinds", (-1,)),
+        (OF[SumLabels], "kinds", (16,)),
+        (OF[SumLabels], "kinds", (0,) * 1025),
         (OF[Discovered], "labels", (-1,)),
-        (OF[Discovered], "labels", (0,) * (MOST_ROWS + 1)),
-        (OF[Discovered], "choices", ("",) * (MOST_ROWS + 1)),
+        (OF[Discovered], "labels", (0,) * (LARGEST + 1)),
+        (OF[Discovered], "choices", ("",) * (LARGEST + 1)),
         (OF[Discovered], "choices", ("x" * 65,)),
         (OF[Discovered], "choices", ("a\nb",)),
         (OF[Discovered], "cell_lengths", (-0.1,)),
@@ -263,8 +275,8 @@ def test_fields_are_neither_added_nor_left_out(message: Task | Answer) -> None:
         (OF[Discovered], "cell_lengths", (0.0,) * 1025),
         (OF[Discovered], "lengths", (float("inf"),)),
         (OF[Discovered], "lengths", (math.nextafter(1e12, 2e12),)),
-        (OF[Discovered], "lengths", (0.0,) * (MOST_ROWS + 1)),
-        (OF[Discovered], "name_p_values", (0.5,) * (MOST_ROWS + 1)),
+        (OF[Discovered], "lengths", (0.0,) * (LARGEST + 1)),
+        (OF[Discovered], "name_p_values", (0.5,) * (LARGEST + 1)),
         (OF[Discovered], "radius", -0.1),
         (OF[Discovered], "radius", 2.01),
         (OF[Discovered], "radius", float("nan")),
@@ -307,12 +319,13 @@ def test_sizes_and_ranges_are_limited(message: Any, field: str, value: Any) -> N
         (OF[Result], "centroid_p_values", (0.5,) * 4096),
         (OF[Statistics], "p_values", (0.5,) * 256),
         (OF[SumCells], "repetition", 3),
+        (OF[SumLabels], "kinds", (0, 15) * 512),
         (OF[Discovered], "labels", (0, 255)),
-        (OF[Discovered], "labels", (0,) * MOST_ROWS),
-        (OF[Discovered], "choices", ("x" * 64,) * MOST_ROWS),
+        (OF[Discovered], "labels", (0,) * LARGEST),
+        (OF[Discovered], "choices", ("x" * 64,) * LARGEST),
         (OF[Discovered], "cell_lengths", (1e12,) * 1024),
-        (OF[Discovered], "lengths", (1e12,) * MOST_ROWS),
-        (OF[Discovered], "name_p_values", (1.0,) * MOST_ROWS),
+        (OF[Discovered], "lengths", (1e12,) * LARGEST),
+        (OF[Discovered], "name_p_values", (1.0,) * LARGEST),
         (OF[Discovered], "radius", 2.0),
         (OF[Discovered], "radius", None),
         (OF[Discovered], "moved", (True,) * 1024),

@@ -47,6 +47,7 @@ WRONG: list[tuple[Callable[..., Parameters], str, tuple[Any, ...], str]] = [
     (discovery_parameters, "delta", DELTA, "delta"),
     (discovery_parameters, "most_cells", (2, 10**6), "most_cells"),
     (discovery_parameters, "rows", (None, 0, 1, MOST_ROWS + 1), "rows"),
+    (discovery_parameters, "kinds", (0, -1, 17, 1.5), "kinds=.* from 1 to 16"),
     (labelling_parameters, "labels", (("bus",), MANY_LABELS), "number of labels"),
     (labelling_parameters, "samples", (WIDE,), "dimensions=1025"),
     (labelling_parameters, "votes_noise", NOISE, "votes_noise"),

@@ -7,6 +7,7 @@ import functools
 import struct
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 import mpmath
 
@@ -69,6 +70,14 @@ def cells_input(points: Rows, centroids: Rows, room: int | None = None) -> Table
     return rounded([[Fraction(x, 2**16) for x in row] for row in sums], counts)
 
 
+class Split(NamedTuple):
+    """How rows are split: the kind of each cell, and so many kinds in all."""
+
+    centroids: Rows
+    kinds: Sequence[int]
+    count: int
+
+
 def labels_input(
     points: Rows,
     labels: Sequence[int],
@@ -76,27 +85,37 @@ def labels_input(
     dimensions: int,
     choices: Sequence[int] | None = None,
     rows: int | None = None,
+    split: Split | None = None,
 ) -> Table:
     """What goes into the sum of labels; recordings of label -1 have none.
 
     Where choices have rows, too, `choices` says which row each recording's has, -1 for none, and
-    there are so many rows in all.
+    there are so many rows in all. Each of them is `split` into as many as there are kinds.
     """
-    sums = [[0] * dimensions for _ in range(names if rows is None else rows)]
-    counts, alone = [0] * len(sums), [0] * names
-    for place, (point, label) in enumerate(zip(points, labels, strict=True)):
+    kinds = 1 if split is None else split.count
+    places = [
+        (row, kind) for row in range(names if rows is None else rows) for kind in range(kinds)
+    ]
+    sums = {place: [0] * dimensions for place in places}
+    counts = dict.fromkeys(places, 0)
+    alone = {(label, kind): 0 for label in range(names) for kind in range(kinds)}
+    for number, (point, label) in enumerate(zip(points, labels, strict=True)):
         if label < 0:
             continue
         steps = on_sphere([float32(x) for x in point])
-        own = [label]
-        if choices is not None and choices[place] >= 0:
-            own.append(choices[place])
+        kind = 0 if split is None else split.kinds[nearest(steps, split.centroids)]
+        own = [(label, kind)]
+        if choices is not None and choices[number] >= 0:
+            own.append((choices[number], kind))
         elif choices is not None:
-            alone[label] += 1
-        for row in own:
-            counts[row] += 1
-            sums[row] = [a + b for a, b in zip(sums[row], steps, strict=True)]
-    return rounded([[Fraction(x, 2**16) for x in row] for row in sums], counts + alone)
+            alone[label, kind] += 1
+        for place in own:
+            counts[place] += 1
+            sums[place] = [a + b for a, b in zip(sums[place], steps, strict=True)]
+    return rounded(
+        [[Fraction(x, 2**16) for x in sums[place]] for place in places],
+        [*counts.values(), *alone.values()],
+    )
 
 
 def rounded(values: list[list[Fraction]], counts: list[int]) -> Table:
