@@ -41,8 +41,11 @@ _NAMES = ("siren", "street", "nature", "Straßenbahn", None, "nature", "siren", 
 two of one choice, and two of one label that has no choices."""
 _LABELS_ALONE = msgspec.structs.replace(examples.PUBLIC_CELLS, rows=len(examples.LABELS))
 """Parameters of a phase whose labels have choices, which have no rows of their own."""
+_SPLIT_LABELS = msgspec.structs.replace(examples.SPLIT, rows=len(examples.LABELS))
 _MOVED = [[0.96, 0.28], [0.0, 1.0], [-0.6, -0.8], [0.6, 0.8]]
 _GROWN = [*_MOVED, [0.28, 0.96]]
+_KINDS, _GROWN_KINDS = (2, 0, 1, 0), (1, 2, 2, 0, 0)
+"""Kind of each cell, of the start centroids and of those that moved; some share one."""
 _LONG = [[0.8, 0.6], [0.0, 0.125]]
 
 
@@ -68,6 +71,15 @@ def cell_vectors() -> Vector:
                 (_LABELS_ALONE, examples.CHOICES),
                 (examples.PUBLIC_CELLS, examples.CHOICES),
             )
+        ]
+        + [
+            _label_input(points, names, parameters, choices, moved)
+            for points, names in ((_HEARD, _NAMES), (_HEARD[:2], ("siren", "siren")))
+            for parameters, choices in (
+                (_SPLIT_LABELS, examples.CHOICES),
+                (examples.SPLIT, examples.CHOICES),
+            )
+            for moved in (None, _GROWN)
         ],
         "rounded": [_rounded(vector) for vector in ([[0.8, 0.6]], [[-0.5, 0.5], [0.5, -0.5]])],
         "too_long": _LONG,
@@ -77,7 +89,7 @@ def cell_vectors() -> Vector:
         ],
         "sums": [
             _sum(parameters, part.name)
-            for parameters in (examples.DISCOVERY, examples.PUBLIC_CELLS)
+            for parameters in (examples.DISCOVERY, examples.PUBLIC_CELLS, examples.SPLIT)
             for part in parameters.plan().parts
         ],
     }
@@ -108,14 +120,31 @@ def _label_input(
     names: tuple[str | None, ...],
     parameters: DiscoveryParameters,
     choices: Choices,
+    moved: list[list[float]] | None = None,
 ) -> Vector:
-    """Return the input to the sum of labels, whose rows are labels, or labels and choices."""
-    task = SumLabels(phase=bytes(16), advertise=_opening(parameters, LABELS))
+    """Return the input to the sum of labels, whose rows are labels, or labels and choices.
+
+    Where rows are split by kinds, these are of the start centroids' cells or of those that moved.
+    """
+    split = parameters.kinds > 1
+    kinds = (_GROWN_KINDS if moved else _KINDS) if split else ()
+    task = SumLabels(
+        phase=bytes(16),
+        parameters=None if moved else parameters,
+        centroids=Matrix.of(np.array(moved)) if moved else None,
+        kinds=kinds,
+        advertise=_opening(parameters, LABELS),
+    )
     memory = _memory(points, names, parameters, choices)
+    started = json.loads(msgspec.json.encode(parameters.start)) if split and not moved else None
     return {
         "labels": parameters.labels,
         "choices": choices,
         "rows": parameters.rows,
+        "kinds": parameters.kinds,
+        "start": started,
+        "centroids": moved,
+        "kinds_of_cells": kinds,
         "points": points,
         "names": names,
         "sum_labels": np.asarray(PHONE.contribute[SumLabels](memory, parameters, task)).tolist(),
@@ -203,7 +232,7 @@ def _part(parameters: DiscoveryParameters, part: str) -> SecureSum:
 
 
 def _sum_parameters(parameters: DiscoveryParameters, part: str) -> Any:
-    rows = parameters.rows if part == LABELS else parameters.most_cells
-    if rows is None:
+    if parameters.rows is None:
         raise TypeError(part)
+    rows = parameters.rows * parameters.kinds if part == LABELS else parameters.most_cells
     return parameters.sum_parameters(_part(parameters, part), (rows, parameters.dimensions))

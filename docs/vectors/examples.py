@@ -110,6 +110,10 @@ PUBLIC_CELLS = msgspec.structs.replace(
 )
 """Parameters without a sum of cells: the first task is that of the labels, whose choices have rows
 of their own."""
+SPLIT = msgspec.structs.replace(
+    DISCOVERY, sums=1, rows=6, kinds=3, hierarchy=CHOSEN.hierarchy, labels_noise=7.5
+)
+"""Parameters whose rows, those of choices too, are split by kinds of sound."""
 
 LABELLING = LabellingParameters(
     phones=500,
@@ -203,17 +207,28 @@ TASKS: tuple[Task, ...] = (
         choices=CHOICES,
         advertise=_advertise(_SUM_PARAMETERS),
     ),
+    SumLabels(
+        phase=_PHASE,
+        centroids=_MOVED,
+        kinds=(0, 2, 1, 0),
+        advertise=_advertise(_SUM_PARAMETERS),
+    ),
     Discovered(
         phase=_PHASE,
         geometry=Geometry.SPHERICAL,
         centroids=Matrix.of(
-            np.array([[0.8, 0.6], [0.0, 1.0], [-0.6, 0.8], [1.0, 0.0], [0.6, -0.8], [-1.0, 0.0]])
+            np.array(
+                [
+                    *([0.8, 0.6], [0.96, -0.28], [0.0, 1.0], [-0.6, 0.8]),
+                    *([1.0, 0.0], [0.6, -0.8], [-1.0, 0.0]),
+                ]
+            )
         ),
-        labels=(0, 1, 2, 0, 0, 1),
-        choices=("", "", "", "siren", "crossing", "Straßenbahn"),
+        labels=(0, 0, 1, 2, 0, 0, 1),
+        choices=("", "", "", "", "siren", "crossing", "Straßenbahn"),
         label_names=LABELS,
-        name_p_values=(0.0, 1.0, 1e-9, 0.0005, 0.75, 1.0),
-        lengths=(120.5, 0.75, 40.0, 31.25, 2.0, 0.0),
+        name_p_values=(0.0, 0.03125, 1.0, 1e-9, 0.0005, 0.75, 1.0),
+        lengths=(120.5, 21.0, 0.75, 40.0, 31.25, 2.0, 0.0),
         cells=_MOVED,
         moved=(True, False, True, False),
         cell_lengths=(88.25, 0.5, 61.5, 0.0),

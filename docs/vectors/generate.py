@@ -32,7 +32,7 @@ from earshot_client.encoder import open_encoder, rate_of
 from earshot_client.labels import label_counts
 from earshot_client.lite_rt_encoder import spectrum
 from earshot_protocol import api, geometry, signatures
-from earshot_protocol.phases.discovery import SumCells, SumLabels
+from earshot_protocol.phases.discovery import DiscoveryParameters, SumCells, SumLabels
 from earshot_protocol.phases.labelling import CheckLabels, LabelSamples
 from earshot_protocol.phases.learning import (
     CENTROID_VOTE,
@@ -185,7 +185,7 @@ def salt_vectors() -> Vector:
         *((task, examples.SPHERICAL) for task in examples.TASKS if isinstance(task, VOTES)),
         *((task, task.parameters) for task in examples.TASKS if isinstance(task, CountContacts)),
         *(
-            (task, task.parameters or examples.DISCOVERY)
+            (task, task.parameters or _agreed(task))
             for task in examples.TASKS
             if isinstance(task, SumCells | SumLabels)
         ),
@@ -204,6 +204,12 @@ def salt_vectors() -> Vector:
             }
         )
     return {"cases": cases}
+
+
+def _agreed(task: SumCells | SumLabels) -> DiscoveryParameters:
+    """Return the parameters of a phase in which a task that is not its first one may stand."""
+    split = isinstance(task, SumLabels) and task.kinds
+    return examples.SPLIT if split else examples.DISCOVERY
 
 
 def key_vectors() -> Vector:

@@ -23,22 +23,25 @@ LIST = b"earshot secure sum: list of masks"
 TRACE = b"earshot secure sum: trace of a mask"
 COMMITMENT = b"earshot secure sum: seed commitment"
 SALT = b"earshot secure sum: salt"
-DEFAULTS = {
-    "step_seconds": 86_400.0,
-    "noise_crowd": 10_000,
-    "hierarchy": b"",
-    "choices": [],
-    "centroids": None,
-    "parameters": None,
-    "places": None,
-    "rows": None,
-    "radius": None,
-    "delta": 1e-6,
-    "precision": 0,
-    "statistical_security": 40,
-    "correctness": 30,
-}
-"""Of the fields of parameters and of tasks that begin a part."""
+DEFAULTS: tuple[tuple[str, Any], ...] = (
+    ("step_seconds", 86_400.0),
+    ("noise_crowd", 10_000),
+    ("hierarchy", b""),
+    ("choices", []),
+    ("centroids", None),
+    ("parameters", None),
+    ("places", None),
+    ("rows", None),
+    ("radius", None),
+    ("delta", 1e-6),
+    ("kinds", 1),
+    ("kinds", []),
+    ("precision", 0),
+    ("statistical_security", 40),
+    ("correctness", 30),
+)
+"""Of the fields of parameters and of tasks that begin a part; `kinds` is a number in the former,
+and a list in the latter."""
 
 # -------------------------------------------------------------------------------- MessagePack
 
@@ -70,7 +73,7 @@ def canonical(value: Any) -> bytes:
 
 def _canonical(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {name: entry for name, entry in value.items() if entry != DEFAULTS.get(name, ...)}
+        kept = {name: entry for name, entry in value.items() if (name, entry) not in DEFAULTS}
         return {name: _canonical(kept[name]) for name in sorted(kept)}
     return [_canonical(entry) for entry in value] if isinstance(value, list) else value
 

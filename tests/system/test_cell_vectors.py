@@ -18,6 +18,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.messages import AnyParameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy import noise
+from earshot_protocol.privacy.mechanisms import Unit, VectorSum
 from earshot_protocol.voting.vectors import quantized
 
 _precise = digits(80)
@@ -50,10 +51,25 @@ def label_rows(case: dict[str, Any]) -> tuple[list[int], list[int] | None]:
     ]
 
 
+def split_of(case: dict[str, Any]) -> textbook.Split | None:
+    """Cells and their kinds, by which rows are split; None where they are whole."""
+    if case["kinds"] == 1:
+        assert case["start"] is case["centroids"] is None
+        assert case["kinds_of_cells"] == []
+        return None
+    cells = case["centroids"] or textbook.start_rows(case["start"])
+    kinds = case["kinds_of_cells"]
+    assert len(kinds) == len(cells)
+    cells = [[textbook.float32(x) for x in row] for row in cells]
+    return textbook.Split(cells, kinds, case["kinds"])
+
+
 @pytest.mark.parametrize("case", VECTORS["label_inputs"])
 def test_what_a_phone_puts_into_the_sum_of_labels(case: dict[str, Any]) -> None:
     first, own = label_rows(case)
-    found = textbook.labels_input(case["points"], first, len(case["labels"]), 2, own, case["rows"])
+    names, rows = len(case["labels"]), case["rows"]
+    found = textbook.labels_input(case["points"], first, names, 2, own, rows, split_of(case))
+    assert len(found) == rows * case["kinds"]
     assert found == case["sum_labels"]
     assert sum(x * x for row in found for x in row) <= 2**24
 
@@ -73,12 +89,30 @@ def test_the_vectors_of_labels_tell_apart_what_could_be_confused() -> None:
     # Two of one choice fill its row like their label's.
     assert np.any(pair["sum_labels"])
     assert twice["sum_labels"][0] == twice["sum_labels"][3] != [0, 0]
-    assert not any(np.any(case["sum_labels"]) for case in cases[9:])
+    assert not any(np.any(case["sum_labels"]) for case in cases[9:15])
     names = set(flat["names"])
     assert None in names
     assert "a former label" in names
     assert names & set(flat["labels"])
     assert names & {name for each in finer["choices"] for name in each}
+
+
+def test_the_vectors_of_kinds_tell_apart_what_could_be_confused() -> None:
+    """Kinds follow one another in the row of a label, and of each choice."""
+    cases = VECTORS["label_inputs"][15:]
+    assert [(case["rows"], case["kinds"], bool(case["start"])) for case in cases] == [
+        *((3, 3, True), (3, 3, False), (6, 3, True), (6, 3, False)),
+    ] * 2
+    for case in cases[:4]:
+        rows = np.array(case["sum_labels"]).reshape(case["rows"], 3, 2).any(axis=2)
+        assert rows.any(axis=0).all(), "every kind is heard"
+        assert rows.sum(axis=1).max() > 1, "one label has several kinds"
+        assert (rows != rows[:, ::-1]).any()
+        kinds = case["kinds_of_cells"]
+        assert len(set(kinds)) < len(kinds), "two cells share a kind"
+        assert kinds != sorted(kinds)
+    tables = {json.dumps(case["sum_labels"]) for case in cases[:4]}
+    assert len(tables) == 4
 
 
 def test_rounding() -> None:
@@ -116,7 +150,8 @@ def test_noise_bound_and_distances_of_a_sum(case: dict[str, Any]) -> None:
     assert case["honest_survivors"] == min(crowd, given.get("noise_crowd", 10_000))
     labels = case["part"] == "labels"
     columns = given["start"]["dimensions"]
-    shape = [given["rows"] if labels else given["most_cells"], columns]
+    rows = given["rows"] * given.get("kinds", 1) if labels else given["most_cells"]
+    shape = [rows, columns]
     assert case["sum"]["shape"] == shape
     entries = math.prod(shape)
     multiplier = given["labels_noise" if labels else "cells_noise"]
@@ -134,5 +169,9 @@ def test_noise_bound_and_distances_of_a_sum(case: dict[str, Any]) -> None:
     parameters = msgspec.convert(given, AnyParameters)
     part = parameters.plan().part(case["part"])
     assert isinstance(part, SecureSum)
+    assert isinstance(part.mechanism, VectorSum)
+    for unit in ("phone", "recording"):
+        ours = part.mechanism.event(Unit(unit))
+        assert {"l1": ours.l1, "l2": ours.l2} == pytest.approx(case["distances"][unit])
     derived = parameters.sum_parameters(part, tuple(shape))
     assert msgspec.to_builtins(derived) == case["sum"] | {"shape": tuple(shape)}
