@@ -167,7 +167,7 @@ SUMS_OF_LABELS = [name for name in PHASES if PHASES[name].kind == "discovery"]
 def test_the_worst_recordings_of_a_sum_of_labels_cost_what_is_proven_and_hardly_less(
     name: str,
 ) -> None:
-    """With and without rows for choices: what these phones send is as long as may be."""
+    """With rows for choices or without, whole or split: nothing that phones send is longer."""
     part = PHASES[name].plan().part(LABELS)
     found = list(vectors.worst_transcripts(part, part.mechanism, PHASES[name]))
     assert {each.unit for each in found} == {Unit.RECORDING, Unit.PHONE}
@@ -175,24 +175,43 @@ def test_the_worst_recordings_of_a_sum_of_labels_cost_what_is_proven_and_hardly_
     assert all(each.measured.low > 0.9 * each.proven for each in found)
 
 
-def test_both_forms_of_the_sum_of_labels_are_audited() -> None:
+def test_all_forms_of_the_sum_of_labels_are_audited() -> None:
     rows = [PHASES[name].rows - len(PHASES[name].labels) for name in SUMS_OF_LABELS]
     assert rows[0] == 0 < rows[1]
     hierarchies = [hierarchy_of(PHASES[name]) for name in SUMS_OF_LABELS]
     for name, hierarchy in zip(SUMS_OF_LABELS, hierarchies, strict=True):
         assert PHASES[name].rows == len(rows_of(hierarchy))
+    assert [PHASES[name].kinds for name in SUMS_OF_LABELS] == [1, 1, 2]
+    assert rows[2] == rows[1]
     assert PHASES[SUMS_OF_LABELS[1]].hierarchy == hierarchies[1].digest
     assert () in hierarchies[1].groups.values(), "a label without choices is alone, too"
 
 
 def test_faults_of_sums_of_labels_are_caught() -> None:
     found = list(faults.label_faults())
-    assert len(found) == 4
+    assert len(found) == 6
     assert all(each.exceeds for each in found)
-    by_length, _, alone, by_labels = (each.measured.low / each.proven for each in found)
+    by_length, _, alone, by_labels, by_kind, by_most = (
+        each.measured.low / each.proven for each in found
+    )
     assert by_length > 1.9, "the vector turns around"
     assert 1.01 < alone < 1.1, "√1.2 of what is allowed"
     assert by_labels > 1.3, "√2 of what is allowed"
+    assert by_kind > 1.3, "√2 of what is allowed"
+    assert by_most > 1.2, "all that a phone sends moves to other rows"
+
+
+def test_the_audited_kinds_are_those_of_recordings_that_lie_close_together() -> None:
+    split = PHASES[SUMS_OF_LABELS[2]]
+    kinds = vectors.kinds_of(split)
+    assert sorted(set(kinds)) == [0, 1]
+    assert vectors.kinds_of(PHASES[SUMS_OF_LABELS[1]]) == ()
+    *_, (two, _), (three, _) = vectors.worst_labelled(split)
+    assert 0.9 < two[0] @ two[1] < 1
+    part = split.plan().part(LABELS)
+    names = [split.labels[0]] * 3
+    rows = vectors.contribution(part, split, three, names, kinds).reshape(-1, 16).any(axis=1)
+    assert np.flatnonzero(rows).tolist() == [0, 1], "of one label and both kinds"
 
 
 def test_short_seeds_of_masks_are_caught_and_whole_ones_are_not() -> None:

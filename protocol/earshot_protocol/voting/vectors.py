@@ -15,7 +15,8 @@ norm of at most 2√2/a, that is 2/√5 for a² ≥ 10. Where b = 0 it is at mos
 of one label and choice (a² = 8) move it by 1, if they are opposite: (u − u')/√8 in each of two
 rows. All others with a² < 10 move it by no more than √.756 = 0.87, which two of one label and
 different choices do (a² = 6): docs/privacy.md lists them. If a recording without a choice counted
-once, one could move the vector by √1.2.
+once, one could move the vector by √1.2. Splitting rows by kind of sound changes none of this: a
+label's row of one kind is a row like any other, and both counts of a recording are of its own kind.
 
 A vector becomes whole numbers without growing: its norm of 1 is a little less than `GRID` − √ℓ/2
 steps, ℓ its entries, and rounding each to the nearest whole number adds √ℓ/2 at most.

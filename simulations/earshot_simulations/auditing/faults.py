@@ -30,7 +30,7 @@ from earshot_models.votes.rules.gnthreshold import GNThreshold
 from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.keyed_randomness import KEY_BYTES, keyed
-from earshot_protocol.phases.discovery import LABELS, DiscoveryParameters
+from earshot_protocol.phases.discovery import LABELS, DiscoveryParameters, SumLabels
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
@@ -136,10 +136,15 @@ def too_long_vector() -> Finding:
 def label_faults() -> Iterator[Finding]:
     """Divide sums of labels by something else than the norm of all counts by row.
 
-    The last one makes vectors that are too long, which phones refuse to send; it sends them.
+    Some make vectors that are too long, which phones refuse to send; these are sent. The last one
+    divides rightly, but sorts a recording by what else its phone has heard.
     """
-    flat, finer = (PHASES[name] for name in (_SECURE_SUMS, f"{_SECURE_SUMS}, choices"))
+    flat, finer, split = (
+        PHASES[f"{_SECURE_SUMS}{more}"] for more in ("", ", choices", ", choices and kinds")
+    )
     labels = len(finer.labels)
+    assert isinstance(split, DiscoveryParameters)  # noqa: S101
+    kinds = split.kinds
 
     def by_length(sums: npt.NDArray[np.float64], counts: Whole) -> npt.NDArray[np.float64]:
         """Divide by the norm of the sums, which may all but cancel."""
@@ -156,19 +161,38 @@ def label_faults() -> Iterator[Finding]:
         """Divide by the norm of the counts by label, whatever else has a row."""
         return bounded(sums, counts[:labels])
 
+    def by_kind(sums: npt.NDArray[np.float64], counts: Whole) -> npt.NDArray[np.float64]:
+        """Divide the rows of each kind by the norm of its own counts."""
+        counted = np.zeros(kinds * -(-len(counts) // kinds))
+        counted[: len(counts)] = counts
+        norms = np.linalg.norm(counted.reshape(-1, kinds), axis=0)
+        rows = sums.reshape(-1, kinds, sums.shape[1]) / np.where(norms > 0, norms, 1)[:, None]
+        return rows.reshape(sums.shape)
+
+    def by_most(
+        parameters: DiscoveryParameters, task: SumLabels, steps: npt.NDArray[np.float64]
+    ) -> Whole:
+        """Sort all recordings into the kind that most of them have."""
+        own = kinds_of_recordings(parameters, task, steps)
+        return np.full_like(own, np.bincount(own).argmax() if len(own) else 0)
+
     def unchecked(vector: npt.NDArray[np.float64]) -> Whole:
         return np.rint(vector * unit_steps(vector.size)).astype(np.int64)
 
-    for parameters, divide, words, unit in (
-        (flat, by_length, "sums of labels over their own norm", Unit.RECORDING),
-        (finer, by_length, "sums of choices over their own norm", Unit.RECORDING),
-        (finer, without_labels_alone, "labels alone that count once", Unit.RECORDING),
-        (finer, by_labels, "rows of choices that do not count in the norm", Unit.PHONE),
+    kinds_of_recordings = labelled_sums._kinds
+    over = {"quantized": unchecked}
+    for parameters, fault, words, unit in (
+        (flat, {"bounded": by_length}, "sums of labels over their own norm", Unit.RECORDING),
+        (finer, {"bounded": by_length}, "sums of choices over their own norm", Unit.RECORDING),
+        (finer, {"bounded": without_labels_alone}, "labels alone that count once", Unit.RECORDING),
+        (finer, {"bounded": by_labels}, "choices that do not count in the norm", Unit.PHONE),
+        (split, {"bounded": by_kind}, "kinds of sound, each over a norm of its own", Unit.PHONE),
+        (split, {"_kinds": by_most}, "recordings of a phone, all of one kind", Unit.RECORDING),
     ):
         part = parameters.plan().part(LABELS)
         assert isinstance(part, SecureSum) and isinstance(part.mechanism, VectorSum)  # noqa: S101, PT018
         assert isinstance(parameters, DiscoveryParameters)  # noqa: S101
-        with replaced(labelled_sums, bounded=divide, quantized=unchecked):
+        with replaced(labelled_sums, **over, **fault):
             found = list(worst_transcripts(part, part.mechanism, parameters, words))
         yield next(each for each in found if each.unit == unit)
 

@@ -113,6 +113,9 @@ PHASES: dict[str, Parameters] = {
     "secure-sum route, choices": msgspec.structs.replace(
         _DISCOVERY, rows=len(rows_of(_GROUPS)), hierarchy=_GROUPS.digest
     ),
+    "secure-sum route, choices and kinds": msgspec.structs.replace(
+        _DISCOVERY, rows=len(rows_of(_GROUPS)), hierarchy=_GROUPS.digest, kinds=2
+    ),
     "votes on samples": LabellingParameters(
         phones=1000,
         labels=_LABELS,

@@ -12,7 +12,7 @@ from earshot_client.phases.discovery import DISCOVERY
 from earshot_client.phases.memory import Memory
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.geometry import unit_rows
+from earshot_protocol.geometry import Geometry, nearest, unit_rows
 from earshot_protocol.phases.discovery import DiscoveryParameters, SumCells, SumLabels, rows_of
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import GRID, Unit, VectorSum
@@ -82,11 +82,11 @@ def worst_transcripts(
         parameters: Parameters of the phase.
         fault: What is wrong with phones, if something is.
     """
-    law = noise_law(mechanism, shares_of(parameters))
+    law, kinds = noise_law(mechanism, shares_of(parameters)), kinds_of(parameters)
     moved: dict[Unit, list[Vector]] = {Unit.RECORDING: [], Unit.PHONE: []}
     for points, names in worst_labelled(parameters):
-        whole = contribution(part, parameters, points, names)
-        less = contribution(part, parameters, points[:-1], names[:-1])
+        whole = contribution(part, parameters, points, names, kinds)
+        less = contribution(part, parameters, points[:-1], names[:-1], kinds)
         moved[Unit.RECORDING].append((whole - less).astype(np.int64))
         moved[Unit.PHONE].append(whole.astype(np.int64))
     for unit, vectors in moved.items():
@@ -115,6 +115,33 @@ def worst_labelled(parameters: DiscoveryParameters) -> Iterator[tuple[Numbers, l
     # The first two all but cancel: what is left points aside, until the last one turns it around.
     tilted = unit_rows(np.array([ahead + 0.2 * aside, 0.2 * aside - ahead]))
     yield np.array([*tilted, -aside]), [choice] * 3
+    if parameters.kinds > 1:
+        across = _across(parameters)
+        yield np.array([ahead, across]), [choice] * 2
+        # The last one makes another kind the most frequent.
+        yield np.array([ahead, across, across]), [choice] * 3
+
+
+def kinds_of(parameters: DiscoveryParameters) -> tuple[int, ...]:
+    """Return kinds of cells by which rows are split, none where they are whole.
+
+    One cell that is close to the first axis is of another kind than all others.
+    """
+    if parameters.kinds == 1:
+        return ()
+    centroids = parameters.start.centroids()
+    other = int(nearest(_across(parameters)[None], centroids, Geometry.SPHERICAL)[0])
+    return tuple(int(cell == other) for cell in range(len(centroids)))
+
+
+def _across(parameters: DiscoveryParameters) -> Numbers:
+    """Return the direction in another cell that is closest to the first axis, in one plane."""
+    angles = np.deg2rad(sorted(range(-180, 181), key=abs))
+    arc = np.zeros((len(angles), parameters.dimensions))
+    arc[:, 0], arc[:, 1] = np.cos(angles), np.sin(angles)
+    owners = nearest(arc, parameters.start.centroids(), Geometry.SPHERICAL)
+    found: Numbers = arc[int(np.argmax(owners != owners[0]))]
+    return found
 
 
 def _distances(
@@ -124,9 +151,12 @@ def _distances(
     generator = np.random.default_rng(seed)
     longest = dict.fromkeys((Unit.RECORDING, Unit.PHONE, Unit.REPLACED_PHONE), 0.0)
     before = np.zeros(mechanism.length)
+    kinds: tuple[int, ...] = ()
+    if parameters.kinds > 1:
+        kinds = tuple(generator.integers(0, parameters.kinds, parameters.start.count).tolist())
     for points, names in _data_sets(parameters, generator):
-        vector = contribution(part, parameters, points, names)
-        less = contribution(part, parameters, points[1:], names[1:])
+        vector = contribution(part, parameters, points, names, kinds)
+        less = contribution(part, parameters, points[1:], names[1:], kinds)
         for unit, other in (
             (Unit.RECORDING, less),
             (Unit.PHONE, np.zeros(vector.shape)),
@@ -147,9 +177,21 @@ def _distances(
 
 
 def contribution(
-    part: SecureSum, parameters: DiscoveryParameters, points: Numbers, names: list[str]
+    part: SecureSum,
+    parameters: DiscoveryParameters,
+    points: Numbers,
+    names: list[str],
+    kinds: tuple[int, ...] = (),
 ) -> Numbers:
-    """Return what a phone that holds these recordings puts into a sum, before noise."""
+    """Return what a phone that holds these recordings puts into a sum, before noise.
+
+    Args:
+        part: Part of the plan.
+        parameters: Parameters of the phase.
+        points: Embeddings of the recordings, (recordings, dimensions).
+        names: Label or choice of each.
+        kinds: Kind of sound of each cell, where rows of labels are split by kinds.
+    """
     heard = HeardPoints(parameters.encoder, parameters.dimensions)
     store = MemoryStore(points.astype(np.float32), names)
     memory = Memory(store, heard, hierarchy_of(parameters), bytes)
@@ -157,7 +199,9 @@ def contribution(
         sum_id=bytes(16), index=0, parameters=parameters.sum_parameters(part, (1,))
     )
     given: dict[str, Any] = {"phase": bytes(16), "advertise": opening, "parameters": parameters}
-    task = SumCells(repetition=1, **given) if part.task is SumCells else SumLabels(**given)
+    task: SumCells | SumLabels = SumLabels(kinds=kinds, **given)
+    if part.task is SumCells:
+        task = SumCells(repetition=1, **given)
     vector = DISCOVERY.contribute[part.task](memory, parameters, task)
     return np.asarray(vector, dtype=np.float64).ravel()
 
