@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
+from support.parameters import discovery_parameters
 
+from earshot_protocol.environments import LabelHierarchy
 from earshot_protocol.geometry import unit_rows
+from earshot_protocol.phases.discovery import LABELS, SumLabels
 from earshot_protocol.privacy.significance import LEVEL
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.secure_sum.parameters import choose
+from earshot_protocol.start_centroids import CentroidSet
+from earshot_protocol.wire import Matrix
 from earshot_server.discovery.prototypes import (
     Prototypes,
     kept_rows,
     least_clear_prototype,
     prototypes,
 )
+from earshot_server.phases.discovery import DiscoveryPhase
 
 DEVIATION = 400.0
 
@@ -176,3 +186,90 @@ def test_a_row_at_the_level_is_clear_and_hides_a_longer_one_that_is_not() -> Non
     assert kept_rows(found, 3).tolist() == [0, 4]
     assert kept_rows(found, 2).tolist() == [0, 3, 4]
     assert kept_rows(found, 1).tolist() == list(range(6))
+
+
+# ----------------------------------------------------------------------- in a phase, by its kinds
+
+GROUPS = {"bus": ("tram",), "park": ()}
+HIERARCHY = LabelHierarchy(GROUPS)
+START = CentroidSet.of(np.array([[1.0, 0.0], [0.96, 0.28], [0.0, 1.0], [-0.28, 0.96]]))
+SPLIT = discovery_parameters(
+    labels=tuple(GROUPS),
+    start=START,
+    sums=1,
+    rows=3,
+    kinds=2,
+    labels_noise=5.0,
+    hierarchy=HIERARCHY.digest,
+)
+
+
+def phase(**changes: Any) -> DiscoveryPhase:
+    fields: dict[str, Any] = {
+        "phase": bytes(16),
+        "parameters": SPLIT,
+        "choices": (("tram",), ()),
+        "step": "labels: unmask",
+        "deadline": 0.0,
+    }
+    return DiscoveryPhase(**fields | changes)
+
+
+def test_a_phase_publishes_several_prototypes_of_a_label_and_one_of_each_other() -> None:
+    state = phase(
+        centroids=Matrix.of(START.centroids()),
+        moved=(True,) * 4,
+        cell_lengths=(9.0,) * 4,
+        inputs={LABELS: SPLIT.noise_survivors},
+    )
+    assert state.shape(LABELS) == (6, 2)
+    one = 40 * 4096
+    total = np.array(
+        # Of bus both kinds, of park the second, of tram neither: its second row is longer.
+        [[one, 0], [0, 2 * one], [5, 0], [-one, 0], [0, 1000], [-10 * 4096, 0]]
+    )
+    state.take_total(LABELS, total)
+    result = state.published()
+    assert result.centroids.array().tolist() == [[1, 0], [0, 1], [-1, 0], [-1, 0]]
+    assert result.labels == (0, 0, 1, 0)
+    assert result.choices == ("", "", "", "tram")
+    assert result.names == ("bus", "bus", "park", None)
+    # In phones: one of them adds 1 at most, and 2^12 steps are 1.
+    noise = SPLIT.labels_noise**2 * 2
+    assert result.lengths == pytest.approx([math.sqrt(x**2 - noise) for x in (40, 80, 40, 10)])
+    assert result.vote == 4096
+
+
+def test_a_phase_tells_phones_the_kinds_of_its_cells() -> None:
+    """Cells that are close are of one kind, numbered from 0; those that moved go along."""
+    moved = Matrix.of(np.array([[0.0, 1.0], [1.0, 0.0], [0.28, 0.96], [0.96, 0.28], [0.0, -1.0]]))
+    advertise = AdvertiseKeys(
+        sum_id=bytes(16), index=0, parameters=choose(100, (6, 2), 9, 0.1, 0.05)
+    )
+    three = msgspec.structs.replace(SPLIT, kinds=3)
+    lengths = (8.0, 8.0, 8.0, 8.0, 8.0)
+    told = phase(parameters=three, centroids=moved, cell_lengths=lengths).sum_task(
+        LABELS, advertise
+    )
+    assert isinstance(told, SumLabels)
+    assert told.centroids == moved
+    first, second, third, fourth, last = told.kinds
+    assert first == third != second == fourth
+    assert {first, second, last} == {0, 1, 2}
+    # A cell in which nothing was heard is no kind of its own, however far it is from others.
+    apart = Matrix.of(np.array([[1.0, 0.0], [0.8, 0.6], [-1.0, 0.0]]))
+    for heard, kinds in ((0.0, {(0, 1, 1), (1, 0, 0)}), (100.0, {(0, 0, 1), (1, 1, 0)})):
+        state = phase(centroids=apart, cell_lengths=(100.0, 100.0, heard))
+        assert state.kinds() in kinds
+    # Before any sum, of the start centroids, which the parameters have.
+    begun = phase(parameters=msgspec.structs.replace(SPLIT, sums=0)).sum_task(LABELS, advertise)
+    assert isinstance(begun, SumLabels)
+    assert (begun.centroids, begun.parameters is None) == (None, False)
+    assert begun.kinds in {(0, 0, 1, 1), (1, 1, 0, 0)}
+    # More kinds than cells: each is one.
+    many = phase(parameters=msgspec.structs.replace(SPLIT, kinds=16), centroids=moved)
+    assert sorted(many.kinds()) == list(range(5))
+    whole = phase(parameters=msgspec.structs.replace(SPLIT, kinds=1), centroids=moved)
+    plain = whole.sum_task(LABELS, advertise)
+    assert isinstance(plain, SumLabels)
+    assert (plain.centroids, plain.kinds) == (None, ())

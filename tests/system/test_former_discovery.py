@@ -28,7 +28,7 @@ from earshot_simulations.engine.ideal import IDEAL
 
 REASON = "the phase began under a former release, which counted labels in every cell"
 _PAIR = b"\x92"
-_ADDED = ("cell_lengths", "prototypes", "lengths")
+_ADDED = ("cell_lengths", "prototypes", "prototype_rows", "lengths", "kinds")
 _FORMER = {"label_votes": (), "labels": (), "name_p_values": ()}
 
 
