@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,11 +22,24 @@ from earshot_simulations.phases.run import Run, result
 from earshot_simulations.phases.secure_sum import CellFindings
 
 MakeRun = Callable[..., Run]
+UNSUMMED: dict[str, Any] = {
+    "global_centroids": None,
+    "top": np.empty(0, np.int64),
+    "labels": np.empty(0, np.int64),
+    "lengths": (),
+    "name_p_values": (),
+    "cell_labels": (),
+    "cell_ari": None,
+}
+"""Findings of a phase whose last sum is not over."""
 
 
 @pytest.fixture
 def by_sums(make_run: MakeRun) -> MakeRun:
-    """Five cells of three labels, two of them of one; one may be noise, and two did not move."""
+    """Three labels and five cells: of park there are two prototypes, and office may be noise.
+
+    Two cells did not move, and one that did has no name.
+    """
 
     def make(dimensions: int = 4, **changes: object) -> Run:
         random = np.random.default_rng(11)
@@ -37,15 +51,18 @@ def by_sums(make_run: MakeRun) -> MakeRun:
         values: dict[str, object] = {
             "configuration": {"phones": 100, "discovery": "secure-sum", "epsilon": 1.5},
             "start_centroids": cells[::-1].copy(),
-            "global_centroids": cells,
+            "cells": cells,
             "moved": np.array([True, True, False, True, False]),
-            "top": np.arange(5),
-            "label_votes": np.array(
-                [[30.5, 1, 0], [0.0, 20, 1], [0.0, 9, 1], [-2.0, 1, 40], [0.5, 0.25, 0.75]]
-            ),
-            "labels": np.array([0, 1, 1, 2, 2]),
-            "name_p_values": (1e-6, 0.001, 0.04, 1e-9, 1.0),
+            "cell_lengths": (30.5, 12.25, 0.0, 7.0, 0.0),
+            "cell_labels": (0, 1, 1, -1, 0),
+            "global_centroids": -cells[:4],
+            "top": np.arange(4),
+            "labels": np.array([0, 1, 1, 2]),
+            "lengths": (25.0, 3.0, 4.0, 0.5),
+            "name_p_values": (1e-6, 0.001, 0.04, 1.0),
+            "radius": 0.75,
             "clear_label_accuracy": 0.9,
+            "cell_ari": 0.625,
             "privacy": tuple(
                 Release(step, unit, costs[unit].epsilon, costs[unit].delta, "vectors")
                 for step in ("cells 1", "labels")
@@ -72,31 +89,48 @@ def pictures(run: Run) -> list[str]:
 
 def test_the_headline_counts_clear_names_and_what_sums_cost_together(by_sums: MakeRun) -> None:
     assert headline(by_sums()).replace("\u202f", " ") == (
-        "92 of 100 phones found 3 environments; 1 cell of 5 stayed unnamed; a new recording gets "
-        "the right name 97 % of the time (90 % by names clear of the noise); total "
+        "92 of 100 phones found 2 environments; 1 label is not clear of the noise; a new recording "
+        "gets the right name 97 % of the time (90 % by names clear of the noise); total "
         "privacy cost ε = 1.54 per recording and ε = 1.4 per phone."
     )
+    none = by_sums(name_p_values=(1.0, 1.0, 1.0, 1.0))
+    assert "no environment was found and named" in headline(none)
+    all_clear = by_sums(name_p_values=(0.01,) * 4)
+    assert "not clear" not in headline(all_clear)
 
 
 @pytest.mark.slow
 def test_no_page_speaks_of_a_vote_that_there_is_not(by_sums: MakeRun) -> None:
-    beset = by_sums(adversary=Success({"poisoning": 3}, 3, 5.0, 0, published=True, votes=7.5))
-    for run in (by_sums(), beset, by_sums(label_votes=None, labels=np.empty(0, np.int64))):
+    told = Success({"poisoning": 3}, 3, 5.0, 0, published=True, votes=7.5, misnamed=0.25)
+    beset = by_sums(adversary=told)
+    for run in (by_sums(), beset, by_sums(**UNSUMMED)):
         words = text(run) + " ".join(re.findall(r'alt="([^"]*)"', render(run)))
-        for said in ("to keep", "kept centroid", "What the phones published", "first vote"):
+        for said in (
+            "to keep",
+            "kept centroid",
+            "What the phones published",
+            "first vote",
+            "Votes for",
+        ):
             assert said not in words, said
-    assert "Votes for labels in the adversary's cell 8" in text(beset)
+    assert "Length of the adversary's prototype 8" in text(beset)
+    assert "Held-out recordings with a wrong name that it wants 25 %" in text(beset)
 
 
-def test_environments_and_cells_stand_in_tables(by_sums: MakeRun) -> None:
+def test_labels_and_cells_stand_in_tables(by_sums: MakeRun) -> None:
     words = text(by_sums())
-    assert "Environment Cells with this name Cells that may be noise Votes" in words
-    assert "office 4 5 40.8 bus 1 – 30.5 park 2, 3 – 29.0" in words
-    assert "1 bus bus yes 30.5 10⁻⁶" in words
-    assert "3 park park no 9.0 0.04" in words
-    assert "5 unnamed office no 0.8 1 " in words
-    assert "cells 5 placed, 3 moved, 4 named " in words
+    assert "Label Clear of the noise Prototypes Length p Cells" in words
+    # Two prototypes of one label: the root of the sum of squares, and the smaller p-value.
+    assert (
+        "bus yes 1 25.0 10⁻⁶ 1, 5 park yes 2 5.0 0.001 2, 3 office may be noise 1 0.5 1 –" in words
+    )
+    assert "Sound farther than 0.75 (1 − cosine) from all prototypes is unknown." in words
+    assert "1 bus yes 30.5 2 park yes 12.2 3 park no 0.0 4 unknown yes 7.0 5 bus no 0.0" in words
+    assert "cells 5 placed, 3 moved; 2 of 3 labels named " in words
+    assert "clustering (ARI) without labels 0.62 " in words
     assert "ε per recording 1.54 ε per phone (zero-out) 1.4 " in words
+    boundless = text(by_sums(radius=None))
+    assert "from all prototypes is unknown" not in boundless
 
 
 def test_costs_stand_in_both_units_with_a_replaced_phone_beside(by_sums: MakeRun) -> None:
@@ -116,10 +150,10 @@ def test_pictures_follow_the_cells(by_sums: MakeRun) -> None:
     alts = re.findall(r'alt="([^"]*)"', render(run))
     assert alts[1].startswith("5 public start centroids, ")
     assert alts[2].startswith("3 cells moved to where sound is, and 2 cells in which no sound")
-    assert alts[3].startswith("4 named cells: bus; park; park; office. 1 cell unnamed.")
+    assert alts[3].startswith("3 prototypes: bus; park; park. 1 cell with sound that is unknown.")
     named = pictures(run)[3]
     assert ">park<" in named
-    assert ">office<" in named
+    assert ">office<" not in named
 
 
 @pytest.mark.parametrize("dimensions", [3, pytest.param(16, marks=pytest.mark.slow)])
@@ -129,32 +163,38 @@ def test_it_is_drawn_in_any_dimensions_and_before_anything_was_summed(
     early = by_sums(
         dimensions=dimensions,
         moved=np.empty(0, np.bool_),
-        label_votes=None,
-        labels=np.empty(0, np.int64),
-        name_p_values=(),
+        cell_lengths=(),
+        **UNSUMMED,
         privacy=(),
         interrupted="too few phones stayed",
     )
     words = text(early)
     assert "The run ended before the sum of labels." in words
     assert words.count("the run did not get this far") == 2
-    assert len(pictures(by_sums(dimensions=dimensions))) == 9
+    assert len(pictures(by_sums(dimensions=dimensions))) == 8
+    figures = json.loads(json.dumps(result(early), allow_nan=False))
+    assert (figures["centroids"], figures["environments"], figures["named"]) == ([], [], None)
+    assert [each["label"] for each in figures["cells"]] == [None] * 5
 
 
 def test_result_json_has_environments_and_cells(by_sums: MakeRun) -> None:
     figures = json.loads(json.dumps(result(by_sums()), allow_nan=False))
-    assert (figures["global_centroids"], figures["top_global_centroids"]) == (5, 5)
-    assert figures["named"] == 4
-    assert figures["environments"] == [
-        {"label": "office", "centroids": [3], "doubtful": [4], "votes": 40.75},
-        {"label": "bus", "centroids": [0], "doubtful": [], "votes": 30.5},
-        {"label": "park", "centroids": [1, 2], "doubtful": [], "votes": 29.0},
+    assert (figures["global_centroids"], figures["top_global_centroids"]) == (4, 4)
+    assert (figures["named"], figures["cell_ari"], figures["radius"]) == (2, 0.625, 0.75)
+    names = ("label", "likely_label", "centroids", "length", "cells")
+    assert [tuple(each[name] for name in names) for each in figures["environments"]] == [
+        ("bus", "bus", [0], 25.0, [0, 4]),
+        ("park", "park", [1, 2], 5.0, [1, 2]),
+        (None, "office", [3], 0.5, []),
     ]
-    last = figures["centroids"][4]
-    assert (last["label"], last["likely_label"], last["moved"]) == (None, "office", False)
-    assert last["p_value"] == 1.0
-    assert len(last["start_centroid"]) == 4
-    assert last["centroid_votes"] is None
+    last = figures["centroids"][3]
+    assert (last["label"], last["p_value"], last["length"]) == (None, 1.0, 0.5)
+    assert "votes" not in last
+    cells = figures["cells"]
+    assert [each["label"] for each in cells] == ["bus", "park", "park", None, "bus"]
+    assert [each["moved"] for each in cells] == [True, True, False, True, False]
+    assert [each["length"] for each in cells] == [30.5, 12.25, 0.0, 7.0, 0.0]
+    assert [each["start_centroid"] for each in cells] == [each["centroid"] for each in cells][::-1]
     assert figures["privacy"]["together"]["replaced phone"]["epsilon"] == pytest.approx(3.08)
 
 
@@ -164,9 +204,9 @@ def test_a_cell_that_came_later_has_no_start(by_sums: MakeRun) -> None:
     assert run.found.start_centroids is not None
     grown = by_sums(start_centroids=run.found.start_centroids[:3])
     figures = json.loads(json.dumps(result(grown), allow_nan=False))
-    starts = [each["start_centroid"] for each in figures["centroids"]]
+    starts = [each["start_centroid"] for each in figures["cells"]]
     assert [start is None for start in starts] == [False] * 3 + [True] * 2
-    assert "5 placed, 3 moved, 4 named" in text(grown).replace("\u202f", " ")
+    assert "5 placed, 3 moved; 2 of 3 labels named" in text(grown).replace("\u202f", " ")
     assert len(pictures(grown)) == len(pictures(run))
 
 

@@ -57,11 +57,11 @@ def test_where_few_cells_hear_everything_their_number_grows_and_names_are_no_wor
     """Three blobs in thirty cells: far less than half of these hear anything."""
     few = dataclasses.replace(QUIET, cells=30, most_cells=30)
     stayed, grew = simulate(few), simulate(dataclasses.replace(few, most_cells=50))
-    assert [len(run.found.global_centroids) for run in (stayed, grew)] == [30, 50]  # type: ignore[arg-type]
-    assert len(grew.found.moved) == len(grew.found.labels) == len(grew.found.name_p_values) == 50
+    assert [len(run.found.cells) for run in (stayed, grew)] == [30, 50]
+    assert len(grew.found.moved) == len(grew.found.cell_lengths) == 50
     assert grew.found.label_accuracy == pytest.approx(1, abs=0.01)
     assert "50 placed" in render(grew)
-    assert result(grew)["global_centroids"] == 50
+    assert len(result(grew)["cells"]) == 50  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,9 @@ def test_an_interrupt_leaves_the_sums_that_were_finished(place: int) -> None:
     stop = steps(SMALL)[place]
 
     run = simulate(SMALL, interrupted_after(stop))
-    assert run.found.label_votes is None
+    assert run.found.global_centroids is None
     assert run.found.ari_test is None
+    assert run.found.cells is not None
     # Inputs leave the phones in the third round of each sum; from then on it is spent.
     spent = [
         name
@@ -127,15 +128,16 @@ def test_without_noise_scenes_are_found_and_named(sums: int) -> None:
 def test_without_labels_there_are_no_names() -> None:
     run = simulate(dataclasses.replace(SMALL, labelled=0.0))
     assert run.interrupted is None
-    assert run.found.label_votes is not None
-    assert not any(are_clear(run.found.name_p_values, len(run.found.label_votes)))
+    assert len(run.found.name_p_values) == len(run.found.labels) == SMALL.scenes
+    assert not any(are_clear(run.found.name_p_values, SMALL.scenes))
+    assert result(run)["named"] == 0
 
 
 def test_one_cell_is_enough_to_go_through() -> None:
     run = simulate(dataclasses.replace(SMALL, cells=1))
     assert run.interrupted is None
-    assert run.found.global_centroids is not None
-    assert run.found.global_centroids.shape == (1, 3)
+    assert run.found.cells is not None
+    assert run.found.cells.shape == (1, 3)
 
 
 def test_stuffed_ballots_are_votes_and_not_steps_of_one() -> None:
@@ -147,11 +149,5 @@ def test_stuffed_ballots_are_votes_and_not_steps_of_one() -> None:
         for adversary in (Adversary(), stuffing)
     )
     assert attacked.interrupted is None
-    assert honest.found.label_votes is not None
-    assert attacked.found.label_votes is not None
-    # Single steps would leave the sum short of all votes that these phones did not cast.
-    assert (
-        0
-        < float(attacked.found.label_votes.sum() - honest.found.label_votes.sum())
-        < settings.phones
-    )
+    # Single steps would leave the rows shorter, by what these phones did not add.
+    assert 0 < sum(attacked.found.lengths) - sum(honest.found.lengths) < settings.phones

@@ -302,6 +302,76 @@ def test_a_run_that_also_added_its_costs_up_is_still_the_same(own: Path) -> None
     assert compare(former, now).same
 
 
+def as_former(figures: dict[str, Any]) -> dict[str, Any]:
+    """What a former version wrote of a discovery: cells with names, and votes for them."""
+    cells = [
+        {
+            "index": each["cell"],
+            "label": label,
+            "votes": {"bus": 7.5, "park": -1.0},
+            "p_value": 0.001 if label else 1.0,
+            "centroid_votes": None,
+            "centroid_p_value": None,
+            "centroid": each["centroid"],
+            "likely_label": "bus",
+            "moved": each["moved"],
+            "start_centroid": each["start_centroid"],
+        }
+        for each, label in zip(
+            figures["cells"],
+            ("bus", "bus", "park", *[None] * (len(figures["cells"]) - 3)),
+            strict=True,
+        )
+    ]
+    settings = dict(figures["configuration"])
+    del settings["kinds"]
+    for table, names in (
+        ("heterogeneity", ("mislabelled",)),
+        ("adversary", ("swapped_labels", "one_label")),
+    ):
+        settings[table] = {
+            name: value for name, value in settings[table].items() if name not in names
+        }
+    left = {name: figures[name] for name in figures.keys() - {"cells", "radius", "cell_ari"}}
+    return left | {
+        "configuration": settings,
+        "centroids": cells,
+        "environments": [{"label": "bus", "centroids": [0, 1], "doubtful": [], "votes": 15.0}],
+        "named": 3,
+        "global_centroids": len(cells),
+        "top_global_centroids": len(cells),
+    }
+
+
+def test_a_discovery_of_a_former_version_is_read_and_compared(
+    done: Path, own: Path, earshot: Earshot
+) -> None:
+    former = as_former(told(done))
+    del former["digest"]
+    own.write_text(json.dumps(former | {"digest": provenance.digest(former)}))
+    written = read(own)
+    assert written.settings == filled(TINY)
+    assert repeatable(written)[0] == filled(TINY)
+    found = compare(written, read(done))
+    assert not found.same
+    assert found.settings == {}
+    # Cells are counted as cells, names as labels: two of the three named cells have one.
+    now, cells = told(done), len(former["centroids"])
+    assert found.figures["cells"] == (cells, len(now["cells"]))
+    assert found.figures["named"] == (2, now["named"])
+    assert found.figures["global_centroids"] == (None, now["global_centroids"])
+    assert found.figures["cell_ari"] == (None, now["cell_ari"])
+    assert written.figures["cells"][0]["votes"] == {"bus": 7.5, "park": -1.0}
+    assert compare(written, read(own)).same
+    status, out, err = earshot("compare", own, done)
+    assert status == 0, err
+    assert "settings: nothing differs" in out
+    # Repeated, a former run has other findings, and that is said.
+    status, out, err = earshot("simulate", "--repeat", own, "--jobs", 1, "--json")
+    assert status == 1, err
+    assert json.loads(out)["differs"]["cell_ari"] == {"then": None, "now": now["cell_ari"]}
+
+
 @pytest.mark.parametrize(
     "settings",
     [

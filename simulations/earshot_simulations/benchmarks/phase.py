@@ -27,6 +27,7 @@ from earshot_simulations.phases.environments import EnvironmentFindings
 from earshot_simulations.phases.provenance import check_version
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import Run
+from earshot_simulations.phases.secure_sum import CellFindings
 from earshot_simulations.phases.settings import EngineChoice, PolicyChoice, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.sweeps.rows import Figures, opened
@@ -99,7 +100,7 @@ def row(settings: Settings, run: Run[EnvironmentFindings]) -> Figures:
         raise KeyboardInterrupt
     if run.interrupted is not None:
         raise BenchmarkError(f"the phase of {settings.phones} phones ended: {run.interrupted}")
-    found = run.found.global_centroids
+    found = run.found.cells if isinstance(run.found, CellFindings) else run.found.global_centroids
     real = settings.summation is SummationChoice.REAL
     return {
         "discovery": settings.discovery.value,

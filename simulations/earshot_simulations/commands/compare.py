@@ -58,7 +58,7 @@ def _lines(found: RunComparison, a: Path, b: Path) -> Iterable[str]:
             yield f"{run} ended early: {ended}"
     if found.across:
         yield "different routes: local protects a recording, secure-sum a phone; places are counted"
-        yield "as centroids by one and as cells by the other, and no difference is taken of these"
+        yield "as centroids by one, as labels and prototypes by the other: no difference is taken"
     if found.same:
         yield "nothing differs, bit for bit, but time and memory"
     elif found.settings:

@@ -75,14 +75,15 @@ ATTACKS = {
 
 
 COUNTED = ("named", "global_centroids", "top_global_centroids")
-"""Entries of `result.json` that count centroids on the local route, and cells where sums are
-taken."""
+"""Entries of `result.json` that count centroids on the local route, and labels and their prototypes
+where sums are taken."""
 COMPARED = (
     "survivors",
     "ari_train",
     "ari_test",
     "label_accuracy",
     "clear_label_accuracy",
+    "cell_ari",
     *COUNTED,
 )
 """Entries of `result.json` by which two runs are compared, beside costs."""
@@ -243,6 +244,11 @@ class EnvironmentFindings(PhaseFindings):
         """Number of kept places with a name; None before there are any."""
         return len(self.names) - self.names.count(None) if len(self.labels) else None
 
+    def unnamed(self) -> str:
+        """Return how many kept places have no name, in words; empty if all have one."""
+        count = self.names.count(None)
+        return f"{counted(count, self.place)} of {len(self.names)} stayed unnamed" if count else ""
+
     @property
     def clear_part(self) -> float | None:
         """Share of right names that noise did not give; None if all names are clear."""
@@ -352,9 +358,8 @@ class EnvironmentFindings(PhaseFindings):
         if not environments:
             return f"{who} stayed to the end, but no environment was found and named."
         clauses = [f"{who} found {counted(environments, 'environment')}"]
-        unnamed = self.names.count(None)
-        if unnamed:
-            clauses.append(f"{counted(unnamed, self.place)} of {len(self.names)} stayed unnamed")
+        if unnamed := self.unnamed():
+            clauses.append(unnamed)
         clear = self.clear_part
         if self.label_accuracy is not None:
             clauses.append(

@@ -14,7 +14,13 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.phases.environments import COMPARED, COUNTED
 from earshot_simulations.phases.provenance import check_version, digest, provenance
 from earshot_simulations.phases.report import RESULT
-from earshot_simulations.phases.routes import Routes, Settings, of_others, settings_of
+from earshot_simulations.phases.routes import (
+    Routes,
+    Settings,
+    entries_of,
+    of_others,
+    settings_of,
+)
 from earshot_simulations.phases.run import DIGEST, PHASE_FAILED
 from earshot_simulations.phases.settings import INFINITE, NO_NOISE, ROUTE, WHERE, Discovery
 from earshot_simulations.versions import versions
@@ -130,9 +136,14 @@ def _as_now(figures: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a result of a former version as one of this version would say it.
 
     That counted 10⁶ and more as no noise, kept an ε beside a budget without using it, and added
-    costs up beside composing them.
+    costs up beside composing them. Settings that it did not know have the value with which nothing
+    changes. In a discovery by secure sums it gave names to cells, and found no prototypes.
     """
-    configuration = dict(figures["configuration"])
+    usual = entries_of(Settings())
+    configuration = usual | dict(figures["configuration"])
+    for table in ("heterogeneity", "adversary"):
+        if isinstance(configuration[table], Mapping):
+            configuration[table] = usual[table] | dict(configuration[table])
     epsilon = configuration.get("epsilon")
     if isinstance(epsilon, int | float) and epsilon >= NO_NOISE:
         configuration["epsilon"] = INFINITE
@@ -140,7 +151,17 @@ def _as_now(figures: Mapping[str, Any]) -> Mapping[str, Any]:
     if local and configuration.get("budget") is not None:
         configuration["epsilon"] = None
     privacy = {name: cost for name, cost in figures["privacy"].items() if name != "total"}
-    return {**figures, "configuration": configuration, "privacy": privacy}
+    kept = {**figures, "configuration": configuration, "privacy": privacy}
+    if local or "cells" in figures:
+        return kept
+    named = {each["label"] for each in figures["centroids"]} - {None}
+    return kept | {
+        "named": None if figures["named"] is None else len(named),
+        "global_centroids": None,
+        "top_global_centroids": None,
+        "centroids": [],
+        "cells": figures["centroids"],
+    }
 
 
 def flat(value: object, place: str = "") -> Iterator[tuple[str, Any]]:
@@ -317,7 +338,8 @@ def _figures(result: Mapping[str, Any]) -> dict[str, float | None]:
     """Return the figures of one `result.json` by which two runs are compared."""
     together = result["privacy"]["together"]
     return {
-        **{name: result[name] for name in COMPARED},
+        **{name: result.get(name) for name in COMPARED},
+        "cells": len(result.get("cells") or ()) or None,
         **{
             f"{name} per {unit}": together.get(unit, {}).get(name)
             for unit in Unit

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -171,6 +172,26 @@ def _noise(settings: SecureSumSettings, start: CentroidSet, labels: int) -> Nois
 # ------------------------------------------------------------------------------------------- found
 
 
+class _Label(NamedTuple):
+    """A label with all of its prototypes.
+
+    Attributes:
+        name: The label.
+        clear: Whether its prototypes stand clear of the noise; if not, it has one.
+        rows: Its prototypes, as rows of `global_centroids`.
+        length: Length of their rows together: the root of the sum of their squares.
+        p_value: Least p-value of them.
+        cells: Cells that they name, counted from 0.
+    """
+
+    name: str
+    clear: bool
+    rows: tuple[int, ...]
+    length: float
+    p_value: float
+    cells: tuple[int, ...]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CellFindings(EnvironmentFindings):
     """Cells that secure sums moved, and prototypes of labels; `global_centroids` are prototypes.
@@ -183,7 +204,8 @@ class CellFindings(EnvironmentFindings):
         cell_lengths: Length of each cell's last sum without its noise, (k,).
         cell_labels: Label of the prototype that names each cell, int (k,); -1 where it is unknown,
             empty before there are prototypes.
-        lengths: Length of each prototype's row without its noise.
+        lengths: Length of each prototype's row without its noise. A label has several prototypes
+            where rows are split by kinds of sound.
         radius: Largest distance at which a prototype names a sound; None for any.
     """
 
@@ -203,16 +225,44 @@ class CellFindings(EnvironmentFindings):
     lengths: tuple[float, ...] = ()
     radius: float | None = None
 
+    @property
+    @override
+    def named(self) -> int | None:
+        """Number of labels with a prototype that stands clear; None before there are any."""
+        return len(set(self.names) - {None}) if len(self.labels) else None
+
+    @override
+    def unnamed(self) -> str:
+        without = len(set(self.labels)) - (self.named or 0)
+        are = "is" if without == 1 else "are"
+        return f"{counted(without, 'label')} {are} not clear of the noise" if without else ""
+
     @override
     def environments(self) -> list[dict[str, object]]:
         return [
             {
-                "label": self.names[row],
-                "likely_label": self.label_names[label],
-                "length": self.lengths[row],
-                "cells": [cell for cell, own in enumerate(self.cell_labels) if own == label],
+                "label": label.name if label.clear else None,
+                "likely_label": label.name,
+                "centroids": label.rows,
+                "length": label.length,
+                "cells": label.cells,
             }
-            for row, label in enumerate(self.labels)
+            for label in self._labels()
+        ]
+
+    def _labels(self) -> list[_Label]:
+        names = self.names
+        return [
+            _Label(
+                self.label_names[label],
+                any(names[row] is not None for row in rows),
+                rows,
+                math.hypot(*(self.lengths[row] for row in rows)),
+                min(self.name_p_values[row] for row in rows),
+                tuple(cell for cell, own in enumerate(self.cell_labels) if own == label),
+            )
+            for label in sorted({int(label) for label in self.labels})
+            for rows in [tuple(np.flatnonzero(self.labels == label).tolist())]
         ]
 
     @override
@@ -249,7 +299,8 @@ class CellFindings(EnvironmentFindings):
         cells = optional(optional_length(self.cells), whole)
         moved = whole(int(self.moved.sum())) if len(self.moved) else NOTHING
         named = optional(self.named, whole)
-        return f"{cells} placed, {moved} moved; {named} of {whole(len(self.label_names))} labels"
+        labels = counted(len(self.label_names), "label")
+        return f"{cells} placed, {moved} moved; {named} of {labels} named"
 
     @override
     def steps(self, frame: Frame) -> tuple[Pictured, ...]:
@@ -281,14 +332,14 @@ class CellFindings(EnvironmentFindings):
         """Return the labels with their prototypes and cells, in words."""
         return [
             [
-                self.label_names[label],
-                "yes" if self.names[row] is not None else "may be noise",
-                f"{self.lengths[row]:.1f}",
-                chance(self.name_p_values[row]),
-                numbers(tuple(c for c, own in enumerate(self.cell_labels) if own == label))
-                or NOTHING,
+                label.name,
+                "yes" if label.clear else "may be noise",
+                whole(len(label.rows)),
+                f"{label.length:.1f}",
+                chance(label.p_value),
+                numbers(label.cells) or NOTHING,
             ]
-            for row, label in enumerate(self.labels)
+            for label in self._labels()
         ]
 
     def sounds(self) -> list[list[str]]:
@@ -432,7 +483,7 @@ class _SecureSum(Route[SecureSumSettings]):
 
     @override
     def counted(self, figures: Mapping[str, Any]) -> dict[str, Any]:
-        return {"cells": len(figures["cells"]), "environments": figures["named"]}
+        return {"cells": len(figures.get("cells") or ()) or None, "environments": figures["named"]}
 
 
 def _named(state: DiscoveryPhase) -> dict[str, Any]:

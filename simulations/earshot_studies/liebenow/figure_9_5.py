@@ -147,7 +147,8 @@ def _shape(parameters: Parameters, part: SecureSum, found: int) -> tuple[int, ..
         kept = min(parameters.top_global_centroids, found)
         return (found,) if part.name == learning.CENTROID_VOTE else (kept, labels)
     known: Any = parameters
-    return known.most_cells, labels if part.name == discovery.LABELS else known.dimensions
+    rows = known.rows * known.kinds if part.name == discovery.LABELS else known.most_cells
+    return rows, known.dimensions
 
 
 def _on_phones(settings: Settings) -> Mapping[str, float]:
