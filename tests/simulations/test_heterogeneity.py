@@ -60,6 +60,32 @@ def test_phones_that_hear_one_scene_hear_one_scene() -> None:
     assert np.mean([len(np.unique(many.heard(phone)[0])) for phone in range(200)]) > 4.5
 
 
+def test_labels_are_wrong_as_often_as_is_said_and_never_by_chance_right() -> None:
+    right, wrong = crowd(labelled_correlation=0.2), crowd(mislabelled=0.3, labelled_correlation=0.2)
+    given, scenes_given = [], []
+    for phone in range(2000):
+        scenes, labels, generator = wrong.heard(phone)
+        # What they hear and label stays the same, and so does all that is drawn after it.
+        plain_scenes, plain, after = right.heard(phone)
+        np.testing.assert_array_equal(scenes, plain_scenes)
+        np.testing.assert_array_equal(labels >= 0, plain >= 0)
+        assert generator.random() == after.random()
+        given.append(labels[labels >= 0])
+        scenes_given.append(scenes[labels >= 0])
+    said, true = np.concatenate(given), np.concatenate(scenes_given)
+    assert np.mean(said != true) == pytest.approx(0.3, abs=0.015)
+    # Each of the four other scenes is as likely.
+    others = (said - true)[said != true] % 5
+    assert np.bincount(others, minlength=5)[1:] / len(others) == pytest.approx(0.25, abs=0.02)
+    always = Heterogeneity(mislabelled=1.0)
+    scenes = np.repeat(np.arange(3, dtype=np.int16), 500)
+    named = always.mislabel(scenes, 3, np.random.default_rng(1))
+    assert (named.dtype, set(named.tolist())) == (np.int16, {0, 1, 2})
+    assert not (named == scenes).any()
+    alone = np.zeros(9, dtype=np.int16)
+    assert always.mislabel(alone, 1, np.random.default_rng(1)).tolist() == [0] * 9
+
+
 def test_a_population_differs_as_it_is_told() -> None:
     blobs = Blobs(100, 20, 5, 0.3, 1, Heterogeneity(labelled_correlation=0.99))
     known = [(blobs.recordings(phone).labels >= 0).mean() for phone in range(100)
@@ -73,6 +99,7 @@ def test_a_population_differs_as_it_is_told() -> None:
         *(("concentration", value) for value in (0.0, -1.0, float("nan"), 1e9, float("inf"))),
         *(("quantity_skew", value) for value in (-0.1, 2.1, float("nan"))),
         *(("labelled_correlation", value) for value in (-0.1, 1.0, float("nan"))),
+        *(("mislabelled", value) for value in (-0.1, 1.1, float("nan"))),
     ],
 )
 def test_what_is_out_of_range_is_named(name: str, value: float) -> None:

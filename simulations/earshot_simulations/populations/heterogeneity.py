@@ -67,17 +67,17 @@ class Heterogeneity:
         total = 1 / self.labelled_correlation - 1
         return float(generator.beta(mean * total, (1 - mean) * total))
 
-    def labels(
+    def mislabel(
         self, scenes: NDArray[np.int16], count: int, generator: np.random.Generator
     ) -> NDArray[np.int16]:
         """Return the labels that a phone gives to what it labels, int16 (recordings,).
 
         Args:
             scenes: True scene of each recording.
-            count: Number of scenes.
-            generator: Generator of the phone; nothing is drawn where all labels are right.
+            count: Number of scenes; of a single one, no label is wrong.
+            generator: Generator of the phone's wrong labels.
         """
-        if not self.mislabelled or count < 2:
+        if count < 2:
             return scenes
         others = (scenes + generator.integers(1, count, len(scenes))) % count
         wrong = generator.random(len(scenes)) < self.mislabelled

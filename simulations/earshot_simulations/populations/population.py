@@ -34,6 +34,7 @@ class Stream(IntEnum):
     SOUND = 2
     SPLIT = 3
     HELD_OUT = 4
+    WRONG_LABELS = 5
 
 
 class Recordings(NamedTuple):
@@ -125,7 +126,11 @@ class PhoneCrowd:
         scenes = drawn.astype(np.int16)
         labelled = self.heterogeneity.labelled(self.labelled, generator)
         named = generator.random(count) < labelled
-        labels = self.heterogeneity.labels(scenes, self.scenes, generator)
+        labels = scenes
+        if self.heterogeneity.mislabelled:
+            # From a stream of its own: what phones hear, and label, stays the same.
+            wrong = self.generator(Stream.WRONG_LABELS, phone)
+            labels = self.heterogeneity.mislabel(scenes, self.scenes, wrong)
         return scenes, np.where(named, labels, np.int16(UNLABELLED)), generator
 
     def _of(self, phone: int) -> np.random.Generator:
