@@ -9,15 +9,18 @@ import pytest
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.discovery import Discovered
+from earshot_protocol.wire import Matrix
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.adversary.attack import Attack, far_place
+from earshot_simulations.adversary.success import measure
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.phases.report import render
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import Run, result
 from earshot_simulations.phases.settings import Discovery, SummationChoice
 from earshot_simulations.phases.simulation import simulate
-from earshot_simulations.populations import Blobs, Soundscapes
+from earshot_simulations.populations import Blobs, Recordings, Soundscapes
 
 PEACE = Settings(
     discovery=Discovery.LOCAL,
@@ -72,6 +75,88 @@ def test_the_target_is_far_from_all_that_is_heard() -> None:
         assert np.linalg.norm(direction) == pytest.approx(1, abs=1e-6)
         assert (population.held_out().points @ direction).max() < 0.5
         assert population.geometry is Geometry.SPHERICAL
+
+
+def listened(scenes: list[int], labels: list[int]) -> Recordings:
+    points = np.random.default_rng(0).random((len(scenes), 2)).astype(np.float32)
+    return Recordings(points, np.array(labels, np.int16), np.array(scenes, np.int16))
+
+
+def test_two_labels_are_swapped_and_nothing_else_is_labelled() -> None:
+    attack = Attack({"swapped_labels": frozenset({4})}, labels=3)
+    own = listened([0, 1, 2, 1, 0], [-1, 1, 2, -1, 0])
+    held = attack.heard(4, own)
+    assert held.labels.tolist() == [1, 0, -1, 0, 1]
+    assert held.labels.dtype == np.int16
+    assert (held.points is own.points, held.scenes is own.scenes) == (True, True)
+    assert attack.heard(3, own).labels.tolist() == own.labels.tolist()
+    # Of a single label there is no other.
+    alone = Attack({"swapped_labels": frozenset({4})}, labels=1)
+    assert alone.heard(4, own).labels.tolist() == own.labels.tolist()
+
+
+def test_everything_gets_the_last_label() -> None:
+    attack = Attack({"one_label": frozenset({4})}, labels=3)
+    own = listened([0, 1, 2], [-1, 1, 0])
+    held = attack.heard(4, own)
+    assert held.labels.tolist() == [2, 2, 2]
+    assert held.labels.dtype == np.int16
+    assert attack.heard(5, own).labels.tolist() == [-1, 1, 0]
+    blobs = Blobs(100, 50, 4, 0.5, 0)
+    adversary = Adversary(one_label=0.1)
+    made = dataclasses.replace(PEACE, adversary=adversary).attack(blobs)
+    (phone, *_) = made.corrupted
+    assert set(made.heard(phone, blobs.recordings(phone)).labels.tolist()) == {3}
+
+
+@pytest.mark.parametrize(
+    ("attacks", "wants"),
+    [
+        (("swapped_labels",), {0: 1, 1: 0}),
+        (("one_label",), {0: 3, 1: 3, 2: 3}),
+        (("swapped_labels", "one_label"), {0: 1, 1: 0, 2: 3}),
+        (("poisoning",), {}),
+    ],
+)
+@pytest.mark.parametrize("radius", [None, 0.1])
+def test_misnamed_is_what_a_loop_counts(
+    attacks: tuple[str, ...], wants: dict[int, int], radius: float | None
+) -> None:
+    """Prototypes in five directions; the last may be noise, so that it names nothing."""
+    generator = np.random.default_rng(5)
+    middles = np.eye(5, 4, dtype=np.float32) + np.float32(0.1)
+    middles[4] = 0.5, 0.5, -0.5, -0.5
+    result = Discovered(
+        phase=bytes(16),
+        geometry=Geometry.SPHERICAL,
+        centroids=Matrix.of(middles),
+        labels=(0, 1, 2, 3, 1),
+        label_names=("a", "b", "c", "d"),
+        name_p_values=(0.001, 0.001, 0.002, 0.05, 1.0),
+        lengths=(5.0, 4.0, 3.0, 2.0, 0.5),
+        cells=Matrix.of(middles),
+        moved=(True,) * 5,
+        cell_lengths=(1.0,) * 5,
+        radius=radius,
+        encoder="any",
+        privacy=(),
+    )
+    points = generator.normal(0.3, 0.5, (400, 4)).astype(np.float32)
+    held_out = Recordings(points, np.full(400, -1, np.int16), generator.integers(0, 4, 400))
+    expected = 0
+    for point, scene in zip(points, held_out.scenes, strict=True):
+        cosines = [
+            float(point @ row / np.linalg.norm(point) / np.linalg.norm(row)) for row in middles
+        ]
+        best = int(np.argmax(cosines))
+        name = result.labels[best] if result.name_p_values[best] <= 0.05 else None
+        if radius is not None and 1 - cosines[best] > radius:
+            name = None
+        expected += name is not None and wants.get(int(scene)) == name
+    attack = Attack({each: frozenset({0}) for each in attacks}, np.ones(4, np.float32), labels=4)
+    success = measure(attack, 1.0, 0, result, held_out)
+    assert success.misnamed == pytest.approx(expected / 400)
+    assert (success.misnamed > 0) == bool(wants)
 
 
 @pytest.mark.slow

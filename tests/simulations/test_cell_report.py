@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import base64
 import html
+import itertools
 import json
+import operator
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
+from earshot_protocol.wire import Matrix
 from earshot_server.dashboard.spending import DEARER_RECORDING
 from earshot_simulations.adversary.success import Success
+from earshot_simulations.phases.environments import score
 from earshot_simulations.phases.report import headline, render
 from earshot_simulations.phases.run import Run, result
 from earshot_simulations.phases.secure_sum import CellFindings
+from earshot_simulations.populations import Recordings
 
 MakeRun = Callable[..., Run]
 UNSUMMED: dict[str, Any] = {
@@ -219,3 +227,57 @@ def test_the_local_route_keeps_its_words(make_run: MakeRun) -> None:
         {"label": "bus", "centroids": [0]},
         {"label": None, "centroids": [2]},
     ]
+
+
+def discovered(cells: np.ndarray, lengths: tuple[float, ...], labels: int) -> Discovered:
+    """A result of a phase in which nobody labelled anything."""
+    return Discovered(
+        phase=bytes(16),
+        geometry=Geometry.SPHERICAL,
+        centroids=Matrix.of(cells[:labels]),
+        labels=tuple(range(labels)),
+        label_names=tuple("abcdef"[:labels]),
+        name_p_values=(1.0,) * labels,
+        lengths=(0.0,) * labels,
+        cells=Matrix.of(cells),
+        moved=(True,) * len(cells),
+        cell_lengths=lengths,
+        encoder="any",
+        privacy=(),
+    )
+
+
+def test_cells_alone_are_scored_without_anybodys_labels() -> None:
+    """Three pairs of cells that lie close together, and a stray one in which little was heard."""
+    random = np.random.default_rng(4)
+    middles = np.eye(3, dtype=np.float32)
+    cells = np.repeat(middles, 2, axis=0) + np.float32(0.1) * random.normal(size=(6, 3))
+    cells = np.vstack([cells, [[1.0, 0.5, 0.0]]]).astype(np.float32)
+    scenes = np.repeat(np.arange(3), 50)
+    points = (middles[scenes] + 0.1 * random.normal(size=(150, 3))).astype(np.float32)
+    nobody = np.full(150, -1, np.int16)
+    held_out = Recordings(points, nobody, scenes.astype(np.int16))
+    found = discovered(cells, (9.0, 8.0, 7.0, 9.0, 8.0, 7.0, 0.25), 3)
+    scores = score(found, held_out, held_out)
+    assert scores.cell_ari == 1.0
+    assert scores.clear_label_accuracy == 0.0
+    # Where scenes are two of the three places, one pair is a group too many: textbook index.
+    two = np.minimum(scenes, 1)
+    merged = score(found, held_out, held_out._replace(scenes=two.astype(np.int16)))
+    assert merged.cell_ari == pytest.approx(adjusted_rand(two, scenes))
+    # As many groups as there are labels: with two of them, the two places that hear least are one.
+    few = discovered(cells, (90.0, 90.0, 7.0, 9.0, 8.0, 7.0, 0.25), 2)
+    paired = score(few, held_out, held_out)
+    assert paired.cell_ari == pytest.approx(adjusted_rand(scenes, np.minimum(scenes, 1)))
+    former = msgspec.structs.replace(found, cells=None)
+    assert score(former, held_out, held_out).cell_ari is None
+
+
+def adjusted_rand(one: np.ndarray, other: np.ndarray) -> float:
+    """Hubert and Arabie's index (1985), from pairs of recordings that are counted one by one."""
+    pairs = list(itertools.combinations(range(len(one)), 2))
+    first = [bool(one[a] == one[b]) for a, b in pairs]
+    second = [bool(other[a] == other[b]) for a, b in pairs]
+    both = sum(map(operator.and_, first, second))
+    expected = sum(first) * sum(second) / len(pairs)
+    return (both - expected) / ((sum(first) + sum(second)) / 2 - expected)

@@ -121,4 +121,4 @@ def test_what_was_published_is_in_the_result() -> None:
     assert run.found.global_centroids is not None
     for each in centroids:
         assert each["centroid"] == run.found.global_centroids[each["index"]].tolist()
-        assert set(each) >= {"label", "votes", "centroid_votes", "p_value"}
+        assert set(each) == {"index", "label", "p_value", "length", "centroid"}

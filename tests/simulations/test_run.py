@@ -28,6 +28,7 @@ FIELDS = {
     "ari_train",
     "ari_test",
     "label_accuracy",
+    "cell_ari",
     "global_centroids",
     "top_global_centroids",
     "privacy",
