@@ -10,8 +10,9 @@ import pytest
 from earshot_client.encoder import open_encoder
 from earshot_models import start_centroids
 from earshot_models.components import public_components
+from earshot_models.pools import Pool
 from earshot_models.soundscapes import SCENES, synthesize
-from earshot_models.start_centroids import cluster, learn
+from earshot_models.start_centroids import cluster, learn, wider
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.start_centroids import USUAL_COUNTS, USUAL_DIMENSIONS
 
@@ -54,6 +55,36 @@ def test_every_usual_set_is_found_and_the_same_again() -> None:
     again = learn(components, embeddings, 7)
     assert all(map(np.array_equal, found, again))
     assert not all(map(np.array_equal, found, learn(components, embeddings, 8)))
+
+
+def tones(hertz: float, count: int, seconds: int, rate: int) -> Pool:
+    """Recordings of one tone, which tell what was done to them."""
+    time = np.arange(seconds * rate) / rate
+    tone = np.sin(2 * np.pi * hertz * time).astype(np.float32)
+    return Pool([tone] * count, np.arange(count), 1.0, "tones", rate)
+
+
+def test_wider_sound_is_public_sound_at_other_speeds_and_mixed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(start_centroids, "_SECONDS", 200)
+    pools, rate = [tones(1000.0, 3, 4, 16_000)], 8_000
+    heard = wider(pools, 3, rate)
+    assert (heard.dtype, heard.shape) == (np.float32, (200, rate))
+    spectra = np.abs(np.fft.rfft(heard * np.hanning(rate), axis=1))
+    peaks = spectra.argmax(axis=1)  # of one second: in hertz
+    # Half an octave at most up or down, in about three of four; none is anything else.
+    assert 1000 / 2**0.52 < peaks.min() < 900
+    assert 1100 < peaks.max() < 1000 * 2**0.52
+    assert 0.6 < np.mean(np.abs(peaks - 1000) > 3) < 0.9
+    # A second tone stands beside the first in about half, unless it is the same one.
+    beside = spectra.copy()
+    for row, peak in zip(beside, peaks, strict=True):
+        row[max(0, peak - 20) : peak + 20] = 0
+    mixed = beside.max(axis=1) > 0.1 * spectra.max(axis=1)
+    assert 0.25 < mixed.mean() < 0.65
+    np.testing.assert_array_equal(heard, wider(pools, 3, rate))
+    assert not np.array_equal(heard, wider(pools, 4, rate))
 
 
 def test_the_middles_of_clusters_are_found_on_the_sphere() -> None:
