@@ -52,6 +52,7 @@ def test_a_wheel_says_where_the_studies_are(monkeypatch: pytest.MonkeyPatch) -> 
         ("liebenow-9.5b", "--jobs"),
         ("growing-crowd", "--phones"),
         ("phone-unit", "--phones"),
+        ("names", "--phones"),
         ("personalized-labels", "--students"),
     ],
 )

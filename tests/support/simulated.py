@@ -112,7 +112,8 @@ def interrupted_after(step: str) -> Progress:
 
 def by_phones(settings: Settings, population: Population) -> Any:
     """Return the ending of a phase of phones that are asked one by one."""
-    engine = LocalEngine(Scenario(population, settings.seed, IDEAL, AGREES), 1)
+    attack = settings.attack(population)
+    engine = LocalEngine(Scenario(population, settings.seed, IDEAL, AGREES, attack), 1)
     course = Course(settings.parameters(population), engine, IDEAL, Optics(), settings.seed)
     course.run()
     return course.coordinator.result()

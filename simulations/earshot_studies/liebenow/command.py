@@ -1,4 +1,4 @@
-"""Commands of the figures of the thesis, and of two figures of our own."""
+"""Commands of the figures of the thesis, and of three figures of our own."""
 
 from __future__ import annotations
 
@@ -163,6 +163,10 @@ FIGURES = {
         ),
         "phone-unit": (
             "Show what a phone's own ε buys: discovery by secure sum, by ε and by phones.",
+            "phones",
+        ),
+        "names": (
+            "Show how well a discovery phase names sound, and what wrong labels and attacks do.",
             "phones",
         ),
     }.items()

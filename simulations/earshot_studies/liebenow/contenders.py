@@ -227,11 +227,16 @@ class ReproductionSetup:
     @property
     def described(self) -> str:
         """Description of the simulated phases, for a note."""
+        return self.describe("three in ten labelled")
+
+    def describe(self, labelled: str) -> str:
+        """Return a description of the simulated phases, for a note.
+
+        Args:
+            labelled: How many recordings are labelled, in words.
+        """
         crowd = f"{self.size.phones} phones" if self.size.phones else "phones"
-        sizes = (
-            f"{crowd} of {self.size.recordings} recordings, three in ten labelled, "
-            f"{self.size.seeds} seeds"
-        )
+        sizes = f"{crowd} of {self.size.recordings} recordings, {labelled}, {self.size.seeds} seeds"
         if self.sound is None:
             return f"Ten blobs in the plane; {sizes}. No sound was given (`--data`)."
         encoder = self.encoder or DEFAULT_ENCODER

@@ -1,4 +1,4 @@
-"""Figures that are made by simulating whole phases: the thesis's, and two of our own."""
+"""Figures that are made by simulating whole phases: the thesis's, and three of our own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from earshot_studies.kit.outcome import Reproduction
-from earshot_studies.liebenow import accuracy, crowds, figure_9_5, section_10_1
+from earshot_studies.liebenow import accuracy, crowds, figure_9_5, names, section_10_1
 from earshot_studies.liebenow.contenders import ReproductionSetup, SimulationSize
 
 _SOON = SimulationSize(phones=300, recordings=100, seeds=5)
@@ -55,6 +55,11 @@ FIGURES: Mapping[str, Figure] = {
     ),
     crowds.PHONE_UNIT: Figure(
         crowds.phone_unit,
+        SimulationSize(phones=0, recordings=20, seeds=3),
+        SimulationSize(phones=0, recordings=20, seeds=20),
+    ),
+    names.NAME: Figure(
+        names.names,
         SimulationSize(phones=0, recordings=20, seeds=3),
         SimulationSize(phones=0, recordings=20, seeds=20),
     ),

@@ -35,7 +35,7 @@ TROUBLES: dict[str, dict[str, Any]] = {
     "5 % labelled": {"labelled": 0.05},
     "40 % wrong labels": {"heterogeneity": Heterogeneity(mislabelled=0.4)},
     **{
-        f"{share:.0%} of phones {does}": {"adversary": Adversary(**{attack: share})}
+        f"{100 * share:g} % of phones {does}": {"adversary": Adversary(**{attack: share})}
         for attack, does in (
             ("swapped_labels", "swap two labels"),
             ("poisoning", "push one direction"),
@@ -121,14 +121,14 @@ def names(setup: ReproductionSetup, full: bool = False) -> Reproduction:
     note = f"""# How well a discovery phase names
 
 Discovery phases at their usual settings, ε per *phone* (zero-out), at δ = {DELTA:g}. ε = ∞ is the
-same without noise; differences are paired by seed. Half of all recordings are labelled, unless the
-setting says otherwise, and {_DROPOUT:.0%} of the phones vanish. *Cells alone* is what the phase
-finds without anybody's label. A *linear probe* is fitted to true labels of whole embeddings, and
-protects nobody: it is the ceiling.
+same without noise; differences are paired by seed. Other shares of labelled recordings are part of
+the setting, and {_DROPOUT:.0%} of the phones vanish. *Cells alone* is what the phase finds without
+anybody's label. A *linear probe* is fitted to true labels of whole embeddings, and protects nobody:
+it is the ceiling.
 
-{setup.described} The phones' inputs and the server's work are the product's. Plain addition takes
-the place of the secure sum, whose result is the same bit for bit, and the noise of all shares is
-drawn at once.
+{setup.describe("half of them labelled")}
+The phones' inputs and the server's work are the product's. Plain addition takes the place of the
+secure sum, whose result is the same bit for bit, and the noise of all shares is drawn at once.
 
 {markdown_table(rows, list(rows[0]))}
 

@@ -253,8 +253,9 @@ def _studies() -> dict[str, Run]:
                 "liebenow.crowds.ALSO_LOCAL", "reproductions.phone_unit.ALSO_LOCAL"
             ): "{80: 8.0}",
         },
+        "names": {"earshot_studies.liebenow.names.FEW_CROWDS": "((60, 8.0), (80, 4.0))"},
     }
-    fixed = ("liebenow-9.5a", "liebenow-9.5b", "growing-crowd", "phone-unit")
+    fixed = ("liebenow-9.5a", "liebenow-9.5b", "growing-crowd", "phone-unit", "names")
     runs = {}
     for name, small in few.items():
         phones = "" if name in fixed else " --phones 24"
