@@ -62,8 +62,9 @@ SECURE_SUM = (
     _of("cells", 10, 20, 40),
     Question("most_cells", {str(most): {"cells": 20, "most_cells": most} for most in (20, 40, 60)}),
     _of("sums", 0, 1, 2, 3),
-    _of("dimensions", 8, 16, 32),
+    _of("dimensions", 16, 32, 64),
     _of("label_share", 0.2, 0.3, 0.5),
+    _of("kinds", 1, 3, 6),
 )
 LOCAL_ROUTE = (
     _of("dimensions", 8, 16, 24, 32),
