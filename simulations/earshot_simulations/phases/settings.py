@@ -295,7 +295,7 @@ class RunOptions:
         address: HOST:PORT of the Ray cluster; by default one is started here.
         jobs: Processes of this machine.
         seed: Seed for everything except keys.
-        dimensions: Dimensions of the projection in which sound is clustered; by default 32, on the
+        dimensions: Dimensions of the projection in which sound is clustered; by default 64, on the
             local route 24.
     """
 

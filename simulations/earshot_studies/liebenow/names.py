@@ -44,7 +44,7 @@ TROUBLES: dict[str, dict[str, Any]] = {
         for share in (0.01, 0.05, 0.1)
     },
 }
-"""What spoils names: changes of settings, by what a table calls them."""
+"""Changes of settings that spoil names, by the words of a table."""
 _LABELLED, _DROPOUT = 0.5, 0.05
 _TITLES = {
     ARI_TEST: "clustering (ARI)",

@@ -61,7 +61,7 @@ class Options(Asked):
             none to leave such contacts out; by default the newest phase.
         encoder: Encoder whose embeddings phones hold: a shipped one by its name (contrast-1,
             contrast-2), or an encoder file.
-        dimensions: Dimensions of the projection in which sound is clustered; by default 32, on the
+        dimensions: Dimensions of the projection in which sound is clustered; by default 64, on the
             local route 24.
         local_centroids: With --discovery local: centroids that a phone computes (k).
         top_local_centroids: With --discovery local: centroids that a phone publishes (k*).
