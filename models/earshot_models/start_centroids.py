@@ -1,10 +1,10 @@
 """Start centroids of an encoder: spherical k-means of public sound in its projection, no labels.
 
 Phones sort what they hear by them, and hear other things than most of the public sound at hand:
-that has thousands of spoken digits and few cafés. So public sound is widened: it is played faster
-and slower, coloured, and mixed, as in the lessons of a teacher. And a second counts more the rarer
-its like, by the squared distance to its neighbours. That brings the centroids nearer to sound that
-they have not met (docs/encoders.md).
+that has thousands of spoken digits and few cafés. So a second counts more the rarer its like, by
+the squared distance to its neighbours. That brings the centroids nearer to sound that they have not
+met (docs/encoders.md). Public sound may be widened first: played faster and slower, coloured, and
+mixed, as in the lessons of a teacher.
 """
 
 from __future__ import annotations
