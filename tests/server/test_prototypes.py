@@ -222,7 +222,7 @@ def test_a_phase_publishes_several_prototypes_of_a_label_and_one_of_each_other()
         cell_lengths=(9.0,) * 4,
         inputs={LABELS: SPLIT.noise_survivors},
     )
-    assert state.shape(LABELS) == (6, 2)
+    assert state.shape(LABELS) == DiscoveryPhase.expected(SPLIT, LABELS).shape == (6, 2)
     one = 40 * 4096
     total = np.array(
         # Of bus both kinds, of park the second, of tram neither: its second row is longer.

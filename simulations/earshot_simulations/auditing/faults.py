@@ -172,7 +172,7 @@ def label_faults() -> Iterator[Finding]:
     def by_most(
         parameters: DiscoveryParameters, task: SumLabels, steps: npt.NDArray[np.float64]
     ) -> Whole:
-        """Return the kind that most recordings have, for all of them."""
+        """Return the kind that most of the recordings have, for all of them."""
         own = kinds_of_recordings(parameters, task, steps)
         return np.full_like(own, np.bincount(own).argmax() if len(own) else 0)
 

@@ -80,7 +80,7 @@ def worst_transcripts(
         part: Part of the plan.
         mechanism: Mechanism of the sum.
         parameters: Parameters of the phase.
-        fault: Fault of the phones; empty for none.
+        fault: Words for the fault of phones, if one is planted.
     """
     law, kinds = noise_law(mechanism, shares_of(parameters)), kinds_of(parameters)
     moved: dict[Unit, list[Vector]] = {Unit.RECORDING: [], Unit.PHONE: []}
