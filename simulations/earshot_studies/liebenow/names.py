@@ -1,4 +1,4 @@
-"""Names: how well a discovery phase names what nobody's encoder has met, and what spoils it."""
+"""Names of sound that an encoder has not met: how good they are, and what spoils them."""
 
 from __future__ import annotations
 
