@@ -76,7 +76,7 @@ def test_prices_are_of_the_same_phase() -> None:
     by_unit = {unit: proposal.prices[unit.value].epsilon or math.inf for unit in Unit}
     assert by_unit[Unit.PHONE] == by_unit[Unit.RECORDING]
     assert by_unit[Unit.REPLACED_PHONE] > 2 * by_unit[Unit.PHONE]
-    _, three = proposed(wanted())
+    _, three = proposed(wanted(kinds=1))
     rounded = three.prices["recording"].epsilon
     assert rounded is not None
     assert 1 < rounded < 1.0001, "a row is long beside so few, and two roundings show"
@@ -91,11 +91,12 @@ def test_an_environment_is_seen_by_phones_enough() -> None:
     assert proposal.steps[-1].deviation == pytest.approx(parameters.labels_noise)
     # As many as make a row that points to a cell stand clear, and no fewer.
     deviation = GRID * parameters.labels_noise * math.sqrt(3000 / parameters.noise_survivors)
-    cells = np.eye(40, 32)
+    rows, cells = 3 * parameters.kinds, np.eye(40, parameters.dimensions)
+    assert (parameters.kinds, parameters.dimensions) == (6, 64)
 
     def clear(phones: int) -> bool:
-        total = np.zeros((3, 32))
-        total[0] = phones * unit_steps(3 * 32) * cells[0]
+        total = np.zeros((rows, 64))
+        total[0] = phones * unit_steps(rows * 64) * cells[0]
         p_value = prototypes(np.rint(total).astype(np.int64), deviation, cells).p_values[0]
         return bool(p_value <= LEVEL)
 
@@ -132,7 +133,8 @@ def test_choices_with_prototypes_have_rows_and_every_recording_adds_to_two() -> 
     parameters.check()
     mechanism = parameters.plan().mechanisms[LABELLED]
     assert isinstance(mechanism, VectorSum)
-    assert (mechanism.length, mechanism.row) == (6 * 32, 2 * 32)
+    # Each of them is split by six kinds of sound, and a recording is of one kind.
+    assert (mechanism.length, mechanism.row) == (6 * 6 * 64, 2 * 64)
     # It costs what was asked for, in either unit.
     for unit in (Unit.PHONE, Unit.RECORDING):
         _, priced = finer(unit=unit)
@@ -203,7 +205,8 @@ def test_the_command_says_what_finer_prototypes_cost_and_how_to_start_them(tmp_p
     assert "prototypes of their own" not in usual
     assert "3 choices of polls get prototypes of their own, besides 3 labels (--finer)" in text
     assert "the length of a label falls by up to √2" in text
-    assert "the sum of labels has 6 × 32 numbers, not 3 × 32" in text
+    assert "a label gets up to 6 prototypes, one for each kind of sound that it covers" in text
+    assert "the sum of labels has 36 × 64 numbers, not 3 × 64" in text
     sent, less = re.findall(r"each phone sends ([\d.]+) kB for it, not ([\d.]+) kB", text)[0]
     assert float(sent) > float(less)
     words = shlex.split(text.splitlines()[-1].removeprefix("to start it: "))

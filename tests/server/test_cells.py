@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chi2
 
 from earshot_protocol.geometry import unit_rows
 from earshot_protocol.privacy.significance import LEVEL
@@ -27,20 +29,60 @@ def heard(lengths: npt.ArrayLike, directions: npt.NDArray[np.floating]) -> npt.N
     return np.rint(np.asarray(lengths)[:, None] * directions.astype(np.float64)).astype(np.int64)
 
 
-def test_noise_alone_moves_a_cell_in_one_of_twenty_sums_at_most() -> None:
-    random, moved = np.random.default_rng(2), 0
+def drawn(random: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Noise as phones make it, with a deviation of 1,000: differences of Poisson numbers."""
+    noise: npt.NDArray[np.int64] = random.poisson(5e5, shape) - random.poisson(5e5, shape)
+    return noise
+
+
+@pytest.mark.parametrize(("count", "dimensions"), [(COUNT, DIMENSIONS), (40, 64)])
+def test_noise_alone_moves_a_cell_in_one_of_twenty_sums_at_most(
+    count: int, dimensions: int
+) -> None:
+    random, moved, places = np.random.default_rng(2), 0, start(count, dimensions)
     for _ in range(2000):
-        total = np.rint(1000 * random.standard_normal((COUNT, DIMENSIONS))).astype(np.int64)
-        cells, clear = moved_cells(total, 1000.0, start())
-        np.testing.assert_allclose(cells[~clear], start()[~clear], atol=1e-6)
+        cells, clear = moved_cells(drawn(random, (count, dimensions)), 1000.0, places)
+        np.testing.assert_allclose(cells[~clear], places[~clear], atol=1e-6)
         moved += bool(clear.any())
     # 2,000 · 0.05 ± four deviations: the test could fail on either side.
     assert 61 < moved < 139
     assert LEVEL == 0.05
 
 
+@pytest.mark.parametrize("dimensions", [8, 32, 64])
+@pytest.mark.parametrize("component", [1.5, 2.8, 4.0])
+def test_a_cell_stands_clear_as_often_as_a_normal_component_does(
+    component: float, dimensions: int
+) -> None:
+    random, places = np.random.default_rng([9, dimensions]), start(COUNT, dimensions)
+    true, found = heard(np.full(COUNT, 1000 * component), places), 0
+    for _ in range(500):
+        total = true + drawn(random, (COUNT, dimensions))
+        found += int(np.sum(moved_cells(total, 1000.0, places)[1]))
+    normal = NormalDist()
+    chance = 1 - normal.cdf(normal.inv_cdf(1 - LEVEL / COUNT) - component)
+    trials = 500 * COUNT
+    assert abs(found / trials - chance) < 4 * math.sqrt(chance * (1 - chance) / trials)
+
+
+def test_a_cell_stands_clear_by_what_points_to_its_place_however_short_its_sum() -> None:
+    places = start(40, 64)
+    lengths = np.where(np.arange(40) % 2, 4000.0, 2000.0)
+    total = heard(lengths, places)
+    # Noise alone is as long as this in one of 20 sums of a single cell, and four is short of it.
+    assert lengths.max() < 1000 * math.sqrt(float(chi2.isf(LEVEL, 64)))
+    cells, clear = moved_cells(total, 1000.0, places)
+    assert np.flatnonzero(clear).tolist() == list(range(1, 40, 2))
+    np.testing.assert_allclose(cells, places, atol=1e-3)
+    total[0] *= -100
+    assert not moved_cells(total, 1000.0, places)[1][0], "phones hear nothing opposite to a cell"
+    total[0] = 8000 * start(1, 64)[0] - 8000 * (start(1, 64)[0] @ places[0]) * places[0]
+    assert not moved_cells(total, 1000.0, places)[1][0], "nor at right angles to it"
+
+
 def test_a_clear_cell_takes_the_direction_of_its_sum_but_for_the_noise_in_it() -> None:
-    directions = unit_rows(np.random.default_rng(3).standard_normal((COUNT, DIMENSIONS)))
+    random = np.random.default_rng(3)
+    directions = unit_rows(start() + 0.1 * random.standard_normal((COUNT, DIMENSIONS)))
     total = heard(np.full(COUNT, 1e6), directions)
     for deviation in (0.0, 1e3, 1e4):
         cells, clear = moved_cells(total, deviation, start())
@@ -68,9 +110,8 @@ def test_what_nobody_heard_is_placed_beside_the_heaviest_cells() -> None:
 
 
 def test_a_cell_is_shared_only_while_half_of_it_stands_clear() -> None:
-    noise = 1e4 * math.sqrt(DIMENSIONS)
     lengths = np.zeros(COUNT)
-    lengths[5] = 2.2 * noise  # clear, but a half would not be
+    lengths[5] = 5e4  # clear, but a half would not be
     cells, clear = moved_cells(heard(lengths, start()), 1e4, start())
     assert np.flatnonzero(clear).tolist() == [5]
     np.testing.assert_allclose(np.delete(cells, 5, 0), np.delete(start(), 5, 0), atol=1e-6)
@@ -105,11 +146,10 @@ def test_whether_cells_grow_is_a_matter_of_sound_and_not_of_noise(
 
 
 def test_there_are_no_more_cells_than_can_stand_clear() -> None:
-    noise = 1e4 * math.sqrt(DIMENSIONS)
     lengths = np.zeros(COUNT)
-    lengths[5] = 80 * noise
+    lengths[5] = 100e4
     cells, _ = moved_cells(heard(lengths, start()), 1e4, start(), 1000)
-    # Halved five times it is 2.5 times the noise, and 1.25 times it would not be clear.
+    # Halved five times it is 3.1 times the noise, and 1.6 times it would not be clear.
     assert len(cells) == 32
 
 

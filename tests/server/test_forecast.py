@@ -398,7 +398,7 @@ def test_what_a_discovery_costs_is_what_was_asked_for_whatever_its_sums_add_up_t
         "a phone whose part is another phone's instead: ε = 4.29",
         "honest phones: 37.5 for each of 20 cells, if each hears one thing, in one cell",
         "can be moved to where sound is",
-        "honest votes: 68.2 for each of 11 labels, if all that a phone labelled has one label",
+        "honest phones: 68.2 for each of 11 labels, if all that a phone labelled has one label",
         "can get a prototype",
         "in 12 steps",
     ):

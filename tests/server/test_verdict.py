@@ -35,10 +35,10 @@ def clear(parameters: Parameters) -> int:
 def test_too_few_phones_are_told_how_many_would_be_enough() -> None:
     said = verdict(discovery(20), [Refusal("least_phones", "phones=20; at least 100")])
     assert said == (
-        "20 phones can hardly name anything here; about 100 would; default phones refuse the "
+        "20 phones can hardly learn anything here; about 100 would; default phones refuse the "
         "phase (least_phones)"
     )
-    assert verdict(discovery(4)) == "4 phones cannot name anything here; about 100 would"
+    assert verdict(discovery(4)) == "4 phones cannot learn anything here; about 100 would"
 
 
 @pytest.mark.parametrize("epsilon", [0.7, 1.0, 2.0])
@@ -53,13 +53,13 @@ def test_the_crowd_that_is_advised_finds_something_and_a_smaller_one_does_not(
     if advised > 100:  # the fewest that default phones accept
         assert clear(msgspec.structs.replace(few, phones=int(0.9 * advised))) == 0
     assert verdict(msgspec.structs.replace(few, phones=advised)).startswith(
-        f"{found[1]} phones can name up to "
+        f"{found[1]} phones can learn up to "
     )
 
 
 def test_a_crowd_that_finds_something_is_told_how_much() -> None:
-    assert verdict(discovery(100)) == "100 phones can name up to 3 of 11 labels here"
-    assert verdict(discovery(20_000)) == "20\u202f000 phones can name all 11 labels here"
+    assert verdict(discovery(100)) == "100 phones can learn up to 3 of 11 labels here"
+    assert verdict(discovery(20_000)) == "20\u202f000 phones can learn all 11 labels here"
     local = learning_parameters(phones=4000, label_votes=3, top_global_centroids=10)
     assert verdict(local) == "4\u202f000 phones can name all 10 environments here"
 
@@ -75,7 +75,7 @@ def test_the_verdict_is_one_line_and_the_rest_is_for_who_asks() -> None:
     words = ("phase", "start", "--phones", "60", "--dry-run", "--server", "http://127.0.0.1:9")
     short, long = earshot(*words), earshot(*words, "--verbose")
     (said,) = short.stdout.splitlines()
-    assert said.startswith("60 phones can name up to 2 of 11 labels here; default phones refuse")
+    assert said.startswith("60 phones can learn up to 2 of 11 labels here; default phones refuse")
     lines = long.stdout.splitlines()
     assert lines[-1] == said
     assert len(lines) > 15
@@ -84,4 +84,4 @@ def test_the_verdict_is_one_line_and_the_rest_is_for_who_asks() -> None:
 
 def test_a_budget_ends_with_the_same_verdict() -> None:
     said = earshot("budget", "--phones", "60").stdout.splitlines()[-2]
-    assert said.startswith("60 phones can name up to 2 of 11 labels here; default phones refuse")
+    assert said.startswith("60 phones can learn up to 2 of 11 labels here; default phones refuse")

@@ -36,12 +36,12 @@ def moved_cells(
     A cell whose sum stands clear of the noise takes its direction; the noisier the sum, the nearer
     the cell stays to its last place. A sum stands clear by its component along that place: what a
     cell hears is near it, and noise has a component there that is nearly normal, in however many
-    dimensions. The others are of no use where they are. One by one they are
-    placed beside the heaviest cell, as long as half of its weight would still stand clear, so that
-    the next sum tells apart what the two share (as in Linde, Buzo and Gray, 1980); any that remain
-    stay in place. Where few cells hear nearly everything, the sound is unlike that of the start
-    centroids, and further cells are placed in the same way. Only public and noised values are used,
-    so moving costs no privacy.
+    dimensions. The others are of no use where they are. One by one they are placed beside the
+    heaviest cell, as long as half of its weight would still stand clear, so that the next sum tells
+    apart what the two share (as in Linde, Buzo and Gray, 1980); any that remain stay in place.
+    Where few cells hear nearly everything, the sound is unlike that of the start centroids, and
+    further cells are placed in the same way. Only public and noised values are used, so
+    moving costs no privacy.
 
     Args:
         total: Noisy sum of what phones heard in each cell, (cells, dimensions).
