@@ -28,6 +28,7 @@ from earshot_protocol.api import Invite
 from earshot_protocol.environments import default_hierarchy
 from earshot_protocol.messages import Wait
 from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
+from earshot_protocol.phases.discovery_budget import DIMENSIONS
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, packaged
 from earshot_protocol.wire import Answer, Task
@@ -39,7 +40,7 @@ from earshot_simulations.engine.interface import HeardPoints
 PHONES = 12
 POLICY = Policy(least_phones=PHONES)
 PLACES = ("train", "kitchen", "park")
-START = encoder_file.read(packaged(DEFAULT_ENCODER)).start_centroids(32, 20)
+START = encoder_file.read(packaged(DEFAULT_ENCODER)).start_centroids(DIMENSIONS, 20)
 
 
 def make_phones() -> dict[int, Phone]:
@@ -48,10 +49,10 @@ def make_phones() -> dict[int, Phone]:
     for number in range(PHONES):
         random = np.random.default_rng([61, number])
         scenes = np.arange(9) % 3
-        points = START[[2, 7, 11]][scenes] + random.normal(0, 0.05, (9, 32))
+        points = START[[2, 7, 11]][scenes] + random.normal(0, 0.05, (9, DIMENSIONS))
         phones[number] = Phone(
             MemoryStore(points.astype(np.float32), [PLACES[scene] for scene in scenes]),
-            HeardPoints(DEFAULT_ENCODER, 32),
+            HeardPoints(DEFAULT_ENCODER, DIMENSIONS),
             POLICY,
             random=random.bytes,
         )
