@@ -28,15 +28,9 @@ MOST_CELLS = 40
 """Cells for which sums have room: there may come to be this many where sound is unlike the
 encoder's."""
 
-KINDS = 6
-"""Kinds of sound by which a crowd and a budget that bear it split the rows of labels."""
-
 _FEW, _MANY = 20, 40
 _CROWDED = 600.0
 """Least n√ρ at which phones and budget bear many cells: 3,850 phones at ε = 1, 2,020 at ε = 2."""
-_SPLIT = 200.0
-"""Least n√ρ at which rows of labels are split by kinds of sound: 1,280 phones at ε = 1, 680 at
-ε = 2."""
 _LARGEST_MEANT = 12.0
 """Largest ε for which the number of cells is looked up: beyond it there is hardly any noise."""
 
@@ -78,22 +72,9 @@ def usual_cells(phones: int, epsilon: float, delta: float) -> int:
     Raises:
         InvalidParametersError: The value of ε or δ is out of range.
     """
-    return _MANY if _strength(phones, epsilon, delta) >= _CROWDED else _FEW
-
-
-def usual_kinds(phones: int, epsilon: float, delta: float) -> int:
-    """Return the default number of kinds of sound by which the rows of labels are split.
-
-    Raises:
-        InvalidParametersError: The value of ε or δ is out of range.
-    """
-    return KINDS if _strength(phones, epsilon, delta) >= _SPLIT else 1
-
-
-def _strength(phones: int, epsilon: float, delta: float) -> float:
-    """Return n√ρ, with which the length of a sum over its noise grows."""
     checks.epsilon("epsilon", epsilon)
-    return phones * math.sqrt(zcdp_rho(min(epsilon, _LARGEST_MEANT), delta))
+    rho = zcdp_rho(min(epsilon, _LARGEST_MEANT), delta)
+    return _MANY if phones * math.sqrt(rho) >= _CROWDED else _FEW
 
 
 def noises(

@@ -169,7 +169,7 @@ def _shared(wanted: Wanted) -> dict[str, object]:
         "sums": wanted.sums,
         "label-share": wanted.label_share,
         "finer": wanted.finer or None,
-        "kinds": wanted.kinds,
+        "kinds": wanted.kinds if wanted.kinds > 1 else None,
     }
 
 

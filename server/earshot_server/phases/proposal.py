@@ -69,7 +69,7 @@ class Asked:
             below 1.
         finer: Give each choice of a poll a prototype of its own, besides its label.
         kinds: Kinds of sound by which the rows of labels are split, so that a label of several
-            kinds gets several prototypes; by default 6 where crowd and ε allow, else 1.
+            kinds gets several prototypes; 1 leaves rows whole.
         choices: Choices of each label that polls offer; by default the labels themselves.
     """
 
@@ -86,7 +86,7 @@ class Asked:
     sums: int = discovery_budget.SUMS
     label_share: float = discovery_budget.LABEL_SHARE
     finer: bool = False
-    kinds: int | None = None
+    kinds: int = 1
     choices: Annotated[tuple[tuple[str, ...], ...], NO_OPTION] = ()
 
 
@@ -220,7 +220,8 @@ def discovery_parameters(
         asked.phones, epsilon, asked.delta, asked.cells, asked.most_cells
     )
     dimensions = discovery_budget.DIMENSIONS if dimensions is None else dimensions
-    (rows, added_to), kinds = _rows(asked), _kinds(asked, epsilon)
+    rows, added_to = _rows(asked)
+    kinds = checks.whole("kinds", asked.kinds, 1, MOST_KINDS)
     start = encoder.start_centroids(dimensions, cells)
     noise = discovery_budget.noises(
         epsilon,
@@ -255,7 +256,8 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
         wanted.phones, epsilon, wanted.delta, wanted.cells, wanted.most_cells
     )
     dimensions = discovery_budget.DIMENSIONS
-    (rows, added_to), kinds = _rows(wanted), _kinds(wanted, epsilon)
+    rows, added_to = _rows(wanted)
+    kinds = checks.whole("kinds", wanted.kinds, 1, MOST_KINDS)
     noise = discovery_budget.noises(
         epsilon,
         wanted.delta,
@@ -300,13 +302,6 @@ def _rows(asked: Asked) -> tuple[int, int]:
             "finer: the labels have no choices besides themselves; give some (--hierarchy)"
         )
     return rows, 2
-
-
-def _kinds(asked: Asked, epsilon: float) -> int:
-    """Return the kinds of sound by which the rows of labels are split."""
-    if asked.kinds is None:
-        return discovery_budget.usual_kinds(asked.phones, epsilon, asked.delta)
-    return checks.whole("kinds", asked.kinds, 1, MOST_KINDS)
 
 
 def levels(parameters: DiscoveryParameters) -> int:
