@@ -76,7 +76,7 @@ def test_prices_are_of_the_same_phase() -> None:
     by_unit = {unit: proposal.prices[unit.value].epsilon or math.inf for unit in Unit}
     assert by_unit[Unit.PHONE] == by_unit[Unit.RECORDING]
     assert by_unit[Unit.REPLACED_PHONE] > 2 * by_unit[Unit.PHONE]
-    _, three = proposed(wanted(kinds=1))
+    _, three = proposed(wanted())
     rounded = three.prices["recording"].epsilon
     assert rounded is not None
     assert 1 < rounded < 1.0001, "a row is long beside so few, and two roundings show"
@@ -84,15 +84,16 @@ def test_prices_are_of_the_same_phase() -> None:
     assert (local.prices["phone"].epsilon or math.inf) > 50
 
 
-def test_an_environment_is_seen_by_phones_enough() -> None:
-    parameters, proposal = proposed(wanted())
+@pytest.mark.parametrize("kinds", [1, 6])
+def test_an_environment_is_seen_by_phones_enough(kinds: int) -> None:
+    parameters, proposal = proposed(wanted(kinds=kinds))
     assert isinstance(parameters, DiscoveryParameters)
     assert proposal.needed is not None
     assert proposal.steps[-1].deviation == pytest.approx(parameters.labels_noise)
     # As many as make a row that points to a cell stand clear, and no fewer.
     deviation = GRID * parameters.labels_noise * math.sqrt(3000 / parameters.noise_survivors)
-    rows, cells = 3 * parameters.kinds, np.eye(40, parameters.dimensions)
-    assert (parameters.kinds, parameters.dimensions) == (6, 64)
+    rows, cells = 3 * kinds, np.eye(40, 64)
+    assert parameters.dimensions == 64
 
     def clear(phones: int) -> bool:
         total = np.zeros((rows, 64))
@@ -133,8 +134,11 @@ def test_choices_with_prototypes_have_rows_and_every_recording_adds_to_two() -> 
     parameters.check()
     mechanism = parameters.plan().mechanisms[LABELLED]
     assert isinstance(mechanism, VectorSum)
-    # Each of them is split by six kinds of sound, and a recording is of one kind.
-    assert (mechanism.length, mechanism.row) == (6 * 6 * 64, 2 * 64)
+    assert (mechanism.length, mechanism.row) == (6 * 64, 2 * 64)
+    # Where each of them is split by kinds of sound, a recording is of one kind.
+    split = finer(kinds=5)[0].plan().mechanisms[LABELLED]
+    assert isinstance(split, VectorSum)
+    assert (split.length, split.row) == (5 * 6 * 64, 2 * 64)
     # It costs what was asked for, in either unit.
     for unit in (Unit.PHONE, Unit.RECORDING):
         _, priced = finer(unit=unit)
@@ -197,7 +201,7 @@ def test_a_phone_takes_part_as_often_as_is_told() -> None:
 # ------------------------------------------------------------------------------------ the command
 
 
-def test_the_command_says_what_finer_prototypes_cost_and_how_to_start_them(tmp_path: Path) -> None:
+def test_the_command_says_what_more_prototypes_cost_and_how_to_start_them(tmp_path: Path) -> None:
     file = tmp_path / "places.json"
     file.write_text(json.dumps({name: list(own) for name, own in HIERARCHY.groups.items()}))
     asked = ("--phones", "3000", "--epsilon", "1", "--hierarchy", str(file))
@@ -205,8 +209,7 @@ def test_the_command_says_what_finer_prototypes_cost_and_how_to_start_them(tmp_p
     assert "prototypes of their own" not in usual
     assert "3 choices of polls get prototypes of their own, besides 3 labels (--finer)" in text
     assert "the length of a label falls by up to √2" in text
-    assert "a label gets up to 6 prototypes, one for each kind of sound that it covers" in text
-    assert "the sum of labels has 36 × 64 numbers, not 3 × 64" in text
+    assert "the sum of labels has 6 × 64 numbers, not 3 × 64" in text
     sent, less = re.findall(r"each phone sends ([\d.]+) kB for it, not ([\d.]+) kB", text)[0]
     assert float(sent) > float(less)
     words = shlex.split(text.splitlines()[-1].removeprefix("to start it: "))
@@ -215,6 +218,11 @@ def test_the_command_says_what_finer_prototypes_cost_and_how_to_start_them(tmp_p
     assert started.returncode == 0
     assert "3 choices of polls get prototypes of their own" in started.stdout
     assert "labels: a secure sum with k = " in started.stdout
+    split = run(*asked, "--kinds", "6")
+    assert "a label gets up to 6 prototypes, one for each kind of sound that it covers" in split
+    assert "the sum of labels has 18 × 64 numbers, not 3 × 64" in split
+    assert " --kinds 6" in split.splitlines()[-1]
+    assert "--kinds" not in usual
     flat = earshot("budget", "--phones", "3000", "--labels", "a,b", "--finer")
     assert flat.returncode == 2
     assert "finer: the labels have no choices besides themselves" in flat.stderr
@@ -289,6 +297,8 @@ def test_the_command_that_starts_it_costs_the_same(
         ({"label_share": 1.0}, r"^label_share="),
         ({"sums": 9}, r"^sums="),
         ({"cells": 0}, r"^cells="),
+        ({"kinds": 0}, r"^kinds="),
+        ({"kinds": 17}, r"^kinds="),
         ({"recordings": 0}, r"^recordings="),
     ],
 )
