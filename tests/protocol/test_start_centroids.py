@@ -95,7 +95,7 @@ def test_a_file_gives_back_what_was_packed() -> None:
     sets = [unit(k, d) for d in USUAL_DIMENSIONS for k in USUAL_COUNTS]
     data = packed(*sets)
     assert data == packed(*sets)
-    assert len(data) - len(packed()) < 13_000  # of a file's budget of a million
+    assert len(data) - len(packed()) < 24_000  # of a file's budget of a million
     file = encoder_file.read(data)
     for rows in sets:
         count, dimensions = rows.shape

@@ -135,7 +135,7 @@ def test_labels_and_cells_stand_in_tables(by_sums: MakeRun) -> None:
     assert "Sound farther than 0.75 (1 − cosine) from all prototypes is unknown." in words
     assert "1 bus yes 30.5 2 park yes 12.2 3 park no 0.0 4 unknown yes 7.0 5 bus no 0.0" in words
     assert "cells 5 placed, 3 moved; 2 of 3 labels named " in words
-    assert "clustering (ARI) without labels 0.62 " in words
+    assert "cells alone (ARI) 0.62 " in words
     assert "ε per recording 1.54 ε per phone (zero-out) 1.4 " in words
     boundless = text(by_sums(radius=None))
     assert "from all prototypes is unknown" not in boundless

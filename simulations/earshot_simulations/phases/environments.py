@@ -384,7 +384,7 @@ class EnvironmentFindings(PhaseFindings):
             **(
                 {}
                 if self.cell_ari is None
-                else {"clustering (ARI) without labels": f"{self.cell_ari:.2f}"}
+                else {"cells alone (ARI)": f"{self.cell_ari:.2f}"}
             ),
         }
 
