@@ -381,11 +381,7 @@ class EnvironmentFindings(PhaseFindings):
             "clustering (ARI), heard": optional(self.ari_train, "{:.2f}".format),
             "right name, held out": optional(self.label_accuracy, percent),
             **({} if clear is None else {"right name, clear of the noise": percent(clear)}),
-            **(
-                {}
-                if self.cell_ari is None
-                else {"cells alone (ARI)": f"{self.cell_ari:.2f}"}
-            ),
+            **({} if self.cell_ari is None else {"cells alone (ARI)": f"{self.cell_ari:.2f}"}),
         }
 
     @staticmethod
