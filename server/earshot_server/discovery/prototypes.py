@@ -17,9 +17,9 @@ Floats = npt.NDArray[np.float64]
 LEAST_COSINE = 0.2
 """Least cosine between a sound and a prototype without noise for the prototype to name it.
 
-With the default encoder that refuses at most one in thirty of single seconds that have a name, of
-ten kinds of sound and of places alike, and 19 of 20 spoken digits, which are unlike these; it names
-half of those that are mixed of the same kinds of sound (docs/decisions/0054).
+It refuses at most one in thirty of single seconds that have a name. How much sound without a name
+it refuses is the encoder's doing: with the default one, 19 of 20 spoken digits, which that has
+heard; with an encoder that never met any of the sound, hardly anything (docs/decisions/0054).
 """
 
 
