@@ -141,7 +141,7 @@ def test_a_dry_run_says_what_would_come_of_it_and_starts_nothing(server: ServerP
     assert "phones are enrolled" in with_server.stdout
     *_, verdict = with_server.stdout.splitlines()
     assert verdict == (
-        "300 phones can name all 11 labels here; 300 must join, and 0 are enrolled: enrol "
+        "300 phones can learn all 11 labels here; 300 must join, and 0 are enrolled: enrol "
         "more (earshot invite)"
     )
     short = earshot(*usual[:-1], *at(server))
@@ -161,7 +161,7 @@ def test_a_dry_run_says_what_would_come_of_it_and_starts_nothing(server: ServerP
     as_json = json.loads(earshot(*few, "--json").stdout)
     assert as_json["phase"] is None
     assert as_json["forecast"]["refusals"][0]["rule"] == "least_phones"
-    assert as_json["verdict"].startswith("60 phones can name")
+    assert as_json["verdict"].startswith("60 phones can learn")
     assert as_json["enrolled"] == as_json["free"] == 0
     assert earshot("phase", "list", *at(server)).stdout == before
 
