@@ -258,7 +258,8 @@ def train_encoder(
     components, whitening, retrievals = _projection(
         embeddings, unheard, held_out, recipe, normalization
     )
-    starts = start_centroids.learn(components, embeddings, recipe.seed)
+    wide = start_centroids.wider(pools, len(public.seconds), recipe.seed, recipe.rate)
+    starts = start_centroids.learn(components, embed(wide), recipe.seed)
     network = export.turned(network, components.turn)
     trained = {
         "objective": recipe.objective,

@@ -3,8 +3,8 @@
 Phones sort what they hear by them, and hear other things than most of the public sound at hand:
 that has thousands of spoken digits and few cafés. So a second counts more the rarer its like, by
 the squared distance to its neighbours. That brings the centroids nearer to sound that they have not
-met (docs/encoders.md). Public sound may be widened first: played faster and slower, coloured, and
-mixed, as in the lessons of a teacher.
+met (docs/encoders.md). The sound is widened first: played faster and slower, coloured, and mixed,
+as in the lessons of a teacher.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from earshot_models.components import Components
     from earshot_models.pools import Pool
 
-_SECONDS = 6_000
-"""Seconds of widened sound."""
+SECONDS = 6_000
+"""Usual number of seconds of widened sound."""
 _NEIGHBOURS = 10
 _LEAST_DISTANCE = 0.01
 """Least distance to the neighbours, so that copies of one sound do not vanish."""
@@ -36,17 +36,18 @@ _BEGINNINGS = 8
 """Beginnings of each clustering, of which the best is kept."""
 
 
-def wider(pools: Sequence[Pool], seed: int, rate: int) -> NDArray[np.float32]:
-    """Return seconds of public sound, changed and mixed, float32 (examples, rate).
+def wider(pools: Sequence[Pool], count: int, seed: int, rate: int) -> NDArray[np.float32]:
+    """Return seconds of public sound, changed and mixed, float32 (count, rate).
 
     Args:
         pools: Pools of one rate.
+        count: Number of seconds.
         seed: Seed of the choice of seconds and changes.
         rate: Samples per second of the seconds.
     """
-    lessons = Lessons(pools, Variation(), _SECONDS, seed)
+    lessons = Lessons(pools, Variation(), count, seed)
     return np.stack(
-        [audio.resample(lessons.sound(each), lessons.rate, rate) for each in range(_SECONDS)]
+        [audio.resample(lessons.sound(each), lessons.rate, rate) for each in range(count)]
     )
 
 

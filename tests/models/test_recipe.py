@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import soundfile
 from support.command import earshot
 
 from earshot_client.lite_rt_encoder import LiteRtEncoder
-from earshot_models import origins
+from earshot_models import origins, start_centroids
 from earshot_models import recipe as recipes
 from earshot_models.audio import UnreadableAudioError
 from earshot_models.datasets.dataset import Dataset
@@ -95,7 +96,22 @@ def test_no_label_is_read_and_an_interrupted_run_ends_the_same(
 
 
 @pytest.mark.slow
-def test_sound_of_any_length_or_none_at_all(digits: Path, tmp_path: Path) -> None:
+def test_sound_of_any_length_or_none_at_all(
+    digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide, learnt = [], []
+    wider, learn = start_centroids.wider, start_centroids.learn
+
+    def fewer(pools: Any, count: int, seed: int, rate: int) -> np.ndarray:
+        wide.append(count - 7)
+        return wider(pools, count - 7, seed, rate)
+
+    def listening(components: Any, embeddings: np.ndarray, seed: int) -> list[np.ndarray]:
+        learnt.append(len(embeddings))
+        return learn(components, embeddings, seed)
+
+    monkeypatch.setattr(start_centroids, "wider", fewer)
+    monkeypatch.setattr(start_centroids, "learn", listening)
     spoken = open_dataset(digits)
     alone = replace(TINY, synthesized=0.0)
     trained = train_encoder([SoundSource(spoken)], tmp_path / "digits", alone, "digits")
@@ -104,6 +120,9 @@ def test_sound_of_any_length_or_none_at_all(digits: Path, tmp_path: Path) -> Non
     )
     made = train_encoder([], tmp_path / "made", replace(TINY, synthesized=1.0), "made")
     assert 0 <= made.history[-1]["retrieval"] <= 1
+    # Start centroids are those of sound that was changed and mixed.
+    assert learnt == wide
+    assert len(wide) == 2
 
 
 @pytest.mark.parametrize("whitening", recipes.WHITENINGS)

@@ -64,12 +64,9 @@ def tones(hertz: float, count: int, seconds: int, rate: int) -> Pool:
     return Pool([tone] * count, np.arange(count), 1.0, "tones", rate)
 
 
-def test_wider_sound_is_public_sound_at_other_speeds_and_mixed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(start_centroids, "_SECONDS", 200)
+def test_wider_sound_is_public_sound_at_other_speeds_and_mixed() -> None:
     pools, rate = [tones(1000.0, 3, 4, 16_000)], 8_000
-    heard = wider(pools, 3, rate)
+    heard = wider(pools, 200, 3, rate)
     assert (heard.dtype, heard.shape) == (np.float32, (200, rate))
     spectra = np.abs(np.fft.rfft(heard * np.hanning(rate), axis=1))
     peaks = spectra.argmax(axis=1)  # of one second: in hertz
@@ -83,8 +80,8 @@ def test_wider_sound_is_public_sound_at_other_speeds_and_mixed(
         row[max(0, peak - 20) : peak + 20] = 0
     mixed = beside.max(axis=1) > 0.1 * spectra.max(axis=1)
     assert 0.25 < mixed.mean() < 0.65
-    np.testing.assert_array_equal(heard, wider(pools, 3, rate))
-    assert not np.array_equal(heard, wider(pools, 4, rate))
+    np.testing.assert_array_equal(heard, wider(pools, 200, 3, rate))
+    assert not np.array_equal(heard, wider(pools, 200, 4, rate))
 
 
 def test_the_middles_of_clusters_are_found_on_the_sphere() -> None:

@@ -22,7 +22,7 @@ _SECONDS = 220
 
 @pytest.fixture(autouse=True)
 def little_sound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start_centroids, "_SECONDS", _SECONDS)
+    monkeypatch.setattr(start_centroids, "SECONDS", _SECONDS)
     monkeypatch.setattr(origins, "_SYNTHESIZED", 8)
 
 

@@ -53,7 +53,7 @@ def renewed(
         cache=cache,
         progress=lambda done, total, line: progress(line, done, total),
     )
-    seconds = start_centroids.wider(pools, seed, rate)
+    seconds = start_centroids.wider(pools, start_centroids.SECONDS, seed, rate)
     embeddings = []
     for first in range(0, len(seconds), _BATCH):
         progress(_FINDING, first, len(seconds))
