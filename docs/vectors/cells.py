@@ -234,5 +234,7 @@ def _part(parameters: DiscoveryParameters, part: str) -> SecureSum:
 def _sum_parameters(parameters: DiscoveryParameters, part: str) -> Any:
     if parameters.rows is None:
         raise TypeError(part)
-    rows = parameters.rows * parameters.kinds if part == LABELS else parameters.most_cells
-    return parameters.sum_parameters(_part(parameters, part), (rows, parameters.dimensions))
+    shape = (parameters.most_cells, parameters.dimensions)
+    if part == LABELS:
+        shape = (parameters.rows * parameters.kinds, parameters.label_entries)
+    return parameters.sum_parameters(_part(parameters, part), shape)

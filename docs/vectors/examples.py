@@ -233,6 +233,7 @@ TASKS: tuple[Task, ...] = (
         moved=(True, False, True, False),
         cell_lengths=(88.25, 0.5, 61.5, 0.0),
         radius=0.375,
+        refused=0.625,
         encoder="contrast-2",
         privacy=(
             Release("labels", Unit.RECORDING, 0.75, 1e-6, "sum of vectors"),

@@ -65,11 +65,10 @@ def phone(points: np.ndarray = POINTS, choices: Any = CHOICES, encoder: str = "p
 
 
 def advertise(parameters: DiscoveryParameters, part: str, index: int = 3) -> AdvertiseKeys:
-    rows = parameters.most_cells
+    shape = (parameters.most_cells, parameters.dimensions)
     if part == "labels":
         assert parameters.rows is not None
-        rows = parameters.rows * parameters.kinds
-    shape = (rows, parameters.dimensions)
+        shape = (parameters.rows * parameters.kinds, parameters.label_entries)
     return opening(parameters, part, shape, part.encode().ljust(16), index)
 
 
@@ -233,7 +232,7 @@ def test_rows_are_split_by_the_kind_of_the_nearest_cell(
             expected = textbook.labels_input(
                 points.tolist(), labels, 3, dimensions, finer, rows, split
             )
-            assert np.shape(named) == (rows * kinds, dimensions)
+            assert np.shape(named) == (rows * kinds, dimensions + 1)
             assert np.array_equal(named, expected)
             assert sum(int(x) ** 2 for x in np.asarray(named).flat) <= GRID**2
 
@@ -471,15 +470,15 @@ def test_kinds_out_of_range_are_refused(kinds: int) -> None:
 
 
 def test_more_entries_than_a_sum_has_are_refused_by_name() -> None:
-    """Each number is within its limits, and 1,025 rows of 16 kinds and 1,024 numbers are not."""
+    """Each number is within its limits, and 1,025 rows of 16 kinds and 1,024 entries are not."""
     labels = tuple(map(str, range(256)))
-    wide = CentroidSet.of(np.eye(2, 1024))
+    wide = CentroidSet.of(np.eye(2, 1023))
     agreed = discovery_parameters(labels=labels, start=wide, sums=1)
     largest = msgspec.structs.replace(agreed, rows=1024, kinds=16)
     assert largest.plan().part("labels") is not None
     beyond = msgspec.structs.replace(largest, rows=1025)
     begins = sum_cells(1, agreed, parameters=beyond)
-    asked = phone(np.ones((1, 1024), np.float32), (None,))
+    asked = phone(np.ones((1, 1023), np.float32), (None,))
     refusal = refuses(asked, begins, RefusedError, "length=.*: must be a whole number")
     assert refusal.rule is Rule.PARAMETERS
 

@@ -106,6 +106,7 @@ TASKS: list[Task] = [
         cell_lengths=(12.5, 0.0),
         lengths=(2.5, 3.0),
         radius=0.5,
+        refused=0.25,
         encoder="contrast-2",
         privacy=FINDING.plan().releases(),
     ),
@@ -169,7 +170,7 @@ ADDED = (
 MAY_LACK = {
     SumCells: {"parameters", "centroids"},
     SumLabels: {"parameters", "centroids", "kinds"},
-    Discovered: {"label_votes", "cells", "cell_lengths", "lengths", "radius"},
+    Discovered: {"label_votes", "cells", "cell_lengths", "lengths", "radius", "refused"},
 }
 """Fields that stand in some messages of a kind only: in the first task of a phase, or in later
 ones; in results of former releases, or in those of now."""
@@ -280,6 +281,9 @@ def test_fields_are_neither_added_nor_left_out(message: Task | Answer) -> None:
         (OF[Discovered], "radius", -0.1),
         (OF[Discovered], "radius", 2.01),
         (OF[Discovered], "radius", float("nan")),
+        (OF[Discovered], "refused", -0.01),
+        (OF[Discovered], "refused", 1.01),
+        (OF[Discovered], "refused", float("nan")),
         (OF[Discovered], "moved", (2,)),
         (OF[Discovered], "moved", (True,) * 1025),
         (OF[Discovered], "label_votes", ((float("nan"),),)),
@@ -328,6 +332,8 @@ def test_sizes_and_ranges_are_limited(message: Any, field: str, value: Any) -> N
         (OF[Discovered], "name_p_values", (1.0,) * LARGEST),
         (OF[Discovered], "radius", 2.0),
         (OF[Discovered], "radius", None),
+        (OF[Discovered], "refused", 1.0),
+        (OF[Discovered], "refused", None),
         (OF[Discovered], "moved", (True,) * 1024),
         (OF[Discovered], "label_votes", ((1e12, -1e12),)),
         (OF[Discovered], "label_votes", ((0.0,) * 256,) * 1024),

@@ -96,8 +96,8 @@ def test_an_environment_is_seen_by_phones_enough(kinds: int) -> None:
     assert parameters.dimensions == 64
 
     def clear(phones: int) -> bool:
-        total = np.zeros((rows, 64))
-        total[0] = phones * unit_steps(rows * 64) * cells[0]
+        total = np.zeros((rows, 65))
+        total[0, :64] = phones * math.sqrt(15) / 4 * unit_steps(rows * 65) * cells[0]
         p_value = prototypes(np.rint(total).astype(np.int64), deviation, cells).p_values[0]
         return bool(p_value <= LEVEL)
 
@@ -134,11 +134,11 @@ def test_choices_with_prototypes_have_rows_and_every_recording_adds_to_two() -> 
     parameters.check()
     mechanism = parameters.plan().mechanisms[LABELLED]
     assert isinstance(mechanism, VectorSum)
-    assert (mechanism.length, mechanism.row) == (6 * 64, 2 * 64)
+    assert (mechanism.length, mechanism.row) == (6 * 65, 2 * 65)
     # Where each of them is split by kinds of sound, a recording is of one kind.
     split = finer(kinds=5)[0].plan().mechanisms[LABELLED]
     assert isinstance(split, VectorSum)
-    assert (split.length, split.row) == (5 * 6 * 64, 2 * 64)
+    assert (split.length, split.row) == (5 * 6 * 65, 2 * 65)
     # It costs what was asked for, in either unit.
     for unit in (Unit.PHONE, Unit.RECORDING):
         _, priced = finer(unit=unit)

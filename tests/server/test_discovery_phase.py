@@ -120,7 +120,7 @@ def test_where_sound_is_far_from_the_start_further_cells_tell_it_apart(ideal: bo
         assert isinstance(state, DiscoveryPhase)
         rows.append(len(state.cells()))
         part = game.coordinator.step.partition(":")[0]
-        assert state.shape(part) == ((2, 2) if part == "labels" else (9, 2))
+        assert state.shape(part) == ((2, 3) if part == "labels" else (9, 2))
         game.step()
     assert rows == [4] * ROUNDS + [9] * 2 * ROUNDS
     result = outcome(game)
@@ -169,8 +169,8 @@ def honest() -> Discovered:
 def with_push(honest: Discovered, length: int) -> Discovered:
     """The result where phone 4 sends this length in a direction of its own for the bus."""
     game = play(parameters(sums=1))
-    values = np.zeros((2, 2), dtype=np.int64)
-    values[0] = np.rint(length * GRID * ASIDE)
+    values = np.zeros((2, 3), dtype=np.int64)
+    values[0, :2] = np.rint(length * GRID * ASIDE)
     liar(game, "labels: masked input", values)
     return outcome(game)
 

@@ -345,7 +345,7 @@ def test_the_noise_of_a_sum_of_cells_is_told_in_phones() -> None:
     parameters = found_by_sums(phones=100, noise_crowd=75)
     first, second, labels = seen(parameters).sums
     assert (first.part, second.part, labels.part) == ("cells 1", "cells 2", "labels")
-    assert (first.entries, labels.entries) == (20 * 16, 11 * 16)
+    assert (first.entries, labels.entries) == (20 * 16, 11 * 17)
     random = np.random.default_rng(12)
     variance = (parameters.cells_noise * GRID) ** 2
     draws = sum(skellam_share(variance, 75, 20_000, random.bytes) for _ in range(100))
@@ -373,8 +373,9 @@ def test_as_many_phones_as_are_said_move_a_cell_and_give_a_label_a_prototype() -
     law = noise_of(parameters, "labels")
 
     def clear(phones: int) -> bool:
-        total = np.zeros((11, 16))
-        total[0] = phones * unit_steps(11 * 16) * start[0]
+        # The last entry counts, and a quarter of a phone's length goes there.
+        total = np.zeros((11, 17))
+        total[0, :16] = phones * math.sqrt(15) / 4 * unit_steps(11 * 17) * start[0]
         found = prototypes(np.rint(total).astype(np.int64), law.deviation, start)
         return bool(found.p_values[0] <= LEVEL)
 
@@ -443,7 +444,7 @@ def lifted(parameters: Parameters, name: str, places: int) -> float:
 
     def clear(sums: np.ndarray) -> bool:
         if name == "labels":
-            cells = np.eye(20, inputs.shape[1])
+            cells = np.eye(20, inputs.shape[1] - 1)
             return bool(prototypes(sums, law.deviation, cells).p_values.min() <= LEVEL)
         return min(name_p_values(sums, law)) <= LEVEL
 
@@ -483,7 +484,7 @@ def test_a_forecast_speaks_of_luck_before_it_speaks_of_none() -> None:
     for phones, said in (
         (
             4,
-            "unlikely that any can get a prototype (a chance of 19 % at most, whatever phones",
+            "unlikely that any can get a prototype (a chance of 18 % at most, whatever phones",
         ),
         (15, "not enough for any to get a prototype but by luck: more phones (--phones) or a la"),
         (60, "that is enough for 2 of 11 to get a prototype"),

@@ -134,8 +134,8 @@ def test_too_few_phones_fail_the_phase_by_name(kind: str, step: str) -> None:
     [
         ("discovery of 2 sums", "cells 1", [14 * GRID, 0, 0, 0, 0, 0]),
         ("discovery of 2 sums", "cells 1", [-24 * GRID, 0, 0, 0, 0, 0]),
-        ("discovery of 2 sums", "labels", [14 * GRID, 0, 0, 0]),
-        ("discovery of 2 sums", "labels", [-24 * GRID, 0, 0, 0]),
+        ("discovery of 2 sums", "labels", [14 * GRID, 0, 0, 0, 0, 0]),
+        ("discovery of 2 sums", "labels", [-24 * GRID, 0, 0, 0, 0, 0]),
         ("labelling", "votes", [40, 0, 0, 0, 0, 0, 0, 0]),
         ("labelling", "votes", [-40, 0, 0, 0, 0, 0, 0, 0]),
         ("labelling", "votes", [12] * 8),

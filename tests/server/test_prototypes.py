@@ -47,6 +47,11 @@ def whole(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     return np.rint(DEVIATION * rows).astype(np.int64)
 
 
+def with_counts(vectors: npt.NDArray[np.int64], count: int = 0) -> npt.NDArray[np.int64]:
+    """Rows with the entry that counts recordings, which no test of a row looks at."""
+    return np.column_stack([vectors, np.full(len(vectors), count)])
+
+
 # ------------------------------------------------------------------------------------ the p-values
 
 
@@ -59,7 +64,7 @@ def test_noise_alone_makes_a_prototype_in_one_of_twenty_phases_at_most(
     random, places = np.random.default_rng(2), directions(cells, dimensions)
     clear, short = 0, 0
     for _ in range(2000):
-        found = prototypes(noise(random, (rows, dimensions)), DEVIATION, places)
+        found = prototypes(noise(random, (rows, dimensions + 1)), DEVIATION, places)
         clear += bool((found.p_values <= LEVEL).any())
         short += bool((found.p_values <= LEVEL / 2).any())
     # 2,000 · 0.05, and half of it, and four deviations more.
@@ -80,7 +85,7 @@ def test_a_row_far_from_all_cells_is_tested_by_its_length_alone() -> None:
             lambda x: x ** (dimensions - 1) * math.exp(-(x**2) / 2), length, math.inf
         )
         beyond /= 2 ** (dimensions / 2 - 1) * math.gamma(dimensions / 2)
-        found = prototypes(total, DEVIATION, cells)
+        found = prototypes(with_counts(total, 10**9), DEVIATION, cells)
         assert found.p_values[1] == pytest.approx(min(1.0, 2 * rows * beyond), rel=1e-6)
         assert found.p_values[0] == found.p_values[2] == 1.0
         assert found.directions[1].tolist() == [0, 0, 0, 1, 0]
@@ -93,7 +98,8 @@ def test_the_length_of_a_row_has_the_exact_law_of_what_is_there_and_noise(there:
     planted = np.zeros((rows, dimensions))
     planted[:, 2] = there
     total = whole(planted) + noise(np.random.default_rng(4), (rows, dimensions))
-    found = prototypes(total, DEVIATION, -np.eye(dimensions)[2:3])
+    found = prototypes(with_counts(total, 7), DEVIATION, -np.eye(dimensions)[2:3])
+    assert (found.counts == 7).all()
     squares = np.square(total / DEVIATION).sum(axis=1)
     law = stats.ncx2(dimensions, there**2) if there else stats.chi2(dimensions)
     assert stats.kstest(squares, law.cdf).pvalue > 0.01
@@ -112,14 +118,14 @@ def test_a_row_along_a_cell_is_clear_where_its_length_alone_is_not() -> None:
     aside = np.linalg.svd(cells)[2][count]
     total = np.zeros((rows, dimensions), dtype=np.int64)
     total[3], total[4], total[5] = whole(np.array([6 * cells[7], 6 * aside, -6 * cells[7]]))
-    found = prototypes(total, DEVIATION, cells)
+    found = prototypes(with_counts(total), DEVIATION, cells)
     assert stats.chi2.sf(6.0**2, dimensions) > 0.9, "noise alone is longer"
     assert np.flatnonzero(found.p_values <= LEVEL).tolist() == [3]
     expected = 2 * rows * count * special.ndtr(-6.0)
     assert found.p_values[3] == pytest.approx(expected, rel=1e-2)
     assert found.directions[3] @ cells[7] == pytest.approx(1, abs=1e-4)
     # Cells as they come on the wire do no harm.
-    narrow = prototypes(total, DEVIATION, cells.astype(np.float32))
+    narrow = prototypes(with_counts(total), DEVIATION, cells.astype(np.float32))
     np.testing.assert_allclose(narrow.p_values, found.p_values, rtol=1e-4)
 
 
@@ -144,14 +150,15 @@ def test_a_row_is_clear_from_the_least_length_on(
     for factor, clear in ((1.0001, True), (0.9999, False)):
         total = np.zeros(shape, dtype=np.int64)
         total[1] = np.rint(factor * least * places[0])
-        assert bool(prototypes(total, deviation, places).p_values[1] <= LEVEL) is clear
+        assert bool(prototypes(with_counts(total), deviation, places).p_values[1] <= LEVEL) is clear
 
 
 # --------------------------------------------------------------------------- which rows are kept
 
 
 def found_with(lengths: list[float], p_values: list[float]) -> Prototypes:
-    return Prototypes(np.eye(len(lengths)), np.array(lengths), np.array(p_values))
+    some = np.array(lengths)
+    return Prototypes(np.eye(len(lengths)), some, some, np.array(p_values))
 
 
 @given(
@@ -222,13 +229,13 @@ def test_a_phase_publishes_several_prototypes_of_a_label_and_one_of_each_other()
         cell_lengths=(9.0,) * 4,
         inputs={LABELS: SPLIT.noise_survivors},
     )
-    assert state.shape(LABELS) == DiscoveryPhase.expected(SPLIT, LABELS).shape == (6, 2)
+    assert state.shape(LABELS) == DiscoveryPhase.expected(SPLIT, LABELS).shape == (6, 3)
     one = 40 * 4096
     total = np.array(
         # Of bus both kinds, of park the second, of tram neither: its second row is longer.
         [[one, 0], [0, 2 * one], [5, 0], [-one, 0], [0, 1000], [-10 * 4096, 0]]
     )
-    state.take_total(LABELS, total)
+    state.take_total(LABELS, with_counts(total))
     result = state.published()
     assert result.centroids.array().tolist() == [[1, 0], [0, 1], [-1, 0], [-1, 0]]
     assert result.labels == (0, 0, 1, 0)
@@ -244,7 +251,7 @@ def test_a_phase_tells_phones_the_kinds_of_its_cells() -> None:
     """Cells that are close are of one kind, numbered from 0; those that moved go along."""
     moved = Matrix.of(np.array([[0.0, 1.0], [1.0, 0.0], [0.28, 0.96], [0.96, 0.28], [0.0, -1.0]]))
     advertise = AdvertiseKeys(
-        sum_id=bytes(16), index=0, parameters=choose(100, (6, 2), 9, 0.1, 0.05)
+        sum_id=bytes(16), index=0, parameters=choose(100, (6, 3), 9, 0.1, 0.05)
     )
     three = msgspec.structs.replace(SPLIT, kinds=3)
     lengths = (8.0, 8.0, 8.0, 8.0, 8.0)

@@ -38,6 +38,7 @@ UNSUMMED: dict[str, Any] = {
     "name_p_values": (),
     "cell_labels": (),
     "cell_ari": None,
+    "unknown": None,
 }
 """Findings of a phase whose last sum is not over."""
 
@@ -71,6 +72,7 @@ def by_sums(make_run: MakeRun) -> MakeRun:
             "radius": 0.75,
             "clear_label_accuracy": 0.9,
             "cell_ari": 0.625,
+            "unknown": 0.125,
             "privacy": tuple(
                 Release(step, unit, costs[unit].epsilon, costs[unit].delta, "vectors")
                 for step in ("cells 1", "labels")
@@ -136,6 +138,7 @@ def test_labels_and_cells_stand_in_tables(by_sums: MakeRun) -> None:
     assert "1 bus yes 30.5 2 park yes 12.2 3 park no 0.0 4 unknown yes 7.0 5 bus no 0.0" in words
     assert "cells 5 placed, 3 moved; 2 of 3 labels named " in words
     assert "cells alone (ARI) 0.62 " in words
+    assert "unknown 12 % " in words
     assert "ε per recording 1.54 ε per phone (zero-out) 1.4 " in words
     boundless = text(by_sums(radius=None))
     assert "from all prototypes is unknown" not in boundless
@@ -269,8 +272,23 @@ def test_cells_alone_are_scored_without_anybodys_labels() -> None:
     few = discovered(cells, (90.0, 90.0, 7.0, 9.0, 8.0, 7.0, 0.25), 2)
     paired = score(few, held_out, held_out)
     assert paired.cell_ari == pytest.approx(adjusted_rand(scenes, np.minimum(scenes, 1)))
+    assert scores.unknown is None
     former = msgspec.structs.replace(found, cells=None)
     assert score(former, held_out, held_out).cell_ari is None
+
+
+def test_sound_beyond_the_radius_is_unknown_and_has_its_right_name_all_the_same() -> None:
+    """Two prototypes at right angles; of each label three sounds near it and one at 60°."""
+    angles = np.radians([0.0, 10.0, -20.0, -60.0, 90.0, 80.0, 100.0, 150.0])
+    points = np.column_stack([np.cos(angles), np.sin(angles)]).astype(np.float32)
+    scenes = np.repeat(np.arange(2), 4).astype(np.int16)
+    held_out = Recordings(points, np.full(8, -1, np.int16), scenes)
+    found = discovered(np.eye(2, dtype=np.float32), (9.0, 9.0), 2)
+    clear = msgspec.structs.replace(found, name_p_values=(0.0, 1.0))
+    for radius, unknown in ((0.01, 6 / 8), (0.1, 2 / 8), (0.6, 0.0), (None, None)):
+        scores = score(msgspec.structs.replace(clear, radius=radius), held_out, held_out)
+        assert scores.unknown == unknown
+        assert (scores.label_accuracy, scores.clear_label_accuracy) == (1.0, 0.5)
 
 
 def adjusted_rand(one: np.ndarray, other: np.ndarray) -> float:

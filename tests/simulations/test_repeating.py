@@ -332,7 +332,8 @@ def as_former(figures: dict[str, Any]) -> dict[str, Any]:
         settings[table] = {
             name: value for name, value in settings[table].items() if name not in names
         }
-    left = {name: figures[name] for name in figures.keys() - {"cells", "radius", "cell_ari"}}
+    added = {"cells", "radius", "unknown", "cell_ari"}
+    left = {name: figures[name] for name in figures.keys() - added}
     return left | {
         "configuration": settings,
         "centroids": cells,

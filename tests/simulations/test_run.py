@@ -29,6 +29,7 @@ FIELDS = {
     "ari_test",
     "label_accuracy",
     "cell_ari",
+    "unknown",
     "global_centroids",
     "top_global_centroids",
     "privacy",

@@ -98,7 +98,7 @@ def test_all_that_spoils_names_is_measured_by_its_size(tmp_path: Path) -> None:
     [
         {"heterogeneity": Heterogeneity(mislabelled=0.8)},
         {"adversary": Adversary(swapped_labels=0.8)},
-        {"adversary": Adversary(one_label=0.8)},
+        {"adversary": Adversary(one_label=0.95)},
     ],
     ids=lambda changes: str(*changes),
 )

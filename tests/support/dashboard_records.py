@@ -229,7 +229,13 @@ def published_statistics(number: int, finished: float, *, shift: int = 0) -> Pha
     )
 
 
-def discovered(number: int, length: float = 60.0, *, radius: float | None = 0.5) -> Discovered:
+def discovered(
+    number: int,
+    length: float = 60.0,
+    *,
+    radius: float | None = 0.5,
+    refused: float | None = 0.35,
+) -> Discovered:
     """Eleven labels, of which the last four may be noise, and ten cells.
 
     The first two cells are near home's prototype, five near one of other labels; the eighth is a
@@ -243,7 +249,8 @@ def discovered(number: int, length: float = 60.0, *, radius: float | None = 0.5)
     steps = GRID
     total = heard[:, None] * places[:11] * steps + random.normal(0, noise, shape)
     cells = places[[5, 5, 0, 1, 2, 3, 4, 11, 7, 8]] + random.normal(0, 0.02, (10, 32))
-    found = prototypes(np.rint(total).astype(np.int64), noise, unit_rows(cells))
+    whole = np.column_stack([np.rint(total), heard]).astype(np.int64)
+    found = prototypes(whole, noise, unit_rows(cells))
     return Discovered(
         phase=name_of(number),
         geometry=Geometry.SPHERICAL,
@@ -257,6 +264,7 @@ def discovered(number: int, length: float = 60.0, *, radius: float | None = 0.5)
         moved=(*(True,) * 8, *(False,) * 2),
         cell_lengths=(31.0, 25.0, 55.5, 50.0, 44.0, 41.0, 37.0, 12.4, 0.0, 0.0),
         radius=radius,
+        refused=refused,
         encoder=DEFAULT_ENCODER,
         privacy=DISCOVERING.plan().releases(),
     )

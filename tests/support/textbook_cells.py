@@ -90,7 +90,8 @@ def labels_input(
     """What goes into the sum of labels; recordings of label -1 have none.
 
     Where choices have rows, too, `choices` says which row each recording's has, -1 for none, and
-    there are so many rows in all. Each of them is `split` into as many as there are kinds.
+    there are so many rows in all. Each of them is `split` into as many as there are kinds. The last
+    entry of a row counts its recordings.
     """
     kinds = 1 if split is None else split.count
     places = [
@@ -112,18 +113,23 @@ def labels_input(
         for place in own:
             counts[place] += 1
             sums[place] = [a + b for a, b in zip(sums[place], steps, strict=True)]
+    # A quarter of each vector counts it, and the rest is so much shorter.
+    rest = mpmath.sqrt(15) / 4
     return rounded(
-        [[Fraction(x, 2**16) for x in sums[place]] for place in places],
+        [
+            [*(rest * x / 2**16 for x in sums[place]), Fraction(counts[place], 4)]
+            for place in places
+        ],
         [*counts.values(), *alone.values()],
     )
 
 
-def rounded(values: list[list[Fraction]], counts: list[int]) -> Table:
+def rounded(values: list[list[Fraction | mpmath.mpf]], counts: list[int]) -> Table:
     """Values over the norm of counts, in whole steps."""
     size = mpmath.sqrt(sum(count**2 for count in counts))
     unit = steps_of_one(sum(len(row) for row in values))
     return [
-        [int(mpmath.nint(mpmath.mpf(x.numerator) / x.denominator / size * unit)) for x in row]
+        [int(mpmath.nint(mpmath.mpmathify(x) / size * unit)) for x in row]
         if size
         else [0] * len(row)
         for row in values

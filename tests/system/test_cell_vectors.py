@@ -104,7 +104,7 @@ def test_the_vectors_of_kinds_tell_apart_what_could_be_confused() -> None:
         *((3, 3, True), (3, 3, False), (6, 3, True), (6, 3, False)),
     ] * 2
     for case in cases[:4]:
-        rows = np.array(case["sum_labels"]).reshape(case["rows"], 3, 2).any(axis=2)
+        rows = np.array(case["sum_labels"]).reshape(case["rows"], 3, 3).any(axis=2)
         assert rows.any(axis=0).all(), "every kind is heard"
         assert rows.sum(axis=1).max() > 1, "one label has several kinds"
         assert (rows != rows[:, ::-1]).any()
@@ -149,7 +149,7 @@ def test_noise_bound_and_distances_of_a_sum(case: dict[str, Any]) -> None:
     crowd = math.ceil(round((1 - given["dropout"] - given["corrupted"]) * given["phones"], 6))
     assert case["honest_survivors"] == min(crowd, given.get("noise_crowd", 10_000))
     labels = case["part"] == "labels"
-    columns = given["start"]["dimensions"]
+    columns = given["start"]["dimensions"] + labels  # the last of a label counts
     rows = given["rows"] * given.get("kinds", 1) if labels else given["most_cells"]
     shape = [rows, columns]
     assert case["sum"]["shape"] == shape

@@ -38,7 +38,7 @@ def phone(number: int) -> Phone:
         HeardPoints("points", 2),
         AGREES,
         hierarchy=LabelHierarchy.flat(CLASSES),
-        random=np.random.default_rng([92, number]).bytes,
+        random=np.random.default_rng([93, number]).bytes,
         summation=IDEAL,
     )
 

@@ -22,7 +22,7 @@ from earshot_protocol.phases.discovery import (
     rows_of,
 )
 from earshot_protocol.rules import Rule
-from earshot_protocol.voting.vectors import bounded, quantized
+from earshot_protocol.voting.vectors import bounded, counted, quantized
 
 
 def _cells(memory: Memory, parameters: DiscoveryParameters, task: SumCells) -> Input:
@@ -40,16 +40,17 @@ def _cells(memory: Memory, parameters: DiscoveryParameters, task: SumCells) -> I
 
 
 def _labels(memory: Memory, parameters: DiscoveryParameters, task: SumLabels) -> Input:
-    """Return the heard unit vectors added up by label and kind, over the norm of their counts."""
+    """Return heard unit vectors added up and counted by label and kind, over the counts' norm."""
     rows = _checked_rows(memory, parameters)
     points, choices = memory.points(parameters.dimensions)
     steps = sphere_grid(points)
     recordings, labels = _members(memory, choices, parameters)
-    counted = labels * parameters.kinds + _kinds(parameters, task, steps)[recordings]
+    added_to = labels * parameters.kinds + _kinds(parameters, task, steps)[recordings]
     sums = np.zeros((rows * parameters.kinds, parameters.dimensions))
-    within = counted < len(sums)
-    np.add.at(sums, counted[within], steps[recordings[within]])
-    return quantized(bounded(sums / GRID, np.bincount(counted)))
+    counts = np.bincount(added_to, minlength=len(sums))
+    within = added_to < len(sums)
+    np.add.at(sums, added_to[within], steps[recordings[within]])
+    return quantized(bounded(counted(sums / GRID, counts[: len(sums)]), counts))
 
 
 def _kinds(

@@ -108,6 +108,11 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
         return self.start.dimensions
 
     @property
+    def label_entries(self) -> int:
+        """Entries of a row of the sum of labels: its vector, and one that counts recordings."""
+        return self.dimensions + 1
+
+    @property
     @override
     def reads(self) -> Embeddings:
         return Embeddings(self.encoder, self.dimensions)
@@ -161,10 +166,10 @@ def _plan(parameters: DiscoveryParameters) -> Plan:
         levels = 1 + (parameters.rows > len(parameters.labels))
         named = VectorSum(
             parameters.labels_noise,
-            parameters.rows * parameters.kinds * parameters.dimensions,
+            parameters.rows * parameters.kinds * parameters.label_entries,
             parameters.delta,
             survivors,
-            row=levels * parameters.dimensions,
+            row=levels * parameters.label_entries,
         )
     return Plan(
         (
@@ -242,7 +247,11 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
         cell_lengths: Length of each cell's last sum, less what noise adds to it; 0 for a cell that
             no sum has. A phone adds 1 at most to all cells together.
         radius: Largest distance, 1 − cosine, at which a prototype names a sound: beyond it the
-            sound is unknown. None where any distance will do.
+            sound is unknown. It is chosen so that about one in twenty of the sounds that have a
+            label lies beyond. None where any distance will do.
+        refused: Share of the phase's start centroids, which are kinds of public sound, that the
+            prototypes leave unknown: about as much of the sound that has no label. None in results
+            without a radius.
         encoder: Encoder whose embeddings the centroids are among.
         privacy: Privacy that the phase spent.
     """
@@ -259,6 +268,7 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
     moved: Annotated[tuple[bool, ...], PerCell]
     cell_lengths: Annotated[tuple[Length, ...], PerCell] = ()
     radius: Annotated[float, Meta(ge=0, le=2)] | None = None
+    refused: Annotated[float, Meta(ge=0, le=1)] | None = None
     encoder: EncoderName
     privacy: Releases
 

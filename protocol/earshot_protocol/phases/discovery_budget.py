@@ -107,12 +107,13 @@ def noises(
     """
     checks.whole("sums", sums, 0, MOST_SUMS)
     each = (1 - checks.probability("label_share", label_share)) / max(1, sums)
+    named = dimensions + 1  # `DiscoveryParameters.label_entries`
     *moving, naming = noise_multipliers(
         epsilon,
         delta,
         [each] * sums + [label_share],
-        [cells * dimensions] * sums + [rows * dimensions],
+        [cells * dimensions] * sums + [rows * named],
         unit,
-        [dimensions] * sums + [levels * dimensions],
+        [dimensions] * sums + [levels * named],
     )
     return NoiseMultipliers(moving[0] if moving else naming, naming)

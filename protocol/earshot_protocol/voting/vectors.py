@@ -15,8 +15,13 @@ norm of at most 2√2/a, that is 2/√5 for a² ≥ 10. Where b = 0 it is at mos
 of one label and choice (a² = 8) move it by 1, if they are opposite: (u − u')/√8 in each of two
 rows. All others with a² < 10 move it by no more than √.756 = 0.87, which two of one label and
 different choices do (a² = 6): docs/privacy.md lists them. If a recording without a choice counted
-once, one could move the vector by √1.2. Splitting rows by kind of sound changes none of this: a
-label's row of one kind is a row like any other, and both counts of a recording are of its own kind.
+once, one could move the vector by √1.2 (1.07 with the entry that counts, below). Splitting rows by
+kind of sound changes none of this: a label's row of one kind is a row like any other, and both
+counts of a recording are of its own kind.
+
+A sum by label also says how many unit vectors a row has (`counted`). That takes one more entry of
+each, the same for all, and the others are so much shorter that it is a unit vector still: u is
+(√(1 − q²) u, q) in everything above.
 
 A vector becomes whole numbers without growing: its norm of 1 is a little less than `GRID` − √ℓ/2
 steps, ℓ its entries, and rounding each to the nearest whole number adds √ℓ/2 at most.
@@ -35,6 +40,7 @@ most, or it is one of several, and then a ≥ √5; with rows for choices, see a
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,8 +48,27 @@ import numpy.typing as npt
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import GRID
 
+COUNTED = 0.25
+"""Last entry of the unit vector of a labelled recording, q, whose sum says how many there are."""
+UNCOUNTED = math.sqrt(1 - COUNTED**2)
+"""Length of its other entries together."""
 _ROUNDOFF = 2.0**-20
 """Steps far above the errors of doubles between a point and its step."""
+
+
+def counted(
+    sums: npt.NDArray[np.float64], counts: npt.NDArray[np.integer[Any]]
+) -> npt.NDArray[np.float64]:
+    """Return sums of unit vectors as those of vectors with one more entry, which counts them.
+
+    Args:
+        sums: Sum of the unit vectors of each row, (..., rows, dimensions).
+        counts: How many they are, (..., rows).
+
+    Returns:
+        float64 (..., rows, dimensions + 1).
+    """
+    return np.concatenate([UNCOUNTED * sums, COUNTED * counts[..., None]], axis=-1)
 
 
 def bounded(

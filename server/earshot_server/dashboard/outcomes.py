@@ -183,7 +183,7 @@ def _prototypes(found: Discovered) -> list[str]:
         f"{counted(round(cell.length), 'phone')} or more"
         for cell in prototypes.without_name(prototypes.cells(found))
     ]
-    return [*lines, prototypes.reach(found.radius)]
+    return [*lines, prototypes.reach(found)]
 
 
 def _groups(found: Discovered) -> list[str]:

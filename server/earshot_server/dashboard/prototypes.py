@@ -181,18 +181,25 @@ def prototypes(record: PhaseRecord, found: Discovered) -> FoundLabels:
         explained,
         length_noise(record, LABELS).radius(CONFIDENCE) / found.vote,
         _cell_noise(record, found),
-        reach(found.radius),
+        reach(found),
     )
 
 
-def reach(radius: float | None) -> str:
-    """Return in a sentence how far a sound may lie from the prototype that names it."""
-    if radius is None:
+def reach(found: Discovered) -> str:
+    """Return how far a sound may lie from the prototype that names it, and what is beyond."""
+    if found.radius is None:
         return "A sound has the name of the nearest prototype, however far away that is."
-    degrees = round(math.degrees(math.acos(1.0 - radius)))
-    return (
+    degrees = round(math.degrees(math.acos(1.0 - found.radius)))
+    near = (
         f"A sound has the name of the nearest prototype within a distance (1 − cosine) of "
-        f"{wording.real(radius)}, an angle of {degrees}°; beyond it a sound is unknown."
+        f"{wording.real(found.radius)}, an angle of {degrees}°; beyond it a sound is unknown."
+    )
+    if found.refused is None:
+        return near
+    return (
+        f"{near} About one in twenty of the sounds that have a label lies beyond; of the kinds of "
+        f"public sound with which the phase began, {wording.percent(found.refused)} stay unknown, "
+        "which says how much sound without a label will."
     )
 
 

@@ -10,17 +10,19 @@ import numpy.typing as npt
 
 from earshot_protocol.geometry import unit_rows
 from earshot_protocol.privacy.significance import LEVEL
+from earshot_protocol.voting.vectors import COUNTED, UNCOUNTED
 from earshot_server.discovery.cells import clear_lengths, least_clear_component
 
 Floats = npt.NDArray[np.float64]
 
-LEAST_COSINE = 0.2
-"""Least cosine between a sound and a prototype without noise for the prototype to name it.
+SPREAD = 0.28
+"""How far the lowest twentieth of cosines between sounds and their prototype lies below the mean.
 
-It refuses at most one in thirty of single seconds that have a name. How much sound without a name
-it refuses is the encoder's doing: with the default one, 19 of 20 spoken digits, which that has
-heard; with an encoder that never met any of the sound, hardly anything (docs/decisions/0054).
+It hardly depends on the sounds and the encoder: .24 to .33 for three collections and two encoders,
+where mean cosines were .58 to .83 (docs/decisions/0055).
 """
+LEAST_COSINE = 0.2
+"""Least cosine at which a prototype without noise names a sound, however its sounds are spread."""
 
 
 class Prototypes(NamedTuple):
@@ -29,12 +31,15 @@ class Prototypes(NamedTuple):
     Attributes:
         directions: Directions of the rows, float64 (rows, dimensions).
         lengths: Length of each row without its noise, in steps, float64 (rows,).
+        counts: Noisy sum of the entries by which unit vectors are counted, in steps, float64
+            (rows,).
         p_values: P-value of each row, float64 (rows,): twice as many tests as rows are corrected
             for.
     """
 
     directions: Floats
     lengths: Floats
+    counts: Floats
     p_values: Floats
 
 
@@ -50,27 +55,33 @@ def prototypes(
     rows.
 
     Args:
-        total: Noisy sum of what phones heard, (rows, dimensions).
+        total: Noisy sum of what phones heard, and of how often, (rows, dimensions + 1).
         deviation: Standard deviation of the noise on an entry, in the same unit.
         cells: Places of the cells, unit rows (cells, dimensions).
     """
     from scipy.stats import chi2, norm
 
-    sums = total.astype(np.float64)
+    vectors, counts = total[:, :-1], total[:, -1].astype(np.float64)
+    sums = vectors.astype(np.float64)
     squares, dimensions = np.square(sums).sum(axis=1), sums.shape[1]
     along = (sums @ cells.T.astype(np.float64)).max(axis=1)
     by_length = chi2.sf(squares / deviation**2, dimensions)
     by_cell = len(cells) * norm.sf(along / deviation)
     chances = 2 * len(sums) * np.minimum(by_length, by_cell)
-    return Prototypes(unit_rows(sums), clear_lengths(total, deviation), np.minimum(chances, 1.0))
+    lengths = clear_lengths(vectors, deviation)
+    return Prototypes(unit_rows(sums), lengths, counts, np.minimum(chances, 1.0))
 
 
 def radius(found: Prototypes, deviation: float, kept: npt.NDArray[np.int64]) -> float:
     """Return the largest distance, 1 − cosine, at which a prototype names a sound.
 
-    Noise turns a prototype away from what it stands for: its cosine to that is l/√(l² + dσ²) for a
-    row of length l without noise, and cosines to what it names fall by as much. The factor is the
-    mean over the prototypes that stand clear.
+    About one in twenty of the sounds that have a label is to lie beyond. The mean cosine of sounds
+    to the direction of their sum is the sum's length over their number; a twentieth of them is more
+    than `SPREAD` below it. The number is noisy, so it is taken to be larger by the deviation of its
+    noise; where it does not stand clear of that, the cosine is `LEAST_COSINE`. Noise also turns a
+    prototype away from what it stands for: its cosine to that is l/√(l² + dσ²) for a row of length
+    l without noise, and cosines to what it names fall by as much. Both are means over the
+    prototypes that stand clear.
 
     Args:
         found: Directions, lengths and p-values of all rows.
@@ -78,9 +89,15 @@ def radius(found: Prototypes, deviation: float, kept: npt.NDArray[np.int64]) -> 
         kept: Rows that are prototypes.
     """
     clear = kept[found.p_values[kept] <= LEVEL]
-    lengths = found.lengths[clear]
+    if not len(clear):
+        return 1.0 - LEAST_COSINE
+    lengths, counted = found.lengths[clear], float(found.counts[clear].sum())
+    noise, least = math.sqrt(len(clear)) * deviation, LEAST_COSINE
+    if counted > least_clear_component(noise, 1):
+        mean = float(lengths.sum()) / UNCOUNTED * COUNTED / (counted + noise)
+        least = max(least, min(1.0, mean) - SPREAD)
     noisy = np.sqrt(np.square(lengths) + found.directions.shape[1] * deviation**2)
-    return 1.0 - LEAST_COSINE * (float((lengths / noisy).mean()) if len(clear) else 1.0)
+    return 1.0 - least * float((lengths / noisy).mean())
 
 
 def kept_rows(found: Prototypes, kinds: int) -> npt.NDArray[np.int64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -20,11 +21,12 @@ from earshot_protocol.phases.discovery import (
     cells,
     rows_of,
 )
+from earshot_protocol.phases.places import Places
 from earshot_protocol.phases.plan import SumPartTask
 from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
-from earshot_protocol.voting.vectors import unit_steps
+from earshot_protocol.voting.vectors import UNCOUNTED, unit_steps
 from earshot_protocol.wire import Matrix
 from earshot_server.discovery.cells import (
     clear_lengths,
@@ -109,15 +111,16 @@ class DiscoveryPhase(Snapshot, kw_only=True):
         """Return the inputs expected: all that a phone heard, or named, is one vote."""
         cells, labels = parameters.most_cells, len(parameters.labels)
         if part == LABELS:
-            shape = _rows(parameters) * parameters.kinds, parameters.dimensions
+            rows, dimensions = _rows(parameters) * parameters.kinds, parameters.dimensions
+            shape = rows, parameters.label_entries
             return Expected(
                 shape=shape,
                 places=labels,
                 place="label",
                 votes=1,
-                unit=unit_steps(math.prod(shape)),
+                unit=UNCOUNTED * unit_steps(math.prod(shape)),
                 spread=math.sqrt(labels),
-                hurdle=_prototypes(shape, cells),
+                hurdle=_prototypes((rows, dimensions), cells),
                 honest="honest phones",
                 provided="if all that a phone labelled has one label, and sounds alike",
                 enough="give it a prototype",
@@ -145,8 +148,9 @@ class DiscoveryPhase(Snapshot, kw_only=True):
     def shape(self, part: str) -> tuple[int, ...]:
         """Return the shape of an input: a row for each cell that there may be, or each label."""
         agreed = self.parameters
-        rows = _rows(agreed) * agreed.kinds if part == LABELS else agreed.most_cells
-        return rows, agreed.dimensions
+        if part == LABELS:
+            return _rows(agreed) * agreed.kinds, agreed.label_entries
+        return agreed.most_cells, agreed.dimensions
 
     @override
     def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
@@ -206,8 +210,8 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             raise WrongStateError("no prototypes: the sum of labels is not over")
         labels, names = self.parameters.labels, rows_of(self.hierarchy)
         rows = [names[row] for row in self.prototype_rows]
-        start = self.parameters.start.count
-        return Discovered(
+        start = self.parameters.start
+        found = Discovered(
             phase=self.phase,
             geometry=Geometry.SPHERICAL,
             centroids=self.prototypes,
@@ -217,12 +221,14 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             name_p_values=self.name_p_values,
             lengths=self.lengths,
             cells=Matrix.of(self.cells()),
-            moved=self.moved or (False,) * start,
-            cell_lengths=self.cell_lengths or (0.0,) * start,
+            moved=self.moved or (False,) * start.count,
+            cell_lengths=self.cell_lengths or (0.0,) * start.count,
             radius=self.radius,
             encoder=self.parameters.encoder,
             privacy=self.parameters.plan().releases(),
         )
+        named = Places.of(found).nearest(start.centroids())
+        return msgspec.structs.replace(found, refused=named.count(None) / len(named))
 
 
 def _rows(parameters: DiscoveryParameters) -> int:

@@ -21,7 +21,7 @@ from earshot_protocol.voting.vectors import quantized
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.crowds import audit_crowds, shares_of
-from earshot_simulations.auditing.findings import Check, Finding, Result
+from earshot_simulations.auditing.findings import Check, Result
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.neighbours import Vector, hierarchy_of
 from earshot_simulations.engine.interface import HeardPoints
@@ -73,8 +73,10 @@ def spread(mechanism: VectorSum, unit: Unit, entries: int) -> Vector:
 
 def worst_transcripts(
     part: SecureSum, mechanism: VectorSum, parameters: DiscoveryParameters, fault: str = ""
-) -> Iterator[Finding]:
+) -> Iterator[Result]:
     """Measure what the sum of labels tells of the worst recordings known, as phones add them up.
+
+    Beside that, their distance is checked: it sees what hides in the accountant's room.
 
     Args:
         part: Part of the plan.
@@ -93,6 +95,8 @@ def worst_transcripts(
         farthest = max(vectors, key=lambda each: float(np.square(each).sum()))
         case = f"{fault or part.name}: the worst of {len(vectors)} phones as they add up"
         yield vote_finding(mechanism, case, unit, difference_loss(law, farthest, STEP))
+        length = float(np.linalg.norm(farthest))
+        yield _distance(case, mechanism, unit, length, "as phones add them up", power.EXACTLY)
 
 
 def worst_labelled(parameters: DiscoveryParameters) -> Iterator[tuple[Numbers, list[str]]]:
@@ -165,15 +169,24 @@ def _distances(
             longest[unit] = max(longest[unit], float(np.linalg.norm(vector - other)))
         before = vector
     for unit, length in longest.items():
-        declared = mechanism.sensitivity(unit)
-        yield Check(
-            f"{part.name}: distance of neighbours, {unit}",
-            f"at most {declared:.2f} steps ({GRID} are a length of 1)",
-            f"{length:.2f}",
-            length <= declared,
-            f"{_DATA_SETS} small data sets as phones add them up",
-            power.of_tries(_DATA_SETS),
-        )
+        how = f"{_DATA_SETS} small data sets as phones add them up"
+        seen = power.of_tries(_DATA_SETS)
+        yield _distance(part.name, mechanism, unit, length, how, seen)
+
+
+def _distance(
+    case: str, mechanism: VectorSum, unit: Unit, length: float, how: str, seen: str
+) -> Check:
+    """Check that neighbours lie no farther apart than noise is made for."""
+    declared = mechanism.sensitivity(unit)
+    return Check(
+        f"{case}: distance of neighbours, {unit}",
+        f"at most {declared:.2f} steps ({GRID} are a length of 1)",
+        f"{length:.2f}",
+        length <= declared,
+        how,
+        seen,
+    )
 
 
 def contribution(

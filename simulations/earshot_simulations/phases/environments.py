@@ -83,6 +83,7 @@ COMPARED = (
     "ari_test",
     "label_accuracy",
     "clear_label_accuracy",
+    "unknown",
     "cell_ari",
     *COUNTED,
 )
@@ -119,12 +120,14 @@ class PlaceScores:
         label_accuracy: Fraction of held-out recordings with the right published label; a recording
             closest to an unnamed place counts as wrong.
         clear_label_accuracy: Fraction of held-out recordings with the right label from labels that
-            stand clear of the noise, as a phone says it: within the result's radius.
+            stand clear of the noise.
         label_histogram: Number of held-out recordings that were given each label, shape (labels,)
             (thesis 7.2).
         true_histogram: Number of held-out recordings with each true label, shape (labels,).
         cell_ari: Adjusted Rand index, on held-out recordings, of cells that are merged into as many
             groups as there are labels, which nobody's labels enter; None where there are no cells.
+        unknown: Fraction of held-out recordings beyond the result's radius, which a phone calls
+            unknown; None without a radius.
     """
 
     ari_train: float
@@ -134,6 +137,7 @@ class PlaceScores:
     label_histogram: Labels
     true_histogram: Labels
     cell_ari: float | None = None
+    unknown: float | None = None
 
 
 def score(result: NamedCentroids, heard: Recordings, held_out: Recordings) -> PlaceScores:
@@ -142,13 +146,9 @@ def score(result: NamedCentroids, heard: Recordings, held_out: Recordings) -> Pl
 
     places, total = Places.of(result), len(result.label_names)
     anywhere = places._replace(radius=None)
-    train, test, near = (
-        np.array([NOBODY if place is None else place for place in found])
-        for found in (
-            anywhere.within(heard.points),
-            anywhere.within(held_out.points),
-            places.within(held_out.points),
-        )
+    train, test = (
+        np.array([NOBODY if place is None else place for place in anywhere.within(each.points)])
+        for each in (heard, held_out)
     )
     groups = np.array([*result.environments, NOBODY])  # the last entry is that of no place
     clear = np.array([*(name is not None for name in result.names), False])
@@ -158,11 +158,19 @@ def score(result: NamedCentroids, heard: Recordings, held_out: Recordings) -> Pl
         ari_train=float(adjusted_rand_score(heard.scenes, groups[train])),
         ari_test=float(adjusted_rand_score(held_out.scenes, groups[test])),
         label_accuracy=float(np.mean(right)),
-        clear_label_accuracy=float(np.mean(right & clear[near])),
+        clear_label_accuracy=float(np.mean(right & clear[test])),
         label_histogram=np.bincount(named[named >= 0], minlength=total),
         true_histogram=np.bincount(held_out.scenes, minlength=total),
         cell_ari=_cell_ari(result, held_out) if isinstance(result, Discovered) else None,
+        unknown=_unknown(places, held_out),
     )
+
+
+def _unknown(places: Places, held_out: Recordings) -> float | None:
+    if places.radius is None:
+        return None
+    near = places.within(held_out.points)
+    return near.count(None) / len(near)
 
 
 def _cell_ari(result: Discovered, held_out: Recordings) -> float | None:
@@ -198,6 +206,8 @@ class EnvironmentFindings(PhaseFindings):
             (L,) (thesis 7.2).
         true_histogram: Number of recordings with each true label, int (L,).
         cell_ari: Adjusted Rand index of cells alone, without labels (`PlaceScores.cell_ari`).
+        unknown: Fraction of held-out recordings that a phone calls unknown
+            (`PlaceScores.unknown`).
     """
 
     place: ClassVar[str]
@@ -227,6 +237,7 @@ class EnvironmentFindings(PhaseFindings):
     label_histogram: Integers = field(default_factory=no_integers)
     true_histogram: Integers = field(default_factory=no_integers)
     cell_ari: float | None = None
+    unknown: float | None = None
 
     @property
     def names(self) -> tuple[str | None, ...]:
@@ -288,6 +299,7 @@ class EnvironmentFindings(PhaseFindings):
             "ari_test": self.ari_test,
             "label_accuracy": self.label_accuracy,
             "clear_label_accuracy": self.clear_label_accuracy,
+            "unknown": self.unknown,
             "cell_ari": self.cell_ari,
             "named": self.named,
             "local_centroids": by_phones or None,
@@ -381,6 +393,7 @@ class EnvironmentFindings(PhaseFindings):
             "clustering (ARI), heard": optional(self.ari_train, "{:.2f}".format),
             "right name, held out": optional(self.label_accuracy, percent),
             **({} if clear is None else {"right name, clear of the noise": percent(clear)}),
+            **({} if self.unknown is None else {"unknown": percent(self.unknown)}),
             **({} if self.cell_ari is None else {"cells alone (ARI)": f"{self.cell_ari:.2f}"}),
         }
 

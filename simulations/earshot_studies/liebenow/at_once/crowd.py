@@ -14,7 +14,7 @@ from earshot_client.clustering import GRID, sphere_grid
 from earshot_protocol.geometry import Geometry, nearest
 from earshot_protocol.phases.discovery import LABELS, Discovered, DiscoveryParameters
 from earshot_protocol.phases.plan import PUBLISHED, SecureSum
-from earshot_protocol.voting.vectors import unit_steps
+from earshot_protocol.voting.vectors import counted, unit_steps
 from earshot_server.phases.discovery import DiscoveryPhase
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_studies.liebenow.at_once.heard import HeardByAll
@@ -75,20 +75,22 @@ def _total(
 def _vectors(
     points: npt.NDArray[np.floating], rows: Integers, owners: Integers, phones: int, like: Integers
 ) -> Integers:
-    """Return each phone's vector, int64 (phones, rows, dimensions); recordings of row -1 have none.
+    """Return each phone's vector, int64 (phones, rows, entries); recordings of row -1 have none.
 
     Values are bounded and quantized as `voting.vectors.bounded` and `quantized` do, phone by phone.
     """
     from scipy.sparse import csr_array
 
-    counted = rows >= 0
-    count, places = len(like), (owners * len(like) + rows)[counted]
+    labelled = rows >= 0
+    count, places = len(like), (owners * len(like) + rows)[labelled]
     member = csr_array(
         (np.ones(len(places)), places, np.arange(len(places) + 1)),
         shape=(len(places), phones * count),
     )
-    sums = (member.T @ points[counted]).reshape(phones, *like.shape) / GRID
+    sums = (member.T @ points[labelled]).reshape(phones, count, points.shape[1]) / GRID
     counts = np.bincount(places, minlength=phones * count).reshape(phones, count)
+    if like.shape[1] > points.shape[1]:
+        sums = counted(sums, counts)
     norms = np.sqrt(np.square(counts, dtype=np.float64).sum(axis=1))[:, None, None]
     shared = np.divide(sums, norms, out=np.zeros_like(sums), where=norms > 0)
     steps: Integers = np.rint(shared * unit_steps(sums[0].size)).astype(np.int64)

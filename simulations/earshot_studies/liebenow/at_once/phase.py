@@ -36,6 +36,9 @@ noise."""
 CELLS_ALONE = "cell_ari"
 """Name of the figure that asks what cells find without any label (`PlaceScores.cell_ari`)."""
 
+UNKNOWN = "unknown"
+"""Name of the figure that asks how much held-out sound the radius refuses."""
+
 _HEARS = (*HEARD, "labelled", "dimensions", "discovery", "jobs", "adversary")
 """Settings that affect the phones' inputs."""
 
@@ -75,6 +78,7 @@ def at_once(settings: Settings) -> Figures:
         NAMES: scores.label_accuracy,
         CLEAR_NAMES: scores.clear_label_accuracy,
         CELLS_ALONE: scores.cell_ari or 0.0,
+        UNKNOWN: scores.unknown or 0.0,
         **counted,
     }
 
