@@ -232,6 +232,7 @@ TASKS: tuple[Task, ...] = (
         cells=_MOVED,
         moved=(True, False, True, False),
         cell_lengths=(88.25, 0.5, 61.5, 0.0),
+        cell_prototypes=(0, -1, 1, 0),
         radius=0.375,
         refused=0.625,
         encoder="contrast-2",

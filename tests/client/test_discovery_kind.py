@@ -569,6 +569,8 @@ def test_a_former_result_in_the_store_names_scenes() -> None:
         ({"moved": (True,)}, "flags of cells"),
         ({"cell_lengths": (1.0,)}, "lengths of cells"),
         ({"lengths": (0.5,)}, "whose lengths"),
+        ({"cell_prototypes": (0,)}, "prototypes of cells"),
+        ({"cell_prototypes": (0, 3, -1)}, "cells of prototypes that it does not have"),
         ({"cells": Matrix.of(np.eye(3))}, "cells of 3 dimensions and prototypes of 2"),
         ({"labels": (0, 1, 2)}, "labels do not fit"),
         ({"name_p_values": (0.001,)}, "p-values do not fit"),

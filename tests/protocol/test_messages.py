@@ -105,6 +105,7 @@ TASKS: list[Task] = [
         moved=(True, False),
         cell_lengths=(12.5, 0.0),
         lengths=(2.5, 3.0),
+        cell_prototypes=(0, 1),
         radius=0.5,
         refused=0.25,
         encoder="contrast-2",
@@ -170,7 +171,15 @@ ADDED = (
 MAY_LACK = {
     SumCells: {"parameters", "centroids"},
     SumLabels: {"parameters", "centroids", "kinds"},
-    Discovered: {"label_votes", "cells", "cell_lengths", "lengths", "radius", "refused"},
+    Discovered: {
+        "label_votes",
+        "cells",
+        "cell_lengths",
+        "lengths",
+        "cell_prototypes",
+        "radius",
+        "refused",
+    },
 }
 """Fields that stand in some messages of a kind only: in the first task of a phase, or in later
 ones; in results of former releases, or in those of now."""
@@ -197,6 +206,12 @@ def test_cells_of_former_releases_have_the_names() -> None:
     assert isinstance(found, Discovered)
     assert found.names == ("café", "bus")
     assert found.cell_labels == (1, 0), "each cell lies at a prototype"
+    assert found.cell_owners == (0, 1)
+    for owners, labels in (((1, -1), (0, -1)), ((), (1, 0))):
+        other = msgspec.structs.replace(found, cell_prototypes=owners)
+        assert other.cell_labels == labels
+    doubtful = msgspec.structs.replace(found, name_p_values=(0.5, 0.01))
+    assert doubtful.cell_labels == (-1, 0), "what may be noise names nothing"
     plain = msgspec.msgpack.decode(encode(found))
     kept = {name: plain[name] for name in plain if name not in MAY_LACK[Discovered]}
     del kept["choices"]
@@ -204,6 +219,7 @@ def test_cells_of_former_releases_have_the_names() -> None:
     former = decode_task(msgspec.msgpack.encode(kept | votes))
     assert isinstance(former, Discovered)
     assert former.cells is None
+    assert former.cell_owners == ()
     assert former.names == ("café", None)
     assert former.cell_labels == former.labels == (1, 0)
     assert former.leading == (1, 0)
@@ -278,6 +294,8 @@ def test_fields_are_neither_added_nor_left_out(message: Task | Answer) -> None:
         (OF[Discovered], "lengths", (math.nextafter(1e12, 2e12),)),
         (OF[Discovered], "lengths", (0.0,) * (LARGEST + 1)),
         (OF[Discovered], "name_p_values", (0.5,) * (LARGEST + 1)),
+        (OF[Discovered], "cell_prototypes", (-2,)),
+        (OF[Discovered], "cell_prototypes", (69_632,)),
         (OF[Discovered], "radius", -0.1),
         (OF[Discovered], "radius", 2.01),
         (OF[Discovered], "radius", float("nan")),

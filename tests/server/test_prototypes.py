@@ -280,3 +280,40 @@ def test_a_phase_tells_phones_the_kinds_of_its_cells() -> None:
     plain = whole.sum_task(LABELS, advertise)
     assert isinstance(plain, SumLabels)
     assert (plain.centroids, plain.kinds) == (None, ())
+
+
+def test_noise_in_a_cell_does_not_take_its_name() -> None:
+    """A cell is turned away from its sound by its noise, and its cosines are lowered by as much."""
+    angles = np.deg2rad([0.0, 60.0, 60.0, 60.0])
+    places = np.column_stack([np.cos(angles), np.sin(angles)])
+    noise = SPLIT.cells_noise * math.sqrt(2)
+    # At cosines of .9 and .7 to its sound, and in a cell of which no sum has a length.
+    lengths = (500.0, *(noise * turned / math.sqrt(1 - turned**2) for turned in (0.9, 0.7)), 0.0)
+    state = phase(
+        centroids=Matrix.of(places),
+        moved=(True,) * 4,
+        cell_lengths=lengths,
+        inputs={"cells 1": SPLIT.noise_survivors, LABELS: SPLIT.noise_survivors},
+        prototypes=Matrix.of(np.array([[1.0, 0.0]])),
+        prototype_rows=(0,),
+        lengths=(90.0,),
+        name_p_values=(0.0,),
+        radius=0.4,
+    )
+    found = state.published()
+    # Their cosines to the prototype are ½, so ½/.9 and ½/.7 are those of their sound.
+    assert found.cell_prototypes == (0, -1, 0, -1)
+    assert found.cell_labels == (0, -1, 0, -1)
+    # Start centroids have no noise: of the four, the two at 90° and 106° are beyond.
+    assert found.refused == 0.5
+    without = msgspec.structs.replace(SPLIT, sums=0)
+    bare = phase(
+        parameters=without,
+        inputs={LABELS: SPLIT.noise_survivors},
+        prototypes=state.prototypes,
+        prototype_rows=(0,),
+        lengths=(90.0,),
+        name_p_values=(0.0,),
+        radius=0.4,
+    )
+    assert bare.published().cell_prototypes == (0, 0, -1, -1)

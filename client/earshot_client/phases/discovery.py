@@ -136,10 +136,13 @@ def _check_fit(result: Discovered) -> None:
         ("choices", len(result.choices), (0, len(result.labels))),
         ("flags of cells", len(result.moved), (len(sorts),)),
         ("lengths of cells", len(result.cell_lengths), (0, len(sorts))),
+        ("prototypes of cells", len(result.cell_prototypes), (0, len(sorts))),
         ("lengths", len(result.lengths), (0, len(result.labels))),
     ):
         if count not in accepted:
             raise UnexpectedMessageError(f"a result whose {name} do not fit the others")
+    if max(result.cell_prototypes, default=0) >= result.centroids.rows:
+        raise UnexpectedMessageError("a result with cells of prototypes that it does not have")
     if cells is not None and cells.shape[1] != result.centroids.columns:
         raise UnexpectedMessageError(
             f"a result with cells of {cells.shape[1]} dimensions and prototypes of "

@@ -246,6 +246,9 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
         moved: Whether what phones heard in each cell stood clear of the noise in the last sum.
         cell_lengths: Length of each cell's last sum, less what noise adds to it; 0 for a cell that
             no sum has. A phone adds 1 at most to all cells together.
+        cell_prototypes: Prototype that names the sound of each cell, an index into `centroids`; −1
+            where none is near. Noise turns a cell away from its sound, so this is not always the
+            prototype within the radius of the cell itself. Empty where no noise is known.
         radius: Largest distance, 1 − cosine, at which a prototype names a sound: beyond it the
             sound is unknown. It is chosen so that about one in twenty of the sounds that have a
             label lies beyond. None where any distance will do.
@@ -267,6 +270,9 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
     cells: Matrix | None = None
     moved: Annotated[tuple[bool, ...], PerCell]
     cell_lengths: Annotated[tuple[Length, ...], PerCell] = ()
+    cell_prototypes: Annotated[
+        tuple[Annotated[int, Meta(ge=UNNAMED, lt=MOST_ROWS * MOST_KINDS)], ...], PerCell
+    ] = ()
     radius: Annotated[float, Meta(ge=0, le=2)] | None = None
     refused: Annotated[float, Meta(ge=0, le=1)] | None = None
     encoder: EncoderName
@@ -293,8 +299,20 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
         """Index into `label_names` of the label that names each cell; -1 for an unknown one."""
         if self.cells is None:
             return self.labels
-        names = Places.of(self).nearest(self.cells.array())
-        return tuple(UNNAMED if name is None else self.label_names.index(name) for name in names)
+        names = self.names
+        return tuple(
+            UNNAMED if owner is None or names[owner] is None else self.labels[owner]
+            for owner in self.cell_owners
+        )
+
+    @property
+    def cell_owners(self) -> tuple[int | None, ...]:
+        """Prototype that is near the sound of each cell, an index into `centroids`, or None."""
+        if self.cells is None:
+            return ()
+        if not self.cell_prototypes:
+            return tuple(Places.of(self).within(self.cells.array()))
+        return tuple(None if owner == UNNAMED else owner for owner in self.cell_prototypes)
 
 
 DISCOVERY = Kind(DiscoveryParameters, (SumCells, SumLabels), (), Discovered)

@@ -42,15 +42,23 @@ class Places(NamedTuple):
         """Return the places that a result publishes."""
         return cls(result.centroids.array(), result.names, result.geometry, result.radius)
 
-    def within(self, points: npt.NDArray[np.float32]) -> list[int | None]:
-        """Return the place that is nearest to each point; None where none is within the radius."""
+    def within(
+        self, points: npt.NDArray[np.float32], turned: npt.NDArray[np.float64] | float = 1.0
+    ) -> list[int | None]:
+        """Return the place that is nearest to each point; None where none is within the radius.
+
+        Args:
+            points: Points, float32 (points, dimensions).
+            turned: Cosine of each point, or of all, to where it would be without noise: noise
+                lowers its cosines to places by this factor.
+        """
         if not len(self.points):
             return [None] * len(points)
         owners = nearest(points, self.points, self.geometry)
         near = np.ones(len(owners), dtype=np.bool_)
         if self.radius is not None:
             rows, places = (unit_rows(each.astype(np.float64)) for each in (points, self.points))
-            near = 1.0 - (rows * places[owners]).sum(axis=1) <= self.radius
+            near = 1.0 - (rows * places[owners]).sum(axis=1) / turned <= self.radius
         return [int(owner) if each else None for owner, each in zip(owners, near, strict=True)]
 
     def nearest(self, points: npt.NDArray[np.float32]) -> list[str | None]:

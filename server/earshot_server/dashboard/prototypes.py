@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from earshot_protocol.phases import discovery
 from earshot_protocol.phases.discovery import LABELS, Discovered, DiscoveryParameters
-from earshot_protocol.phases.places import UNNAMED, Places
+from earshot_protocol.phases.places import UNNAMED
 from earshot_server.dashboard import charts, wording
 from earshot_server.dashboard.histograms import CONFIDENCE, length_noise
 from earshot_server.records import PhaseRecord
@@ -127,7 +127,7 @@ def nameless(found: Discovered) -> tuple[int, ...]:
 
 def rows(found: Discovered) -> tuple[LabelRow, ...]:
     """Return the prototypes of labels and choices (`FoundLabels.rows`)."""
-    owners = _owners(found)
+    owners = found.cell_owners
     choices = found.choices or ("",) * len(found.labels)
     heard = [cell for cell, moved in enumerate(found.moved) if moved]
     made = [
@@ -161,7 +161,7 @@ def cells(found: Discovered) -> tuple[HeardCell, ...]:
     """Return all cells, each with the name of the prototype that is nearest to it."""
     without = set(nameless(found))
     return tuple(
-        _cell(found, row, owner, row in without) for row, owner in enumerate(_owners(found))
+        _cell(found, row, owner, row in without) for row, owner in enumerate(found.cell_owners)
     )
 
 
@@ -201,12 +201,6 @@ def reach(found: Discovered) -> str:
         f"public sound with which the phase began, {wording.percent(found.refused)} stay unknown, "
         "which says how much sound without a label will."
     )
-
-
-def _owners(found: Discovered) -> list[int | None]:
-    """Return the prototype that is nearest to each cell; None where none is within the radius."""
-    placed = np.empty((0, 0), np.float32) if found.cells is None else found.cells.array()
-    return Places.of(found).within(placed)
 
 
 def _cell(found: Discovered, row: int, owner: int | None, nameless: bool) -> HeardCell:

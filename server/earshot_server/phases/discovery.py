@@ -21,7 +21,7 @@ from earshot_protocol.phases.discovery import (
     cells,
     rows_of,
 )
-from earshot_protocol.phases.places import Places
+from earshot_protocol.phases.places import UNNAMED, Places
 from earshot_protocol.phases.plan import SumPartTask
 from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.mechanisms import GRID
@@ -227,8 +227,26 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             encoder=self.parameters.encoder,
             privacy=self.parameters.plan().releases(),
         )
-        named = Places.of(found).nearest(start.centroids())
-        return msgspec.structs.replace(found, refused=named.count(None) / len(named))
+        places = Places.of(found)
+        named = places.nearest(start.centroids())
+        owners = places.within(self.cells(), self._turned())
+        return msgspec.structs.replace(
+            found,
+            refused=named.count(None) / len(named),
+            cell_prototypes=tuple(UNNAMED if owner is None else owner for owner in owners),
+        )
+
+    def _turned(self) -> npt.NDArray[np.float64]:
+        """Return the cosine of each cell to where it would be without noise; 1 without a sum.
+
+        The noise of the sums before is in a cell's last place as well, and is little beside it.
+        """
+        lengths = np.array(self.cell_lengths or (0.0,) * len(self.cells())) * GRID
+        if not self.parameters.sums:
+            return np.ones(len(lengths))
+        deviation = self.noise(cells(self.parameters.sums)).deviation
+        noisy = np.sqrt(np.square(lengths) + self.parameters.dimensions * deviation**2)
+        return np.where(lengths > 0, lengths / noisy, 1.0)
 
 
 def _rows(parameters: DiscoveryParameters) -> int:
