@@ -66,7 +66,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> SweepTable:
 
 def test_a_run_is_a_few_lines_with_what_is_asked_first(run: Run) -> None:
     lines = repr(run).splitlines()
-    assert len(lines) <= 8
+    assert len(lines) <= 9
     assert max(map(len, lines)) <= 88
     text = " ".join(repr(run).split())
     found = run.found
