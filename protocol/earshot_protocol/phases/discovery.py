@@ -37,7 +37,7 @@ from earshot_protocol.privacy.significance import PValue
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.text import line
-from earshot_protocol.voting.vectors import unit_steps
+from earshot_protocol.voting.vectors import COUNTS, unit_steps
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Matrix
 
 LABELS = "labels"
@@ -110,7 +110,7 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
     @property
     def label_entries(self) -> int:
         """Entries of a row of the sum of labels: its vector, and one that counts recordings."""
-        return self.dimensions + 1
+        return self.dimensions + COUNTS
 
     @property
     @override

@@ -14,6 +14,7 @@ from earshot_protocol.phases.discovery import MOST_SUMS
 from earshot_protocol.privacy.calibration import noise_multipliers
 from earshot_protocol.privacy.conversions import zcdp_rho
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.voting.vectors import COUNTS
 
 EPSILON, DELTA = 2.0, 1e-6
 """Cost of a whole phase, per phone."""
@@ -107,7 +108,7 @@ def noises(
     """
     checks.whole("sums", sums, 0, MOST_SUMS)
     each = (1 - checks.probability("label_share", label_share)) / max(1, sums)
-    named = dimensions + 1  # `DiscoveryParameters.label_entries`
+    named = dimensions + COUNTS
     *moving, naming = noise_multipliers(
         epsilon,
         delta,

@@ -52,6 +52,8 @@ COUNTED = 0.25
 """Last entry of the unit vector of a labelled recording, q, whose sum says how many there are."""
 UNCOUNTED = math.sqrt(1 - COUNTED**2)
 """Length of its other entries together."""
+COUNTS = 1
+"""Entries of such a vector beside its dimensions: the one that counts."""
 _ROUNDOFF = 2.0**-20
 """Steps far above the errors of doubles between a point and its step."""
 

@@ -194,12 +194,12 @@ def reach(found: Discovered) -> str:
         f"A sound has the name of the nearest prototype within a distance (1 − cosine) of "
         f"{wording.real(found.radius)}, an angle of {degrees}°; beyond it a sound is unknown."
     )
-    if found.refused is None:
+    if found.refused is None or not found.named:
         return near
     return (
-        f"{near} About one in twenty of the sounds that have a label lies beyond; of the kinds of "
+        f"{near} About one in twenty of the sounds of clear labels lies beyond; of the kinds of "
         f"public sound with which the phase began, {wording.percent(found.refused)} stay unknown, "
-        "which says how much sound without a label will."
+        "which says about how much sound without a label will."
     )
 
 

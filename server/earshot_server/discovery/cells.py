@@ -97,6 +97,20 @@ def clear_lengths(total: npt.NDArray[np.integer[Any]], deviation: float) -> Cell
     return lengths
 
 
+def turned(lengths: Cells, deviation: float, dimensions: int) -> Cells:
+    """Return the cosine of each row to what it would be without noise, float64 (rows,).
+
+    It is l/√(l² + dσ²) for a row of length l without noise.
+
+    Args:
+        lengths: Lengths without noise, as `clear_lengths` returns them.
+        deviation: Standard deviation of the noise on an entry, in the same unit.
+        dimensions: Entries of a row, d.
+    """
+    cosines: Cells = lengths / np.sqrt(np.square(lengths) + dimensions * deviation**2)
+    return cosines
+
+
 def least_clear_component(deviation: float, looked_at: int) -> float:
     """Return the component that noise alone exceeds in any place with a chance of `LEVEL` at most.
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from earshot_protocol.geometry import unit_rows
 from earshot_protocol.privacy.significance import LEVEL
 from earshot_protocol.voting.vectors import COUNTED, UNCOUNTED
-from earshot_server.discovery.cells import clear_lengths, least_clear_component
+from earshot_server.discovery.cells import clear_lengths, least_clear_component, turned
 
 Floats = npt.NDArray[np.float64]
 
@@ -96,8 +96,7 @@ def radius(found: Prototypes, deviation: float, kept: npt.NDArray[np.int64]) -> 
     if counted > least_clear_component(noise, 1):
         mean = float(lengths.sum()) / UNCOUNTED * COUNTED / (counted + noise)
         least = max(least, min(1.0, mean) - SPREAD)
-    noisy = np.sqrt(np.square(lengths) + found.directions.shape[1] * deviation**2)
-    return 1.0 - least * float((lengths / noisy).mean())
+    return 1.0 - least * float(turned(lengths, deviation, found.directions.shape[1]).mean())
 
 
 def kept_rows(found: Prototypes, kinds: int) -> npt.NDArray[np.int64]:

@@ -33,6 +33,7 @@ from earshot_server.discovery.cells import (
     least_clear_component,
     least_clear_length,
     moved_cells,
+    turned,
 )
 from earshot_server.discovery.merging import grouped
 from earshot_server.discovery.prototypes import kept_rows, least_clear_prototype, prototypes, radius
@@ -245,8 +246,8 @@ class DiscoveryPhase(Snapshot, kw_only=True):
         if not self.parameters.sums:
             return np.ones(len(lengths))
         deviation = self.noise(cells(self.parameters.sums)).deviation
-        noisy = np.sqrt(np.square(lengths) + self.parameters.dimensions * deviation**2)
-        return np.where(lengths > 0, lengths / noisy, 1.0)
+        cosines = turned(lengths, deviation, self.parameters.dimensions)
+        return np.where(lengths > 0, cosines, 1.0)
 
 
 def _rows(parameters: DiscoveryParameters) -> int:
