@@ -214,8 +214,8 @@ def test_it_is_said_in_few_words_too() -> None:
         assert re.fullmatch(r".*: not clear of the noise \(p = [\d.]+\), so it names nothing", line)
     assert "cell c8: a kind of place that nobody named, heard by about 12 phones or more" in said
     assert said[-1].endswith("which says about how much sound without a label will.")
-    for changes in ({"refused": None}, {"name_p_values": (1.0,) * 11}):
-        other = msgspec.structs.replace(ending(), **changes)
+    for other_fields in ({"refused": None}, {"name_p_values": (1.0,) * 11}):
+        other = msgspec.structs.replace(ending(), **other_fields)
         without = outcomes.words_for(FOUND.parameters).lines(other)
         assert without[-1].endswith("beyond it a sound is unknown."), "nothing more is known"
     assert outcomes.words_for(FOUND.parameters).figure(ending()) == ("labels clear of the noise", 7)
