@@ -24,7 +24,8 @@ _LIVE = b"/health/live"
 _BYTE_EVERY = 1.0
 _COME_AGAIN = 0.2
 _PROBE_EVERY = 0.2
-_PATIENCE = 10.0
+_PATIENCE = 60.0
+"""Seconds after which a probe counts as unanswered: a late answer is a long time, not none."""
 _TRAILERS = (b"X-Field: " + b"x" * 1000 + b"\r\n") * 16
 _UNREAD = 50
 """Responses that a client requests and does not read."""
@@ -102,9 +103,11 @@ class SlowClients(Meanwhile):
     async def _probe(self) -> None:
         began = time.perf_counter()
         reader, writer = await asyncio.open_connection(*self._place)
-        writer.write(_GET % _LIVE + b"Connection: close\r\n\r\n")
-        said = await reader.read()
-        writer.close()
+        try:
+            writer.write(_GET % _LIVE + b"Connection: close\r\n\r\n")
+            said = await reader.read()
+        finally:
+            writer.transport.abort()
         if not said.startswith(b"HTTP/1.1 200 "):
             raise ConnectionError(f"the server is not alive: {said[:100]!r}")
         self._lives.append(time.perf_counter() - began)
