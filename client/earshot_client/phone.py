@@ -44,9 +44,9 @@ from earshot_protocol.phases.parameters import Parameters, check_once
 from earshot_protocol.phases.plan import PartTask, SecureSum, SumPartTask
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.rules import Rule
-from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Participant, Summation
 from earshot_protocol.secure_sum.messages import SumAnswer, SumTask
+from earshot_protocol.summations import SUMMATIONS
 from earshot_protocol.voting.sums import with_noise
 from earshot_protocol.wire import Answer, Ending, Task, encode
 
@@ -80,7 +80,7 @@ class Phone(Listener):
             and before the first those of everyday life. Within a phase the phase's own decide which
             class a choice stands for.
         random: Source of the noise; anything but the operating system's is for simulations.
-        summation: Summation of ballots; replaced in simulations only.
+        summation: Summation in place of that of a phase's parameters; for simulations only.
         clock: Clock of the seconds since 1970; replaced in simulations and tests.
         uptime: Clock of the seconds since the system started; replaced in simulations and tests.
         keep_days: Days after which recordings are forgotten; None keeps them.
@@ -95,7 +95,7 @@ class Phone(Listener):
         *,
         hierarchy: LabelHierarchy | None = None,
         random: RandomBytes = os.urandom,
-        summation: Summation = BELL,
+        summation: Summation | None = None,
         clock: Callable[[], float] = time.time,
         uptime: Callable[[], float] = calendar.uptime,
         keep_days: int | None = None,
@@ -107,7 +107,8 @@ class Phone(Listener):
             store, encoder, hierarchy, random, clock=clock, keep_days=keep_days, voter=voter
         )
         self._policy = policy or Policy()
-        self._summation = summation
+        self._replaced = summation
+        self._clock = clock
         self._adopt_encoder()
 
     @classmethod
@@ -241,26 +242,28 @@ class Phone(Listener):
     def _begin_sum(
         self, member: _Membership, part: SecureSum, values: Input, begins: SumPartTask
     ) -> Answer:
-        parameters, task = member.parameters, begins.advertise
+        parameters, task = member.parameters, begins.opening
         check_unreleased(self.ledger, member.phase, part.mechanisms)
         _check_unchanged(member, task.index, parameters)
-        self._policy.check_sum(parameters, task.parameters)
-        if task.parameters != parameters.sum_parameters(part, values.shape):
-            raise RefusedError(
-                f"the parameters of the {part.name}'s secure sum are not those expected", Rule.SUM
-            )
+        expected, told = parameters.sum_parameters(part, values.shape), begins.told(parameters)
+        now = self._clock()
+        self._policy.check_opening(parameters, part.name, task, expected, told, now)
         self._sums.begin(task.sum_id)
-        noisy = with_noise(values, part.mechanism, task.parameters.bound, self._memory.random)
+        noisy = with_noise(values, part.mechanism, expected.bound, self._memory.random)
         member = msgspec.structs.replace(member, part=part.name)
         self._store.put(_MEMBERSHIP, msgspec.msgpack.encode(member))
-        told = begins.told(parameters)
-        return self._answer_sum(member, self._summation.participant(task, noisy, told), task)
+        summation = self._summation(parameters)
+        return self._answer_sum(member, summation.participant(task, noisy, told), task)
+
+    def _summation(self, parameters: Parameters) -> Summation:
+        return self._replaced or SUMMATIONS[parameters.summation]
 
     def _continue_sum(self, task: SumTask) -> Answer:
         saved, member = self._sums.secrets, self._membership()
         if saved is None or member is None:
             raise UnexpectedMessageError("a task of a secure sum that this phone is not in")
-        return self._answer_sum(member, self._summation.participant.restore(saved), task)
+        participant = self._summation(member.parameters).participant
+        return self._answer_sum(member, participant.restore(saved), task)
 
     def _answer_sum(
         self, member: _Membership, participant: Participant, task: SumTask

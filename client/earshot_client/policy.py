@@ -17,7 +17,10 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.accounting import Expense
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.rules import Rule
-from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.summations import AnySumParameters, Opening
+from earshot_protocol.two_operators.acceptance import refusals_of_offer
+from earshot_protocol.two_operators.messages import SendReport
+from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 
 
 @dataclass(frozen=True)
@@ -27,12 +30,18 @@ class Policy(Limits):
     Attributes:
         tell_refusals: Whether the server is told the name of the rule by which this phone refuses a
             phase, once, and nothing else; so operators learn why their phases fail.
+        leaders: Identities (Ed25519 public keys, 32 bytes) of servers that this phone's app lets
+            lead sums by two operators.
+        helpers: Identities of helpers that the app names, each of another organization than any
+            leader. By default none, so that sums by two operators are refused.
 
     Raises:
         InvalidParametersError: A limit is negative or not a number.
     """
 
     tell_refusals: bool = True
+    leaders: tuple[bytes, ...] = ()
+    helpers: tuple[bytes, ...] = ()
 
     def check_phase(
         self, parameters: Parameters, ledger: Ledger, today: date, recordings: int = 0
@@ -68,18 +77,41 @@ class Policy(Limits):
         """
         _raise_first(self.refusals_of_cost(expenses, ledger, today, phase))
 
-    def check_sum(self, parameters: Parameters, sum_parameters: SumParameters) -> None:
-        """Refuse a secure sum that is weaker than the phase or this policy asks for.
+    def check_opening(
+        self,
+        parameters: Parameters,
+        part: str,
+        opening: Opening,
+        expected: AnySumParameters,
+        told: bytes,
+        now: float,
+    ) -> None:
+        """Refuse a sum that is weaker than the phase or this policy asks for, or another one.
 
         Args:
             parameters: Parameters of the phase, accepted by `check_phase`.
-            sum_parameters: Parameters that the server proposes for one of its sums.
+            part: Name of the part that is a sum.
+            opening: Task that opens it.
+            expected: Parameters of the sum as the phone derives them from the phase.
+            told: Description of the sum, as the phone was told it.
+            now: Present time by the phone's clock, in seconds since 1970.
 
         Raises:
             RefusedError: The sum breaks a rule; the message names it, the value and what would be
                 accepted.
         """
-        _raise_first(self.refusals_of_sum(parameters, sum_parameters))
+        if isinstance(opening, SendReport) and isinstance(expected, TwoOperatorParameters):
+            _raise_first(
+                refusals_of_offer(opening, expected, told, self.leaders, self.helpers, now)
+            )
+            return
+        if isinstance(opening, SendReport):
+            raise RefusedError("a sum by two operators in a phase that has none", Rule.SUM)
+        _raise_first(self.refusals_of_sum(parameters, opening.parameters))
+        if opening.parameters != expected:
+            raise RefusedError(
+                f"the parameters of the {part}'s secure sum are not those expected", Rule.SUM
+            )
 
 
 def check_unreleased(ledger: Ledger, phase: bytes, steps: Collection[str]) -> None:

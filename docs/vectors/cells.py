@@ -103,7 +103,7 @@ def _input(points: Points, moved: list[list[float]] | None) -> Vector:
         repetition=1 if first else 2,
         parameters=parameters if first else None,
         centroids=None if first else Matrix.of(np.array(moved)),
-        advertise=_opening(parameters, cells(1)),
+        opening=_opening(parameters, cells(1)),
     )
     memory = _memory(points, (None,) * len(points), parameters, ())
     return {
@@ -133,7 +133,7 @@ def _label_input(
         parameters=None if moved else parameters,
         centroids=Matrix.of(np.array(moved)) if moved else None,
         kinds=kinds,
-        advertise=_opening(parameters, LABELS),
+        opening=_opening(parameters, LABELS),
     )
     memory = _memory(points, names, parameters, choices)
     started = json.loads(msgspec.json.encode(parameters.start)) if split and not moved else None

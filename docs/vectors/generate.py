@@ -192,7 +192,7 @@ def salt_vectors() -> Vector:
         *((task, task.parameters) for task in examples.TASKS if isinstance(task, LabelSamples)),
         *((task, examples.LABELLING) for task in examples.TASKS if isinstance(task, CheckLabels)),
     ):
-        opening = msgspec.structs.replace(task.advertise, index=0)
+        opening = msgspec.structs.replace(task.opening, index=0)
         told = task.told(parameters)
         cases.append(
             {
@@ -200,7 +200,7 @@ def salt_vectors() -> Vector:
                 "task": encode(task).hex(),
                 "opening": canonical(opening).hex(),
                 "told": told.hex(),
-                "salt": masks.salt(task.advertise, told).hex(),
+                "salt": masks.salt(task.opening, told).hex(),
             }
         )
     return {"cases": cases}

@@ -19,6 +19,7 @@ from earshot_protocol.phases.kinds import KINDS
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.secure_sum import messages as sums
 from earshot_protocol.text import line, one_line
+from earshot_protocol.two_operators import messages as reports
 from earshot_protocol.wire import (
     LARGEST_ANSWER_BYTES,
     LARGEST_TASK_BYTES,
@@ -65,11 +66,18 @@ else:
     _OUTCOMES = [kind.outcome for kind in KINDS]
     _BEGINNINGS = [task for kind in KINDS for task in kind.tasks]
     AnyTask = _union([*_BEGINNINGS, *sums.LATER_TASKS, Wait, *_OUTCOMES, Failed])
-    AnyAnswer = _union([*(answer for kind in KINDS for answer in kind.answers), *sums.ANSWERS])
+    _RELEASES = [answer for kind in KINDS for answer in kind.answers]
+    AnyAnswer = _union([*_RELEASES, *sums.ANSWERS, *reports.ANSWERS])
     AnyEnding = _union([*_OUTCOMES, Failed])
 
 _task_decoder: msgspec.msgpack.Decoder[Task] = msgspec.msgpack.Decoder(AnyTask)
 _answer_decoder: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(AnyAnswer)
+_helper_task_decoder: msgspec.msgpack.Decoder[Task] = msgspec.msgpack.Decoder(
+    _union(reports.HELPER_TASKS)
+)
+_helper_answer_decoder: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(
+    _union(reports.HELPER_ANSWERS)
+)
 
 
 def decode_task(data: bytes, limit: int = LARGEST_TASK_BYTES) -> Task:
@@ -79,6 +87,24 @@ def decode_task(data: bytes, limit: int = LARGEST_TASK_BYTES) -> Task:
         MalformedMessageError: The data exceed `limit` bytes or are not a task.
     """
     return decode(_task_decoder, data, limit)
+
+
+def decode_helper_task(data: bytes) -> Task:
+    """Read a task of the helper of a sum by two operators.
+
+    Raises:
+        MalformedMessageError: The data are not such a task.
+    """
+    return decode(_helper_task_decoder, data, reports.LARGEST_HELPER_TASK)
+
+
+def decode_helper_answer(data: bytes) -> Answer:
+    """Read an answer of the helper of a sum by two operators.
+
+    Raises:
+        MalformedMessageError: The data are not such an answer.
+    """
+    return decode(_helper_answer_decoder, data, reports.LARGEST_HELPER_ANSWER)
 
 
 def decode_answer(data: bytes, limit: int = LARGEST_ANSWER_BYTES) -> Answer:

@@ -80,7 +80,7 @@ def sum_cells(number: int, agreed: DiscoveryParameters = PARAMETERS, **changes: 
             repetition=number,
             parameters=agreed if first else None,
             centroids=None if first else MOVED,
-            advertise=advertise(agreed, cells(number)),
+            opening=advertise(agreed, cells(number)),
         ),
         **changes,
     )
@@ -88,7 +88,7 @@ def sum_cells(number: int, agreed: DiscoveryParameters = PARAMETERS, **changes: 
 
 def sum_labels(agreed: DiscoveryParameters = PARAMETERS, **changes: Any) -> SumLabels:
     return msgspec.structs.replace(
-        SumLabels(phase=PHASE, advertise=advertise(agreed, "labels")), **changes
+        SumLabels(phase=PHASE, opening=advertise(agreed, "labels")), **changes
     )
 
 
@@ -131,13 +131,13 @@ def test_inputs_are_those_of_a_phone_from_the_document(
         ):
             rows = centroids.tolist()
             summed = DISCOVERY.contribute[SumCells](
-                memory, parameters, SumCells(phase=PHASE, repetition=1, advertise=begins, **told)
+                memory, parameters, SumCells(phase=PHASE, repetition=1, opening=begins, **told)
             )
             assert np.array_equal(summed, textbook.cells_input(points.tolist(), rows, room))
             assert isinstance(summed, np.ndarray)
             assert sum(int(x) ** 2 for x in summed.flat) <= GRID**2
         named = DISCOVERY.contribute[SumLabels](
-            memory, parameters, SumLabels(phase=PHASE, advertise=begins)
+            memory, parameters, SumLabels(phase=PHASE, opening=begins)
         )
         expected = textbook.labels_input(points.tolist(), chosen.tolist(), names, dimensions)
         assert np.array_equal(named, expected)
@@ -174,7 +174,7 @@ def test_choices_have_rows_beside_those_of_their_labels(
             named = DISCOVERY.contribute[SumLabels](
                 memory,
                 parameters,
-                SumLabels(phase=PHASE, advertise=advertise(parameters, "labels")),
+                SumLabels(phase=PHASE, opening=advertise(parameters, "labels")),
             )
             expected = textbook.labels_input(
                 points.tolist(), labels, 3, dimensions, finer, parameters.rows
@@ -226,7 +226,7 @@ def test_rows_are_split_by_the_kind_of_the_nearest_cell(
                 parameters=parameters if first else None,
                 centroids=None if first else told,
                 kinds=of_cells,
-                advertise=advertise(parameters, "labels"),
+                opening=advertise(parameters, "labels"),
             )
             named = DISCOVERY.contribute[SumLabels](memory, parameters, task)
             expected = textbook.labels_input(
@@ -314,15 +314,15 @@ LATER: list[tuple[Task, type[RemoteError], str]] = [
     (sum_cells(2, centroids=Matrix.of(np.eye(3))), RefusedError, r"shape \(3, 3\)"),
     (sum_cells(2, repetition=3), UnexpectedMessageError, "SumCells in a phase that has no such"),
     (sum_cells(2, phase=OTHER_PHASE), UnexpectedMessageError, "a phase that this phone is not in"),
-    (sum_cells(2, advertise=advertise(PARAMETERS, "cells 2", index=4)), RefusedError, "number"),
+    (sum_cells(2, opening=advertise(PARAMETERS, "cells 2", index=4)), RefusedError, "number"),
     # The bound of another sum, and less noise than agreed.
     (
-        sum_cells(2, advertise=advertise(PARAMETERS, "labels")),
+        sum_cells(2, opening=advertise(PARAMETERS, "labels")),
         RefusedError,
         "parameters of the cells 2's secure sum",
     ),
     (
-        sum_cells(2, advertise=advertise(SILENT, "cells 2")),
+        sum_cells(2, opening=advertise(SILENT, "cells 2")),
         RefusedError,
         "parameters of the cells 2's secure sum",
     ),
@@ -354,7 +354,7 @@ def test_a_later_task_that_does_not_fit_is_refused(
         ({"centroids": Matrix.of(np.eye(3))}, r"shape \(3, 3\)"),
         ({"centroids": Matrix.of(np.zeros((0, 2))), "kinds": ()}, r"shape \(0, 2\)"),
         # The sum of whole rows has another shape, so nobody could add to both.
-        ({"advertise": advertise(SILENT, "labels")}, "parameters of the labels's secure sum"),
+        ({"opening": advertise(SILENT, "labels")}, "parameters of the labels's secure sum"),
     ],
 )
 def test_kinds_that_do_not_fit_are_refused_before_anything_is_paid(
@@ -383,7 +383,7 @@ def test_each_sum_is_added_to_once(number: int) -> None:
     sent_input(asked, sum_cells(1))
     if number == 2:
         sent_input(asked, sum_cells(2))
-    again = sum_cells(number, advertise=renamed(advertise(PARAMETERS, cells(number))))
+    again = sum_cells(number, opening=renamed(advertise(PARAMETERS, cells(number))))
     for task in (again, msgspec.structs.replace(again, centroids=MOVED, parameters=None)):
         assert refuses(asked, task, RefusedError).rule is Rule.REPEATED
 
@@ -413,11 +413,11 @@ def test_parameters_that_change_in_the_middle_of_a_phase_are_refused(
     changed = msgspec.structs.replace(PARAMETERS, **changes)
     begins = renamed(advertise(changed, "cells 2"))
     for task in (
-        sum_cells(2, parameters=changed, centroids=None, advertise=begins),
+        sum_cells(2, parameters=changed, centroids=None, opening=begins),
         msgspec.structs.replace(
-            sum_cells(1, changed), advertise=renamed(advertise(changed, "cells 1"))
+            sum_cells(1, changed), opening=renamed(advertise(changed, "cells 1"))
         ),
-        sum_labels(parameters=changed, advertise=renamed(advertise(changed, "labels"))),
+        sum_labels(parameters=changed, opening=renamed(advertise(changed, "labels"))),
     ):
         assert refuses(asked, task, RefusedError).rule in {Rule.REPEATED, Rule.CHANGED}
     sent_input(asked, sum_cells(2))
@@ -430,7 +430,7 @@ def test_a_first_task_that_is_not_the_first_part_begins_nothing_that_is_not_paid
     task = sum_labels(parameters=PARAMETERS)
     sent_input(asked, task)
     assert released(asked) == ["labels"]
-    again = sum_labels(advertise=renamed(advertise(PARAMETERS, "labels")))
+    again = sum_labels(opening=renamed(advertise(PARAMETERS, "labels")))
     assert refuses(asked, again, RefusedError).rule is Rule.REPEATED
 
 

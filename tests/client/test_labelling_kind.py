@@ -108,7 +108,7 @@ def first(number: int = 1, parameters: LabellingParameters = PARAMETERS) -> Labe
     return LabelSamples(
         phase=numbered(number),
         parameters=parameters,
-        advertise=advertise(parameters, VOTES, number),
+        opening=advertise(parameters, VOTES, number),
     )
 
 
@@ -118,7 +118,7 @@ def second(
     proposed: tuple[int, ...] = (0, 1, 0),
 ) -> CheckLabels:
     return CheckLabels(
-        phase=numbered(number), proposed=proposed, advertise=advertise(parameters, CHECK, number)
+        phase=numbered(number), proposed=proposed, opening=advertise(parameters, CHECK, number)
     )
 
 
@@ -277,9 +277,9 @@ def test_a_sum_is_answered_once_by_a_phone_of_any_weight(weight: int) -> None:
         life.agreement(number, light)
     assert life.votes(5, light).sum() == weight * SAMPLES
     again = first(5, light)
-    other = msgspec.structs.replace(again.advertise, sum_id=b"another sum's id")
+    other = msgspec.structs.replace(again.opening, sum_id=b"another sum's id")
     with pytest.raises(RefusedError) as refused:
-        life.phone.answer(msgspec.structs.replace(again, advertise=other))
+        life.phone.answer(msgspec.structs.replace(again, opening=other))
     assert refused.value.rule is Rule.REPEATED
 
 

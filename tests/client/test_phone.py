@@ -113,7 +113,7 @@ def first_vote(
     return GlobalCentroids(
         phase=phase,
         centroids=Matrix.of(centroids),
-        advertise=AdvertiseKeys(sum_id=sum_id, index=index, parameters=parameters),
+        opening=AdvertiseKeys(sum_id=sum_id, index=index, parameters=parameters),
     )
 
 
@@ -122,7 +122,7 @@ def second_vote(sum_id: bytes = SUM) -> TopCentroids:
     return TopCentroids(
         phase=PHASE,
         centroids=Matrix.of(CENTROIDS),
-        advertise=AdvertiseKeys(sum_id=sum_id, index=7, parameters=parameters),
+        opening=AdvertiseKeys(sum_id=sum_id, index=7, parameters=parameters),
     )
 
 

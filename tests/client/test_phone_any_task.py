@@ -60,8 +60,8 @@ def votes(parameters: PhaseParameters) -> list[Task]:
     first = opening(parameters, CENTROID_VOTE, (2,))
     second = opening(parameters, LABEL_VOTE, (2, 2))
     return [
-        GlobalCentroids(phase=PHASE, centroids=CENTROIDS, advertise=first),
-        TopCentroids(phase=PHASE, centroids=CENTROIDS, advertise=second),
+        GlobalCentroids(phase=PHASE, centroids=CENTROIDS, opening=first),
+        TopCentroids(phase=PHASE, centroids=CENTROIDS, opening=second),
     ]
 
 
@@ -184,8 +184,8 @@ def test_a_sum_is_begun_once_though_another_was_opened_meanwhile(tmp_path: Path)
             return restarted.answer(task)
 
     def opened(task: Task, sum_id: bytes) -> Task:
-        advertise = msgspec.structs.replace(task.advertise, sum_id=sum_id)  # type: ignore[attr-defined]
-        return msgspec.structs.replace(task, advertise=advertise)
+        advertise = msgspec.structs.replace(task.opening, sum_id=sum_id)  # type: ignore[attr-defined]
+        return msgspec.structs.replace(task, opening=advertise)
 
     before, vote = TASKS["centroid vote"]
     asked(before[0])

@@ -49,6 +49,7 @@ from earshot_protocol.secure_sum.messages import (
     Unmasked,
 )
 from earshot_protocol.secure_sum.parameters import choose
+from earshot_protocol.two_operators.messages import PhoneReport
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import LARGEST_ROWS, Answer, Matrix, Task, canonical, encode
 
@@ -65,11 +66,11 @@ LARGEST = MOST_ROWS * MOST_KINDS
 
 TASKS: list[Task] = [
     Cluster(phase=ID, index=3, parameters=PARAMETERS),
-    GlobalCentroids(phase=ID, centroids=MATRIX, advertise=OPENING),
-    TopCentroids(phase=ID, centroids=MATRIX, advertise=OPENING),
-    CountContacts(phase=ID, parameters=COUNTING, advertise=OPENING),
-    SumCells(phase=ID, repetition=1, parameters=FINDING, advertise=OPENING),
-    SumLabels(phase=ID, centroids=MATRIX, kinds=(1, 0), advertise=OPENING),
+    GlobalCentroids(phase=ID, centroids=MATRIX, opening=OPENING),
+    TopCentroids(phase=ID, centroids=MATRIX, opening=OPENING),
+    CountContacts(phase=ID, parameters=COUNTING, opening=OPENING),
+    SumCells(phase=ID, repetition=1, parameters=FINDING, opening=OPENING),
+    SumLabels(phase=ID, centroids=MATRIX, kinds=(1, 0), opening=OPENING),
     ShareKeys(sum_id=ID, neighbours=(1, 2), public_keys=bytes(64)),
     MaskInput(sum_id=ID, senders=(1, 2), ciphertexts=(SEALED, SEALED)),
     Unmask(sum_id=ID, survivors=(1,), dropped=(2,)),
@@ -111,8 +112,8 @@ TASKS: list[Task] = [
         encoder="contrast-2",
         privacy=FINDING.plan().releases(),
     ),
-    LabelSamples(phase=ID, parameters=LABELLING, advertise=OPENING),
-    CheckLabels(phase=ID, proposed=(1, 0), advertise=OPENING),
+    LabelSamples(phase=ID, parameters=LABELLING, opening=OPENING),
+    CheckLabels(phase=ID, proposed=(1, 0), opening=OPENING),
     Labelled(
         phase=ID,
         geometry=Geometry.SPHERICAL,
@@ -134,6 +135,7 @@ ANSWERS: list[Answer] = [
     SharedKeys(sum_id=ID, sender=3, ciphertexts=(SEALED,), masks=bytes(48), commitment=bytes(32)),
     MaskedInput(sum_id=ID, sender=3, vector=b"12345"),
     Unmasked(sum_id=ID, sender=3, shares=bytes(66), traces=bytes(8)),
+    PhoneReport(sum_id=ID, sender=3, report_id=ID, sealed=bytes(80), share=b"12345"),
 ]
 
 

@@ -78,9 +78,11 @@ class Failing(MemoryPhaseStore):
         snapshot: bytes,
         step: PresentStep,
         tasks: Iterable[tuple[int, bytes]],
+        *,
+        keep_answers: bool = False,
     ) -> None:
         self._fail()
-        super().replace(phase, snapshot, step, tasks)
+        super().replace(phase, snapshot, step, tasks, keep_answers=keep_answers)
 
     def add_answer(self, phase: bytes, number: int, phone: int, answer: bytes) -> None:
         self._fail()

@@ -127,7 +127,7 @@ class WholePhone:
 
     def answer(self, task: SumTask) -> SumAnswer:
         if isinstance(task, AdvertiseKeys):
-            asked = CountContacts(phase=bytes(16), parameters=HISTOGRAM, advertise=task)
+            asked = CountContacts(phase=bytes(16), parameters=HISTOGRAM, opening=task)
             return self.phone.answer(asked)
         return self.phone.answer(task)
 

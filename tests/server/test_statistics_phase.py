@@ -374,7 +374,7 @@ def test_a_histogram_is_cast_once() -> None:
     game.until(Step.PUBLISHED)
     assert isinstance(task, CountContacts)
     other = msgspec.structs.replace(
-        task, advertise=msgspec.structs.replace(task.advertise, sum_id=b"another sum id!!")
+        task, opening=msgspec.structs.replace(task.opening, sum_id=b"another sum id!!")
     )
     with pytest.raises(RefusedError, match="released already"):
         game.phones[0].answer(other)
@@ -384,7 +384,7 @@ def test_a_phone_of_another_number_is_refused() -> None:
     task = start().task_for(0)
     assert isinstance(task, CountContacts)
     beyond = msgspec.structs.replace(
-        task, advertise=msgspec.structs.replace(task.advertise, index=PHONES)
+        task, opening=msgspec.structs.replace(task.opening, index=PHONES)
     )
     with pytest.raises(RefusedError):
         phone(CENTRES, [None, None]).answer(beyond)

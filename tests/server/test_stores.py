@@ -132,6 +132,26 @@ def test_the_next_step_and_the_end_of_the_last_are_one_change(store: PhaseStore)
     assert tuple(store.answers(ONE)) == ((2, b"y"),)
 
 
+def test_answers_that_are_kept_stay_for_one_step_beside_its_own(store: PhaseStore) -> None:
+    store.create(ONE, b"", step(0), [])
+    for phone in (2, 1):
+        store.add_answer(ONE, 0, phone, b"report of %d" % phone)
+    store.close(ONE, 0)
+    store.replace(ONE, b"", step(1, expected=1), [(-1, b"for the helper")], keep_answers=True)
+    reports = ((2, b"report of 2"), (1, b"report of 1"))
+    assert tuple(store.kept_answers(ONE)) == reports
+    assert (tuple(store.answers(ONE)), store.answer_count(ONE)) == ((), 0)
+    assert not store.assignment(ONE, 1).answered
+    assert store.assignment(ONE, -1).task == b"for the helper"
+    store.add_answer(ONE, 1, -1, b"total")
+    store.add_answer(ONE, 1, 1, b"something else")
+    assert tuple(store.kept_answers(ONE)) == reports
+    assert tuple(store.answers(ONE)) == ((-1, b"total"), (1, b"something else"))
+    closing(store, ONE, 1)
+    assert tuple(store.kept_answers(ONE)) == ()
+    assert tuple(store.answers(ONE)) == ()
+
+
 def test_tasks_that_cannot_all_be_made_change_nothing(store: PhaseStore) -> None:
     def broken() -> Iterator[tuple[int, bytes]]:
         yield 1, b"new"

@@ -144,7 +144,7 @@ def test_a_phone_goes_on_from_its_state_and_its_recordings() -> None:
             parameters=PARAMETERS.sum_parameters(part, (len(centroids),)),
         )
         return encode(
-            GlobalCentroids(phase=PHASE, centroids=Matrix.of(centroids), advertise=advertise)
+            GlobalCentroids(phase=PHASE, centroids=Matrix.of(centroids), opening=advertise)
         )
 
     tasks = {phone: vote(phone) for phone in range(PHONES)}

@@ -75,13 +75,13 @@ def _first_task(parameters: Parameters, phase: bytes, index: int, sum_id: bytes)
             return Cluster(phase=phase, index=index, parameters=parameters)
         case StatisticsParameters(labels=labels):
             begins = opening(parameters, HISTOGRAM, (len(labels),), sum_id, index)
-            return CountContacts(phase=phase, parameters=parameters, advertise=begins)
+            return CountContacts(phase=phase, parameters=parameters, opening=begins)
         case DiscoveryParameters(most_cells=most, dimensions=dimensions):
             begins = opening(parameters, cells(1), (most, dimensions), sum_id, index)
-            return SumCells(phase=phase, repetition=1, parameters=parameters, advertise=begins)
+            return SumCells(phase=phase, repetition=1, parameters=parameters, opening=begins)
         case LabellingParameters(samples=samples, labels=labels):
             begins = opening(parameters, VOTES, (samples.rows, len(labels)), sum_id, index)
-            return LabelSamples(phase=phase, parameters=parameters, advertise=begins)
+            return LabelSamples(phase=phase, parameters=parameters, opening=begins)
         case _:
             raise TypeError(type(parameters))
 
@@ -97,10 +97,10 @@ def rounds(sum_id: bytes = SUM) -> tuple[ShareKeys, MaskInput, Unmask]:
 
 def sent_input(phone: Phone, task: SumPartTask) -> np.ndarray:
     """Play an ideal sum, where inputs travel in the clear; return the phone's with its noise."""
-    share, mask, _ = rounds(task.advertise.sum_id)
+    share, mask, _ = rounds(task.opening.sum_id)
     assert isinstance(phone.answer(task), AdvertisedKeys)
     phone.answer(share)
     answer = phone.answer(mask)
     assert isinstance(answer, MaskedInput)
-    agreed = task.advertise.parameters
+    agreed = task.opening.parameters
     return encoding.decode(encoding.unpack(answer.vector, agreed), agreed)

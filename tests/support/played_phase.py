@@ -134,7 +134,7 @@ def again(coordinator: Coordinator) -> Coordinator:
         coordinator._store,
         Optics(),
         coordinator.phase,
-        summation=coordinator._summation,
+        summation=coordinator._replaced,
     )
 
 

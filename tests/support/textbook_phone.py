@@ -278,7 +278,7 @@ class TextbookPhone:
 
     def answer(self, task: dict[str, Any]) -> dict[str, Any]:
         acts = {
-            "advertise-keys": self.advertise,
+            "advertise-keys": self.opening,
             "share-keys": self.share,
             "mask-input": self.mask,
             "unmask": self.unmask,

@@ -227,7 +227,7 @@ def test_the_salt_of_what_phones_were_told(case: dict[str, Any]) -> None:
     parameters = msgspec.convert(case["parameters"], AnyParameters)
     for phone in (0, 7, 2**32 - 1):
         theirs = ours.for_phone(phone)
-        salt = masks.salt(theirs.advertise, theirs.told(parameters))
+        salt = masks.salt(theirs.opening, theirs.told(parameters))
         assert salt.hex() == case["salt"]
 
 

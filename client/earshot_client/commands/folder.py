@@ -53,7 +53,9 @@ def existing(data: Path) -> tuple[Path, bytes]:
 
 def keep_limits(store: Store, policy: Policy) -> None:
     """Keep the limits of a phone that goes to a server, for whoever reads its ledger."""
-    limits = msgspec.msgpack.encode(asdict(policy))
+    given = asdict(policy).items()
+    numbers = {name: value for name, value in given if not isinstance(value, tuple)}
+    limits = msgspec.msgpack.encode(numbers)
     if store.get(_LIMITS) != limits:
         store.put(_LIMITS, limits)
 

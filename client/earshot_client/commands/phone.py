@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from earshot_client.visits.outcome import Event, Visit
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
+from earshot_protocol.two_operators.messages import read_identity
 
 app = App()
 
@@ -93,6 +94,8 @@ def phone(
     per_recording: bool = False,
     any_delta: bool = Policy.any_delta,
     tell_refusals: Annotated[bool, Parameter(negative="--no-tell-refusals")] = Policy.tell_refusals,
+    leader_key: str | None = None,
+    helper_key: str | None = None,
     hours: str | None = None,
     poll: float = 3600.0,
     until_result: bool = False,
@@ -120,6 +123,9 @@ def phone(
             phone's own privacy that is given with --limit still holds.
         any_delta: Take part even if a phase's δ is 1/phones or more, a risk to one of its phones.
         tell_refusals: Tell the server by which rule a phase is refused.
+        leader_key: Key by which the server leads sums by two operators, 64 hexadecimal digits.
+        helper_key: Key of the helper in such sums, which another organization runs. Without both
+            keys, phases by two operators are refused.
         hours: Hours in which to take part, such as 22-6; by default always.
         poll: Longest pause between requests, in seconds.
         until_result: End when a phase has ended.
@@ -144,7 +150,11 @@ def phone(
             "--until-result": until_result,
         }
     )
-    policy = _policy(limit or {}, per_recording, any_delta, tell_refusals)
+    policy = replace(
+        _policy(limit or {}, per_recording, any_delta, tell_refusals),
+        leaders=_identities("--leader-key", leader_key),
+        helpers=_identities("--helper-key", helper_key),
+    )
     if not poll > 0:
         raise InvalidInputError(f"--poll {poll}: a pause is a positive number of seconds")
     if server is None and not ledger:
@@ -234,8 +244,15 @@ def _policy(
         for name in _LIMITS
         if _written(name) in limit
     }
-    rules = {"any_delta": any_delta, "tell_refusals": tell_refusals}
+    rules: dict[str, Any] = {"any_delta": any_delta, "tell_refusals": tell_refusals}
     return Policy.per_recording(**named, **rules) if per_recording else Policy(**named, **rules)
+
+
+def _identities(option: str, text: str | None) -> tuple[bytes, ...]:
+    try:
+        return () if text is None else (read_identity(text),)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{option}: {error}") from None
 
 
 def _line(server: str, termination: Termination, store: Store) -> EndingTransport:

@@ -153,13 +153,15 @@ class Limits:
             return
         yield from self._at_least(parameters, "phones")
         yield from self._at_most(Rule.LARGEST_PHONES, "phones", parameters.phones)
-        yield from self._at_most(
-            Rule.LARGEST_NOISE_CROWD,
-            "phones whose noise is counted on (noise_crowd)",
-            parameters.noise_survivors,
-        )
         yield from self._at_most(Rule.LARGEST_DROPOUT, "dropout", parameters.dropout)
-        yield from self._at_least(parameters, "corrupted")
+        counted_on = parameters.noise_survivors
+        if counted_on is not None:  # else nothing that is promised depends on the crowd
+            yield from self._at_most(
+                Rule.LARGEST_NOISE_CROWD,
+                "phones whose noise is counted on (noise_crowd)",
+                counted_on,
+            )
+            yield from self._at_least(parameters, "corrupted")
         if parameters.honest_survivors < 1:
             yield RefusedError(
                 f"dropout={parameters.dropout} and corrupted={parameters.corrupted} leave no "
@@ -384,7 +386,8 @@ def default_refusals(parameters: Parameters) -> Refusals:
     for part in plan.parts:
         if isinstance(part, SecureSum):
             proposed = parameters.sum_parameters(part, (1,))
-            yield from limits.refusals_of_sum(parameters, proposed)
+            if isinstance(proposed, SumParameters):
+                yield from limits.refusals_of_sum(parameters, proposed)
             return  # the others differ in their shapes and bounds alone
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from typing import Annotated, ClassVar
 
+import msgspec
 from msgspec import Meta
 
 from earshot_protocol import checks, start_centroids
@@ -34,8 +35,8 @@ from earshot_protocol.phases.places import UNNAMED, Places
 from earshot_protocol.phases.plan import Plan, SecureSum, SumPartTask
 from earshot_protocol.privacy.mechanisms import GRID, VectorSum
 from earshot_protocol.privacy.significance import PValue
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.start_centroids import CentroidSet
+from earshot_protocol.summations import Opening
 from earshot_protocol.text import line
 from earshot_protocol.voting.vectors import COUNTS, unit_steps
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Matrix
@@ -195,7 +196,7 @@ class SumCells(SumPartTask, frozen=True, kw_only=True, tag="sum-cells"):
     parameters: DiscoveryParameters | None = None
     choices: Choices = ()
     centroids: Matrix | None = None
-    advertise: AdvertiseKeys
+    opening: Opening = msgspec.field(name="advertise")
 
 
 class SumLabels(SumPartTask, frozen=True, kw_only=True, tag="sum-labels"):
@@ -209,7 +210,7 @@ class SumLabels(SumPartTask, frozen=True, kw_only=True, tag="sum-labels"):
     choices: Choices = ()
     centroids: Matrix | None = None
     kinds: Annotated[tuple[Annotated[int, Meta(ge=0, lt=MOST_KINDS)], ...], PerCell] = ()
-    advertise: AdvertiseKeys
+    opening: Opening = msgspec.field(name="advertise")
 
 
 def rows_of(hierarchy: LabelHierarchy) -> tuple[str, ...]:

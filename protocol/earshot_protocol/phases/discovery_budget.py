@@ -14,6 +14,7 @@ from earshot_protocol.phases.discovery import MOST_SUMS
 from earshot_protocol.privacy.calibration import noise_multipliers
 from earshot_protocol.privacy.conversions import zcdp_rho
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.voting.vectors import COUNTS
 
 EPSILON, DELTA = 2.0, 1e-6
@@ -89,6 +90,7 @@ def noises(
     rows: int,
     levels: int = 1,
     unit: Unit = Unit.PHONE,
+    summation: SummationName = SummationName.BELL,
 ) -> NoiseMultipliers:
     """Return the least noise with which a whole phase is (ε, δ)-private.
 
@@ -102,6 +104,7 @@ def noises(
         rows: Rows of the sum of labels, each split by kinds of sound or whole.
         levels: Rows that one recording adds to.
         unit: Unit in which neighbours differ.
+        summation: Summation, which says whose the noise is.
 
     Raises:
         InvalidParametersError: A value is out of range, or secure sums use up δ.
@@ -116,5 +119,6 @@ def noises(
         [cells * dimensions] * sums + [rows * named],
         unit,
         [dimensions] * sums + [levels * named],
+        None if summation is SummationName.TWO_OPERATORS else 1,
     )
     return NoiseMultipliers(moving[0] if moving else naming, naming)

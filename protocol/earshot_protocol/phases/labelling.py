@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+import msgspec
 from msgspec import Meta
 
 from earshot_protocol import checks
@@ -35,7 +36,7 @@ from earshot_protocol.phases.parameters import (
 from earshot_protocol.phases.plan import Plan, SecureSum, SumPartTask
 from earshot_protocol.privacy.accounting import Expense, expenses, unspent
 from earshot_protocol.privacy.significance import PValue
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.summations import Opening
 from earshot_protocol.voting.teacher_ballots import Agreement, OneHot, Weighted
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Matrix
@@ -161,7 +162,7 @@ class LabelSamples(SumPartTask, frozen=True, kw_only=True, tag="label-samples"):
 
     parameters: LabellingParameters
     choices: Choices = ()
-    advertise: AdvertiseKeys
+    opening: Opening = msgspec.field(name="advertise")
 
 
 class CheckLabels(SumPartTask, frozen=True, kw_only=True, tag="check-labels"):
@@ -171,7 +172,7 @@ class CheckLabels(SumPartTask, frozen=True, kw_only=True, tag="check-labels"):
     """
 
     proposed: Annotated[tuple[LabelIndex, ...], PerSample]
-    advertise: AdvertiseKeys
+    opening: Opening = msgspec.field(name="advertise")
 
 
 class Labelled(NamedCentroids, frozen=True, kw_only=True, tag="labelled"):

@@ -10,6 +10,7 @@ from earshot_protocol.phases.labelling import LARGEST_SAMPLES
 from earshot_protocol.privacy.calibration import largest_scale
 from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.voting.teacher_ballots import Agreement, Ballot, OneHot
 from earshot_protocol.voting.vote_sums import VoteSum
 
@@ -34,6 +35,7 @@ def noises(
     samples: int,
     check_share: float = CHECK_SHARE,
     unit: Unit = Unit.PHONE,
+    summation: SummationName = SummationName.BELL,
 ) -> Noises:
     """Return the least noise with which a phase is (ε, δ)-private for a phone of weight 1.
 
@@ -43,6 +45,7 @@ def noises(
         samples: Number of samples, B.
         check_share: Share of the cost, as ρ, for the check; above 0 and below 1.
         unit: Unit in which neighbours differ.
+        summation: Summation, which says whose the noise is.
 
     Raises:
         InvalidParametersError: A value is out of range, or secure sums use up δ.
@@ -56,9 +59,10 @@ def noises(
         return Noises(root / math.sqrt(1 - share), root / math.sqrt(share))
 
     def events(scale: float) -> list[Event]:
+        survivors = None if summation is SummationName.TWO_OPERATORS else 1
         ballots: tuple[Ballot, Ballot] = (OneHot(2), Agreement())
         return [
-            VoteSum(ballot, samples, noise, delta, 1).event(unit)
+            VoteSum(ballot, samples, noise, delta, survivors).event(unit)
             for ballot, noise in zip(ballots, deviations(scale), strict=True)
         ]
 

@@ -42,7 +42,7 @@ from earshot_protocol.privacy.local_mechanisms import (
 )
 from earshot_protocol.privacy.mechanisms import BallotSum, Mechanism
 from earshot_protocol.privacy.significance import PValue
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.summations import Opening
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Answer, Matrix
 
 LOCAL_CENTROIDS = "local centroids"
@@ -225,14 +225,14 @@ class GlobalCentroids(SumPartTask, frozen=True, kw_only=True, tag="global-centro
     """Step 7: the candidates of the centroid vote; opens its secure sum."""
 
     centroids: Matrix
-    advertise: AdvertiseKeys
+    opening: Opening = msgspec.field(name="advertise")
 
 
 class TopCentroids(SumPartTask, frozen=True, kw_only=True, tag="top-centroids"):
     """Step 11: the centroids that were kept, to be labelled; opens the second secure sum."""
 
     centroids: Matrix
-    advertise: AdvertiseKeys
+    opening: Opening = msgspec.field(name="advertise")
 
 
 class Result(NamedCentroids, frozen=True, kw_only=True, tag="result"):

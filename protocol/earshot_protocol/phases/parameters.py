@@ -19,9 +19,11 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError, W
 from earshot_protocol.phases.plan import Outcome, PartTask, Plan, ReleaseAnswer, SecureSum
 from earshot_protocol.privacy.accounting import Expense, Release
 from earshot_protocol.remembering import remembered
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.summations import AnySumParameters
 from earshot_protocol.text import line
-from earshot_protocol.voting.sums import sum_parameters
+from earshot_protocol.voting.sums import sum_parameters, two_operator_parameters
 
 LabelName = Annotated[str, line(LARGEST_NAME, least=1)]
 EncoderName = Annotated[str, line(LARGEST_NAME)]
@@ -70,6 +72,7 @@ class Parameters(
             much as in one of this size, so that no claimed crowd makes its share vanish.
         hierarchy: Digest of the labels and their choices (`LabelHierarchy.digest`); empty where
             polls offer the labels themselves.
+        summation: Summation by which inputs are added up.
     """
 
     phones: int
@@ -79,6 +82,7 @@ class Parameters(
     step_seconds: float = 86_400.0
     noise_crowd: int = NOISE_CROWD
     hierarchy: Annotated[bytes, Meta(max_length=DIGEST_BYTES)] = b""
+    summation: SummationName = SummationName.BELL
 
     @property
     def kind(self) -> str:
@@ -98,12 +102,16 @@ class Parameters(
         return math.ceil(round((1.0 - dropout - corrupted) * self.phones, 6))
 
     @property
-    def noise_survivors(self) -> int:
+    def noise_survivors(self) -> int | None:
         """Number of phones whose noise is counted on, n' = min(⌈(1 − ρ − γ) n⌉, `noise_crowd`).
+
+        None in a phase by two operators, which add the noise.
 
         Raises:
             InvalidParametersError: A fraction is out of range.
         """
+        if self.summation is SummationName.TWO_OPERATORS:
+            return None
         return min(self.honest_survivors, self.noise_crowd)
 
     @property
@@ -185,12 +193,17 @@ class Parameters(
             )
         return hierarchy
 
-    def sum_parameters(self, part: SecureSum, shape: tuple[int, ...]) -> SumParameters:
+    def sum_parameters(self, part: SecureSum, shape: tuple[int, ...]) -> AnySumParameters:
         """Derive the parameters of a sum over inputs of this shape, alike on phone and server.
 
         Raises:
-            InvalidParametersError: No safe graph exists for these fractions and this many phones.
+            InvalidParametersError: No safe graph exists for these fractions and this many phones,
+                or no word holds the sum.
         """
+        if self.summation is SummationName.TWO_OPERATORS:
+            return two_operator_parameters(
+                part.mechanism, shape, self.phones, self.least_survivors, self.step_seconds
+            )
         return sum_parameters(part.mechanism, shape, self.phones, self.dropout, self.corrupted)
 
     def check_feasible(self) -> None:

@@ -19,9 +19,8 @@ from earshot_protocol.errors import UnexpectedMessageError
 from earshot_protocol.privacy.accounting import Expense, Release, expenses
 from earshot_protocol.privacy.local_mechanisms import held_by
 from earshot_protocol.privacy.mechanisms import Mechanism, SumMechanism
-from earshot_protocol.secure_sum.bell import BELL
-from earshot_protocol.secure_sum.interface import Asks, SumRound
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.secure_sum.interface import Asks, SummationName
+from earshot_protocol.summations import SUMMATIONS, Opening
 from earshot_protocol.wire import Answer, Ending, Identifier, PhoneIndex, Task, canonical
 
 PUBLISHED = "published"
@@ -68,7 +67,7 @@ class SumPartTask(_PartTask, frozen=True, kw_only=True):
     """Task that begins a `SecureSum`: it holds the first task of its summation."""
 
     if TYPE_CHECKING:  # every message declares it where it stands on the wire
-        advertise: AdvertiseKeys
+        opening: Opening = msgspec.field(name="advertise")
 
     @property
     def repetition(self) -> int:
@@ -78,7 +77,7 @@ class SumPartTask(_PartTask, frozen=True, kw_only=True):
     @property
     def index(self) -> int:
         """Number of the phone."""
-        return self.advertise.index
+        return self.opening.index
 
     def told(self, parameters: msgspec.Struct) -> bytes:
         """Return the bytes that all phones of the sum must have been told alike: see `Participant`.
@@ -86,13 +85,12 @@ class SumPartTask(_PartTask, frozen=True, kw_only=True):
         Args:
             parameters: Parameters of the phase.
         """
-        return canonical(parameters) + canonical(self.for_phone(0))
+        alike = msgspec.structs.replace(self, opening=self.opening.told_alike)
+        return canonical(parameters) + canonical(alike)
 
     def for_phone(self, phone: int) -> SumPartTask:
         """Return the same task for the phone of that number."""
-        return msgspec.structs.replace(
-            self, advertise=msgspec.structs.replace(self.advertise, index=phone)
-        )
+        return msgspec.structs.replace(self, opening=self.opening.for_phone(phone))
 
 
 PartTask = ReleaseTask | SumPartTask
@@ -118,14 +116,16 @@ class Step(NamedTuple):
     Attributes:
         name: Name of the step, for people and in stores.
         part: Name of the part.
-        asks: Phones that the step asks.
+        asks: Parties that the step asks.
         releases: Private steps whose results leave the phone with its answer.
+        keeps_answers: Whether its answers are needed once more, at the end of the next step.
     """
 
     name: str
     part: str
     asks: Asks
     releases: tuple[str, ...]
+    keeps_answers: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,21 +151,25 @@ class LocalRelease:
 
 @dataclass(frozen=True)
 class SecureSum:
-    """A part in which phones send inputs with noise shares, and only the sum is revealed.
+    """A part in which phones send inputs, and only their sum is revealed, with noise.
 
     Attributes:
         name: Name of the part, and of its private step.
         task: Type of task that begins the part.
-        mechanism: Mechanism whose noise the phones share.
-        rounds: Rounds of the summation.
+        mechanism: Mechanism of the sum, whose noise the phones share or the operators add.
         repetition: Repetition of the task, which tells parts of the same type apart.
     """
 
     name: str
     task: type[SumPartTask]
     mechanism: SumMechanism
-    rounds: tuple[SumRound, ...] = BELL.rounds
     repetition: int = 0
+
+    @property
+    def summation(self) -> SummationName:
+        """Summation that has such noise: with phones' shares, or with operators' whole noise."""
+        shared = self.mechanism.honest_survivors is not None
+        return SummationName.BELL if shared else SummationName.TWO_OPERATORS
 
     @property
     def mechanisms(self) -> Mapping[str, Mechanism]:
@@ -181,13 +185,15 @@ class SecureSum:
                 self.name,
                 each.asks,
                 (self.name,) if each.carries_input else (),
+                each.keeps_answers,
             )
-            for each in self.rounds
+            for each in SUMMATIONS[self.summation].rounds
         )
 
     def carries_input(self, current: str) -> bool:
         """Return whether the phones' inputs leave them in the round of this name."""
-        return any(each.carries_input for each in self.rounds if each.name == current)
+        rounds = SUMMATIONS[self.summation].rounds
+        return any(each.carries_input for each in rounds if each.name == current)
 
 
 Part = LocalRelease | SecureSum

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Annotated
 
+import msgspec
+
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.overriding import override
@@ -21,7 +23,7 @@ from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.plan import Outcome, Plan, SecureSum, SumPartTask
 from earshot_protocol.privacy.mechanisms import BallotSum
 from earshot_protocol.privacy.significance import PValue, are_clear
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.summations import Opening
 
 HISTOGRAM = "histogram"
 """Name of the only part of the plan, and of its private step."""
@@ -119,7 +121,7 @@ class CountContacts(SumPartTask, frozen=True, kw_only=True, tag="count-contacts"
 
     parameters: StatisticsParameters
     choices: Choices = ()
-    advertise: AdvertiseKeys
+    opening: Opening = msgspec.field(name="advertise")
 
 
 class Statistics(Outcome, frozen=True, kw_only=True, tag="statistics"):

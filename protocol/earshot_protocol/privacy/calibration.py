@@ -95,6 +95,7 @@ def noise_multipliers(
     lengths: Sequence[int],
     unit: Unit = Unit.PHONE,
     rows: Sequence[int] | None = None,
+    survivors: int | None = 1,
 ) -> tuple[float, ...]:
     """Return noise of several `VectorSum`s that together are (ε, δ)-private, and hardly less.
 
@@ -105,6 +106,8 @@ def noise_multipliers(
         lengths: Number of entries of a vector of each sum.
         unit: Unit in which neighbours differ.
         rows: Number of entries of a vector of each sum that one recording adds to; by default all.
+        survivors: Any number where phones share the noise, since costs do not depend on it; None
+            where each of two operators adds the whole noise.
 
     Returns:
         The noise multiplier of each sum.
@@ -121,7 +124,8 @@ def noise_multipliers(
     def events(scale: float) -> list[Event]:
         sums = zip(multipliers(scale), lengths, rows or lengths, strict=True)
         return [
-            VectorSum(noise, length, delta, 1, row=row).event(unit) for noise, length, row in sums
+            VectorSum(noise, length, delta, survivors, row=row).event(unit)
+            for noise, length, row in sums
         ]
 
     return multipliers(largest_scale(events, epsilon, delta))

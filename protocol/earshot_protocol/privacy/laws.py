@@ -181,6 +181,52 @@ class SkellamNoise(NoiseLaw):
         return tilts, 2 * self.variance * np.sinh(tilts / 2) ** 2
 
 
+@dataclass(frozen=True)
+class DiscreteGaussianNoise(NoiseLaw):
+    """Sum of independent variables with probabilities proportional to exp(−x² / (2σ²)).
+
+    Attributes:
+        variance: Parameter σ² of each variable, at least 1: its variance, all but a part below
+            10⁻⁶.
+        order: Number of variables, at least 0.
+    """
+
+    variance: float
+    order: float
+
+    @override
+    def times(self, factor: float) -> Self:
+        return type(self)(self.variance, factor * self.order)
+
+    @property
+    @override
+    def deviation(self) -> float:
+        return math.sqrt(self.order * self.variance)
+
+    @override
+    def coarser(self, grid: int) -> Self:
+        return type(self)(self.variance / grid**2, self.order)
+
+    @override
+    def log_characteristic(self, angles: Floats) -> Floats:
+        """Return the logarithm of (θ(t) / θ(0))^order, θ(t) = Σ_k exp(−σ² (t + 2πk)² / 2).
+
+        That is Poisson's summation of the law; angles are reduced to [−π, π], where five terms
+        leave less than 10⁻³⁰ of the rest.
+        """
+        reduced = np.mod(angles + np.pi, 2 * np.pi) - np.pi
+        shifts = 2 * np.pi * np.arange(-2, 3)
+        exponents = -self.variance / 2 * (reduced[..., None] + shifts) ** 2
+        whole = np.log(np.exp(-self.variance / 2 * shifts**2).sum())
+        return np.asarray(self.order * (np.logaddexp.reduce(exponents, axis=-1) - whole))
+
+    @override
+    def log_moments(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Return tilts θ and order · σ² θ² / 2, which bounds the logarithm (Canonne et al.)."""
+        tilts = shares * 20 / max(1.0, self.deviation)
+        return tilts, self.order * self.variance * tilts**2 / 2
+
+
 def bounded(values: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Return the same integers, clipped to where no noise reaches and differences still fit."""
     clipped: npt.NDArray[np.int64] = np.clip(np.asarray(values, dtype=object), -_FAR, _FAR)

@@ -20,17 +20,23 @@ import numpy.typing as npt
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.privacy import sum_noise
 from earshot_protocol.privacy.composition import composed_epsilon
-from earshot_protocol.privacy.conversions import secure_sum_delta
-from earshot_protocol.privacy.events import DiscreteLaplaceSum, Event, SkellamSum
-from earshot_protocol.privacy.laws import DiscreteLaplaceNoise, NoiseLaw, SkellamNoise
-from earshot_protocol.privacy.noise import (
-    LARGEST_SHARED_SCALE,
-    Size,
-    polya_share,
-    polya_share_bound,
-    skellam_share,
-    skellam_share_bound,
+from earshot_protocol.privacy.events import (
+    DiscreteLaplaceSum,
+    Event,
+    Pure,
+    SkellamSum,
+    ZeroConcentrated,
+)
+from earshot_protocol.privacy.laws import NoiseLaw
+from earshot_protocol.privacy.noise import LARGEST_SHARED_SCALE, Size
+from earshot_protocol.privacy.sum_noise import (
+    LaplaceShares,
+    NoiseOfOperators,
+    SkellamShares,
+    WholeGaussian,
+    WholeLaplace,
 )
 from earshot_protocol.randomness import RandomBytes
 
@@ -46,6 +52,8 @@ class Unit(enum.StrEnum):
     REPLACED_PHONE = "replaced phone"
     """Everything that one phone contributes, against the contribution of another one."""
 
+
+SumNoise = LaplaceShares | SkellamShares | NoiseOfOperators
 
 GRID = 2**12
 """Steps per unit of length of a vector that is summed."""
@@ -77,11 +85,18 @@ class Mechanism(Hashable, Protocol):
 
 
 class SumMechanism(Mechanism, Protocol):
-    """A mechanism whose noise the phones of a secure sum share."""
+    """A mechanism on a secure sum, whose noise its phones share or its operators add."""
 
     @property
-    def honest_survivors(self) -> int:
-        """Least number of phones that stay and add their share honestly, n'."""
+    def honest_survivors(self) -> int | None:
+        """Least number of phones that stay and add their share honestly, n'.
+
+        None where each of two operators adds the whole noise.
+        """
+
+    @property
+    def entry_noise(self) -> SumNoise:
+        """Noise on every entry of the sum, with where it comes from."""
 
     @property
     def least_entry(self) -> int:
@@ -118,18 +133,20 @@ class SumMechanism(Mechanism, Protocol):
 
 @dataclass(frozen=True)
 class BallotSum:
-    """The secure sum of 0/1 ballots and Pólya noise shares: discrete Laplace noise of scale 2/ε.
+    """The secure sum of 0/1 ballots with discrete Laplace noise of scale 2/ε.
 
     A ballot has at most `votes` ones. One recording can at most swap one winner for another, so the
     L1 sensitivity in the recording unit is 2 whatever `votes` is; a phone that leaves takes `votes`
     ones with it. The discrete Laplace mechanism is (sensitivity / scale)-DP (Ghosh, Roughgarden and
-    Sundararajan, STOC 2009); shares of phones beyond the honest survivors only add independent
-    noise. δ is that of the secure sum, see `secure_sum_delta`.
+    Sundararajan, STOC 2009); shares of phones beyond the honest survivors, or another operator's
+    noise, only add independent noise. δ is that of a secure sum with shares, see
+    `secure_sum_delta`.
 
     Attributes:
         epsilon: Value of ε in the recording unit; the phone unit costs ε · votes / 2.
         votes: Most ones in a ballot, v.
-        honest_survivors: Least number of phones that stay and add their share honestly, n'.
+        honest_survivors: Least number of phones that stay and add their share honestly, n'; None
+            where each of two operators adds the whole noise.
         largest_entry: Most that a ballot gives one candidate; `votes` for a histogram.
 
     Raises:
@@ -138,7 +155,7 @@ class BallotSum:
 
     epsilon: float
     votes: int
-    honest_survivors: int
+    honest_survivors: int | None
     largest_entry: int = 1
     least_entry: ClassVar[int] = 0
     name: ClassVar[str] = "ballot sum with discrete Laplace noise"
@@ -146,7 +163,7 @@ class BallotSum:
     def __post_init__(self) -> None:
         checks.positive("epsilon", self.epsilon)
         checks.whole("votes", self.votes)
-        checks.whole("honest_survivors", self.honest_survivors)
+        check_survivors(self.honest_survivors)
         checks.whole("largest_entry", self.largest_entry)
 
     @property
@@ -165,39 +182,47 @@ class BallotSum:
             return 2
         return self.votes if unit is Unit.PHONE else 2 * self.votes
 
-    def noise(self, inputs: float) -> DiscreteLaplaceNoise:
+    @property
+    def entry_noise(self) -> LaplaceShares | WholeLaplace:
+        """Noise on every entry of the sum."""
+        return sum_noise.laplace(self.scale, self.honest_survivors)
+
+    def noise(self, inputs: float) -> NoiseLaw:
         """Return the law of the noise on an entry of a sum over this many ballots."""
-        return DiscreteLaplaceNoise(self.scale, inputs / self.honest_survivors)
+        return self.entry_noise.law(inputs)
 
     def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
         """Draw one phone's share of the noise, int64."""
-        return polya_share(self.scale, self.honest_survivors, size, random)
+        return self.entry_noise.share(size, random)
 
     def share_bound(self, probability: float) -> int:
         """Return what a noisy ballot's entry exceeds in magnitude with at most this probability."""
-        if self.scale > LARGEST_SHARED_SCALE:
+        if self.honest_survivors is not None and self.scale > LARGEST_SHARED_SCALE:
             least = self.sensitivity(Unit.RECORDING) / LARGEST_SHARED_SCALE
             raise InvalidParametersError(
                 f"ε={self.epsilon}: must be at least {least:.3g}, or the noise cannot be shared"
             )
-        return self.votes + polya_share_bound(self.scale, self.honest_survivors, probability)
+        return self.votes + self.entry_noise.share_bound(probability)
 
-    def event(self, unit: Unit) -> DiscreteLaplaceSum:
-        """Return the event of discrete Laplace noise through the secure sum."""
-        return DiscreteLaplaceSum(self.scale, self.sensitivity(unit))
+    def event(self, unit: Unit) -> DiscreteLaplaceSum | Pure:
+        """Return the event of discrete Laplace noise on the sum."""
+        return self.entry_noise.event(self.sensitivity(unit))
 
     def cost(self, unit: Unit) -> Cost:
         """Return ε · sensitivity / 2, and the δ of the secure sum at that ε.
 
-        In the phone unit this is vacuous once ε · votes / 2 exceeds about 28: δ reaches 1.
+        With shares, in the phone unit, this is vacuous once ε · votes / 2 exceeds about 28: δ
+        reaches 1.
         """
         epsilon = self.epsilon * self.sensitivity(unit) / self.sensitivity(Unit.RECORDING)
-        return Cost(epsilon, secure_sum_delta(epsilon))
+        return Cost(epsilon, self.entry_noise.delta(epsilon))
 
 
 @dataclass(frozen=True)
 class VectorSum:
-    """The secure sum of vectors of bounded length on a grid, and Skellam noise shares.
+    """The secure sum of vectors of bounded length on a grid, with noise like a normal one.
+
+    It is Skellam noise in shares, or discrete Gaussian noise from each of two operators.
 
     A phone's vector has an L2 norm of at most `GRID` steps, whatever it holds: a phone that counts
     as zeros removes at most that much, and one that is replaced twice that. The vectors are
@@ -207,7 +232,8 @@ class VectorSum:
         noise_multiplier: Standard deviation of the noise on an entry over `GRID`.
         length: Number of entries of a vector.
         delta: Value of δ for which costs are stated.
-        honest_survivors: Least number of phones that stay and add their share honestly, n'.
+        honest_survivors: Least number of phones that stay and add their share honestly, n'; None
+            where each of two operators adds the whole noise.
         signed: Whether entries may be negative.
         row: Number of entries that one recording adds to; by default all of them.
 
@@ -218,7 +244,7 @@ class VectorSum:
     noise_multiplier: float
     length: int
     delta: float
-    honest_survivors: int
+    honest_survivors: int | None
     signed: bool = True
     row: int | None = None
     name: ClassVar[str] = "sum of bounded vectors with Skellam noise"
@@ -227,13 +253,18 @@ class VectorSum:
         checks.positive("noise_multiplier", self.noise_multiplier)
         checks.whole("length", self.length, 1, GRID**2)
         checks.probability("delta", self.delta)
-        checks.whole("honest_survivors", self.honest_survivors)
+        check_survivors(self.honest_survivors)
         checks.whole("row", self.length if self.row is None else self.row, 1, self.length)
 
     @property
     def variance(self) -> float:
-        """Variance of the noise on every entry, in steps², when n' phones add their share."""
+        """Variance of the noise that protects every entry, in steps²: n' shares, or one whole."""
         return (self.noise_multiplier * GRID) ** 2
+
+    @property
+    def entry_noise(self) -> SkellamShares | WholeGaussian:
+        """Noise on every entry of the sum."""
+        return sum_noise.gaussian(self.variance, self.honest_survivors)
 
     @property
     def least_entry(self) -> int:
@@ -259,23 +290,33 @@ class VectorSum:
             return max(GRID, longest + math.sqrt(row), 2 / math.sqrt(5) * longest + rounded)
         return GRID if unit is Unit.PHONE else 2 * GRID
 
-    def noise(self, inputs: float) -> SkellamNoise:
+    def noise(self, inputs: float) -> NoiseLaw:
         """Return the law of the noise on an entry of a sum over this many vectors."""
-        return SkellamNoise(self.variance * inputs / self.honest_survivors)
+        return self.entry_noise.law(inputs)
 
     def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
         """Draw one phone's share of the noise, int64."""
-        return skellam_share(self.variance, self.honest_survivors, size, random)
+        return self.entry_noise.share(size, random)
 
     def share_bound(self, probability: float) -> int:
         """Return what a noisy vector's entry exceeds in magnitude with at most this probability."""
-        return GRID + skellam_share_bound(self.variance, self.honest_survivors, probability)
+        return GRID + self.entry_noise.share_bound(probability)
 
-    def event(self, unit: Unit) -> SkellamSum:
-        """Return the event of Skellam noise through the secure sum."""
+    def event(self, unit: Unit) -> SkellamSum | ZeroConcentrated:
+        """Return the event of the noise on the sum."""
         distance = self.sensitivity(unit)
-        return SkellamSum(self.variance, math.sqrt(self.length) * distance, distance)
+        return self.entry_noise.event(math.sqrt(self.length) * distance, distance)
 
     def cost(self, unit: Unit) -> Cost:
-        """Return the ε of the event at `delta`, which includes the secure sum's share of δ."""
+        """Return the ε of the event at `delta`, which includes a secure sum's share of δ."""
         return Cost(composed_epsilon((self.event(unit),), self.delta), self.delta)
+
+
+def check_survivors(count: int | None) -> None:
+    """Refuse a number of honest survivors that is neither None nor positive.
+
+    Raises:
+        InvalidParametersError: It is not.
+    """
+    if count is not None:
+        checks.whole("honest_survivors", count)

@@ -3,21 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError
 from earshot_protocol.secure_sum.masks import Words, word_type
-from earshot_protocol.secure_sum.parameters import SumParameters
+
+
+class VectorFormat(Protocol):
+    """Parameters of a sum, as far as they say how its vectors are written."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the summed array."""
+
+    @property
+    def length(self) -> int:
+        """Number of entries of a vector."""
+
+    @property
+    def bound(self) -> int:
+        """Largest absolute value of one entry of an input."""
+
+    @property
+    def precision(self) -> int:
+        """Number of decimal digits of a fixed-point input."""
+
+    @property
+    def modulus_bits(self) -> int:
+        """Bits of an entry."""
+
 
 _BLOCK = 2**16  # entries packed at a time, a multiple of 8 so that blocks end on whole bytes
 _LARGEST_SHIFTED = 57
 """Most bits of an entry that eight bytes hold wherever in a byte the entry begins."""
 
 
-def encode(values: npt.ArrayLike, parameters: SumParameters) -> Words:
+def encode(values: npt.ArrayLike, parameters: VectorFormat) -> Words:
     """Flatten an array to words; decimals become integers at the sum's precision.
 
     Args:
@@ -47,7 +71,7 @@ def encode(values: npt.ArrayLike, parameters: SumParameters) -> Words:
     return array.reshape(-1).astype(np.int64).astype(word_type(parameters.modulus_bits))
 
 
-def _whole_digits(array: npt.NDArray[np.generic], parameters: SumParameters) -> npt.NDArray[Any]:
+def _whole_digits(array: npt.NDArray[np.generic], parameters: VectorFormat) -> npt.NDArray[Any]:
     """Return decimals in units of their last digit, int64: exact to 2^53, then as float64."""
     if array.dtype.kind not in "iuf":
         raise InvalidInputError(f"input of type {array.dtype}; a sum takes real numbers")
@@ -58,12 +82,12 @@ def _whole_digits(array: npt.NDArray[np.generic], parameters: SumParameters) -> 
     return scaled.astype(np.int64)
 
 
-def _check_within(fits: npt.NDArray[np.bool_], parameters: SumParameters) -> None:
+def _check_within(fits: npt.NDArray[np.bool_], parameters: VectorFormat) -> None:
     if not fits.all():
         raise InvalidInputError(f"an entry is not finite or exceeds the bound {parameters.bound}")
 
 
-def decode(total: Words, parameters: SumParameters) -> npt.NDArray[np.int64 | np.float64]:
+def decode(total: Words, parameters: VectorFormat) -> npt.NDArray[np.int64 | np.float64]:
     """Return the signed sum in its shape: int64, or float64 where the precision is above 0."""
     bits = parameters.modulus_bits
     spare = 64 - bits
@@ -73,7 +97,7 @@ def decode(total: Words, parameters: SumParameters) -> npt.NDArray[np.int64 | np
     return np.asarray(array / 10.0**parameters.precision) if parameters.precision else array
 
 
-def packed_bytes(parameters: SumParameters) -> int:
+def packed_bytes(parameters: VectorFormat) -> int:
     """Return the size of a packed vector, ⌈length · b / 8⌉ bytes."""
     return -(-parameters.length * parameters.modulus_bits // 8)
 
@@ -92,7 +116,7 @@ def pack(words: Words, bits: int) -> bytes:
     )
 
 
-def check_packed(data: bytes, parameters: SumParameters) -> None:
+def check_packed(data: bytes, parameters: VectorFormat) -> None:
     """Refuse data that `unpack` would refuse, without unpacking them.
 
     Raises:
@@ -107,7 +131,7 @@ def check_packed(data: bytes, parameters: SumParameters) -> None:
         raise MalformedMessageError("a masked vector with bits set behind its last entry")
 
 
-def add_packed(total: Words, vectors: Sequence[bytes], parameters: SumParameters) -> None:
+def add_packed(total: Words, vectors: Sequence[bytes], parameters: VectorFormat) -> None:
     """Add packed, checked vectors to words of shape (length,), in place.
 
     Entries whose numbers differ by a multiple of eight begin at the same bit of a byte. So eight
@@ -133,7 +157,7 @@ def add_packed(total: Words, vectors: Sequence[bytes], parameters: SumParameters
         total[first::8] += added.sum(axis=0, dtype=np.uint64).astype(total.dtype)
 
 
-def unpack(data: bytes, parameters: SumParameters) -> Words:
+def unpack(data: bytes, parameters: VectorFormat) -> Words:
     """Return words of shape (length,) from a packed vector.
 
     Raises:

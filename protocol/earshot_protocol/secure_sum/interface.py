@@ -10,24 +10,37 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.secure_sum.messages import AdvertiseKeys, SumAnswer, SumTask
-from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.secure_sum.messages import SumAnswer, SumTask
 from earshot_protocol.wire import Answer
+
+HELPER = -1
+"""Number by which the helper of a sum by two operators is known; no phone has it."""
+
+
+class SummationName(enum.StrEnum):
+    """Protocols by which phones' inputs are added up; a phase's parameters name one."""
+
+    BELL = "bell"
+    """Phones mask their inputs for each other, and add shares of the noise."""
+    TWO_OPERATORS = "two-operators"
+    """Phones split their inputs between two operators, which add the noise."""
 
 
 class Asks(enum.Enum):
-    """Kinds of phones that a step asks."""
+    """Parties that a step asks."""
 
     EVERYONE = "everyone"
     """All phones, with the same task except for their own number."""
     REMAINING = "remaining"
     """Phones that answered the step before, each with a task of its own."""
+    HELPER = "helper"
+    """The helper, which is not a phone."""
 
 
 class SumRound(NamedTuple):
@@ -35,19 +48,21 @@ class SumRound(NamedTuple):
 
     Attributes:
         name: Name of the round, for people and in stores.
-        asks: Phones that the round asks.
+        asks: Parties that the round asks.
         carries_input: Whether the phones' inputs leave them in this round.
+        keeps_answers: Whether its answers are needed once more, after the round that follows.
     """
 
     name: str
     asks: Asks
     carries_input: bool = False
+    keeps_answers: bool = False
 
 
 class Participant(Protocol):
     """One phone's side of one sum."""
 
-    def __init__(self, task: AdvertiseKeys, values: npt.ArrayLike, told: bytes = b"") -> None:
+    def __init__(self, task: Any, values: npt.ArrayLike, told: bytes = b"") -> None:
         """Take part with a private input of the sum's shape in the sum that the first task opens.
 
         `told` describes the sum in the same bytes to every phone: phones that were told different
@@ -84,18 +99,6 @@ Saved = bytes | bytearray | memoryview
 class Aggregator(Protocol):
     """The server's side of one sum."""
 
-    def __init__(
-        self, sum_id: bytes, parameters: SumParameters, random: RandomBytes, told: bytes = b""
-    ) -> None:
-        """Begin a sum under an identifier of 16 bytes that no other sum has.
-
-        `told` is the description of the sum that all phones are given alike.
-        """
-
-    @classmethod
-    def restore(cls, saved: Saved) -> Self:
-        """Return the aggregator that `save` wrote, without the bytes that it was written behind."""
-
     def save(self, behind: bytes = b"") -> Saved:
         """Return the state as one MessagePack object, appended to the bytes of `behind`.
 
@@ -103,8 +106,8 @@ class Aggregator(Protocol):
         """
 
     @property
-    def parameters(self) -> SumParameters:
-        """Parameters of the sum."""
+    def parameters(self) -> Any:
+        """Parameters of the sum: a struct with `phones` and `shape`."""
 
     @property
     def done(self) -> bool:
@@ -117,8 +120,16 @@ class Aggregator(Protocol):
             RemoteError: Phones of this version could not agree on keys with those that answered.
         """
 
+    def deadline(self, now: float, step_seconds: float) -> float:
+        """Return the end of the present round, on the clock of `now`.
+
+        Args:
+            now: Present time.
+            step_seconds: Time for which a step waits for phones.
+        """
+
     def expected(self) -> Collection[int]:
-        """Return the phones that have a task in the present round."""
+        """Return the parties that have a task in the present round."""
 
     def tasks(self) -> Iterator[tuple[int, SumTask]]:
         """Yield all tasks of the present round on demand, by ascending number of the phone.
@@ -134,7 +145,10 @@ class Aggregator(Protocol):
         """
 
     def accept(self, phone: int, answer: Answer) -> None:
-        """Take one phone's answer; keep only the parts that are needed later.
+        """Take one party's answer; keep only the parts that are needed later.
+
+        After a round that keeps its answers, those come once more, in the same order, behind the
+        answers to the next round.
 
         Raises:
             RemoteError: The answer does not fit; nothing has changed.
@@ -151,19 +165,41 @@ class Aggregator(Protocol):
         """Return the sum of the inputs that arrived, in the sum's shape."""
 
 
+class Aggregators(Protocol):
+    """Maker of aggregators; a class may be one."""
+
+    def __call__(
+        self, sum_id: bytes, parameters: Any, random: RandomBytes, told: bytes = b""
+    ) -> Aggregator:
+        """Begin a sum under an identifier of 16 bytes that no other sum has.
+
+        `told` is the description of the sum that all phones are given alike.
+        """
+
+    def restore(self, saved: Saved) -> Aggregator:
+        """Return the aggregator that `save` wrote, without the bytes that it was written behind."""
+
+
 @dataclass(frozen=True)
 class Summation:
     """A protocol that adds up the phones' inputs and shows nobody more than the sum.
 
     Attributes:
+        name: Name of the protocol.
         rounds: Rounds in order.
         participant: Class of the phone's side.
-        aggregator: Class of the server's side.
-        check: Function that refuses an answer (of a phone, under the sum's parameters) that does
-            not fit its task, before any of it is kept; raises `RemoteError`.
+        aggregator: Maker of the server's side.
+        open: Function that returns the task that opens a sum for phone 0, from the sum's identifier
+            and parameters, as far as all phones are told it alike.
+        tasks: Types of its tasks.
+        check: Function that refuses an answer (of a party, under the sum's encoded parameters) that
+            does not fit its task, before any of it is kept; raises `RemoteError`.
     """
 
+    name: SummationName
     rounds: tuple[SumRound, ...]
     participant: type[Participant]
-    aggregator: type[Aggregator]
-    check: Callable[[SumTask, int, Answer, SumParameters], None]
+    aggregator: Aggregators
+    open: Callable[[bytes, Any], Any]
+    tasks: frozenset[type[SumTask]]
+    check: Callable[[Any, int, Answer, bytes], None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta
 
 from earshot_protocol.secure_sum.parameters import LARGEST_DEGREE, SumParameters
@@ -50,6 +51,15 @@ class AdvertiseKeys(SumTask, frozen=True, kw_only=True, tag="advertise-keys"):
 
     index: PhoneIndex
     parameters: SumParameters
+
+    @property
+    def told_alike(self) -> AdvertiseKeys:
+        """This task as all phones are told it alike, but for their number."""
+        return self.for_phone(0)
+
+    def for_phone(self, phone: int) -> AdvertiseKeys:
+        """Return the same task for the phone of that number."""
+        return msgspec.structs.replace(self, index=phone)
 
 
 class ShareKeys(SumTask, frozen=True, kw_only=True, tag="share-keys"):

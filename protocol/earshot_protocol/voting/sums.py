@@ -8,9 +8,12 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import SumMechanism
+from earshot_protocol.privacy.sum_noise import NoiseOfOperators
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
+from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 
 
 # All phones of a simulation derive the same.
@@ -36,6 +39,36 @@ def sum_parameters(
     """
     bound = mechanism.share_bound(2.0**-80 / (phones * math.prod(shape)))
     return choose(phones, shape, bound, dropout, corrupted)
+
+
+def two_operator_parameters(
+    mechanism: SumMechanism, shape: tuple[int, ...], phones: int, least: int, window: float
+) -> TwoOperatorParameters:
+    """Return parameters of the sum by two operators that adds up ballots, or counts.
+
+    Args:
+        mechanism: Mechanism of the sum, with noise of operators.
+        shape: Shape of a ballot, as for `sum_parameters`.
+        phones: Number of phones that are enrolled, n.
+        least: Least number of reports that a total is made of.
+        window: Seconds for which phones may report.
+
+    Raises:
+        InvalidParametersError: Phones share the noise, or no 64-bit word holds the sum.
+    """
+    noise = mechanism.entry_noise
+    if not isinstance(noise, NoiseOfOperators):
+        raise InvalidParametersError("phones share the noise of this mechanism; operators do not")
+    parameters = TwoOperatorParameters(
+        phones=phones,
+        shape=shape,
+        bound=mechanism.share_bound(0.5),
+        noise=noise,
+        least=max(2, least),
+        window=window,
+    )
+    parameters.check()
+    return parameters
 
 
 def with_noise(

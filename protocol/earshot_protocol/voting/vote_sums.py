@@ -1,4 +1,4 @@
-"""The secure sum of teachers' ballots on queries, with Skellam noise shares on every entry.
+"""The secure sum of teachers' ballots on queries, with noise on every entry.
 
 The result is a noisy histogram for each query, which the server sees in full: anything made of it,
 winners, thresholds, a stop, costs nothing more, and its cost does not depend on the votes. Bounds
@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from earshot_protocol import checks
 from earshot_protocol.privacy.composition import composed_epsilon
-from earshot_protocol.privacy.events import SkellamSum
-from earshot_protocol.privacy.laws import SkellamNoise
-from earshot_protocol.privacy.mechanisms import Cost, Unit
-from earshot_protocol.privacy.noise import Size, skellam_share, skellam_share_bound
+from earshot_protocol.privacy.events import SkellamSum, ZeroConcentrated
+from earshot_protocol.privacy.laws import NoiseLaw
+from earshot_protocol.privacy.mechanisms import Cost, Unit, check_survivors
+from earshot_protocol.privacy.noise import Size
+from earshot_protocol.privacy.sum_noise import SkellamShares, WholeGaussian, gaussian
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.teacher_ballots import Ballot
 
@@ -37,7 +38,8 @@ class VoteSum:
         queries: Number of queries, B.
         deviation: Standard deviation of the noise on every entry, σ, in votes of weight 1.
         delta: Value of δ for which costs are stated.
-        honest_survivors: Least number of teachers that stay and add their share honestly, n'.
+        honest_survivors: Least number of teachers that stay and add their share honestly, n'; None
+            where each of two operators adds the whole noise.
 
     Raises:
         InvalidParametersError: A value is out of range, or a count is not whole.
@@ -47,14 +49,14 @@ class VoteSum:
     queries: int
     deviation: float
     delta: float
-    honest_survivors: int
+    honest_survivors: int | None
     name: ClassVar[str] = "sum of votes with Skellam noise"
 
     def __post_init__(self) -> None:
         checks.whole("queries", self.queries, 1, MOST_QUERIES)
         checks.positive("deviation", self.deviation)
         checks.probability("delta", self.delta)
-        checks.whole("honest_survivors", self.honest_survivors)
+        check_survivors(self.honest_survivors)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -63,7 +65,7 @@ class VoteSum:
 
     @property
     def variance(self) -> float:
-        """Variance of the noise on every entry, in entries², when n' teachers add their share."""
+        """Variance of the noise that protects every entry: of n' shares, or of one whole."""
         return (self.deviation * self.ballot.vote) ** 2
 
     @property
@@ -81,26 +83,31 @@ class VoteSum:
         """Most that one teacher's input adds to all entries together: its distance from zeros."""
         return math.ceil(self.queries * self.ballot.l1(Unit.PHONE))
 
-    def noise(self, inputs: float) -> SkellamNoise:
+    @property
+    def entry_noise(self) -> SkellamShares | WholeGaussian:
+        """Noise on every entry of the sum."""
+        return gaussian(self.variance, self.honest_survivors)
+
+    def noise(self, inputs: float) -> NoiseLaw:
         """Return the law of the noise on an entry of a sum over this many inputs."""
-        return SkellamNoise(self.variance * inputs / self.honest_survivors)
+        return self.entry_noise.law(inputs)
 
     def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
         """Draw one teacher's share of the noise, int64."""
-        return skellam_share(self.variance, self.honest_survivors, size, random)
+        return self.entry_noise.share(size, random)
 
     def share_bound(self, probability: float) -> int:
         """Return what a noisy input's entry exceeds in magnitude with at most this probability."""
         entry = max(-self.least_entry, self.largest_entry)
-        return entry + skellam_share_bound(self.variance, self.honest_survivors, probability)
+        return entry + self.entry_noise.share_bound(probability)
 
-    def event(self, unit: Unit) -> SkellamSum:
-        """Return the event of a teacher's answers to all queries: Skellam noise through the sum."""
-        return SkellamSum(
-            self.variance,
-            self.queries * self.ballot.l1(unit),
-            math.sqrt(self.queries) * self.ballot.l2(unit),
-        )
+    def event(self, unit: Unit) -> SkellamSum | ZeroConcentrated:
+        """Return the event of a teacher's answers to all queries: noise on the sum."""
+        return self.entry_noise.event(*self.distances(unit))
+
+    def distances(self, unit: Unit) -> tuple[float, float]:
+        """Return the L1 and the L2 distance between sums of neighbours, in entries."""
+        return self.queries * self.ballot.l1(unit), math.sqrt(self.queries) * self.ballot.l2(unit)
 
     def cost(self, unit: Unit) -> Cost:
         """Return the ε of the event at `delta`, which includes the secure sum's share of δ."""

@@ -17,6 +17,8 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
 from typing import Self
 
 import numpy as np
@@ -29,7 +31,7 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
     WrongStateError,
 )
-from earshot_protocol.messages import Wait, decode_answer, decode_task
+from earshot_protocol.messages import Wait, decode_answer, decode_helper_answer, decode_task
 from earshot_protocol.phases.parameters import Choices, Parameters
 from earshot_protocol.phases.plan import (
     PUBLISHED,
@@ -39,15 +41,15 @@ from earshot_protocol.phases.plan import (
     Step,
 )
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.secure_sum.bell import BELL
-from earshot_protocol.secure_sum.interface import Aggregator, Summation
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.secure_sum.interface import HELPER, Aggregator, Asks, Summation
+from earshot_protocol.summations import SUMMATIONS, TWO_OPERATORS, summation_of
+from earshot_protocol.two_operators.leader import LeaderKeys
 from earshot_protocol.voting.totals import check_total
 from earshot_protocol.wire import Answer, Ending, Task, encode
 from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.phases.ending import end_unread
 from earshot_server.phases.kinds import KINDS, decode_snapshot
-from earshot_server.phases.present import Present, sum_parameters, sum_task, task_in, written
+from earshot_server.phases.present import Present, sum_task, task_in, written
 from earshot_server.phases.snapshot import Snapshot
 from earshot_server.store.interface import PhaseStore, PresentStep
 
@@ -61,7 +63,8 @@ class Coordinator:
         store: Store that keeps the phase.
         discovery: Method that finds global centroids; None in a process that closes no step.
         phase: Identifier of the phase.
-        summation: Protocol that adds ballots up; replaced in simulations only.
+        leading: Keys by which this process leads sums by two operators; None if it leads none.
+        summation: Summation in place of that of the phase's parameters; for simulations only.
         random: Source of bytes for the secure sums' graphs.
     """
 
@@ -71,13 +74,15 @@ class Coordinator:
         discovery: CentroidDiscovery | None,
         phase: bytes,
         *,
-        summation: Summation = BELL,
+        leading: LeaderKeys | None = None,
+        summation: Summation | None = None,
         random: RandomBytes = os.urandom,
     ) -> None:
         self._store = store
         self._discovery = discovery
         self._phase = phase
-        self._summation = summation
+        self._leading = leading
+        self._replaced = summation
         self._random = random
         self._present: Present | None = None
 
@@ -91,7 +96,8 @@ class Coordinator:
         *,
         phase: bytes | None = None,
         choices: Choices = (),
-        summation: Summation = BELL,
+        leading: LeaderKeys | None = None,
+        summation: Summation | None = None,
         random: RandomBytes = os.urandom,
     ) -> Self:
         """Start a phase for phones 0 … n − 1, at the time `now` on `advance`'s clock.
@@ -107,17 +113,26 @@ class Coordinator:
         parameters.check_feasible()
         parameters.agreed_hierarchy(choices)
         phase = os.urandom(16) if phase is None else phase
-        coordinator = cls(store, discovery, phase, summation=summation, random=random)
+        coordinator = cls(
+            store, discovery, phase, leading=leading, summation=summation, random=random
+        )
         first = parameters.plan().steps[0]
         state = KINDS[type(parameters)](
-            phase=phase,
-            parameters=parameters,
-            step=first.name,
-            deadline=now + parameters.step_seconds,
-            choices=choices,
+            phase=phase, parameters=parameters, step=first.name, deadline=now, choices=choices
         )
-        store.create(phase, *written(Present(0, state, coordinator._sum_of(state, first))))
+        present = Present(0, state, coordinator._sum_of(state, first))
+        present.open(now)
+        store.create(phase, *written(present))
         return coordinator
+
+    def _summation(self, parameters: Parameters) -> Summation:
+        """Return the summation of a phase, as this process has it."""
+        if self._replaced is not None:
+            return self._replaced
+        known = SUMMATIONS[parameters.summation]
+        if known is TWO_OPERATORS and self._leading is not None:
+            return replace(known, aggregator=self._leading)
+        return known
 
     # ------------------------------------------------------------------------------- state
 
@@ -158,7 +173,8 @@ class Coordinator:
         if self._present is None or self._present.number != number:
             number, saved = self._store.snapshot(self._phase)
             state, sum_state = decode_snapshot(saved)
-            running = self._summation.aggregator.restore(sum_state) if sum_state else None
+            summation = self._summation(state.parameters)
+            running = summation.aggregator.restore(sum_state) if sum_state else None
             state.sum = b""
             self._present = Present(number, state, running)
         return self._present
@@ -166,7 +182,7 @@ class Coordinator:
     # ------------------------------------------------------------------------------- tasks
 
     def task_for(self, phone: int) -> Task:
-        """Return what the phone is to do now.
+        """Return what the phone, or the helper by its number, is to do now.
 
         Raises:
             UnexpectedMessageError: The phone is not enrolled in this phase.
@@ -208,7 +224,8 @@ class Coordinator:
         if isinstance(task, ReleaseTask):
             task.check_answer(phone, answer)
         else:
-            self._summation.check(sum_task(task), phone, answer, sum_parameters(step))
+            begun = sum_task(task)
+            summation_of(begun).check(begun, phone, answer, step.sum)
         self._store.add_answer(self._phase, step.number, phone, encode(answer))
 
     # ------------------------------------------------------------------------------- steps
@@ -251,12 +268,17 @@ class Coordinator:
             received = dict(self._answers())
         else:
             inputs = _added_up(present.sum, self._answers())
+        closed = present.state.parameters.plan().step(present.state.step)
         try:
             present.sum = self._close(present, received, inputs)
         except EarshotError as error:
             present.state.fail(str(error))
             present.sum = None
-        self._go_on(present, clock() if clock else now)
+        present.number += 1
+        present.open(clock() if clock else now)
+        # Only the store holds the snapshot while phones answer.
+        keep = present.sum is not None and closed is not None and closed.keeps_answers
+        self._store.replace(self._phase, *written(present), keep_answers=keep)
         return True
 
     def adopt(self) -> bool:
@@ -284,18 +306,15 @@ class Coordinator:
         return present
 
     def _answers(self) -> Iterator[tuple[int, Answer]]:
-        """Yield the answers to the present step, one by one."""
-        for phone, answer in self._store.answers(self._phase):
+        """Yield the answers to the present step, one by one, then those that were kept for it."""
+        for phone, answer in chain(
+            self._store.answers(self._phase), self._store.kept_answers(self._phase)
+        ):
+            decode = decode_helper_answer if phone == HELPER else decode_answer
             try:
-                yield phone, decode_answer(answer)
+                yield phone, decode(answer)
             except MalformedMessageError as error:
-                _log.warning("an answer of phone %d is left out: %s", phone, error)
-
-    def _go_on(self, present: Present, now: float) -> None:
-        """Open the next step; only the store holds the snapshot while phones answer."""
-        present.number += 1
-        present.state.deadline = now + present.state.parameters.step_seconds
-        self._store.replace(self._phase, *written(present))
+                _log.warning("an answer of party %d is left out: %s", phone, error)
 
     def _close(
         self, present: Present, received: Mapping[int, Answer], inputs: int
@@ -305,7 +324,7 @@ class Coordinator:
         Args:
             present: The phase; its sum, if there is one, has taken its answers.
             received: Answers to a local release.
-            inputs: Number of answers that the sum took.
+            inputs: Number of phones' answers that the sum took, kept ones included.
         """
         state, running = present.state, present.sum
         plan = state.parameters.plan()
@@ -323,7 +342,7 @@ class Coordinator:
                 )
             state.take_answers(step.part, received, self._discovery)
         else:
-            if step.releases:
+            if step.releases or (inputs and step.asks is Asks.HELPER):
                 state.inputs |= {step.part: inputs}
             running.advance()
             part = plan.part(step.part)
@@ -343,13 +362,14 @@ class Coordinator:
         if not isinstance(part, SecureSum):
             return None
         parameters = state.parameters.sum_parameters(part, state.shape(part.name))
-        opening = AdvertiseKeys(sum_id=os.urandom(16), index=0, parameters=parameters)
+        summation, sum_id = self._summation(state.parameters), os.urandom(16)
+        opening = summation.open(sum_id, parameters)
         told = state.sum_task(part.name, opening).told(state.parameters)
-        return self._summation.aggregator(opening.sum_id, parameters, self._random, told)
+        return summation.aggregator(sum_id, parameters, self._random, told)
 
 
 def _added_up(running: Aggregator, received: Iterable[tuple[int, Answer]]) -> int:
-    """Let a sum take answers, and return how many it took."""
+    """Let a sum take answers, and return how many of phones it took."""
     taken = 0
     for phone, answer in received:
         try:
@@ -358,5 +378,5 @@ def _added_up(running: Aggregator, received: Iterable[tuple[int, Answer]]) -> in
             # Each fits its own task, but two together may not, as with a key that is not unique.
             _log.warning("an answer is left out: %s", error)
         else:
-            taken += 1
+            taken += phone != HELPER
     return taken

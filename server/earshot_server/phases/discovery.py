@@ -25,7 +25,7 @@ from earshot_protocol.phases.places import UNNAMED, Places
 from earshot_protocol.phases.plan import SumPartTask
 from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.mechanisms import GRID
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.summations import Opening
 from earshot_protocol.voting.vectors import UNCOUNTED, unit_steps
 from earshot_protocol.wire import Matrix
 from earshot_server.discovery.cells import (
@@ -154,7 +154,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
         return agreed.most_cells, agreed.dimensions
 
     @override
-    def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
+    def sum_task(self, part: str, opening: Opening) -> SumPartTask:
         """Return the task; the first one of the phase has all that is agreed on."""
         parts = [each.name for each in self.parameters.plan().parts]
         first = part == parts[0]
@@ -162,7 +162,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             "phase": self.phase,
             "parameters": self.parameters if first else None,
             "choices": self.choices if first else (),
-            "advertise": advertise,
+            "opening": opening,
         }
         if part == LABELS:
             split = self.parameters.kinds > 1

@@ -21,6 +21,7 @@ from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_protocol.privacy.significance import LEVEL
 from earshot_protocol.rules import Rule
+from earshot_protocol.secure_sum.encoding import packed_bytes
 from earshot_protocol.secure_sum.messages import (
     REVEALED_SHARE_BYTES,
     SEALED_SHARES_BYTES,
@@ -32,6 +33,9 @@ from earshot_protocol.secure_sum.messages import (
     Unmasked,
 )
 from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.summations import AnySumParameters
+from earshot_protocol.two_operators.messages import ID_BYTES, SEALED_BYTES, PhoneReport
+from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.wire import encode
 from earshot_server.accounting.accountant import Composed
 from earshot_server.phases.costs import together
@@ -222,8 +226,8 @@ def _sum_forecast(parameters: Parameters, part: SecureSum) -> SumForecast:
     unit = inputs.unit if inputs else 1.0
     return SumForecast(
         part=part.name,
-        neighbours=chosen.degree,
-        threshold=chosen.threshold,
+        neighbours=chosen.degree if isinstance(chosen, SumParameters) else 0,
+        threshold=chosen.threshold if isinstance(chosen, SumParameters) else 0,
         entries=chosen.length,
         deviation=noise.deviation / unit,
         radius=noise.radius(CONFIDENCE) / unit,
@@ -269,11 +273,19 @@ def _luck(parameters: Parameters, inputs: Expected, noise: NoiseLaw) -> float:
     return min(1.0, LEVEL + spread * lifted)
 
 
-def sum_bytes(chosen: SumParameters) -> int:
-    """Return the bytes one phone sends in the four rounds of a sum, if as many vanish as may."""
-    sender, degree = chosen.phones - 1, chosen.degree
-    vector = bytes(math.ceil(chosen.length * chosen.modulus_bits / 8))
-    key = bytes(32)
+def sum_bytes(chosen: AnySumParameters) -> int:
+    """Return the bytes one phone sends in all rounds of a sum, if as many vanish as may."""
+    sender, vector = chosen.phones - 1, bytes(packed_bytes(chosen))
+    if isinstance(chosen, TwoOperatorParameters):
+        report = PhoneReport(
+            sum_id=_NOBODY,
+            sender=sender,
+            report_id=bytes(ID_BYTES),
+            sealed=bytes(SEALED_BYTES),
+            share=vector,
+        )
+        return len(encode(report))
+    key, degree = bytes(32), chosen.degree
     answers = (
         AdvertisedKeys(sum_id=_NOBODY, sender=sender, public_key=key),
         SharedKeys(

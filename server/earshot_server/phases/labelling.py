@@ -18,7 +18,7 @@ from earshot_protocol.phases.labelling import (
 from earshot_protocol.phases.plan import SecureSum, SumPartTask
 from earshot_protocol.privacy.laws import SkellamNoise
 from earshot_protocol.privacy.significance import answer_p_values
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.summations import Opening
 from earshot_protocol.voting import ballots
 from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_server.phases.expected import Expected, counts, least_clear
@@ -78,15 +78,15 @@ class LabellingPhase(Snapshot, kw_only=True):
         return (samples, len(self.parameters.labels)) if part == VOTES else (samples, 1)
 
     @override
-    def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
+    def sum_task(self, part: str, opening: Opening) -> SumPartTask:
         if part == VOTES:
             return LabelSamples(
                 phase=self.phase,
                 parameters=self.parameters,
                 choices=self.choices,
-                advertise=advertise,
+                opening=opening,
             )
-        return CheckLabels(phase=self.phase, proposed=self.proposed(), advertise=advertise)
+        return CheckLabels(phase=self.phase, proposed=self.proposed(), opening=opening)
 
     @override
     def take_total(self, part: str, total: Totals) -> None:

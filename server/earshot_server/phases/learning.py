@@ -21,7 +21,7 @@ from earshot_protocol.phases.learning import (
 from earshot_protocol.phases.plan import PartTask, SumPartTask
 from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.significance import are_clear, count_p_values, name_p_values
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.summations import Opening
 from earshot_protocol.voting import ballots
 from earshot_protocol.wire import Matrix
 from earshot_server.discovery.interface import CentroidDiscovery
@@ -94,9 +94,9 @@ class LearningPhase(Snapshot, kw_only=True):
         return Cluster(phase=self.phase, index=0, parameters=self.parameters, choices=self.choices)
 
     @override
-    def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
+    def sum_task(self, part: str, opening: Opening) -> SumPartTask:
         kind = TopCentroids if part == LABEL_VOTE else GlobalCentroids
-        return kind(phase=self.phase, centroids=self.candidates(), advertise=advertise)
+        return kind(phase=self.phase, centroids=self.candidates(), opening=opening)
 
     @override
     def take_answers(

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import msgspec
 
 from earshot_protocol.errors import UnexpectedMessageError, WrongStateError
-from earshot_protocol.messages import decode_task
+from earshot_protocol.messages import decode_helper_task, decode_task
 from earshot_protocol.phases.plan import PartTask, Step, SumPartTask
-from earshot_protocol.secure_sum.interface import Aggregator, Asks, Saved
-from earshot_protocol.secure_sum.messages import AdvertiseKeys, SumTask
-from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.secure_sum.interface import HELPER, Aggregator, Asks, Saved
+from earshot_protocol.secure_sum.messages import SumTask
+from earshot_protocol.summations import Opening
 from earshot_protocol.wire import Task, encode
 from earshot_server.phases.kinds import encode_snapshot
 from earshot_server.phases.snapshot import Snapshot
@@ -30,6 +30,11 @@ class Present:
     number: int
     state: Snapshot
     sum: Aggregator | None
+
+    def open(self, now: float) -> None:
+        """Set the end of the present step, which opens now."""
+        seconds = self.state.parameters.step_seconds
+        self.state.deadline = self.sum.deadline(now, seconds) if self.sum else now + seconds
 
 
 def written(present: Present) -> tuple[Saved, PresentStep, Iterable[tuple[int, bytes]]]:
@@ -69,23 +74,24 @@ def _first_task(state: Snapshot, step: Step, running: Aggregator | None) -> Part
     """Return the task that begins a part: the same for all phones except for their number."""
     if running is None:
         return state.release_task(step.part)
-    advertise = running.task_for(0)
-    if not isinstance(advertise, AdvertiseKeys):
-        raise WrongStateError(f"the sum of '{step.part}' does not begin with keys")
-    return state.sum_task(step.part, advertise)
+    opening = running.task_for(0)
+    if not isinstance(opening, Opening):
+        raise WrongStateError(f"no task opens the sum of '{step.part}' for phones")
+    return state.sum_task(step.part, opening)
 
 
 def task_in(assignment: Assignment, phone: int) -> Task | None:
-    """Return the task of a phone in a step that is not over, answered or not; None without one.
+    """Return the task of a party in a step that is not over, answered or not; None without one.
 
     Raises:
         UnexpectedMessageError: The phone is not enrolled in this phase.
     """
     if assignment.task is not None:
-        return decode_task(assignment.task)
+        decode = decode_helper_task if phone == HELPER else decode_task
+        return decode(assignment.task)
     step = assignment.step
     common = _common(step.common) if step.common else None
-    phones = sum_parameters(step).phones if step.sum else step.expected
+    phones = _crowd(step.sum).phones if step.sum else step.expected
     if not 0 <= phone < phones:
         raise UnexpectedMessageError(f"phone {phone} is not enrolled in this phase")
     return common.for_phone(phone) if isinstance(common, PartTask) else None
@@ -94,15 +100,10 @@ def task_in(assignment: Assignment, phone: int) -> Task | None:
 def sum_task(task: Task) -> SumTask:
     """Return the task of a secure sum, alone or inside the task that begins its part."""
     if isinstance(task, SumPartTask):
-        return task.advertise
+        return task.opening
     if isinstance(task, SumTask):
         return task
     raise WrongStateError(f"a store holds {type(task).__name__} as a task")
-
-
-def sum_parameters(step: PresentStep) -> SumParameters:
-    """Return the parameters of the sum under way."""
-    return _parameters(step.sum)
 
 
 # All phones of a step are asked the same, so it is decoded once.
@@ -111,6 +112,12 @@ def _common(encoded: bytes) -> Task:
     return decode_task(encoded)
 
 
+class _Crowd(msgspec.Struct):
+    """Crowd of a sum, as the parameters of every summation state it."""
+
+    phones: int
+
+
 @functools.lru_cache(maxsize=4)
-def _parameters(encoded: bytes) -> SumParameters:
-    return msgspec.msgpack.decode(encoded, type=SumParameters)
+def _crowd(encoded: bytes) -> _Crowd:
+    return msgspec.msgpack.decode(encoded, type=_Crowd)

@@ -375,7 +375,7 @@ def _steps(parameters: Parameters, unit: Unit, delta: float) -> tuple[StepShare,
     for step, mechanism in parameters.plan().mechanisms.items():
         deviation = None
         if isinstance(mechanism, VectorSum | BallotSum):
-            noise = mechanism.noise(parameters.noise_survivors)
+            noise = mechanism.noise(parameters.noise_survivors or parameters.phones)
             deviation = noise.deviation / mechanism.largest_entry
         by_noise = isinstance(mechanism, VectorSum)
         found.append(

@@ -23,7 +23,7 @@ from earshot_protocol.phases.plan import (
     SumPartTask,
 )
 from earshot_protocol.privacy.laws import NoiseLaw
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.summations import Opening
 from earshot_protocol.wire import Ending
 from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.phases.expected import Expected
@@ -86,7 +86,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
         """Return the task that begins a local release, for phone number 0."""
         raise self._unknown(part)
 
-    def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
+    def sum_task(self, part: str, opening: Opening) -> SumPartTask:
         """Return the task that begins a secure sum, for phone number 0."""
         raise self._unknown(part)
 

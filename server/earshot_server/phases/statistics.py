@@ -6,7 +6,7 @@ from earshot_protocol.overriding import override
 from earshot_protocol.phases.plan import SumPartTask
 from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
 from earshot_protocol.privacy.significance import count_p_values
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.summations import Opening
 from earshot_server.phases.expected import Expected, counts
 from earshot_server.phases.snapshot import Snapshot, Totals
 
@@ -43,12 +43,12 @@ class StatisticsPhase(Snapshot, kw_only=True):
         return (len(self.parameters.labels),)
 
     @override
-    def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
+    def sum_task(self, part: str, opening: Opening) -> SumPartTask:
         return CountContacts(
             phase=self.phase,
             parameters=self.parameters,
             choices=self.choices,
-            advertise=advertise,
+            opening=opening,
         )
 
     @override

@@ -35,7 +35,8 @@ FROM gatherings LEFT JOIN phases p USING (phase)
 """
 _STEPS: LiteralString = """
 SELECT phase, number, step, expected, CASE WHEN closed IS NULL
-    THEN (SELECT count(*) FROM answers a WHERE a.phase = s.phase) ELSE answered END, opened, closed
+    THEN (SELECT count(*) FROM answers a WHERE a.phase = s.phase AND a.number = s.number)
+    ELSE answered END, opened, closed
 FROM steps s WHERE phase = ANY(%s) ORDER BY number
 """
 _TROUBLES: LiteralString = """

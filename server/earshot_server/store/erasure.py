@@ -79,12 +79,17 @@ def _leave_gatherings(connection: Connection, phone: int) -> None:
 
 
 def _take_answers_back(connection: Connection, phone: int) -> None:
-    """Delete the phone's answers to open steps; closing one waits until this is done."""
+    """Delete the phone's answers to open steps; closing one waits until this is done.
+
+    What was kept of a step before stays: a helper has a list of it, and may have added it up.
+    """
     places = connection.execute(
-        "SELECT phase, index FROM members JOIN phases p USING (phase)"
+        "SELECT phase, index, p.number FROM members JOIN phases p USING (phase)"
         " WHERE phone = %s AND NOT over AND NOT closed FOR SHARE OF p",
         (phone,),
     ).fetchall()
     for place in places:
-        connection.execute("DELETE FROM answers WHERE phase = %s AND phone = %s", place)
-        connection.execute("DELETE FROM tasks WHERE phase = %s AND phone = %s", place)
+        connection.execute(
+            "DELETE FROM answers WHERE phase = %s AND phone = %s AND number = %s", place
+        )
+        connection.execute("DELETE FROM tasks WHERE phase = %s AND phone = %s", place[:2])

@@ -109,10 +109,24 @@ class PhaseStore(Protocol):
         memory at a time. Answers taken back meanwhile may be left out.
         """
 
+    def kept_answers(self, phase: bytes) -> Iterator[tuple[int, bytes]]:
+        """Return the answers to the step before that were kept, as `answers` those to the present.
+
+        Nothing takes one of them back, since somebody else has a list of them.
+        """
+
     def replace(
-        self, phase: bytes, snapshot: Saved, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
+        self,
+        phase: bytes,
+        snapshot: Saved,
+        step: PresentStep,
+        tasks: Iterable[tuple[int, bytes]],
+        *,
+        keep_answers: bool = False,
     ) -> None:
         """Open the next step with a new snapshot and tasks; the last ones and the answers go.
+
+        With `keep_answers`, those to the step that ends stay until the next one ends.
 
         Tasks are taken one by one and may be made meanwhile; if making one raises, nothing changes.
 

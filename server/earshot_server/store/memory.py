@@ -22,6 +22,7 @@ class _Phase:
     tasks: dict[int, bytes]
     answers: dict[int, bytes] = dataclasses.field(default_factory=dict)
     closed: bool = False
+    kept: dict[int, bytes] = dataclasses.field(default_factory=dict)
 
 
 class MemoryPhaseStore(PhaseStore):
@@ -84,15 +85,27 @@ class MemoryPhaseStore(PhaseStore):
         return iter(tuple(self._known(phase).answers.items()))
 
     @override
+    def kept_answers(self, phase: bytes) -> Iterator[tuple[int, bytes]]:
+        return iter(tuple(self._known(phase).kept.items()))
+
+    @override
     def replace(
-        self, phase: bytes, snapshot: Saved, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
+        self,
+        phase: bytes,
+        snapshot: Saved,
+        step: PresentStep,
+        tasks: Iterable[tuple[int, bytes]],
+        *,
+        keep_answers: bool = False,
     ) -> None:
-        present = self._known(phase).step.number
+        known = self._known(phase)
+        present = known.step.number
         if present != step.number - 1:
             raise StepTakenError(
                 f"step {step.number} cannot follow step {present}: somebody else has gone on"
             )
-        self._phases[phase] = _Phase(snapshot, step, dict(tasks))
+        kept = known.answers if keep_answers else {}
+        self._phases[phase] = _Phase(snapshot, step, dict(tasks), kept=kept)
 
     def _known(self, phase: bytes) -> _Phase:
         try:

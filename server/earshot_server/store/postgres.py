@@ -105,7 +105,8 @@ class PostgresPhaseStore(PhaseStore):
         rows = self._database.query(
             "SELECT number, step, deadline, expected, common, sum, over, wait, closed,"
             " (SELECT task FROM tasks t WHERE t.phase = p.phase AND phone = %(phone)s),"
-            " EXISTS (SELECT FROM answers a WHERE a.phase = p.phase AND phone = %(phone)s)"
+            " EXISTS (SELECT FROM answers a WHERE a.phase = p.phase AND phone = %(phone)s"
+            "  AND a.number = p.number)"
             " FROM phases p WHERE phase = %(phase)s",
             {"phase": phase, "phone": phone},
         )
@@ -116,11 +117,11 @@ class PostgresPhaseStore(PhaseStore):
     def add_answer(self, phase: bytes, number: int, phone: int, answer: bytes) -> None:
         rows = self._database.query(
             "WITH open AS (SELECT number, closed FROM phases WHERE phase = %(phase)s FOR SHARE),"
-            " accepted AS (INSERT INTO answers (phase, phone, answer)"
-            "  SELECT %(phase)s, %(phone)s, %(answer)b FROM open"
+            " accepted AS (INSERT INTO answers (phase, number, phone, answer)"
+            "  SELECT %(phase)s, number, %(phone)s, %(answer)b FROM open"
             "  WHERE number = %(number)s AND NOT closed"
             # The same answer again is updated to itself, which distinguishes it from another one.
-            "  ON CONFLICT (phase, phone) DO UPDATE SET answer = answers.answer"
+            "  ON CONFLICT (phase, number, phone) DO UPDATE SET answer = answers.answer"
             "  WHERE answers.answer = excluded.answer RETURNING true)"
             " SELECT number, closed, EXISTS (SELECT FROM accepted) FROM open",
             {"phase": phase, "number": number, "phone": phone, "answer": answer},
@@ -136,7 +137,7 @@ class PostgresPhaseStore(PhaseStore):
     def _has(self, phase: bytes, number: int, phone: int, answer: bytes) -> bool:
         """Return whether the phone gave this answer to a closed step; raise if it gave another."""
         rows = self._database.query(
-            "SELECT answer = %b FROM answers JOIN phases USING (phase)"
+            "SELECT answer = %b FROM answers JOIN phases USING (phase, number)"
             " WHERE phase = %s AND phone = %s AND number = %s",
             (answer, phase, phone, number),
         )
@@ -147,7 +148,8 @@ class PostgresPhaseStore(PhaseStore):
     @override
     def answer_count(self, phase: bytes) -> int:
         rows = self._database.query(
-            "SELECT (SELECT count(*) FROM answers a WHERE a.phase = p.phase)"
+            "SELECT (SELECT count(*) FROM answers a WHERE a.phase = p.phase"
+            "  AND a.number = p.number)"
             " FROM phases p WHERE phase = %s",
             (phase,),
         )
@@ -170,23 +172,33 @@ class PostgresPhaseStore(PhaseStore):
         The senders and lengths of the answers are read at once, then some mebibytes of answers at a
         time, so that no transaction lasts as long as the caller's work on them.
         """
+        return self._answers(phase, 0)
+
+    @override
+    def kept_answers(self, phase: bytes) -> Iterator[tuple[int, bytes]]:
+        return self._answers(phase, 1)
+
+    def _answers(self, phase: bytes, before: int) -> Iterator[tuple[int, bytes]]:
+        """Return the answers to the step this many before the present one."""
         rows = self._database.query(
-            "SELECT number, phone, octet_length(answer) FROM phases LEFT JOIN answers USING (phase)"
-            " WHERE phase = %s ORDER BY arrived",
-            (phase,),
+            "SELECT p.number, phone, octet_length(answer) FROM phases p"
+            " LEFT JOIN answers a ON a.phase = p.phase AND a.number = p.number - %s"
+            " WHERE p.phase = %s ORDER BY arrived",
+            (before, phase),
         )
         number, *_ = _only(rows[:1], phase)
         lengths = [(phone, length) for _, phone, length in rows if phone is not None]
-        return self._read(phase, number, _chunks(lengths))
+        return self._read(phase, number, before, _chunks(lengths))
 
     def _read(
-        self, phase: bytes, number: int, chunks: Iterable[list[int]]
+        self, phase: bytes, number: int, before: int, chunks: Iterable[list[int]]
     ) -> Iterator[tuple[int, bytes]]:
         for phones in chunks:
             rows = self._database.query(
-                "SELECT phone, answer FROM phases JOIN answers USING (phase)"
-                " WHERE phase = %s AND number = %s AND phone = ANY(%s)",
-                (phase, number, phones),
+                "SELECT phone, answer FROM phases p JOIN answers a USING (phase)"
+                " WHERE phase = %s AND p.number = %s AND a.number = p.number - %s"
+                " AND phone = ANY(%s)",
+                (phase, number, before, phones),
             )
             answers = dict(rows)
             del rows
@@ -196,7 +208,13 @@ class PostgresPhaseStore(PhaseStore):
 
     @override
     def replace(
-        self, phase: bytes, snapshot: Saved, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
+        self,
+        phase: bytes,
+        snapshot: Saved,
+        step: PresentStep,
+        tasks: Iterable[tuple[int, bytes]],
+        *,
+        keep_answers: bool = False,
     ) -> None:
         with self._database.transaction() as connection:
             self._check_lease(connection, phase)
@@ -213,11 +231,15 @@ class PostgresPhaseStore(PhaseStore):
                 _refuse(connection, phase, step.number)
             connection.execute(
                 "UPDATE steps SET closed = extract(epoch FROM now()),"
-                " answered = (SELECT count(*) FROM answers WHERE phase = %(phase)s)"
+                " answered = (SELECT count(*) FROM answers WHERE phase = %(phase)s"
+                "  AND number = %(number)s - 1)"
                 " WHERE phase = %(phase)s AND closed IS NULL",
-                {"phase": phase},
+                {"phase": phase, "number": step.number},
             )
-            connection.execute("DELETE FROM answers WHERE phase = %s", (phase,))
+            connection.execute(
+                "DELETE FROM answers WHERE phase = %s AND number < %s",
+                (phase, step.number - keep_answers),
+            )
             connection.execute("DELETE FROM tasks WHERE phase = %s", (phase,))
             _begin_step(connection, phase, step, tasks)
 

@@ -88,7 +88,8 @@ class PhaseProgress:
         """Return the progress of the steps that are open."""
         rows = self._database.query(
             "SELECT kind, p.step, count(*), sum(p.expected)::bigint, sum((SELECT count(*)"
-            "  FROM answers a WHERE a.phase = p.phase))::bigint, max(seconds_now() - opened),"
+            "  FROM answers a WHERE a.phase = p.phase AND a.number = p.number))::bigint,"
+            " max(seconds_now() - opened),"
             " min(p.deadline - seconds_now())"
             " FROM phases p JOIN gatherings USING (phase)"
             " JOIN steps s ON s.phase = p.phase AND s.number = p.number"

@@ -91,8 +91,9 @@ if TYPE_CHECKING:
 
 Whole = npt.NDArray[np.int64]
 
-_BALLOT = BallotSum(0.5, 3, 900)
-_VECTOR = VectorSum(1.5, 320, 1e-6, 900)
+_SURVIVORS = 900
+_BALLOT = BallotSum(0.5, 3, _SURVIVORS)
+_VECTOR = VectorSum(1.5, 320, 1e-6, _SURVIVORS)
 _VOTING = BinaryVoting(51, 5.0)
 KINDS = ("local route, points", "secure-sum route", "votes on samples", "contacts by environment")
 """Phases, one of every kind."""
@@ -127,7 +128,7 @@ def audit_faults(effort: Effort) -> Iterator[Result]:
 
 def too_long_vector() -> Finding:
     """Sell two parts of norm one each, the sums and the counts, as a vector of norm one."""
-    law = noise_law(_VECTOR, _VECTOR.honest_survivors)
+    law = noise_law(_VECTOR, _SURVIVORS)
     each = int(_VECTOR.sensitivity(Unit.PHONE))
     losses = difference_loss(law, np.array([each, each]), STEP)
     return vote_finding(_VECTOR, "a vector of norm √2 sold as 1", Unit.PHONE, losses)
@@ -209,9 +210,8 @@ def servers_recordings(held: int = 200) -> Finding:
 
 def few_shares() -> Finding:
     """Lose half of the phones that the noise counts on."""
-    survivors = _BALLOT.honest_survivors
-    losses = difference_loss(noise_law(_BALLOT, survivors // 2), np.array([1, -1]))
-    case = f"{survivors // 2} shares of noise where {survivors} are counted on"
+    losses = difference_loss(noise_law(_BALLOT, _SURVIVORS // 2), np.array([1, -1]))
+    case = f"{_SURVIVORS // 2} shares of noise where {_SURVIVORS} are counted on"
     return vote_finding(_BALLOT, case, Unit.RECORDING, losses)
 
 
@@ -242,7 +242,7 @@ def one_vote() -> Finding:
 
 def one_vote_too_many() -> Finding:
     """Let a phone count one more than the sensitivity knows of."""
-    law = noise_law(_BALLOT, _BALLOT.honest_survivors)
+    law = noise_law(_BALLOT, _SURVIVORS)
     losses = difference_loss(law, np.ones(_BALLOT.votes + 1, dtype=np.int64))
     case = f"ballots of {_BALLOT.votes + 1} ones where {_BALLOT.votes} are allowed"
     return vote_finding(_BALLOT, case, Unit.PHONE, losses)

@@ -133,6 +133,6 @@ def _histogram(choices: tuple[int, ...], contacts: int) -> Vector:
         index=0,
         parameters=parameters.sum_parameters(parameters.plan().parts[0], (1,)),  # type: ignore[arg-type]
     )
-    task = CountContacts(phase=bytes(16), parameters=parameters, advertise=opening)
+    task = CountContacts(phase=bytes(16), parameters=parameters, opening=opening)
     counted = STATISTICS.contribute[CountContacts](memory, parameters, task)
     return np.asarray(counted)

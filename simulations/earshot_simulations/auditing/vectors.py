@@ -16,7 +16,7 @@ from earshot_protocol.geometry import Geometry, nearest, unit_rows
 from earshot_protocol.phases.discovery import DiscoveryParameters, SumCells, SumLabels, rows_of
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import GRID, Unit, VectorSum
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.summations import SUMMATIONS
 from earshot_protocol.voting.vectors import quantized
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
@@ -208,10 +208,9 @@ def contribution(
     heard = HeardPoints(parameters.encoder, parameters.dimensions)
     store = MemoryStore(points.astype(np.float32), names)
     memory = Memory(store, heard, hierarchy_of(parameters), bytes)
-    opening = AdvertiseKeys(
-        sum_id=bytes(16), index=0, parameters=parameters.sum_parameters(part, (1,))
-    )
-    given: dict[str, Any] = {"phase": bytes(16), "advertise": opening, "parameters": parameters}
+    agreed = parameters.sum_parameters(part, (1,))
+    opening = SUMMATIONS[part.summation].open(bytes(16), agreed)
+    given: dict[str, Any] = {"phase": bytes(16), "opening": opening, "parameters": parameters}
     task: SumCells | SumLabels = SumLabels(kinds=kinds, **given)
     if part.task is SumCells:
         task = SumCells(repetition=1, **given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,8 @@ from earshot_protocol.phases.labelling import (
 )
 from earshot_protocol.phases.plan import SecureSum, SumPartTask
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.secure_sum.messages import AdvertiseKeys, MaskInput, ShareKeys
+from earshot_protocol.secure_sum.messages import MaskInput, ShareKeys
+from earshot_protocol.summations import SUMMATIONS
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.ballots import CONVOLVED, difference_loss, noise_law
@@ -126,14 +128,14 @@ def _distances(
         (Unit.RECORDING, apart),
         (Unit.REPLACED_PHONE, apart),
     ):
-        event = mechanism.event(unit)
+        most_l1, most_l2 = mechanism.distances(unit)
         l1 = max(int(np.abs(each).sum()) for each in differences)
         l2 = max(float(np.linalg.norm(each)) for each in differences)
         yield Check(
             f"{part.name}: distance of neighbours, {unit}",
-            f"at most {event.l1:g}, and {event.l2:.4f} in L2",
+            f"at most {most_l1:g}, and {most_l2:.4f} in L2",
             f"{l1}, and {l2:.4f}",
-            l1 <= event.l1 and l2 <= event.l2 * (1 + 1e-12),
+            l1 <= most_l1 and l2 <= most_l2 * (1 + 1e-12),
             f"{len(cast)} ballots as phones cast them, each against each",
             power.of_tries(len(cast)),
         )
@@ -200,15 +202,16 @@ def _task(
     shape = (samples, len(parameters.labels) if part.name == VOTES else 1)
     agreed = parameters.sum_parameters(part, shape)
     sum_id = phase[:12] + part.name.encode()[:4]
-    advertise = AdvertiseKeys(sum_id=sum_id, index=0, parameters=agreed)
+    advertise = SUMMATIONS[part.summation].open(sum_id, agreed)
     if part.task is LabelSamples:
-        return LabelSamples(phase=phase, parameters=parameters, advertise=advertise)
-    return CheckLabels(phase=phase, proposed=(0,) * samples, advertise=advertise)
+        return LabelSamples(phase=phase, parameters=parameters, opening=advertise)
+    return CheckLabels(phase=phase, proposed=(0,) * samples, opening=advertise)
 
 
 def _through(phone: Phone, task: SumPartTask) -> bytes:
     """Play the rounds of a sum with some neighbours, and return what the phone sends as input."""
-    sum_id, degree = task.advertise.sum_id, task.advertise.parameters.degree
+    opening: Any = task.opening
+    sum_id, degree = opening.sum_id, opening.parameters.degree
     others = tuple(range(1, degree + 1))
     phone.answer(task)
     keys = bytes(32 * degree)

@@ -11,12 +11,12 @@ from typing import TypeVar
 import numpy as np
 
 from earshot_protocol.errors import RemoteError
-from earshot_protocol.messages import decode_answer
+from earshot_protocol.messages import Wait, decode_answer
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import FAILED, LocalRelease, Step
 from earshot_protocol.privacy.accounting import Release
-from earshot_protocol.secure_sum.interface import Summation
-from earshot_protocol.wire import encode
+from earshot_protocol.secure_sum.interface import HELPER, Asks, Summation
+from earshot_protocol.wire import Answer, Ending, Task, encode
 from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
@@ -45,9 +45,9 @@ class SimulatedStep:
         dropped: Numbers of the phones that vanished in this step.
         seconds: Wall-clock time of the step, in seconds.
         phone_cpu_seconds: CPU time in seconds, summed over phones.
-        server_cpu_seconds: CPU time of the server, in seconds.
-        bytes_up: Bytes from phones to server, summed over phones.
-        bytes_down: Bytes from server to phones, summed over phones.
+        server_cpu_seconds: CPU time of the server, in seconds; of the helper where that is asked.
+        bytes_up: Bytes from phones to server, summed over phones, or from the helper.
+        bytes_down: Bytes from server to phones, summed over phones, or to the helper.
     """
 
     step: str
@@ -86,6 +86,7 @@ class Course:
         progress: Progress = lambda what, done, total: None,
         dropouts: Mapping[str, tuple[int, ...]] | None = None,
         after_step: Callable[[SimulatedStep], None] | None = None,
+        helper: Callable[[Task], Answer] | None = None,
     ) -> None:
         """Start the phase.
 
@@ -98,6 +99,7 @@ class Course:
             progress: Callback for progress.
             dropouts: Phones that vanish before each step, in place of randomly drawn ones.
             after_step: Callback that receives the record of each step once it is over.
+            helper: Helper of sums by two operators; None where there are none.
 
         Raises:
             InvalidParametersError: No phase can run under these parameters.
@@ -121,6 +123,7 @@ class Course:
         self.refused: Counter[int] = Counter()
         self._progress = progress
         self._after_step = after_step
+        self._helper = helper
         self._server_cpu = 0.0
         self._bytes_down = 0
 
@@ -154,8 +157,13 @@ class Course:
         began, self._server_cpu = time.perf_counter(), 0.0
         phone_cpu, bytes_up, answered = 0.0, 0, 0
         self._bytes_down = 0
-        self._progress(step.name, 0, asked)
-        for batch in self._engine.answer(number, self._tasks()):
+        if step.asks is Asks.HELPER:
+            asked = 1
+            bytes_up = self._timed(self._ask_helper)
+            answered = int(bytes_up > 0)
+        self._progress(step.name, answered, asked)
+        tasks = iter(()) if step.asks is Asks.HELPER else self._tasks()
+        for batch in self._engine.answer(number, tasks):
             accepted = self._timed(lambda: [self._accept(step, each) for each in batch])  # noqa: B023
             phone_cpu += sum(outcome.cpu_seconds for outcome in batch)
             bytes_up += sum(accepted)
@@ -171,7 +179,7 @@ class Course:
         self._ended(
             SimulatedStep(
                 step=step.name,
-                asked=asked + len(self._dropouts[step.name]),
+                asked=asked + len(self._dropouts[step.name]) * (step.asks is not Asks.HELPER),
                 answered=answered,
                 dropped=self._dropouts[step.name],
                 seconds=answering + own[0],
@@ -185,6 +193,16 @@ class Course:
             self._ended(
                 SimulatedStep(step=DISCOVER, seconds=closing[0], server_cpu_seconds=closing[1])
             )
+
+    def _ask_helper(self) -> int:
+        """Let the helper answer, and return the size of its answer, or 0 if there is none."""
+        task = self.coordinator.task_for(HELPER)
+        if self._helper is None or isinstance(task, Wait | Ending):
+            return 0
+        self._bytes_down = len(encode(task))
+        answer = self._helper(task)
+        self.coordinator.accept(HELPER, answer)
+        return len(encode(answer))
 
     def _ended(self, record: SimulatedStep) -> None:
         self.steps.append(record)

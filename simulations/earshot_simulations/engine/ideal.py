@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import msgspec
@@ -19,7 +19,7 @@ from earshot_protocol.errors import RepeatedMessageError, UnexpectedMessageError
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum import answers, encoding, masks, messages
 from earshot_protocol.secure_sum.bell import BELL
-from earshot_protocol.secure_sum.interface import Saved, Summation
+from earshot_protocol.secure_sum.interface import Saved
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.secure_sum.rounds import NEXT, Round
 from earshot_protocol.wire import Answer
@@ -113,6 +113,10 @@ class IdealAggregator:
     def check_version(self) -> None:
         """Accept every version, since phones do not agree on keys."""
 
+    def deadline(self, now: float, step_seconds: float) -> float:
+        """Return the end of the present round."""
+        return now + step_seconds
+
     def expected(self) -> Collection[int]:
         """Return the phones that have a task in the present round."""
         return self.remaining
@@ -173,4 +177,4 @@ class IdealAggregator:
         return np.frombuffer(self.total, masks.word_type(self.parameters.modulus_bits))
 
 
-IDEAL = Summation(BELL.rounds, IdealParticipant, IdealAggregator, BELL.check)
+IDEAL = replace(BELL, participant=IdealParticipant, aggregator=IdealAggregator)

@@ -291,7 +291,11 @@ class LabellingSettings(PhaseSettings[LabelFindings]):
         self, encoder: str, labels: tuple[str, ...], samples: Matrix
     ) -> LabellingParameters:
         noise = labelling_budget.noises(
-            self.epsilon, self.delta, samples=samples.rows, check_share=self.check_share
+            self.epsilon,
+            self.delta,
+            samples=samples.rows,
+            check_share=self.check_share,
+            summation=self.summation.protocol,
         )
         parameters = LabellingParameters(
             phones=self.phones,
@@ -305,6 +309,7 @@ class LabellingSettings(PhaseSettings[LabelFindings]):
             delta=self.delta,
             dropout=self.dropout,
             corrupted=self.corrupted,
+            summation=self.summation.protocol,
         )
         if self.threshold is not None:
             return parameters

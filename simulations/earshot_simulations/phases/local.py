@@ -155,6 +155,7 @@ def _parameters(
         label_votes=kept if votes is None else votes,
         dropout=settings.dropout,
         corrupted=settings.corrupted,
+        summation=settings.summation.protocol,
         budget=settings.budget or BUDGETS[geometry],
         delta=settings.delta,
         selection_method=settings.selection_method,

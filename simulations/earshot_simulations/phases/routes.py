@@ -66,10 +66,10 @@ class Settings(LocalSettings, SecureSumSettings, PhaseSettings[EnvironmentFindin
     @override
     def check_own(self) -> None:
         check_sound(self)
-        if self.adversary.wrong_shares and self.summation is SummationChoice.IDEAL:
+        if self.adversary.wrong_shares and self.summation is not SummationChoice.REAL:
             raise InvalidParametersError(
-                f"adversary.wrong_shares={self.adversary.wrong_shares}: plain addition has no "
-                "shares; leave it out, or choose --summation real"
+                f"adversary.wrong_shares={self.adversary.wrong_shares}: --summation "
+                f"{self.summation} has no shares of keys; leave it out, or choose --summation real"
             )
         self.route.check(self)
 

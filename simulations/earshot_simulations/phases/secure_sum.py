@@ -138,6 +138,7 @@ def _parameters(
         delta=settings.delta,
         dropout=settings.dropout,
         corrupted=settings.corrupted,
+        summation=settings.summation.protocol,
     )
 
 
@@ -153,6 +154,7 @@ def _noise(settings: SecureSumSettings, start: CentroidSet, labels: int) -> Nois
         cells=settings.counts.most,
         dimensions=start.dimensions,
         rows=labels * settings.kinds,
+        summation=settings.summation.protocol,
     )
 
 

@@ -20,6 +20,7 @@ from earshot_protocol.phases.learning import LARGEST_RECORDINGS
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.accounting import Expense
 from earshot_protocol.privacy.ledger import Ledger
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_server.discovery.route import Discovery as Discovery  # one of the settings
 from earshot_server.phases.proposal import NO_OPTION
@@ -80,7 +81,17 @@ class SummationChoice(enum.StrEnum):
     """Summations that add up ballots."""
 
     REAL = "real"
+    """The summation of Bell et al., by one server that follows the protocol."""
     IDEAL = "ideal"
+    """Plain addition, without cryptography."""
+    TWO_OPERATORS = "two-operators"
+    """One message a phone, split between two operators that both add noise."""
+
+    @property
+    def protocol(self) -> SummationName:
+        """Name of the summation in the phase's parameters."""
+        two = self is SummationChoice.TWO_OPERATORS
+        return SummationName.TWO_OPERATORS if two else SummationName.BELL
 
 
 class EngineChoice(enum.StrEnum):

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_protocol.progress import silent
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Summation
+from earshot_protocol.summations import TWO_OPERATORS
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.costs import step_costs, together
 from earshot_simulations.adversary.attack import Attack
@@ -29,6 +31,7 @@ from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import Engine, EngineError, Scenario
 from earshot_simulations.engine.local import LocalEngine
+from earshot_simulations.engine.operators import SimulatedOperators
 from earshot_simulations.phases import settings as names
 from earshot_simulations.phases.environments import EnvironmentFindings
 from earshot_simulations.phases.provenance import provenance
@@ -41,6 +44,7 @@ from earshot_simulations.populations.hearing import hearing_once
 SUMMATIONS: Mapping[names.SummationChoice, Summation] = {
     names.SummationChoice.REAL: BELL,
     names.SummationChoice.IDEAL: IDEAL,
+    names.SummationChoice.TWO_OPERATORS: TWO_OPERATORS,
 }
 """Summations by their name in the settings."""
 
@@ -91,20 +95,24 @@ def simulate(
             attack = settings.attack(population)
         except KeyboardInterrupt:
             interrupted = f"interrupted in the step '{HEAR}'"
-        summation = SUMMATIONS[settings.summation]
-        scenario = Scenario(
-            population, settings.seed, summation, POLICIES[settings.agreement], attack
-        )
+        summation, policy = SUMMATIONS[settings.summation], POLICIES[settings.agreement]
+        operators = SimulatedOperators(settings.seed)
+        if summation is TWO_OPERATORS:
+            keys = operators.keys
+            policy = replace(policy, leaders=(keys.identity,), helpers=(keys.helper,))
+        scenario = Scenario(population, settings.seed, summation, policy, attack)
+        led = replace(summation, aggregator=operators.keys)
         engine = stack.enter_context(start(scenario))
         course = Course(
             parameters,
             engine,
-            summation,
+            led if summation is TWO_OPERATORS else summation,
             Optics(),
             settings.seed,
             progress,
             attack.dropouts(draw_dropouts(parameters, settings.seed), parameters.plan()),
             after_step,
+            operators.answer,
         )
         try:
             if interrupted is None:

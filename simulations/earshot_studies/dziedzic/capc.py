@@ -164,7 +164,8 @@ def _answers(
     """
     votes = ballots.sum(axis=0, dtype=np.int64)
     if sigma > 0 and votes.size:
-        half = _sum(ballots, len(votes), sigma).noise(len(ballots)).variance / 2
+        honest = TeacherCrowd(len(ballots)).honest_survivors
+        half = _sum(ballots, len(votes), sigma).variance * len(ballots) / honest / 2
         votes = votes + generator.poisson(half, votes.shape) - generator.poisson(half, votes.shape)
     return np.asarray(votes > len(ballots) / 2, dtype=np.int8)
 

@@ -15,7 +15,7 @@ class MeanPhase(Snapshot, kw_only=True):
         return (1,)
 
     def sum_task(self, part: str, advertise: AdvertiseKeys) -> AskNumber:
-        return AskNumber(phase=self.phase, parameters=self.parameters, advertise=advertise)
+        return AskNumber(phase=self.phase, parameters=self.parameters, opening=advertise)
 
     def take_total(self, part: str, total: Totals) -> None:
         self.total = int(total[0])

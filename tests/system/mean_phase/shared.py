@@ -11,11 +11,11 @@ from earshot_protocol import checks
 from earshot_protocol.phases.parameters import Kind, Parameters
 from earshot_protocol.phases.plan import Outcome, Plan, SecureSum, SumPartTask
 from earshot_protocol.privacy.accounting import Release
-from earshot_protocol.privacy.conversions import secure_sum_delta
-from earshot_protocol.privacy.events import DiscreteLaplaceSum
-from earshot_protocol.privacy.laws import DiscreteLaplaceNoise
+from earshot_protocol.privacy.events import DiscreteLaplaceSum, Pure
+from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.mechanisms import Cost, Unit
-from earshot_protocol.privacy.noise import Size, polya_share, polya_share_bound
+from earshot_protocol.privacy.noise import Size
+from earshot_protocol.privacy.sum_noise import LaplaceShares, WholeLaplace, laplace
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 
@@ -28,7 +28,7 @@ class ClippedSum:
 
     epsilon: float
     largest: int
-    honest_survivors: int
+    honest_survivors: int | None
     name: str = "clipped sum with discrete Laplace noise"
 
     @property
@@ -45,21 +45,25 @@ class ClippedSum:
     def largest_sum(self) -> int:
         return self.largest
 
-    def event(self, unit: Unit) -> DiscreteLaplaceSum:
-        return DiscreteLaplaceSum(self.scale, 1 if unit is Unit.RECORDING else self.largest)
+    @property
+    def entry_noise(self) -> LaplaceShares | WholeLaplace:
+        return laplace(self.scale, self.honest_survivors)
+
+    def event(self, unit: Unit) -> DiscreteLaplaceSum | Pure:
+        return self.entry_noise.event(1 if unit is Unit.RECORDING else self.largest)
 
     def cost(self, unit: Unit) -> Cost:
-        epsilon = self.event(unit).sensitivity / self.scale
-        return Cost(epsilon, secure_sum_delta(epsilon))
+        epsilon = (1 if unit is Unit.RECORDING else self.largest) / self.scale
+        return Cost(epsilon, self.entry_noise.delta(epsilon))
 
-    def noise(self, inputs: float) -> DiscreteLaplaceNoise:
-        return DiscreteLaplaceNoise(self.scale, inputs / self.honest_survivors)
+    def noise(self, inputs: float) -> NoiseLaw:
+        return self.entry_noise.law(inputs)
 
     def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> np.ndarray:
-        return polya_share(self.scale, self.honest_survivors, size, random)
+        return self.entry_noise.share(size, random)
 
     def share_bound(self, probability: float) -> int:
-        return self.largest + polya_share_bound(self.scale, self.honest_survivors, probability)
+        return self.largest + self.entry_noise.share_bound(probability)
 
 
 class MeanParameters(Parameters, frozen=True, kw_only=True, tag="mean"):

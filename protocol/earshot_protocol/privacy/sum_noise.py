@@ -1,0 +1,269 @@
+"""Noise on the entries of a sum, by where it comes from: shares of many phones, or two operators.
+
+Phones' shares add up to the noise that a mechanism promises if at least n' of them are honest and
+stay. An operator adds the whole noise by itself, so that nothing depends on the crowd: the other
+operator learns no more than this noise allows, and who sees the total alone sees both
+(docs/decisions/0056-two-operators-one-message.md).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.privacy.conversions import secure_sum_delta
+from earshot_protocol.privacy.events import (
+    DiscreteLaplaceSum,
+    Pure,
+    SkellamSum,
+    ZeroConcentrated,
+)
+from earshot_protocol.privacy.laws import (
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    NoiseLaw,
+    SkellamNoise,
+)
+from earshot_protocol.privacy.noise import (
+    LARGEST_SHARED_SCALE,
+    Size,
+    discrete_gaussian,
+    discrete_laplace,
+    polya_share,
+    polya_share_bound,
+    skellam_share,
+    skellam_share_bound,
+)
+from earshot_protocol.randomness import RandomBytes
+
+Vector = npt.NDArray[np.int64]
+
+OPERATORS = 2
+"""Operators that add the whole noise, each its own."""
+FINENESS = 2**16
+"""Steps per vote in which a scale is stated, so that operators and phones state the same."""
+LARGEST_VARIANCE = 2**80
+"""Largest variance of an operator's noise, far above any use."""
+
+
+@dataclass(frozen=True)
+class LaplaceShares:
+    """Discrete Laplace noise in Pólya shares, one a phone.
+
+    Attributes:
+        scale: Scale of the noise on an entry.
+        survivors: Least number of phones that stay and add their share honestly, n'.
+    """
+
+    scale: float
+    survivors: int
+
+    def law(self, inputs: float) -> DiscreteLaplaceNoise:
+        """Return the law of the noise on an entry of a sum over this many phones' inputs."""
+        return DiscreteLaplaceNoise(self.scale, inputs / self.survivors)
+
+    def share(self, size: Size, random: RandomBytes = os.urandom) -> Vector:
+        """Draw one phone's share, int64."""
+        return polya_share(self.scale, self.survivors, size, random)
+
+    def share_bound(self, probability: float) -> int:
+        """Return what an entry of a share exceeds in magnitude with at most this probability.
+
+        Raises:
+            InvalidParametersError: The scale is too large for shares.
+        """
+        if self.scale > LARGEST_SHARED_SCALE:
+            raise InvalidParametersError(
+                f"a scale of {self.scale:.6g} is too large to be shared; at most "
+                f"{LARGEST_SHARED_SCALE:g} is accepted"
+            )
+        return polya_share_bound(self.scale, self.survivors, probability)
+
+    def event(self, l1: float) -> DiscreteLaplaceSum:
+        """Return the event of a sum whose neighbours are this far apart."""
+        return DiscreteLaplaceSum(self.scale, l1)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the δ of the secure sum at this ε."""
+        return secure_sum_delta(epsilon)
+
+
+@dataclass(frozen=True)
+class SkellamShares:
+    """Skellam noise in shares, one a phone.
+
+    Attributes:
+        variance: Variance of the noise on an entry.
+        survivors: Least number of phones that stay and add their share honestly, n'.
+    """
+
+    variance: float
+    survivors: int
+
+    def law(self, inputs: float) -> SkellamNoise:
+        """Return the law of the noise on an entry of a sum over this many phones' inputs."""
+        return SkellamNoise(self.variance * inputs / self.survivors)
+
+    def share(self, size: Size, random: RandomBytes = os.urandom) -> Vector:
+        """Draw one phone's share, int64."""
+        return skellam_share(self.variance, self.survivors, size, random)
+
+    def share_bound(self, probability: float) -> int:
+        """Return what an entry of a share exceeds in magnitude with at most this probability."""
+        return skellam_share_bound(self.variance, self.survivors, probability)
+
+    def event(self, l1: float, l2: float) -> SkellamSum:
+        """Return the event of a sum whose neighbours are this far apart."""
+        return SkellamSum(self.variance, l1, l2)
+
+
+class _WholeNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="law"):
+    """Noise that each operator adds to every entry; it is stated in an offer of a sum."""
+
+    def share(self, size: Size, random: RandomBytes = os.urandom) -> Vector:
+        """Return zeros: phones add nothing."""
+        return np.zeros(size, dtype=np.int64)
+
+    def share_bound(self, probability: float) -> int:
+        """Return 0: phones add nothing."""
+        return 0
+
+
+class WholeLaplace(_WholeNoise, frozen=True, tag="discrete-laplace"):
+    """Discrete Laplace noise, whole from each of two operators.
+
+    Attributes:
+        fine_scale: Scale in 2^-16 votes.
+    """
+
+    fine_scale: int
+
+    @classmethod
+    def of(cls, scale: float) -> WholeLaplace:
+        """Return noise of at least this scale."""
+        return cls(math.ceil(scale * FINENESS))
+
+    @property
+    def scale(self) -> float:
+        """Scale of one operator's noise, in votes."""
+        return self.fine_scale / FINENESS
+
+    def check(self) -> None:
+        """Refuse noise that nobody can draw.
+
+        Raises:
+            InvalidParametersError: The scale is out of range.
+        """
+        checks.whole("fine_scale", self.fine_scale, 1, 2**60)
+
+    def law(self, inputs: float) -> DiscreteLaplaceNoise:
+        """Return the law of both operators' noise on an entry, whatever the number of inputs."""
+        return DiscreteLaplaceNoise(self.scale, OPERATORS)
+
+    def reach(self, length: int) -> int:
+        """Return what both operators' noise exceeds in any of `length` entries with at most 2^-80.
+
+        It is whole arithmetic alone, so that all parties get the same: 0.7 is above ln 2.
+        """
+        return 2 * (7 * self.fine_scale * (_bits(length) + 2) // (10 * FINENESS) + 1)
+
+    def drawn(self, size: Size, random: RandomBytes = os.urandom) -> Vector:
+        """Draw one operator's noise, int64."""
+        return discrete_laplace(self.scale, size, random)
+
+    def protects_as(self, other: NoiseOfOperators) -> bool:
+        """Return whether it is of the same kind as the other noise, and no less."""
+        return isinstance(other, WholeLaplace) and self.fine_scale >= other.fine_scale
+
+    def event(self, l1: float) -> Pure:
+        """Return the event of a sum whose neighbours are this far apart: one operator's noise.
+
+        The other operator knows its own noise, which protects nobody from it.
+        """
+        return Pure(l1 / self.scale)
+
+    def delta(self, epsilon: float) -> float:
+        """Return 0: nothing in the sum fails by chance."""
+        return 0.0
+
+
+class WholeGaussian(_WholeNoise, frozen=True, tag="discrete-gaussian"):
+    """Discrete Gaussian noise, whole from each of two operators.
+
+    Attributes:
+        variance: Parameter σ² of one operator's noise on an entry, a whole number.
+    """
+
+    variance: int
+
+    @classmethod
+    def of(cls, variance: float) -> WholeGaussian:
+        """Return noise of at least this variance."""
+        return cls(math.ceil(variance))
+
+    def check(self) -> None:
+        """Refuse noise that nobody can draw.
+
+        Raises:
+            InvalidParametersError: The variance is out of range.
+        """
+        checks.whole("variance", self.variance, 1, LARGEST_VARIANCE)
+
+    def law(self, inputs: float) -> NoiseLaw:
+        """Return the law of both operators' noise on an entry, whatever the number of inputs."""
+        return DiscreteGaussianNoise(self.variance, OPERATORS)
+
+    def reach(self, length: int) -> int:
+        """Return what both operators' noise exceeds in any of `length` entries with at most 2^-80.
+
+        By P(noise > t) ≤ exp(−t² / (2 · 2σ²)), in whole arithmetic as for `WholeLaplace`.
+        """
+        return math.isqrt(4 * self.variance * (_bits(length) + 1) * 7 // 10) + 1
+
+    def drawn(self, size: Size, random: RandomBytes = os.urandom) -> Vector:
+        """Draw one operator's noise, int64."""
+        return discrete_gaussian(math.sqrt(self.variance), size, random)
+
+    def protects_as(self, other: NoiseOfOperators) -> bool:
+        """Return whether it is of the same kind as the other noise, and no less."""
+        return isinstance(other, WholeGaussian) and self.variance >= other.variance
+
+    def event(self, l1: float, l2: float) -> ZeroConcentrated:
+        """Return the event of a sum whose neighbours are this far apart: one operator's noise.
+
+        Discrete Gaussian noise on whole vectors costs as continuous noise does (Canonne, Kamath and
+        Steinke, NeurIPS 2020, Theorem 14). The other operator knows its own, which protects nobody
+        from it.
+        """
+        return ZeroConcentrated(l2 * l2 / (2 * self.variance))
+
+
+NoiseOfOperators = WholeLaplace | WholeGaussian
+
+
+def _bits(length: int) -> int:
+    """Return at least the log2 of one over the probability for each of `length` entries."""
+    return 80 + length.bit_length()
+
+
+def laplace(scale: float, survivors: int | None) -> LaplaceShares | WholeLaplace:
+    """Return discrete Laplace noise of this scale.
+
+    Args:
+        scale: Scale of the noise on an entry, in votes.
+        survivors: Least number of phones that stay and add their share honestly; None where each of
+            two operators adds the whole noise.
+    """
+    return WholeLaplace.of(scale) if survivors is None else LaplaceShares(scale, survivors)
+
+
+def gaussian(variance: float, survivors: int | None) -> SkellamShares | WholeGaussian:
+    """Return noise like a normal distribution of this variance; arguments as for `laplace`."""
+    return WholeGaussian.of(variance) if survivors is None else SkellamShares(variance, survivors)

@@ -1,0 +1,81 @@
+"""What a phone checks of an offer before it sends a report."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator
+
+from earshot_protocol.errors import MalformedMessageError, RefusedError
+from earshot_protocol.rules import Rule
+from earshot_protocol.two_operators.messages import VERSION, X25519_AES128, SendReport
+from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+
+LARGEST_SKEW = 3600.0
+"""Seconds by which a phone's clock may differ from the helper's."""
+
+
+def refusals_of_offer(
+    opening: SendReport,
+    expected: TwoOperatorParameters,
+    told: bytes,
+    leaders: Collection[bytes],
+    helpers: Collection[bytes],
+    now: float,
+) -> Iterator[RefusedError]:
+    """Yield every reason for which a phone sends no report under an offer.
+
+    Args:
+        opening: Task that opens the sum.
+        expected: Parameters of the sum as the phone derives them from its phase.
+        told: Description of the sum, as the phone was told it.
+        leaders: Identities that the phone accepts as leaders.
+        helpers: Identities that it accepts as helpers, which must be other organizations.
+        now: Present time by the phone's clock, in seconds since 1970.
+    """
+    signed = opening.offer
+    if signed is None:
+        yield RefusedError(f"{Rule.WRONG_OFFER}: the task has no offer", Rule.WRONG_OFFER)
+        return
+    offer, stated = signed.offer, signed.offer.parameters
+    for role, identity, known in (
+        ("leader", offer.leader, leaders),
+        ("helper", offer.helper, helpers),
+    ):
+        if identity not in known:
+            yield RefusedError(
+                f"{Rule.UNKNOWN_HELPER}: this app names no {role} {identity.hex()[:16]}…",
+                Rule.UNKNOWN_HELPER,
+            )
+    if offer.leader == offer.helper:
+        yield RefusedError(
+            f"{Rule.UNKNOWN_HELPER}: leader and helper are the same", Rule.UNKNOWN_HELPER
+        )
+    try:
+        signed.check()
+    except MalformedMessageError as error:
+        yield RefusedError(f"{Rule.WRONG_OFFER}: {error}", Rule.WRONG_OFFER)
+    if not stated.noise.protects_as(expected.noise):
+        yield RefusedError(
+            f"{Rule.WEAK_NOISE}: each operator would add {stated.noise}; at least {expected.noise} "
+            "is accepted",
+            Rule.WEAK_NOISE,
+        )
+    if stated.least < expected.least:
+        yield RefusedError(
+            f"{Rule.TOO_FEW}: a total of {stated.least} reports; at least {expected.least} are "
+            "accepted",
+            Rule.TOO_FEW,
+        )
+    about = (offer.version, offer.suite, offer.sum_id, offer.task, stated)
+    agreed = (VERSION, X25519_AES128, opening.sum_id, hashlib.sha256(told).digest(), expected)
+    if about != agreed:
+        yield RefusedError(
+            f"{Rule.WRONG_OFFER}: the offer is for another task, sum or version than this one",
+            Rule.WRONG_OFFER,
+        )
+    opens, closes = offer.opens - LARGEST_SKEW, offer.closes + LARGEST_SKEW
+    if not opens <= now <= closes or abs(offer.closes - offer.opens - stated.window) > 1e-3:
+        yield RefusedError(
+            f"{Rule.CLOSED}: reports of this sum are taken at another time than now",
+            Rule.CLOSED,
+        )

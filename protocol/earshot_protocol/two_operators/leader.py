@@ -1,0 +1,371 @@
+"""The leader's side of a sum by two operators.
+
+    offer ──▸ report ──▸ total ──▸ done
+
+The leader asks the helper for an offer, signs it, collects reports, and asks the helper once for
+its total over all of them. What phones reported stays in the store until then: a report that the
+helper could not open is left out of both halves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from earshot_protocol.errors import (
+    MalformedMessageError,
+    RepeatedMessageError,
+    TooManyDropoutsError,
+    UnexpectedMessageError,
+    WrongStateError,
+)
+from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.secure_sum import encoding
+from earshot_protocol.secure_sum.interface import HELPER, Saved
+from earshot_protocol.secure_sum.masks import word_type
+from earshot_protocol.secure_sum.messages import SumTask
+from earshot_protocol.two_operators import messages
+from earshot_protocol.two_operators.messages import (
+    ID_BYTES,
+    AddUp,
+    HelperTotal,
+    MakeOffer,
+    Offer,
+    OfferMade,
+    PhoneReport,
+    SendReport,
+    SignedOffer,
+)
+from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.rounds import DONE, OFFER, REPORT, TOTAL
+from earshot_protocol.wire import Answer
+
+_ADDED_TOGETHER = 256
+PATIENCE = 7 * 86_400.0
+"""Seconds for which a sum waits for its helper, before an offer and before a total."""
+
+
+class _State(msgspec.Struct):
+    """State of a leader's sum between two rounds; the list of reports is in the helper's task."""
+
+    sum_id: bytes
+    parameters: TwoOperatorParameters
+    round: str
+    task: bytes
+    offer: SignedOffer | None = None
+    reports: bytes = b""
+    """Digest of the list."""
+    listed: int = 0
+    total: bytes = b""
+
+
+class Leader:
+    """An `Aggregator` of one sum, for the operator that phones report to.
+
+    Args:
+        keys: Identities, and the source of the leader's noise.
+        state: State of the sum.
+    """
+
+    def __init__(self, keys: LeaderKeys, state: _State) -> None:
+        self._keys = keys
+        self._state = state
+        self._entries, self._ids = bytearray(), set[bytes]()
+        # In the last round, until it is over: the helper's total, and the sum of our shares.
+        self._answer: HelperTotal | None = None
+        self._refused = frozenset[bytes]()
+        self._left_out = 0
+        self._listed = hashlib.sha256()
+        self._shares: list[bytes] = []
+        self._total = np.zeros(
+            state.parameters.length, dtype=word_type(state.parameters.modulus_bits)
+        )
+
+    def save(self, behind: bytes = b"") -> Saved:
+        """Return the state as one MessagePack object, appended to the bytes of `behind`.
+
+        The list is left out: `tasks` has handed it over.
+        """
+        return behind + msgspec.msgpack.encode(self._state)
+
+    @property
+    def parameters(self) -> TwoOperatorParameters:
+        """Parameters of the sum."""
+        return self._state.parameters
+
+    @property
+    def done(self) -> bool:
+        """Whether the sum has its result."""
+        return self._state.round == DONE
+
+    def check_version(self) -> None:
+        """Refuse to continue a sum of another version.
+
+        Raises:
+            UnexpectedMessageError: The offer is of another version.
+        """
+        offer = self._state.offer
+        if offer is not None and offer.offer.version != messages.VERSION:
+            raise UnexpectedMessageError("this sum began under another version of the protocol")
+
+    def deadline(self, now: float, step_seconds: float) -> float:
+        """Return the end of the present round, on the clock of `now`.
+
+        The window of an offer is phones' time; a helper that is away is waited for much longer.
+        """
+        offer = self._state.offer
+        if self._state.round == REPORT and offer is not None:
+            return now + self.parameters.window
+        return now + PATIENCE
+
+    # ------------------------------------------------------------------------------- tasks
+
+    def expected(self) -> Collection[int]:
+        """Return who has a task in the present round: the helper, or all phones."""
+        return range(self.parameters.phones) if self._state.round == REPORT else (HELPER,)
+
+    def tasks(self) -> Iterator[tuple[int, SumTask]]:
+        """Yield the helper's task, and hand over the list in it."""
+        if self._state.round in (OFFER, TOTAL):
+            task = self.task_for(HELPER)
+            self._entries = bytearray()
+            if task is not None:
+                yield HELPER, task
+
+    def task_for(self, phone: int) -> SumTask | None:
+        """Return the task of a phone or of the helper; None if it has none in this round.
+
+        Raises:
+            WrongStateError: `tasks` has handed the list over.
+        """
+        state = self._state
+        if state.round == REPORT and 0 <= phone < state.parameters.phones:
+            return SendReport(sum_id=state.sum_id, index=phone, offer=state.offer)
+        if phone != HELPER:
+            return None
+        if state.round == OFFER:
+            return self._signed_request()
+        return self._signed_list() if state.round == TOTAL else None
+
+    def _signed_request(self) -> MakeOffer:
+        state = self._state
+        request = MakeOffer(
+            sum_id=state.sum_id,
+            leader=self._keys.identity,
+            task=state.task,
+            parameters=state.parameters,
+            patience=PATIENCE,
+        )
+        signed = messages.sign(self._keys.leader, messages.LEADERS_REQUEST, request.body())
+        return msgspec.structs.replace(request, signature=signed)
+
+    def _signed_list(self) -> AddUp:
+        entries, offer = bytes(self._entries), self._offer.digest()
+        if len(entries) != messages.ENTRY_BYTES * self._state.listed:
+            raise WrongStateError("the list of this sum was handed over with its task")
+        body = messages.list_body(offer, entries)
+        return AddUp(
+            sum_id=self._state.sum_id,
+            offer=offer,
+            reports=entries,
+            signature=messages.sign(self._keys.leader, messages.LEADERS_LIST, body),
+        )
+
+    @property
+    def _offer(self) -> Offer:
+        if self._state.offer is None:
+            raise WrongStateError("this sum has no offer yet")
+        return self._state.offer.offer
+
+    # ----------------------------------------------------------------------------- answers
+
+    def accept(self, phone: int, answer: Answer) -> None:
+        """Take the answer of a phone or of the helper.
+
+        Raises:
+            RemoteError: The answer does not fit; nothing has changed.
+        """
+        current = self._state.round
+        if current == OFFER and phone == HELPER and isinstance(answer, OfferMade):
+            self._take_offer(answer)
+        elif current == REPORT and phone != HELPER and isinstance(answer, PhoneReport):
+            self._take_report(phone, answer)
+        elif current == TOTAL and phone == HELPER and isinstance(answer, HelperTotal):
+            self._take_total(answer)
+        elif current == TOTAL and phone != HELPER and isinstance(answer, PhoneReport):
+            self._add(phone, answer)
+        else:
+            raise UnexpectedMessageError(
+                f"{type(answer).__name__} is not expected in the round '{current}'"
+            )
+
+    def _take_offer(self, answer: OfferMade) -> None:
+        offer = answer.offer
+        check_offer_made(self._signed_request(), answer)
+        if offer.helper != self._keys.helper:
+            raise MalformedMessageError("an offer of another helper than this leader's")
+        messages.check_signature(
+            offer.helper, messages.HELPERS_OFFER, offer.digest(), answer.signature
+        )
+        signed = messages.sign(self._keys.leader, messages.LEADERS_OFFER, offer.digest())
+        self._state.offer = SignedOffer(offer=offer, helper=answer.signature, leader=signed)
+
+    def _take_report(self, phone: int, answer: PhoneReport) -> None:
+        if answer.sender != phone or answer.sum_id != self._state.sum_id:
+            raise UnexpectedMessageError(f"phone {phone}: a report of another phone or sum")
+        if answer.report_id in self._ids:
+            raise RepeatedMessageError(f"phone {phone}: its report has the identifier of another")
+        encoding.check_packed(answer.share, self.parameters)
+        self._ids.add(answer.report_id)
+        self._entries.extend(answer.report_id + answer.sealed)
+
+    def _take_total(self, answer: HelperTotal) -> None:
+        if answer.sum_id != self._state.sum_id:
+            raise UnexpectedMessageError("a total of another sum")
+        if (answer.offer, answer.reports) != (self._offer.digest(), self._state.reports):
+            raise UnexpectedMessageError("a total of another offer or list")
+        messages.check_signature(
+            self._offer.helper, messages.HELPERS_TOTAL, answer.body(), answer.signature
+        )
+        encoding.check_packed(answer.total, self.parameters)
+        refused = _identifiers(answer.refused)
+        if len(set(refused)) != len(refused):
+            raise MalformedMessageError("a total that refuses a report twice")
+        self._answer, self._refused = answer, frozenset(refused)
+
+    def _add(self, phone: int, report: PhoneReport) -> None:
+        """Add the share of a report that was listed, unless the helper could not open it."""
+        if report.report_id in self._ids:
+            raise RepeatedMessageError(f"phone {phone}: its report has the identifier of another")
+        self._ids.add(report.report_id)
+        self._listed.update(report.report_id + report.sealed)
+        if report.report_id in self._refused:
+            self._left_out += 1
+            raise MalformedMessageError(f"phone {phone}: the helper cannot open its report")
+        self._shares.append(report.share)
+        if len(self._shares) == _ADDED_TOGETHER:
+            self._add_up()
+
+    def _add_up(self) -> None:
+        encoding.add_packed(self._total, self._shares, self.parameters)
+        self._shares.clear()
+
+    def advance(self) -> None:
+        """Close the present round and begin the next.
+
+        Raises:
+            RemoteError: The sum cannot continue; nothing was opened.
+        """
+        state = self._state
+        if state.round == OFFER:
+            if state.offer is None:
+                raise TooManyDropoutsError("the helper has not offered this sum in time")
+            state.round = REPORT
+        elif state.round == REPORT:
+            state.listed, self._ids = len(self._ids), set()
+            self._check_count(state.listed, "came")
+            state.reports = hashlib.sha256(self._entries).digest()
+            state.round = TOTAL
+        elif state.round == TOTAL:
+            self._finish()
+            state.round = DONE
+
+    def _finish(self) -> None:
+        """Put both halves and this operator's noise together.
+
+        Raises:
+            TooManyDropoutsError: There is no total from the helper, or too few reports opened.
+            UnexpectedMessageError: The reports are not those that were listed.
+        """
+        if self._answer is None:
+            raise TooManyDropoutsError("the helper has not given its total in time")
+        self._add_up()
+        same = self._listed.digest() == self._state.reports
+        if not same or self._left_out != len(self._refused):
+            raise UnexpectedMessageError(
+                "the reports are not those that were listed, or others were refused"
+            )
+        self._check_count(self._state.listed - self._left_out, "opened")
+        self._total += encoding.unpack(self._answer.total, self.parameters)
+        noise = self.parameters.noise.drawn(self.parameters.length, self._keys.random)
+        self._total += noise.astype(self._total.dtype)
+        self._state.total = encoding.pack(self._total, self.parameters.modulus_bits)
+
+    def _check_count(self, count: int, what: str) -> None:
+        if count < self.parameters.least:
+            raise TooManyDropoutsError(
+                f"{count} of {self.parameters.phones} phones answered with reports that {what}; at "
+                f"least {self.parameters.least} are needed"
+            )
+
+    def result(self) -> npt.NDArray[np.int64 | np.float64]:
+        """Return the sum of the inputs with both operators' noise, in the sum's shape."""
+        if not self.done:
+            raise WrongStateError("this sum has no result yet")
+        words = encoding.unpack(self._state.total, self.parameters)
+        return encoding.decode(words, self.parameters)
+
+
+@dataclass(frozen=True)
+class LeaderKeys:
+    """Keys with which a process leads sums by two operators; it begins and restores them.
+
+    Attributes:
+        leader: Signing key of the leader, for these sums alone.
+        helper: Identity of the helper, an Ed25519 public key.
+        random: Source of the leader's noise; anything but the operating system's is for
+            simulations.
+    """
+
+    leader: Ed25519PrivateKey
+    helper: bytes
+    random: RandomBytes = os.urandom
+
+    @property
+    def identity(self) -> bytes:
+        """Identity of the leader, an Ed25519 public key."""
+        return self.leader.public_key().public_bytes_raw()
+
+    def __call__(
+        self, sum_id: bytes, parameters: Any, random: RandomBytes, told: bytes = b""
+    ) -> Leader:
+        """Begin a sum; the arguments are those of `Aggregators`."""
+        task = hashlib.sha256(told).digest()
+        return Leader(self, _State(sum_id, parameters, OFFER, task))
+
+    def restore(self, saved: Saved) -> Leader:
+        """Return the leader of a sum that `Leader.save` wrote."""
+        return Leader(self, msgspec.msgpack.decode(saved, type=_State))
+
+
+def check_offer_made(request: MakeOffer, answer: OfferMade) -> None:
+    """Refuse an offer that is not the one asked for.
+
+    Raises:
+        MalformedMessageError: A field differs, or the window is not the one asked for.
+    """
+    offer = answer.offer
+    asked = (messages.VERSION, messages.X25519_AES128, request.sum_id, request.leader)
+    made = (offer.version, offer.suite, offer.sum_id, offer.leader)
+    if answer.sum_id != request.sum_id or asked != made or offer.task != request.task:
+        raise MalformedMessageError("an offer of another sum than the one asked for")
+    if offer.parameters != request.parameters:
+        raise MalformedMessageError("an offer with other parameters than those asked for")
+    if abs(offer.closes - offer.opens - offer.parameters.window) > 1e-3 or (
+        abs(offer.answer_until - offer.closes - request.patience) > 1e-3
+    ):
+        raise MalformedMessageError("an offer with another window than the one asked for")
+
+
+def _identifiers(joined: bytes) -> list[bytes]:
+    if len(joined) % ID_BYTES:
+        raise MalformedMessageError("a list of identifiers ends within one")
+    return [joined[at : at + ID_BYTES] for at in range(0, len(joined), ID_BYTES)]

@@ -1,0 +1,271 @@
+"""The messages of a sum by two operators: an offer, a phone's report, and a total.
+
+The leader asks the helper for an offer, every phone for a report, and the helper for its total over
+one list of reports. Digests are SHA-256; what is signed says what it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from msgspec import Meta
+
+from earshot_protocol.errors import InvalidInputError, MalformedMessageError
+from earshot_protocol.secure_sum.messages import SumAnswer, SumTask
+from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.wire import LARGEST_ANSWER_BYTES, Answer, Identifier, PhoneIndex, canonical
+from earshot_protocol.wire import PublicKey as PublicKey  # one word for keys of every kind
+
+VERSION = 1
+"""Version of this protocol; an offer states it."""
+X25519_AES128 = 1
+"""Suite of HPKE base mode (RFC 9180) with X25519, HKDF-SHA256 and AES-128-GCM."""
+
+ID_BYTES = 16
+SEED_BYTES = 32
+SEALED_BYTES = 32 + SEED_BYTES + 16
+"""Bytes of a sealed seed: encapsulated key, seed, tag."""
+ENTRY_BYTES = ID_BYTES + SEALED_BYTES
+"""Bytes of a report in a list."""
+LARGEST_LIST = 10**7
+"""Most reports in a list."""
+
+LARGEST_HELPER_TASK = ENTRY_BYTES * LARGEST_LIST + 2**16
+LARGEST_HELPER_ANSWER = LARGEST_ANSWER_BYTES + ID_BYTES * LARGEST_LIST
+"""Bytes of the largest messages to and from a helper."""
+
+Digest = Annotated[bytes, Meta(min_length=32, max_length=32)]
+Signature = Annotated[bytes, Meta(min_length=64, max_length=64)]
+Moment = Annotated[float, Meta(ge=0, le=1e12)]
+"""Time in seconds since 1970."""
+Seconds = Annotated[float, Meta(gt=0, le=1e9)]
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Offer of one sum, which both operators sign and every phone checks.
+
+    Attributes:
+        version: Version of the protocol.
+        suite: Suite of the sealed seeds.
+        sum_id: Identifier of the sum.
+        leader: Identity of the leader, an Ed25519 key.
+        helper: Identity of the helper, an Ed25519 key.
+        key: Key of this sum alone, X25519, to which phones seal their seeds.
+        task: Digest of all that phones are told alike: the phase's parameters and the task that
+            begins the sum, without this offer.
+        parameters: Parameters of the sum.
+        opens: Time at which the helper made the offer.
+        closes: End of the window in which phones report.
+        answer_until: Time after which the helper gives no total.
+    """
+
+    version: int
+    suite: int
+    sum_id: Identifier
+    leader: PublicKey
+    helper: PublicKey
+    key: PublicKey
+    task: Digest
+    parameters: TwoOperatorParameters
+    opens: Moment
+    closes: Moment
+    answer_until: Moment
+
+    def digest(self) -> bytes:
+        """Return the digest that both operators sign, and that binds reports and totals."""
+        return hashlib.sha256(canonical(self)).digest()
+
+
+class SignedOffer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Offer with the signatures of both operators."""
+
+    offer: Offer
+    helper: Signature
+    leader: Signature
+
+    def check(self) -> None:
+        """Refuse an offer that one of the operators it names has not signed.
+
+        Raises:
+            MalformedMessageError: A signature is wrong.
+        """
+        digest = self.offer.digest()
+        check_signature(self.offer.helper, HELPERS_OFFER, digest, self.helper)
+        check_signature(self.offer.leader, LEADERS_OFFER, digest, self.leader)
+
+
+class _Task(SumTask, frozen=True, kw_only=True):
+    """Task of a sum by two operators."""
+
+
+class MakeOffer(_Task, frozen=True, kw_only=True, tag="make-offer"):
+    """Offer this sum, as the helper; the leader signs all fields but the signature.
+
+    Attributes:
+        leader: Identity of the leader.
+        task: Digest of all that phones are told alike.
+        parameters: Parameters of the sum.
+        patience: Seconds from the end of the window for which the helper keeps its key.
+        signature: Signature of the leader.
+    """
+
+    leader: PublicKey
+    task: Digest
+    parameters: TwoOperatorParameters
+    patience: Seconds
+    signature: Signature = bytes(64)
+
+    def body(self) -> bytes:
+        """Return what the leader signs."""
+        return canonical(msgspec.structs.replace(self, signature=bytes(64)))
+
+
+class SendReport(_Task, frozen=True, kw_only=True, tag="send-report"):
+    """Split your input, and send a share with the sealed seed of the other; opens a sum.
+
+    Attributes:
+        index: Number of the phone.
+        offer: Offer of the sum; None only where its digest is taken.
+    """
+
+    index: PhoneIndex
+    offer: SignedOffer | None = None
+
+    def for_phone(self, phone: int) -> SendReport:
+        """Return the same task for the phone of that number."""
+        return msgspec.structs.replace(self, index=phone)
+
+    @property
+    def told_alike(self) -> SendReport:
+        """This task as all phones are told it alike, without the offer, which has its digest."""
+        return msgspec.structs.replace(self, index=0, offer=None)
+
+
+class AddUp(_Task, frozen=True, kw_only=True, tag="add-up"):
+    """Add up the shares of these reports, as the helper.
+
+    Attributes:
+        offer: Digest of the offer.
+        reports: Entries of the list: identifier of a report and its sealed seed, 96 bytes each.
+        signature: Signature of the leader over the offer, the number of entries and their digest.
+    """
+
+    offer: Digest
+    reports: Annotated[bytes, Meta(max_length=ENTRY_BYTES * LARGEST_LIST)]
+    signature: Signature
+
+    @property
+    def count(self) -> int:
+        """Number of reports.
+
+        Raises:
+            MalformedMessageError: The list ends within a report.
+        """
+        count, rest = divmod(len(self.reports), ENTRY_BYTES)
+        if rest:
+            raise MalformedMessageError(f"a list of reports ends with {rest} bytes of one")
+        return count
+
+
+class PhoneReport(SumAnswer, frozen=True, kw_only=True, tag="report"):
+    """A phone's input in two parts.
+
+    Attributes:
+        report_id: Identifier of the report, drawn by the phone.
+        sealed: Seed of the helper's share, sealed to the key of the offer.
+        share: Share of the leader: the input less the helper's share, w bits an entry.
+    """
+
+    report_id: Identifier
+    sealed: Annotated[bytes, Meta(min_length=SEALED_BYTES, max_length=SEALED_BYTES)]
+    share: Annotated[bytes, Meta(max_length=LARGEST_ANSWER_BYTES)]
+
+
+class HelperAnswer(Answer, frozen=True, kw_only=True):
+    """Answer of the helper in one round of one sum."""
+
+    sum_id: Identifier
+
+
+class OfferMade(HelperAnswer, frozen=True, kw_only=True, tag="offer-made"):
+    """Offer of a sum, signed by the helper."""
+
+    offer: Offer
+    signature: Signature
+
+
+class HelperTotal(HelperAnswer, frozen=True, kw_only=True, tag="helper-total"):
+    """Sum of the helper's shares of the reports that opened, with the helper's noise.
+
+    Attributes:
+        offer: Digest of the offer.
+        reports: Digest of the list.
+        refused: Identifiers of the reports that did not open, 16 bytes each, in the list's order.
+        total: Sum and noise, w bits an entry.
+        signature: Signature of the helper over all other fields.
+    """
+
+    offer: Digest
+    reports: Digest
+    refused: Annotated[bytes, Meta(max_length=ID_BYTES * LARGEST_LIST)]
+    total: Annotated[bytes, Meta(max_length=LARGEST_ANSWER_BYTES)]
+    signature: Signature = bytes(64)
+
+    def body(self) -> bytes:
+        """Return what the helper signs."""
+        return canonical(msgspec.structs.replace(self, signature=bytes(64)))
+
+
+HELPER_TASKS = (MakeOffer, AddUp)
+HELPER_ANSWERS = (OfferMade, HelperTotal)
+ANSWERS = (PhoneReport,)
+
+LEADERS_REQUEST = b"earshot two operators: leader's request"
+LEADERS_OFFER = b"earshot two operators: leader's offer"
+HELPERS_OFFER = b"earshot two operators: helper's offer"
+LEADERS_LIST = b"earshot two operators: leader's list"
+HELPERS_TOTAL = b"earshot two operators: helper's total"
+
+
+def read_identity(text: str) -> bytes:
+    """Return an operator's identity from its 64 hexadecimal digits.
+
+    Raises:
+        InvalidInputError: The text is not such a key.
+    """
+    try:
+        identity = bytes.fromhex(text.strip())
+        Ed25519PublicKey.from_public_bytes(identity)
+    except ValueError:
+        raise InvalidInputError(
+            f"'{text[:80]}' is not an operator's key, which has 64 hexadecimal digits"
+        ) from None
+    return identity
+
+
+def list_body(offer: bytes, reports: bytes) -> bytes:
+    """Return what the leader signs of a list: the offer, the number of reports, their digest."""
+    count = len(reports) // ENTRY_BYTES
+    return offer + count.to_bytes(8) + hashlib.sha256(reports).digest()
+
+
+def sign(key: Ed25519PrivateKey, what: bytes, body: bytes) -> bytes:
+    """Return the signature of a message, which says what kind of message it is."""
+    return key.sign(what + hashlib.sha256(body).digest())
+
+
+def check_signature(identity: bytes, what: bytes, body: bytes, signature: bytes) -> None:
+    """Refuse a message that this identity has not signed as what it is.
+
+    Raises:
+        MalformedMessageError: The signature is wrong, or the identity is not a key.
+    """
+    try:
+        key = Ed25519PublicKey.from_public_bytes(identity)
+        key.verify(signature, what + hashlib.sha256(body).digest())
+    except (InvalidSignature, ValueError):
+        raise MalformedMessageError(f"not signed: {what.decode()}") from None

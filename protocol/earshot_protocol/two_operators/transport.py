@@ -1,0 +1,45 @@
+"""Requests of a leader to its helper over HTTP: paths, and a long list in parts.
+
+All are POSTs of MessagePack, signed as a phone's are (`earshot_protocol.signatures`), by the leader's
+key, whose name is its 64 hexadecimal digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from msgspec import Meta
+
+from earshot_protocol.two_operators.messages import ENTRY_BYTES, LARGEST_LIST, AddUp
+from earshot_protocol.wire import Identifier, Message
+
+OFFER_PATH, PART_PATH, TOTAL_PATH = "/v1/offer", "/v1/list-part", "/v1/total"
+
+PART_ENTRIES = 2**15
+"""Most reports in a part, and in a list that travels whole."""
+LARGEST_PART = ENTRY_BYTES * PART_ENTRIES
+_PARTS = -(-LARGEST_LIST // PART_ENTRIES)
+
+
+class ListPart(Message, frozen=True, kw_only=True, tag="list-part"):
+    """Part of a list of reports, which the leader's last request names by its digest.
+
+    Attributes:
+        sum_id: Identifier of the sum.
+        number: Number of the part, from 0.
+        entries: Entries of the list, 96 bytes each; all parts but the last are full.
+    """
+
+    sum_id: Identifier
+    number: Annotated[int, Meta(ge=0, lt=_PARTS)]
+    entries: Annotated[bytes, Meta(min_length=ENTRY_BYTES, max_length=LARGEST_PART)]
+
+
+def parts_of(task: AddUp) -> Iterator[ListPart]:
+    """Yield the parts of a list, of which a short one has none: it travels whole."""
+    if len(task.reports) <= LARGEST_PART:
+        return
+    for number, at in enumerate(range(0, len(task.reports), LARGEST_PART)):
+        entries = task.reports[at : at + LARGEST_PART]
+        yield ListPart(sum_id=task.sum_id, number=number, entries=entries)

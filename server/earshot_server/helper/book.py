@@ -1,0 +1,116 @@
+"""What a helper keeps of its sums: a record of each, and a secret that is gone once it is used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from earshot_protocol.errors import UnexpectedMessageError
+from earshot_protocol.overriding import override
+
+
+class Secret(NamedTuple):
+    """Secret of one sum, which is used once.
+
+    Attributes:
+        key: Private X25519 key that phones seal to.
+        noise: Noise of this helper, drawn before any list was seen: int64, little-endian.
+    """
+
+    key: bytes
+    noise: bytes
+
+
+@dataclass(frozen=True)
+class Record:
+    """Record of one sum.
+
+    Attributes:
+        leader: Identity of its leader.
+        request: Digest of the request that was answered with the offer.
+        offer: Answer with the offer, encoded.
+        offered: Time of the offer, in seconds since 1970.
+        reports: Digest of the list that was answered; None before.
+        total: Answer with the total, encoded; None before.
+    """
+
+    leader: bytes
+    request: bytes
+    offer: bytes
+    offered: float
+    reports: bytes | None = None
+    total: bytes | None = None
+
+
+class TakenError(UnexpectedMessageError):
+    """Something that may be kept only once was kept by somebody else."""
+
+
+class Book(Protocol):
+    """Records and secrets of a helper's sums, in any number of processes."""
+
+    def offer(self, sum_id: bytes, record: Record, secret: Secret) -> None:
+        """Keep the record and the secret of a new sum; both are durable when this returns.
+
+        Raises:
+            TakenError: The sum has a record.
+        """
+
+    def record(self, sum_id: bytes) -> Record | None:
+        """Return the record of a sum; None if it was never offered."""
+
+    def secret(self, sum_id: bytes) -> Secret | None:
+        """Return the secret of a sum; None if it is gone."""
+
+    def answer(self, sum_id: bytes, reports: bytes, total: bytes) -> None:
+        """Keep the only total of a sum, then erase its secret; both are done when this returns.
+
+        Raises:
+            TakenError: The sum has a total.
+        """
+
+    def erase(self, sum_id: bytes) -> None:
+        """Erase the secret of a sum, if it is still there."""
+
+    def offers_since(self, leader: bytes, moment: float) -> int:
+        """Return how many sums this leader was offered from that time on."""
+
+
+class MemoryBook(Book):
+    """Book that lasts as long as the process, for simulations and tests."""
+
+    def __init__(self) -> None:
+        self._records: dict[bytes, Record] = {}
+        self._secrets: dict[bytes, Secret] = {}
+
+    @override
+    def offer(self, sum_id: bytes, record: Record, secret: Secret) -> None:
+        if sum_id in self._records:
+            raise TakenError(f"sum {sum_id.hex()} has been offered")
+        self._secrets[sum_id], self._records[sum_id] = secret, record
+
+    @override
+    def record(self, sum_id: bytes) -> Record | None:
+        return self._records.get(sum_id)
+
+    @override
+    def secret(self, sum_id: bytes) -> Secret | None:
+        return self._secrets.get(sum_id)
+
+    @override
+    def answer(self, sum_id: bytes, reports: bytes, total: bytes) -> None:
+        record = self._records[sum_id]
+        if record.total is not None:
+            raise TakenError(f"sum {sum_id.hex()} has been answered")
+        self._records[sum_id] = replace(record, reports=reports, total=total)
+        self.erase(sum_id)
+
+    @override
+    def erase(self, sum_id: bytes) -> None:
+        self._secrets.pop(sum_id, None)
+
+    @override
+    def offers_since(self, leader: bytes, moment: float) -> int:
+        return sum(
+            each.leader == leader and each.offered >= moment for each in self._records.values()
+        )

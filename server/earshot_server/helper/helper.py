@@ -1,0 +1,357 @@
+"""The helper: it offers sums and gives one total of each, without I/O but for its book.
+
+It holds one share of every report, sealed to a key of the sum alone, and answers one list of
+reports with their sum and noise of its own. What keeps a leader from anybody's input is that noise,
+that there is one answer, and that the key is gone before the answer leaves (decision 56).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from earshot_protocol.errors import (
+    InvalidParametersError,
+    MalformedMessageError,
+    RemoteError,
+    UnexpectedMessageError,
+)
+from earshot_protocol.messages import decode_helper_answer
+from earshot_protocol.privacy.sum_noise import WholeGaussian
+from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.secure_sum import encoding
+from earshot_protocol.secure_sum.masks import Words, word_type
+from earshot_protocol.two_operators import messages
+from earshot_protocol.two_operators.messages import (
+    ENTRY_BYTES,
+    ID_BYTES,
+    AddUp,
+    HelperTotal,
+    MakeOffer,
+    Offer,
+    OfferMade,
+)
+from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.shares import helper_share, unseal
+from earshot_protocol.wire import Answer, Task, encode
+from earshot_server.helper.book import Book, Record, Secret, TakenError
+
+DAY = 86_400.0
+
+
+class HelperRefusalError(RemoteError):
+    """Refusal of a leader's request, by name.
+
+    Attributes:
+        name: Name of the reason, for the leader's program.
+        again: Whether the same request may be accepted later; nothing was used up.
+    """
+
+    name = "refused"
+    again = False
+
+
+class UnknownLeaderError(HelperRefusalError):
+    """A request of a leader that this helper does not serve."""
+
+    name = "unknown_leader"
+
+
+class UnwantedOfferError(HelperRefusalError):
+    """A sum that this helper's policy does not offer."""
+
+    name = "against_policy"
+
+
+class TooManyOffersError(HelperRefusalError):
+    """More sums than this helper offers one leader a day."""
+
+    name, again = "too_many_offers", True
+
+
+class UnknownSumError(HelperRefusalError):
+    """A list for a sum that was never offered, or another request for one that was."""
+
+    name = "unknown_sum"
+
+
+class EarlyListError(HelperRefusalError):
+    """A list that comes while phones may still report."""
+
+    name, again = "early", True
+
+
+class LateListError(HelperRefusalError):
+    """A list that comes after the time until which this helper answers."""
+
+    name = "late"
+
+
+class AnsweredError(HelperRefusalError):
+    """A second list for a sum that has its total."""
+
+    name = "already_answered"
+
+
+class SmallListError(HelperRefusalError):
+    """A list of fewer reports than the total must be made of, or fewer that open."""
+
+    name = "too_few"
+
+
+class WrongListError(HelperRefusalError):
+    """A list that names a report twice, or more reports than phones were invited."""
+
+    name = "wrong_list"
+
+
+@dataclass(frozen=True)
+class HelperPolicy:
+    """Sums that a helper offers.
+
+    Attributes:
+        leaders: Identities of the leaders that it serves.
+        least_reports: Least number of reports that a total is made of.
+        least_noise: Least standard deviation of the noise over the largest entry of an input.
+        largest_window: Most seconds for which phones report.
+        largest_patience: Most seconds for which it keeps a key after that.
+        offers_a_day: Most sums that it offers one leader in a day.
+        largest_length: Most entries of a vector.
+    """
+
+    leaders: frozenset[bytes] = frozenset()
+    least_reports: int = 50
+    least_noise: float = 0.5
+    largest_window: float = 31 * DAY
+    largest_patience: float = 31 * DAY
+    offers_a_day: int = 100
+    largest_length: int = 2**20
+
+    def check(self, request: MakeOffer) -> None:
+        """Refuse a request that this helper does not serve.
+
+        Raises:
+            UnwantedOfferError: The sum is not of the kind that it offers; the message says why.
+        """
+        terms = request.parameters
+        try:
+            terms.check()
+        except InvalidParametersError as error:
+            raise UnwantedOfferError(f"no sum can run under these parameters: {error}") from error
+        for what, value, least in (
+            ("least", terms.least, self.least_reports),
+            ("noise over bound", deviation(terms) / terms.bound, self.least_noise),
+        ):
+            if not value >= least:
+                raise UnwantedOfferError(f"{what}={value:.6g}; at least {least:g} is accepted")
+        for what, value, most in (
+            ("window", terms.window, self.largest_window),
+            ("patience", request.patience, self.largest_patience),
+            ("length", terms.length, self.largest_length),
+        ):
+            if not value <= most:
+                raise UnwantedOfferError(f"{what}={value:.6g}; at most {most:g} is accepted")
+
+
+def deviation(parameters: TwoOperatorParameters) -> float:
+    """Return the standard deviation of one operator's noise, or its scale where it is Laplace's."""
+    noise = parameters.noise
+    return math.sqrt(noise.variance) if isinstance(noise, WholeGaussian) else noise.scale
+
+
+class Helper:
+    """Helper with one identity.
+
+    Args:
+        identity: Signing key.
+        book: Records and secrets of its sums.
+        policy: Sums that it offers.
+        clock: Clock of the seconds since 1970.
+        random: Source of its noise; anything but the operating system's is for simulations.
+    """
+
+    def __init__(
+        self,
+        identity: Ed25519PrivateKey,
+        book: Book,
+        policy: HelperPolicy,
+        clock: Callable[[], float] = time.time,
+        random: RandomBytes = os.urandom,
+    ) -> None:
+        self._identity = identity
+        self._book = book
+        self._policy = policy
+        self._clock = clock
+        self._random = random
+
+    @property
+    def identity(self) -> bytes:
+        """Identity of this helper, an Ed25519 public key."""
+        return self._identity.public_key().public_bytes_raw()
+
+    def answer(self, task: Task) -> Answer:
+        """Answer a leader's task.
+
+        Raises:
+            HelperRefusalError: The task is refused; the error has the name of the reason.
+            MalformedMessageError: The task is not signed by its leader, or damaged.
+            UnexpectedMessageError: It is not a task of a helper.
+        """
+        if isinstance(task, MakeOffer):
+            return self._offer(task)
+        if isinstance(task, AddUp):
+            return self._total(task)
+        raise UnexpectedMessageError(f"{type(task).__name__} asks nothing of a helper")
+
+    # ------------------------------------------------------------------------------ offers
+
+    def _offer(self, request: MakeOffer) -> Answer:
+        if request.leader not in self._policy.leaders:
+            raise UnknownLeaderError(f"leader {request.leader.hex()} is not served here")
+        messages.check_signature(
+            request.leader, messages.LEADERS_REQUEST, request.body(), request.signature
+        )
+        digest = hashlib.sha256(request.body()).digest()
+        known = self._book.record(request.sum_id)
+        if known is None:
+            known = self._new_offer(request, digest)
+        if known.request != digest:
+            raise UnknownSumError(f"sum {request.sum_id.hex()} was offered to another request")
+        return decode_helper_answer(known.offer)
+
+    def _new_offer(self, request: MakeOffer, digest: bytes) -> Record:
+        self._policy.check(request)
+        now, leader = self._clock(), request.leader
+        if self._book.offers_since(leader, now - DAY) >= self._policy.offers_a_day:
+            raise TooManyOffersError(
+                f"{self._policy.offers_a_day} sums were offered within a day; ask again later"
+            )
+        key, terms = X25519PrivateKey.generate(), request.parameters
+        closes = now + terms.window
+        offer = Offer(
+            version=messages.VERSION,
+            suite=messages.X25519_AES128,
+            sum_id=request.sum_id,
+            leader=leader,
+            helper=self.identity,
+            key=key.public_key().public_bytes_raw(),
+            task=request.task,
+            parameters=terms,
+            opens=now,
+            closes=closes,
+            answer_until=closes + request.patience,
+        )
+        signature = messages.sign(self._identity, messages.HELPERS_OFFER, offer.digest())
+        made = OfferMade(sum_id=request.sum_id, offer=offer, signature=signature)
+        # Samplers reject, so the time that one takes would tell about its result: it is taken now,
+        # when there is nothing yet that it could tell about.
+        noise = terms.noise.drawn(terms.length, self._random).astype("<i8").tobytes()
+        record = Record(leader, digest, encode(made), now)
+        try:
+            self._book.offer(request.sum_id, record, Secret(key.private_bytes_raw(), noise))
+        except TakenError:
+            kept = self._book.record(request.sum_id)
+            if kept is None:
+                raise
+            return kept
+        return record
+
+    # ------------------------------------------------------------------------------ totals
+
+    def _total(self, task: AddUp) -> Answer:
+        record = self._book.record(task.sum_id)
+        if record is None:
+            raise UnknownSumError(f"sum {task.sum_id.hex()} was never offered")
+        offer = _offer_in(record)
+        body = messages.list_body(task.offer, task.reports)
+        messages.check_signature(record.leader, messages.LEADERS_LIST, body, task.signature)
+        if task.offer != offer.digest():
+            raise UnknownSumError("a list for another offer of this sum")
+        reports = hashlib.sha256(task.reports).digest()
+        if record.total is not None:
+            self._book.erase(task.sum_id)  # once more, in case it was killed in between
+            if record.reports != reports:
+                raise AnsweredError(f"sum {task.sum_id.hex()} has its total")
+            return decode_helper_answer(record.total)
+        self._check_list(task, offer)
+        secret = self._book.secret(task.sum_id)
+        if secret is None:
+            raise LateListError(f"the key of sum {task.sum_id.hex()} is gone")
+        total, refused = _added_up(task, offer, secret)
+        opened = task.count - len(refused) // ID_BYTES
+        if opened < offer.parameters.least:
+            raise SmallListError(
+                f"{opened} reports of the list open; at least {offer.parameters.least} are needed"
+            )
+        answer = HelperTotal(
+            sum_id=task.sum_id,
+            offer=task.offer,
+            reports=reports,
+            refused=refused,
+            total=encoding.pack(total, offer.parameters.modulus_bits),
+        )
+        signature = messages.sign(self._identity, messages.HELPERS_TOTAL, answer.body())
+        answer = msgspec.structs.replace(answer, signature=signature)
+        try:
+            self._book.answer(task.sum_id, reports, encode(answer))
+        except TakenError as error:
+            raise AnsweredError(f"sum {task.sum_id.hex()} has its total") from error
+        return answer
+
+    def _check_list(self, task: AddUp, offer: Offer) -> None:
+        """Refuse a list before any of it is opened."""
+        terms, now, count = offer.parameters, self._clock(), task.count
+        if count > terms.phones:
+            raise WrongListError(f"{count} reports of {terms.phones} phones")
+        # Once everybody's report is in, nobody is left to wait for.
+        if now < offer.closes and count < terms.phones:
+            raise EarlyListError(
+                f"phones may report for {math.ceil(offer.closes - now)} seconds more"
+            )
+        if now > offer.answer_until:
+            self._book.erase(task.sum_id)
+            raise LateListError("the time in which this sum is answered is over")
+        if len(set(_ids(task.reports))) < count:
+            raise WrongListError("the list names a report twice")
+        if count < terms.least:
+            raise SmallListError(f"{count} reports; at least {terms.least} are needed")
+
+
+def _added_up(task: AddUp, offer: Offer, secret: Secret) -> tuple[Words, bytes]:
+    """Return the sum of the helper's shares with its noise, and the reports that did not open."""
+    terms, key = offer.parameters, X25519PrivateKey.from_private_bytes(secret.key)
+    total = np.zeros(terms.length, dtype=word_type(terms.modulus_bits))
+    total += np.frombuffer(secret.noise, dtype="<i8").astype(total.dtype)
+    refused = bytearray()
+    for report_id, sealed in _entries(task.reports):
+        seed = unseal(sealed, key, task.offer, report_id)
+        if seed is None or len(seed) != messages.SEED_BYTES:
+            refused += report_id
+        else:
+            total += helper_share(seed, terms)
+    return total, bytes(refused)
+
+
+def _offer_in(record: Record) -> Offer:
+    made = decode_helper_answer(record.offer)
+    if not isinstance(made, OfferMade):
+        raise MalformedMessageError("the record of an offer holds something else")
+    return made.offer
+
+
+def _ids(reports: bytes) -> Iterator[bytes]:
+    return (reports[at : at + ID_BYTES] for at in range(0, len(reports), ENTRY_BYTES))
+
+
+def _entries(reports: bytes) -> Iterator[tuple[bytes, bytes]]:
+    for at in range(0, len(reports), ENTRY_BYTES):
+        yield reports[at : at + ID_BYTES], reports[at + ID_BYTES : at + ENTRY_BYTES]

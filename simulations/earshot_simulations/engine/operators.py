@@ -1,0 +1,47 @@
+"""The two operators of a simulated phase: keys, and a helper in this process."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from earshot_protocol.two_operators.leader import LeaderKeys
+from earshot_protocol.two_operators.messages import OfferMade
+from earshot_protocol.wire import Answer, Task
+from earshot_server.helper.book import MemoryBook
+from earshot_server.helper.helper import Helper, HelperPolicy
+
+
+class SimulatedOperators:
+    """A leader's keys, and the helper that serves it.
+
+    Keys come from the operating system; the noise of both follows from the seed.
+
+    Args:
+        seed: Seed of the noise.
+    """
+
+    def __init__(self, seed: int) -> None:
+        leader, helper = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+        noises = [np.random.default_rng([seed, 0x8, operator]).bytes for operator in (0, 1)]
+        self.keys = LeaderKeys(leader, helper.public_key().public_bytes_raw(), noises[0])
+        self._now = 0.0
+        anything = HelperPolicy(
+            leaders=frozenset({self.keys.identity}),
+            least_reports=2,
+            least_noise=0.0,
+            largest_window=math.inf,
+            largest_patience=math.inf,
+            offers_a_day=2**31,
+            largest_length=2**24,
+        )
+        self._helper = Helper(helper, MemoryBook(), anything, lambda: self._now, noises[1])
+
+    def answer(self, task: Task) -> Answer:
+        """Let the helper answer; every offer is made at the one moment at which phones live."""
+        answer = self._helper.answer(task)
+        # What comes next is the list, once the window is over.
+        self._now = answer.offer.closes if isinstance(answer, OfferMade) else 0.0
+        return answer
