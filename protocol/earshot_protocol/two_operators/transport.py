@@ -1,7 +1,7 @@
 """Requests of a leader to its helper over HTTP: paths, and a long list in parts.
 
-All are POSTs of MessagePack, signed as a phone's are (`earshot_protocol.signatures`), by the leader's
-key, whose name is its 64 hexadecimal digits.
+All are POSTs of MessagePack, signed as a phone's are (`earshot_protocol.signatures`), by the
+leader's key, whose name is its 64 hexadecimal digits.
 """
 
 from __future__ import annotations
