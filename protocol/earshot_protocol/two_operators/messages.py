@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from msgspec import Meta
 
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError
+from earshot_protocol.remembering import remembered
 from earshot_protocol.secure_sum.messages import SumAnswer, SumTask
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.wire import LARGEST_ANSWER_BYTES, Answer, Identifier, PhoneIndex, canonical
@@ -93,9 +94,14 @@ class SignedOffer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Raises:
             MalformedMessageError: A signature is wrong.
         """
-        digest = self.offer.digest()
-        check_signature(self.offer.helper, HELPERS_OFFER, digest, self.helper)
-        check_signature(self.offer.leader, LEADERS_OFFER, digest, self.leader)
+        _check_both(self)
+
+
+@remembered(4)  # all phones of a simulation are shown the same
+def _check_both(signed: SignedOffer) -> None:
+    digest = signed.offer.digest()
+    check_signature(signed.offer.helper, HELPERS_OFFER, digest, signed.helper)
+    check_signature(signed.offer.leader, LEADERS_OFFER, digest, signed.leader)
 
 
 class _Task(SumTask, frozen=True, kw_only=True):
