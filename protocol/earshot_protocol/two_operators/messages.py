@@ -146,6 +146,17 @@ class SendReport(_Task, frozen=True, kw_only=True, tag="send-report"):
         return msgspec.structs.replace(self, index=phone)
 
     @property
+    def parameters(self) -> TwoOperatorParameters:
+        """Parameters of the sum.
+
+        Raises:
+            MalformedMessageError: The task has no offer.
+        """
+        if self.offer is None:
+            raise MalformedMessageError("a sum by two operators without an offer")
+        return self.offer.offer.parameters
+
+    @property
     def told_alike(self) -> SendReport:
         """This task as all phones are told it alike, without the offer, which has its digest."""
         return msgspec.structs.replace(self, index=0, offer=None)

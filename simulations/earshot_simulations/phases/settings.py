@@ -93,6 +93,16 @@ class SummationChoice(enum.StrEnum):
         two = self is SummationChoice.TWO_OPERATORS
         return SummationName.TWO_OPERATORS if two else SummationName.BELL
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for readers of a run on whom its phones trust."""
+        if self is not SummationChoice.TWO_OPERATORS:
+            return ()
+        return (
+            "Sums by two operators protect phones as long as the two do not put their data "
+            "together, however few phones are honest.",
+        )
+
 
 class EngineChoice(enum.StrEnum):
     """Engines that run the phones."""

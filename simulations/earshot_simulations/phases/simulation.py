@@ -144,7 +144,11 @@ def simulate(
             else together(plan, left),
             steps=tuple(course.steps),
             skipped=population.skipped,
-            notes=(*settings.notes(population, achieved, found), *course.notes),
+            notes=(
+                *settings.notes(population, achieved, found),
+                *settings.summation.notes,
+                *course.notes,
+            ),
             interrupted=interrupted,
             peak_memory_mb=engine.peak_memory() / 2**20,
             seconds=time.perf_counter() - started,
