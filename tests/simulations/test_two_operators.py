@@ -21,7 +21,7 @@ BOTH = SummationChoice.TWO_OPERATORS
 
 
 def by_both(name: str, **changes: object) -> PhaseSettings:  # type: ignore[type-arg]
-    return replace(KINDS[name], summation=BOTH, **changes)  # type: ignore[type-var]
+    return replace(KINDS[name], **({"summation": BOTH} | changes))  # type: ignore[type-var]
 
 
 def local(**changes: object) -> Settings:
@@ -30,10 +30,13 @@ def local(**changes: object) -> Settings:
     return settings
 
 
+@pytest.mark.parametrize("summation", [BOTH, SummationChoice.TWO_OPERATORS_PROVED])
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
-def test_votes_without_noise_come_out_as_by_plain_addition(dropout: float) -> None:
+def test_votes_without_noise_come_out_as_by_plain_addition(
+    dropout: float, summation: SummationChoice
+) -> None:
     """Phones that vanish are others, as there are other steps; without any, all is the same."""
-    settings = local(budget=None, epsilon=NOISELESS, dropout=dropout)
+    settings = local(budget=None, epsilon=NOISELESS, dropout=dropout, summation=summation)
     run = simulate(settings)
     assert run.interrupted is None
     if dropout == 0:
@@ -84,11 +87,16 @@ def test_whoever_vanishes_after_the_report_is_counted() -> None:
     assert run.survivors == 60 - gone
 
 
-def test_a_phone_that_stuffs_its_ballot_spoils_the_total_by_name() -> None:
-    """Nothing proves a ballot yet; a total that no crowd can have is refused."""
-    stuffed = local(adversary=Adversary(ballot_stuffing=0.1))
-    run = simulate(stuffed)
-    assert run.interrupted is None or "honest phones" in run.interrupted
+def test_proved_ballots_cannot_be_stuffed() -> None:
+    """Plain ones can: a phone may add what it likes, without a name."""
+    stuffing = {"phones": 60, "adversary": Adversary(ballot_stuffing=0.1), "seed": 1}
+    plain = simulate(local(**stuffing))
+    assert plain.interrupted is None
+    proved = simulate(local(summation=SummationChoice.TWO_OPERATORS_PROVED, **stuffing))
+    assert proved.interrupted is not None
+    assert "54 of 60 phones answered" in proved.interrupted  # nobody may vanish here
+    refused = [note for note in proved.notes if "zeros and at most 3 ones" in note]
+    assert len(refused) == 6
 
 
 def test_the_result_names_the_summation() -> None:

@@ -173,11 +173,6 @@ class Prio3Multihot:
         """Size of either operator's verifier share."""
         return ENCODED_BYTES * self.circuit.verifier_length + SEED_BYTES
 
-    @property
-    def aggregate_share_bytes(self) -> int:
-        """Size of either operator's sum of output shares."""
-        return ENCODED_BYTES * self.length
-
     def shard(
         self, measurement: npt.NDArray[np.integer | np.bool_], nonce: bytes, rand: bytes = b""
     ) -> Sharded:

@@ -45,6 +45,7 @@ SUMMATIONS: Mapping[names.SummationChoice, Summation] = {
     names.SummationChoice.REAL: BELL,
     names.SummationChoice.IDEAL: IDEAL,
     names.SummationChoice.TWO_OPERATORS: TWO_OPERATORS,
+    names.SummationChoice.TWO_OPERATORS_PROVED: TWO_OPERATORS,
 }
 """Summations by their name in the settings."""
 
