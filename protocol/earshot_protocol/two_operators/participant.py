@@ -13,7 +13,7 @@ from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.messages import SumTask
 from earshot_protocol.two_operators.messages import ID_BYTES, SEED_BYTES, PhoneReport, SendReport
 from earshot_protocol.two_operators.rounds import DONE, REPORT
-from earshot_protocol.two_operators.shares import helper_share, seal
+from earshot_protocol.two_operators.shares import helper_shares, seal
 
 
 class ReportingParticipant:
@@ -72,7 +72,7 @@ class ReportingParticipant:
         if self.done or not isinstance(task, SendReport) or task.sum_id != offer.sum_id:
             raise UnexpectedMessageError("a report was sent already, or is not asked for")
         seed, report_id = os.urandom(SEED_BYTES), os.urandom(ID_BYTES)
-        share = self._words - helper_share(seed, offer.parameters)
+        share = self._words - helper_shares((seed,), offer.parameters)
         key = X25519PublicKey.from_public_bytes(offer.key)
         self._round = DONE
         return PhoneReport(

@@ -29,7 +29,7 @@ from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.privacy.sum_noise import WholeGaussian
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum import encoding
-from earshot_protocol.secure_sum.masks import Words, word_type
+from earshot_protocol.secure_sum.masks import Words
 from earshot_protocol.two_operators import messages
 from earshot_protocol.two_operators.messages import (
     ENTRY_BYTES,
@@ -41,7 +41,7 @@ from earshot_protocol.two_operators.messages import (
     OfferMade,
 )
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
-from earshot_protocol.two_operators.shares import helper_share, unseal
+from earshot_protocol.two_operators.shares import helper_shares, unseal
 from earshot_protocol.wire import Answer, Task, encode
 from earshot_server.helper.book import Book, Record, Secret, TakenError
 
@@ -329,15 +329,18 @@ class Helper:
 def _added_up(task: AddUp, offer: Offer, secret: Secret) -> tuple[Words, bytes]:
     """Return the sum of the helper's shares with its noise, and the reports that did not open."""
     terms, key = offer.parameters, X25519PrivateKey.from_private_bytes(secret.key)
-    total = np.zeros(terms.length, dtype=word_type(terms.modulus_bits))
-    total += np.frombuffer(secret.noise, dtype="<i8").astype(total.dtype)
     refused = bytearray()
-    for report_id, sealed in _entries(task.reports):
-        seed = unseal(sealed, key, task.offer, report_id)
-        if seed is None or len(seed) != messages.SEED_BYTES:
-            refused += report_id
-        else:
-            total += helper_share(seed, terms)
+
+    def seeds() -> Iterator[bytes]:
+        for report_id, sealed in _entries(task.reports):
+            seed = unseal(sealed, key, task.offer, report_id)
+            if seed is None or len(seed) != messages.SEED_BYTES:
+                refused.extend(report_id)
+            else:
+                yield seed
+
+    total = helper_shares(seeds(), terms)
+    total += np.frombuffer(secret.noise, dtype="<i8").astype(total.dtype)
     return total, bytes(refused)
 
 
