@@ -1,7 +1,7 @@
-"""One whole secure sum in one process: every participant and the aggregator, round by round.
+"""One whole secure sum in one process: all its parties, round by round.
 
-It serves tallies of teachers that are all here, benchmarks and audits. Both sides only see each
-other's encoded messages, as over a network.
+It serves tallies of teachers that are all here, benchmarks and audits. The parties, among them a
+helper where the sum has one, only see each other's encoded messages, as over a network.
 """
 
 from __future__ import annotations
@@ -14,12 +14,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from earshot_protocol.messages import decode_answer, decode_task
+from earshot_protocol.errors import WrongStateError
+from earshot_protocol.messages import (
+    decode_answer,
+    decode_helper_answer,
+    decode_helper_task,
+    decode_task,
+)
 from earshot_protocol.secure_sum.bell import BELL
-from earshot_protocol.secure_sum.interface import Participant, Summation
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
-from earshot_protocol.secure_sum.parameters import SumParameters
-from earshot_protocol.wire import encode
+from earshot_protocol.secure_sum.interface import HELPER, Asks, Participant, Summation
+from earshot_protocol.summations import AnySumParameters, Opening
+from earshot_protocol.wire import Answer, Task, encode
 
 Vector = npt.NDArray[np.int64]
 
@@ -40,12 +45,12 @@ class Observer:
     """Listener to the progress of a sum; a subclass heeds what it needs."""
 
     def answered(self, name: str, phone: int, seconds: float, down: int, up: int) -> None:
-        """Hear that a phone has answered.
+        """Hear that a phone, or the helper, has answered.
 
         Args:
             name: Name of the round.
-            phone: Number of the phone.
-            seconds: CPU time that the phone took.
+            phone: Number of the phone, or `HELPER`.
+            seconds: CPU time that it took.
             down: Bytes of its task.
             up: Bytes of its answer.
         """
@@ -54,15 +59,25 @@ class Observer:
         """Hear that the server has worked for a phone, or ended a round, in CPU seconds."""
 
     def went_on(self, name: str, done: int, total: int) -> None:
-        """Hear how many phones of a round have answered."""
+        """Hear how many parties of a round have answered."""
+
+
+def no_helper(task: Task) -> Answer:
+    """Refuse a helper's task, in sums that need none.
+
+    Raises:
+        WrongStateError: Always.
+    """
+    raise WrongStateError(f"nobody is here to answer {type(task).__name__}: give a helper")
 
 
 def run_sum(
-    parameters: SumParameters,
+    parameters: AnySumParameters,
     vector: Callable[[int], Vector],
     present: Callable[[str], Collection[int]] | None = None,
     observer: Observer | None = None,
     summation: Summation = BELL,
+    helper: Callable[[Task], Answer] = no_helper,
 ) -> Summed:
     """Add up the inputs of phones.
 
@@ -73,16 +88,22 @@ def run_sum(
             answer; all by default.
         observer: Observer of the progress of the sum.
         summation: Secure summation.
+        helper: Function that answers the helper's tasks.
 
     Raises:
         TooManyDropoutsError: Fewer phones stayed than the parameters allow.
+        WrongStateError: The sum needs a helper, and there is none.
     """
     heard = observer or Observer()
     aggregator = summation.aggregator(os.urandom(16), parameters, os.urandom)
     phones: dict[int, Participant] = {}
     survivors: tuple[int, ...] = ()
+    before: list[tuple[int, bytes]] = []
     for current in summation.rounds:
-        there = range(parameters.phones) if present is None else present(current.name)
+        there: Collection[int] = (HELPER,)
+        if current.asks is not Asks.HELPER:
+            there = range(parameters.phones) if present is None else present(current.name)
+        kept: list[tuple[int, bytes]] = []
         for done, phone in enumerate(there, start=1):
             started = time.process_time()
             task = aggregator.task_for(phone)
@@ -91,7 +112,9 @@ def run_sum(
             sent = encode(task)
             heard.served(time.process_time() - started)
             started = time.process_time()
-            if isinstance(task, AdvertiseKeys):  # travels in what begins a part of a phase
+            if phone == HELPER:
+                answer = encode(helper(decode_helper_task(sent)))
+            elif isinstance(task, Opening):  # travels in what begins a part of a phase
                 phones[phone] = summation.participant(task, vector(phone))
                 answer = encode(phones[phone].answer(task))
             else:
@@ -99,12 +122,18 @@ def run_sum(
             seconds = time.process_time() - started
             heard.answered(current.name, phone, seconds, len(sent), len(answer))
             started = time.process_time()
-            aggregator.accept(phone, decode_answer(answer))
+            decode = decode_helper_answer if phone == HELPER else decode_answer
+            aggregator.accept(phone, decode(answer))
             heard.served(time.process_time() - started)
             heard.went_on(current.name, done, len(there))
+            if current.keeps_answers:
+                kept.append((phone, answer))
         if current.carries_input:
             survivors = tuple(sorted(there))
         started = time.process_time()
+        for phone, answer in before:
+            aggregator.accept(phone, decode_answer(answer))
+        before = kept
         aggregator.advance()
         heard.served(time.process_time() - started)
     return Summed(np.asarray(aggregator.result(), dtype=np.int64), survivors)

@@ -178,7 +178,8 @@ def test_tables_of_neighbours_are_the_graph_s(parameters: SumParameters) -> None
 
 
 @pytest.mark.parametrize(
-    ("length", "bound"), [(1, 1), (5, 100), (1000, 2**20), (33, 2**52), (17, 2**51), (40, 2**58)]
+    ("length", "bound"),
+    [(1, 1), (5, 100), (1000, 2**20), (33, 2**52), (17, 2**51), (40, 2**58), (70_001, 100)],
 )
 def test_packed_vectors_are_added_as_unpacked_ones(length: int, bound: int) -> None:
     parameters = choose(20, (length,), bound, 0.05, 0.0)

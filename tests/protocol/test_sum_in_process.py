@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+from support.operators import WINDOW, Operators, terms
 
-from earshot_protocol.errors import TooManyDropoutsError
+from earshot_protocol.errors import TooManyDropoutsError, WrongStateError
 from earshot_protocol.secure_sum.bell import BELL
+from earshot_protocol.secure_sum.interface import HELPER
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
-from earshot_protocol.sum_in_process import Observer, run_sum
+from earshot_protocol.sum_in_process import Observer, Summed, run_sum
+from earshot_protocol.summations import TWO_OPERATORS
+from earshot_protocol.two_operators.messages import AddUp
+from earshot_protocol.two_operators.rounds import OFFER, REPORT, TOTAL
+from earshot_protocol.wire import Answer, Task
 
 ADVERTISE, SHARE, INPUT, UNMASK = (each.name for each in BELL.rounds)
 
@@ -73,3 +81,52 @@ def test_only_inputs_of_phones_that_stay_until_then_count() -> None:
 def test_a_sum_of_too_few_is_not_opened() -> None:
     with pytest.raises(TooManyDropoutsError):
         run_sum(parameters(), vector, lambda name: range(10 if name == ADVERTISE else 5))
+
+
+# ------------------------------------------------------------------------------- two operators
+
+
+def by_two_operators(
+    reporting: list[int],
+    helper: Callable[[Operators, Task], Answer],
+    observer: Observer | None = None,
+) -> Summed:
+    operators = Operators()
+    return run_sum(
+        terms(bound=500, shape=(2, 3)),
+        vector,
+        lambda name: reporting,
+        observer,
+        dataclasses.replace(TWO_OPERATORS, aggregator=operators.keys),
+        lambda task: helper(operators, task),
+    )
+
+
+def answered_after_the_window(operators: Operators, task: Task) -> Answer:
+    operators.now += WINDOW + 1 if isinstance(task, AddUp) else 0
+    return operators.helper.answer(task)
+
+
+def test_two_operators_add_up_what_was_reported_and_the_helper_is_asked_twice() -> None:
+    heard, reporting = Heard(), [phone for phone in range(20) if phone not in (3, 11)]
+    found = by_two_operators(reporting, answered_after_the_window, heard)
+    assert (found.total == sum(vector(phone) for phone in reporting)).all()
+    assert found.survivors == tuple(reporting)
+    assert heard.answers == [
+        (OFFER, HELPER),
+        *((REPORT, phone) for phone in reporting),
+        (TOTAL, HELPER),
+    ]
+    assert heard.told[0] == (OFFER, 1, 1)
+    assert heard.told[-1] == (TOTAL, 1, 1)
+
+
+def test_too_few_reports_are_not_listed() -> None:
+    with pytest.raises(TooManyDropoutsError, match="9 of 20"):
+        by_two_operators(list(range(9)), answered_after_the_window)
+
+
+def test_a_sum_that_needs_a_helper_says_so() -> None:
+    operators = dataclasses.replace(TWO_OPERATORS, aggregator=Operators().keys)
+    with pytest.raises(WrongStateError, match="MakeOffer: give a helper"):
+        run_sum(terms(), vector, summation=operators)

@@ -50,7 +50,7 @@ from earshot_protocol.two_operators.messages import (
 )
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.participant import ReportingParticipant
-from earshot_protocol.two_operators.shares import helper_share
+from earshot_protocol.two_operators.shares import helper_shares
 from earshot_protocol.two_operators.summation import TWO_OPERATORS, check
 from earshot_protocol.wire import encode
 
@@ -206,7 +206,7 @@ def test_the_helpers_share_is_the_key_stream_of_its_seed() -> None:
     cipher = Cipher(algorithms.AES256(first), modes.CTR(second[:16])).encryptor()
     agreed = terms(shape=(9,), bound=2**20)
     words = np.frombuffer(cipher.update(bytes(36)), dtype="<u4")
-    np.testing.assert_array_equal(helper_share(seed, agreed), words)
+    np.testing.assert_array_equal(helper_shares((seed,), agreed), words)
 
 
 # ------------------------------------------------------------------------------- a phone's refusals

@@ -37,6 +37,8 @@ class VectorFormat(Protocol):
 
 
 _BLOCK = 2**16  # entries packed at a time, a multiple of 8 so that blocks end on whole bytes
+_ADDED_AT_ONCE = 2**19
+"""Bytes of vectors that are added at a time, which caches of a processor hold."""
 _LARGEST_SHIFTED = 57
 """Most bits of an entry that eight bytes hold wherever in a byte the entry begins."""
 
@@ -143,18 +145,20 @@ def add_packed(total: Words, vectors: Sequence[bytes], parameters: VectorFormat)
             total += unpack(vector, parameters)
         return
     size = packed_bytes(parameters)
-    # Eight bytes from where the last entry begins reach behind the vector.
-    raw = np.zeros((len(vectors), size + 8), dtype=np.uint8)
-    raw[:, :size] = np.frombuffer(b"".join(vectors), dtype=np.uint8).reshape(-1, size)
     kept = np.uint64(2**bits - 1)
-    for first in range(min(8, length)):
-        at, shift = divmod(first * bits, 8)
-        count = -(-(length - first) // 8)
-        entries = np.ndarray(
-            (len(vectors), count), "<u8", buffer=raw.data, offset=at, strides=(size + 8, bits)
-        )
-        added = (entries >> np.uint64(shift)) & kept
-        total[first::8] += added.sum(axis=0, dtype=np.uint64).astype(total.dtype)
+    step = max(1, _ADDED_AT_ONCE // size)
+    for some in (vectors[at : at + step] for at in range(0, len(vectors), step)):
+        # Eight bytes from where the last entry begins reach behind the vector.
+        raw = np.zeros((len(some), size + 8), dtype=np.uint8)
+        raw[:, :size] = np.frombuffer(b"".join(some), dtype=np.uint8).reshape(-1, size)
+        for first in range(min(8, length)):
+            at, shift = divmod(first * bits, 8)
+            count = -(-(length - first) // 8)
+            entries = np.ndarray(
+                (len(some), count), "<u8", buffer=raw.data, offset=at, strides=(size + 8, bits)
+            )
+            added = (entries >> np.uint64(shift)) & kept
+            total[first::8] += added.sum(axis=0, dtype=np.uint64).astype(total.dtype)
 
 
 def unpack(data: bytes, parameters: VectorFormat) -> Words:

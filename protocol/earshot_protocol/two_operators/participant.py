@@ -15,7 +15,7 @@ from earshot_protocol.secure_sum.messages import SumTask
 from earshot_protocol.two_operators.messages import ID_BYTES, SEED_BYTES, PhoneReport, SendReport
 from earshot_protocol.two_operators.proofs import proof_of
 from earshot_protocol.two_operators.rounds import DONE, REPORT
-from earshot_protocol.two_operators.shares import helper_share, seal
+from earshot_protocol.two_operators.shares import helper_shares, seal
 
 
 class ReportingParticipant:
@@ -77,7 +77,7 @@ class ReportingParticipant:
             raise UnexpectedMessageError("a report was sent already, or is not asked for")
         seed, report_id, public = os.urandom(SEED_BYTES), os.urandom(ID_BYTES), b""
         if offer.parameters.ones is None:
-            rest = self._words - helper_share(seed, offer.parameters)
+            rest = self._words - helper_shares((seed,), offer.parameters)
             share = encoding.pack(rest, offer.parameters.modulus_bits)
         else:
             ballot = encoding.decode(self._words, offer.parameters).reshape(-1).astype(np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
@@ -20,16 +21,20 @@ _SHARE = b"earshot two operators: helper's share"
 _HASH = SHA256()
 
 
-def helper_share(seed: bytes, parameters: TwoOperatorParameters) -> Words:
-    """Return the helper's share of an input: the key stream of a seed.
+def helper_shares(seeds: Iterable[bytes], parameters: TwoOperatorParameters) -> Words:
+    """Return the sum of the helper's shares of inputs: the key streams of these seeds.
 
-    HKDF-SHA256 without salt makes an AES-256 key and the first counter block from the seed. Each
+    HKDF-SHA256 without salt makes an AES-256 key and the first counter block from a seed. Each
     entry takes the low bits of the next word of 2, 4 or 8 bytes, little-endian.
     """
-    keys = HKDF(_HASH, 48, None, _SHARE).derive(seed)
-    stream = Cipher(algorithms.AES256(keys[:32]), modes.CTR(keys[32:])).encryptor()
     word = word_type(parameters.modulus_bits)
-    return np.frombuffer(stream.update(bytes(parameters.length * word.itemsize)), dtype=word)
+    zeros = bytes(parameters.length * word.itemsize)
+    total = np.zeros(parameters.length, dtype=word)
+    for seed in seeds:
+        keys = HKDF(_HASH, 48, None, _SHARE).derive(seed)
+        stream = Cipher(algorithms.AES256(keys[:32]), modes.CTR(keys[32:])).encryptor()
+        np.add(total, np.frombuffer(stream.update(zeros), dtype=word), out=total)
+    return total
 
 
 def seal(

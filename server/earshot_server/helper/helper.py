@@ -11,7 +11,7 @@ import hashlib
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -34,7 +34,6 @@ from earshot_protocol.prio3.prio3 import Received
 from earshot_protocol.privacy.sum_noise import WholeGaussian
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum import encoding
-from earshot_protocol.secure_sum.masks import word_type
 from earshot_protocol.two_operators import lists, messages
 from earshot_protocol.two_operators.messages import (
     ID_BYTES,
@@ -48,7 +47,7 @@ from earshot_protocol.two_operators.messages import (
 )
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.proofs import proof_of
-from earshot_protocol.two_operators.shares import helper_share, unseal
+from earshot_protocol.two_operators.shares import helper_shares, unseal
 from earshot_protocol.wire import Answer, Task, encode
 from earshot_server.helper.book import Book, Record, Secret, TakenError
 from earshot_server.proofs.engine import fastest
@@ -356,15 +355,18 @@ class _Total(NamedTuple):
 def _added_up(task: AddUp, made: OfferMade, secret: Secret) -> _Total:
     """Return the sum of the helper's shares, with its noise."""
     terms, key = made.offer.parameters, X25519PrivateKey.from_private_bytes(secret.key)
-    total = np.zeros(terms.length, dtype=word_type(terms.modulus_bits))
-    total += np.frombuffer(secret.noise, dtype="<i8").astype(total.dtype)
     refused = bytearray()
-    for entry in lists.entries(task.reports, terms):
-        seed = unseal(entry.sealed, key, task.offer, entry.report_id)
-        if seed is None or len(seed) != SEED_BYTES:
-            refused += entry.report_id
-        else:
-            total += helper_share(seed, terms)
+
+    def seeds() -> Iterator[bytes]:
+        for entry in lists.entries(task.reports, terms):
+            seed = unseal(entry.sealed, key, task.offer, entry.report_id)
+            if seed is None or len(seed) != SEED_BYTES:
+                refused.extend(entry.report_id)
+            else:
+                yield seed
+
+    total = helper_shares(seeds(), terms)
+    total += np.frombuffer(secret.noise, dtype="<i8").astype(total.dtype)
     return _Total(encoding.pack(total, terms.modulus_bits), bytes(refused))
 
 

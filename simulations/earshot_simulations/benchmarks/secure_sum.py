@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -21,17 +21,19 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from earshot_protocol.checks import whole
 from earshot_protocol.overriding import override
 from earshot_protocol.secure_sum import shamir
-from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.secure_sum.rounds import Round
-from earshot_protocol.sum_in_process import Observer, run_sum
+from earshot_protocol.sum_in_process import Observer, Vector, run_sum
+from earshot_protocol.two_operators.rounds import REPORT
 
 Progress = Callable[[str, int, int], None]
 
 _T = TypeVar("_T")
 _SHARING = (Round.ADVERTISE_KEYS, Round.SHARE_KEYS)
 """Rounds before any phone drops out."""
-_LARGEST_ENTRY = 1000
+_TIMED = (Round.SHARE_KEYS, Round.MASKED_INPUT, REPORT)
+"""Rounds among whose answers the floor is timed: those that cost phones most."""
+LARGEST_ENTRY = 1000
 _MOST_ENTRIES = 10**9
 """Most entries of all phones' vectors together: they lie in memory, 8 bytes each."""
 _FLOOR_EXCHANGES = 20
@@ -53,19 +55,32 @@ class _Clock:
 
 
 @dataclass
-class _Measured(Observer):
+class SumMeasured(Observer):
+    """Observer of what a sum costs.
+
+    Attributes:
+        progress: Callback that receives the round, and the parties done and in all.
+        server_seconds: CPU seconds of the server.
+        answers: CPU seconds of each answer, by the name of the round.
+        floor: CPU seconds of an X25519 exchange, timed over and over between the answers.
+        up: Bytes that each party sent.
+        down: Bytes that it was sent.
+    """
+
     progress: Progress
     server_seconds: float = 0.0
-    phones: dict[str, list[float]] = field(
-        default_factory=lambda: {each.name: [] for each in BELL.rounds}
-    )
+    answers: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     floor: list[float] = field(default_factory=list)
     up: Counter[int] = field(default_factory=Counter)
     down: Counter[int] = field(default_factory=Counter)
 
+    def floor_ms(self, exchanges: int) -> float:
+        """Return the CPU milliseconds of this many X25519 exchanges, by the median."""
+        return 1000 * exchanges * statistics.median(self.floor)
+
     @override
     def answered(self, name: str, phone: int, seconds: float, down: int, up: int) -> None:
-        self.phones[name].append(seconds)
+        self.answers[name].append(seconds)
         self.down[phone] += down
         self.up[phone] += up
 
@@ -75,7 +90,7 @@ class _Measured(Observer):
 
     @override
     def went_on(self, name: str, done: int, total: int) -> None:
-        if name in (Round.SHARE_KEYS, Round.MASKED_INPUT):
+        if name in _TIMED:
             self.floor.append(_exchange_seconds())
         self.progress(name, done, total)
 
@@ -104,18 +119,23 @@ def benchmark(
     Raises:
         InvalidParametersError: No sum is safe under these parameters.
     """
-    whole("phones", phones, 3, _MOST_ENTRIES)
-    whole("length", length, 1, _MOST_ENTRIES // phones)
-    parameters = choose(
-        phones, (length,), _LARGEST_ENTRY, dropout, corrupted, neighbours=neighbours
-    )
-    generator = np.random.default_rng(0)
-    values = generator.integers(-_LARGEST_ENTRY, _LARGEST_ENTRY + 1, (phones, length))
-    dropped = set(
-        generator.choice(phones, parameters.largest_dropout_count, replace=False).tolist()
-    )
-    staying = [phone for phone in range(phones) if phone not in dropped]
-    measured = _Measured(progress)
+    figures, parameters = bell(phones, neighbours, length, dropout, corrupted, progress)
+    return figures | {"peer": _peer(parameters.degree, parameters.threshold)}
+
+
+def bell(
+    phones: int,
+    neighbours: int | None,
+    length: int,
+    dropout: float,
+    corrupted: float,
+    progress: Progress,
+) -> tuple[dict[str, Any], SumParameters]:
+    """Return what `benchmark` returns but for the peer, and the parameters of the sum."""
+    values = random_inputs(phones, length)
+    parameters = choose(phones, (length,), LARGEST_ENTRY, dropout, corrupted, neighbours=neighbours)
+    staying = staying_phones(phones, parameters.largest_dropout_count)
+    measured = SumMeasured(progress)
     found = run_sum(
         parameters,
         lambda phone: values[phone],
@@ -123,7 +143,25 @@ def benchmark(
         measured,
     )
     exact = bool(np.array_equal(found.total, values[staying].sum(axis=0)))
-    return _figures(parameters, measured, staying, exact)
+    return _figures(parameters, measured, staying, exact), parameters
+
+
+def random_inputs(phones: int, length: int) -> Vector:
+    """Return inputs of phones, int64 (phones, length).
+
+    Raises:
+        InvalidParametersError: They are too many for this machine.
+    """
+    whole("phones", phones, 3, _MOST_ENTRIES)
+    whole("length", length, 1, _MOST_ENTRIES // phones)
+    generator = np.random.default_rng(0)
+    return generator.integers(-LARGEST_ENTRY, LARGEST_ENTRY + 1, (phones, length))
+
+
+def staying_phones(phones: int, dropped: int) -> list[int]:
+    """Return who stays if this many phones, drawn at random, drop out."""
+    gone = np.random.default_rng(1).choice(phones, dropped, replace=False)
+    return np.delete(np.arange(phones), gone).tolist()
 
 
 def _exchange_seconds() -> float:
@@ -137,14 +175,14 @@ def _exchange_seconds() -> float:
 
 
 def _figures(
-    parameters: SumParameters, measured: _Measured, survivors: list[int], exact: bool
-) -> dict[str, object]:
+    parameters: SumParameters, measured: SumMeasured, survivors: list[int], exact: bool
+) -> dict[str, Any]:
     degree = parameters.degree
     per_round = {
-        name: 1000 * statistics.median(seconds) for name, seconds in measured.phones.items()
+        name: 1000 * statistics.median(seconds) for name, seconds in measured.answers.items()
     }
     phone = sum(per_round.values())
-    floor = 1000 * degree * statistics.median(measured.floor)
+    floor = measured.floor_ms(degree)
     up = statistics.mean(measured.up[phone] for phone in survivors)
     vector = -(-parameters.length * parameters.modulus_bits // 8)
     return {
@@ -163,7 +201,6 @@ def _figures(
         "bytes_up_formula": 64 + degree * (65 + _SEALING_BYTES + 32) + vector + 33 * degree,
         "bytes_down": statistics.mean(measured.down[phone] for phone in survivors),
         "exact": exact,
-        "peer": _peer(degree, parameters.threshold),
     }
 
 

@@ -12,6 +12,7 @@ from cyclopts import App, Parameter
 
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.settings import Discovery, EngineChoice, SummationChoice
 
@@ -21,9 +22,10 @@ app = App(name="bench", help="Measure beside a peer and the physical floor, in o
 @app.command(name="secure-sum")
 def secure_sum(
     *,
+    summation: SummationName = SummationName.BELL,
     phones: int = 300,
     neighbours: int | None = None,
-    length: int = 1000,
+    length: int | None = None,
     dropout: float = 0.0,
     corrupted: float = 0.05,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
@@ -31,17 +33,27 @@ def secure_sum(
     """Measure one secure sum: CPU of phone and server, bytes, and whether it was exact.
 
     Args:
+        summation: Summation; two-operators is measured beside bell, at several lengths.
         phones: Phones in the sum.
         neighbours: Neighbours of a phone; by default the fewest that are safe.
-        length: Entries of a vector.
-        dropout: Fraction of phones that drop after sharing their keys.
+        length: Entries of a vector; by default 1000, and with two operators 100 to 10,000.
+        dropout: Fraction of phones that drop after sharing their keys, or send no report.
         corrupted: Fraction of phones an adversary may control.
         as_json: Print one JSON object.
     """
-    from earshot_simulations.benchmarks.secure_sum import benchmark
+    from earshot_simulations.benchmarks import secure_sum, two_operators
 
+    if summation is SummationName.TWO_OPERATORS:
+        lengths = two_operators.LENGTHS if length is None else (length,)
+        with shown() as progress:
+            rows = two_operators.benchmark(
+                phones, neighbours, lengths, dropout, corrupted, progress
+            )
+        _print_table("sums", rows, as_json)
+        return
+    entries = 1000 if length is None else length
     with shown() as progress:
-        figures = benchmark(phones, neighbours, length, dropout, corrupted, progress)
+        figures = secure_sum.benchmark(phones, neighbours, entries, dropout, corrupted, progress)
     _print(figures, as_json)
 
 

@@ -1,0 +1,44 @@
+"""The benchmark of sums by two operators: sizes by hand, and what its rows say."""
+
+from __future__ import annotations
+
+import pytest
+
+from earshot_protocol.two_operators.messages import ENTRY_BYTES
+from earshot_simulations.benchmarks import two_operators
+from earshot_simulations.benchmarks.two_operators import benchmark
+
+
+def test_a_row_a_length_beside_bells_sum_and_the_floor() -> None:
+    short, long = benchmark(40, None, (16, 800), 0.1, 0.05)
+    assert [short["length"], long["length"]] == [16, 800]
+    for row in (short, long):
+        assert row["phones"] == 40
+        assert row["reports"] == 36
+        assert row["within_noise"] is True
+        assert row["phone_over_floor"] == pytest.approx(row["phone_ms"] / row["floor_ms"])
+        assert min(row[name] for name in row if name.endswith("_ms")) > 0
+        # Once to the helper, and some hundred bytes of its two tasks for all.
+        assert ENTRY_BYTES < row["helper_bytes"] < ENTRY_BYTES + 1000 / 36 + 1
+    # Two shares differ in their entries alone, and in a header's byte or two.
+    bits = long["modulus_bits"]
+    grown = (800 * bits - 16 * bits) / 8
+    assert grown <= long["phone_bytes"] - short["phone_bytes"] <= grown + 4
+    assert long["bell_phone_bytes"] > long["phone_bytes"]
+
+
+def test_of_a_thousand_phones_words_have_21_bits() -> None:
+    (row,) = benchmark(1000, 4, (1,), 0.0, 0.0)
+    assert row["modulus_bits"] == 21
+
+
+def test_a_total_that_is_not_the_reported_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    run_sum = two_operators.run_sum
+
+    def beside(*given: object) -> object:
+        found = run_sum(*given)  # type: ignore[arg-type]
+        return found._replace(total=found.total + 100_000)
+
+    monkeypatch.setattr(two_operators, "run_sum", beside)
+    (row,) = benchmark(20, None, (3,), 0.0, 0.05)
+    assert row["within_noise"] is False
