@@ -278,7 +278,7 @@ class TextbookPhone:
 
     def answer(self, task: dict[str, Any]) -> dict[str, Any]:
         acts = {
-            "advertise-keys": self.opening,
+            "advertise-keys": self.advertise,
             "share-keys": self.share,
             "mask-input": self.mask,
             "unmask": self.unmask,
