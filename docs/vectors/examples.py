@@ -36,7 +36,9 @@ from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
 from earshot_protocol.rules import Rule
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.secure_sum.messages import (
     AdvertisedKeys,
     AdvertiseKeys,
@@ -49,6 +51,20 @@ from earshot_protocol.secure_sum.messages import (
 )
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.start_centroids import CentroidSet
+from earshot_protocol.two_operators.messages import (
+    VERSION,
+    X25519_AES128,
+    AddUp,
+    HelperTotal,
+    MakeOffer,
+    Offer,
+    OfferMade,
+    PhoneReport,
+    SendReport,
+    SignedOffer,
+)
+from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.transport import ListPart
 from earshot_protocol.wire import Answer, Matrix, Task, encode
 
 LABELS = ("street", "öffentlicher Verkehr", "nature")
@@ -130,6 +146,13 @@ WEIGHED = msgspec.structs.replace(
     LABELLING, largest_weight=3, delta=1e-7, hierarchy=CHOSEN.hierarchy
 )
 
+BY_TWO = SummationName.TWO_OPERATORS
+OPERATED_LEARNING = msgspec.structs.replace(LEARNING, summation=BY_TWO)
+OPERATED_STATISTICS = msgspec.structs.replace(STATISTICS, summation=BY_TWO)
+OPERATED_DISCOVERY = msgspec.structs.replace(DISCOVERY, summation=BY_TWO)
+OPERATED_LABELLING = msgspec.structs.replace(WEIGHED, summation=BY_TWO)
+"""Parameters of phases whose sums are by two operators."""
+
 _PHASE = bytes(range(16))
 _SUM = bytes(range(16, 32))
 _CENTROIDS = Matrix.of(np.array([[0.5, -0.25], [1.0, 0.0]]))
@@ -161,6 +184,32 @@ def _advertise(parameters: SumParameters) -> AdvertiseKeys:
 
 
 _SUM_PARAMETERS = choose(500, (2,), 64, 0.1, 0.05)
+
+
+def _offered(noise: WholeGaussian | WholeLaplace, shape: tuple[int, ...]) -> Offer:
+    return Offer(
+        version=VERSION,
+        suite=X25519_AES128,
+        sum_id=_SUM,
+        leader=_bytes(20, 32),
+        helper=_bytes(21, 32),
+        key=_bytes(22, 32),
+        task=_bytes(23, 32),
+        parameters=TwoOperatorParameters(
+            phones=500, shape=shape, bound=20, noise=noise, least=450, window=86_400.0
+        ),
+        opens=1_800_000_000.25,
+        closes=1_800_086_400.25,
+        answer_until=1_800_691_200.25,
+    )
+
+
+def _send_report(offer: Offer) -> SendReport:
+    signed = SignedOffer(offer=offer, helper=_bytes(24, 64), leader=_bytes(25, 64))
+    return SendReport(sum_id=_SUM, index=300, offer=signed)
+
+
+_OFFERED = _offered(WholeLaplace.of(4.0), (3,))
 
 TASKS: tuple[Task, ...] = (
     Cluster(phase=_PHASE, index=300, parameters=LEARNING),
@@ -280,7 +329,36 @@ TASKS: tuple[Task, ...] = (
             Release("votes", Unit.PHONE, 0.5, 1e-6, "sum of votes"),
         ),
     ),
+    CountContacts(phase=_PHASE, parameters=OPERATED_STATISTICS, opening=_send_report(_OFFERED)),
+    SumLabels(
+        phase=_PHASE,
+        opening=_send_report(_offered(WholeGaussian(419_430_400), (3, 3))),
+    ),
 )
+HELPER_TASKS: tuple[Task, ...] = (
+    MakeOffer(
+        sum_id=_SUM,
+        leader=_OFFERED.leader,
+        task=_OFFERED.task,
+        parameters=_OFFERED.parameters,
+        patience=604_800.0,
+        signature=_bytes(26, 64),
+    ),
+    AddUp(sum_id=_SUM, offer=_bytes(27, 32), reports=_bytes(28, 192), signature=_bytes(29, 64)),
+    AddUp(sum_id=_SUM, offer=_bytes(27, 32), reports=b"", signature=_bytes(29, 64)),
+)
+HELPER_ANSWERS: tuple[Answer, ...] = (
+    OfferMade(sum_id=_SUM, offer=_OFFERED, signature=_bytes(24, 64)),
+    HelperTotal(
+        sum_id=_SUM,
+        offer=_bytes(27, 32),
+        reports=_bytes(30, 32),
+        refused=_bytes(31, 16),
+        total=_bytes(32, 5),
+        signature=_bytes(33, 64),
+    ),
+)
+LIST_PARTS = (ListPart(sum_id=_SUM, number=1, entries=_bytes(34, 96)),)
 
 ANSWERS: tuple[Answer, ...] = (
     LocalCentroids(phase=_PHASE, sender=300, centroids=_CENTROIDS),
@@ -294,6 +372,13 @@ ANSWERS: tuple[Answer, ...] = (
     ),
     MaskedInput(sum_id=_SUM, sender=300, vector=_bytes(11, 4)),
     Unmasked(sum_id=_SUM, sender=300, shares=_bytes(12, 33) + bytes(33), traces=_bytes(14, 8)),
+    PhoneReport(
+        sum_id=_SUM,
+        sender=300,
+        report_id=_bytes(35, 16),
+        sealed=_bytes(36, 80),
+        share=_bytes(37, 5),
+    ),
 )
 
 BODIES: tuple[msgspec.Struct, ...] = (

@@ -1,22 +1,16 @@
 """Write the test vectors of docs/protocol.md: `python docs/vectors/generate.py [FOLDER]`.
 
-All randomness is SHAKE-256 of a label and reaches our code through what it calls anyway: while a
-vector is made, `os.urandom` and key generation return scripted bytes, and must be called exactly as
-often and for as many bytes as scripted. The product has no seam for this.
+All randomness is scripted, see `scripted.py`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import examples
 import msgspec
@@ -27,6 +21,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from labelling import labelling_vectors
+from scripted import drawn, scripted
+from two_operators import two_operator_vectors
 
 from earshot_client.encoder import open_encoder, rate_of
 from earshot_client.labels import label_counts
@@ -41,7 +37,7 @@ from earshot_protocol.phases.learning import (
     TopCentroids,
 )
 from earshot_protocol.phases.parameters import Parameters
-from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.phases.plan import SecureSum, SumPartTask
 from earshot_protocol.phases.statistics import HISTOGRAM, CountContacts
 from earshot_protocol.privacy import noise
 from earshot_protocol.secure_sum import decoding, encoding, masks, participant, shamir
@@ -57,35 +53,6 @@ from earshot_protocol.wire import canonical, encode
 
 Vector = dict[str, Any]
 VOTES = (GlobalCentroids, TopCentroids)
-
-
-def drawn(label: str, size: int) -> bytes:
-    """Return bytes that look random and are the same every time."""
-    return hashlib.shake_256(f"earshot vectors: {label}".encode()).digest(size)
-
-
-@contextlib.contextmanager
-def scripted(chunks: list[bytes], keys: tuple[bytes, ...] = ()) -> Iterator[None]:
-    """Let our code draw these bytes and X25519 keys, in this order, and no others."""
-    left, keys_left = list(chunks), list(keys)
-
-    def urandom(size: int) -> bytes:
-        chunk = left.pop(0)
-        if len(chunk) != size:
-            raise ValueError(f"{size} bytes were drawn where {len(chunk)} were scripted")
-        return chunk
-
-    generator = SimpleNamespace(
-        generate=lambda: X25519PrivateKey.from_private_bytes(keys_left.pop(0)),
-        from_private_bytes=X25519PrivateKey.from_private_bytes,
-    )
-    with (
-        mock.patch("os.urandom", urandom),
-        mock.patch.object(participant, "X25519PrivateKey", generator),
-    ):
-        yield
-    if left or keys_left:
-        raise ValueError("less was drawn than scripted")
 
 
 # -------------------------------------------------------------------- transport and messages
@@ -158,6 +125,9 @@ def message_vectors() -> Vector:
         "tasks": [_both(message) for message in examples.TASKS],
         "answers": [_both(message) for message in examples.ANSWERS],
         "bodies": [{"name": type(body).__name__, **_both(body)} for body in examples.BODIES],
+        "helper_tasks": [_both(message) for message in examples.HELPER_TASKS],
+        "helper_answers": [_both(message) for message in examples.HELPER_ANSWERS],
+        "list_parts": [_both(message) for message in examples.LIST_PARTS],
         "malformed_tasks": [
             {"why": why, "messagepack": data.hex()} for why, data in examples.MALFORMED_TASKS
         ],
@@ -180,17 +150,23 @@ def _both(message: object) -> Vector:
 def salt_vectors() -> Vector:
     """Return salts of sums: what phones were told, in the canonical form, and its digest."""
     cases: list[Vector] = []
+    # Sums by two operators have no salt: their offer has the digest of what phones were told.
+    tasks = [
+        task
+        for task in examples.TASKS
+        if isinstance(task, SumPartTask) and isinstance(task.opening, AdvertiseKeys)
+    ]
     for task, parameters in (
-        *((task, examples.LEARNING) for task in examples.TASKS if isinstance(task, VOTES)),
-        *((task, examples.SPHERICAL) for task in examples.TASKS if isinstance(task, VOTES)),
-        *((task, task.parameters) for task in examples.TASKS if isinstance(task, CountContacts)),
+        *((task, examples.LEARNING) for task in tasks if isinstance(task, VOTES)),
+        *((task, examples.SPHERICAL) for task in tasks if isinstance(task, VOTES)),
+        *((task, task.parameters) for task in tasks if isinstance(task, CountContacts)),
         *(
             (task, task.parameters or _agreed(task))
-            for task in examples.TASKS
+            for task in tasks
             if isinstance(task, SumCells | SumLabels)
         ),
-        *((task, task.parameters) for task in examples.TASKS if isinstance(task, LabelSamples)),
-        *((task, examples.LABELLING) for task in examples.TASKS if isinstance(task, CheckLabels)),
+        *((task, task.parameters) for task in tasks if isinstance(task, LabelSamples)),
+        *((task, examples.LABELLING) for task in tasks if isinstance(task, CheckLabels)),
     ):
         opening = msgspec.structs.replace(task.opening, index=0)
         told = task.told(parameters)
@@ -569,6 +545,7 @@ VECTORS = {
     "ballots.json": ballot_vectors,
     "cells.json": cell_vectors,
     "labelling.json": labelling_vectors,
+    "two_operators.json": two_operator_vectors,
     "encoder.json": encoder_vectors,
 }
 

@@ -27,6 +27,7 @@ DEFAULTS: tuple[tuple[str, Any], ...] = (
     ("step_seconds", 86_400.0),
     ("noise_crowd", 10_000),
     ("hierarchy", b""),
+    ("summation", "bell"),
     ("choices", []),
     ("centroids", None),
     ("parameters", None),
@@ -202,10 +203,11 @@ def committed(seed: bytes, salt: bytes, phone: int) -> bytes:
     return hashlib.sha256(COMMITMENT + salt + phone.to_bytes(4, "big") + seed).digest()
 
 
-def key_stream(seed: bytes, size: int) -> bytes:
-    """AES-256 of the block numbers 0, 1, 2, …, each a big-endian number of 16 bytes."""
+def key_stream(seed: bytes, size: int, first: int = 0) -> bytes:
+    """AES-256 of the block numbers 0, 1, 2, … and on, each a big-endian number of 16 bytes."""
     block = Cipher(algorithms.AES256(seed), modes.ECB()).encryptor()  # noqa: S305
-    blocks = (block.update(i.to_bytes(16, "big")) for i in range(-(-size // 16)))
+    numbers = ((first + i) % 2**128 for i in range(-(-size // 16)))
+    blocks = (block.update(number.to_bytes(16, "big")) for number in numbers)
     return b"".join(blocks)[:size]
 
 
@@ -213,9 +215,9 @@ def word_bytes(bits: int) -> int:
     return 2 if bits <= 16 else 4 if bits <= 32 else 8
 
 
-def mask_of(seed: bytes, length: int, bits: int) -> list[int]:
+def mask_of(seed: bytes, length: int, bits: int, first: int = 0) -> list[int]:
     size = word_bytes(bits)
-    stream = key_stream(seed, length * size)
+    stream = key_stream(seed, length * size, first)
     return [int.from_bytes(stream[i : i + size], "little") for i in range(0, len(stream), size)]
 
 
@@ -278,7 +280,7 @@ class TextbookPhone:
 
     def answer(self, task: dict[str, Any]) -> dict[str, Any]:
         acts = {
-            "advertise-keys": self.opening,
+            "advertise-keys": self.advertise,
             "share-keys": self.share,
             "mask-input": self.mask,
             "unmask": self.unmask,

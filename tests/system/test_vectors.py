@@ -28,16 +28,39 @@ from support import textbook_phone as textbook
 
 from earshot_protocol import api, signatures
 from earshot_protocol.errors import MalformedMessageError
-from earshot_protocol.messages import AnyAnswer, AnyParameters, AnyTask, decode_answer, decode_task
+from earshot_protocol.messages import (
+    AnyAnswer,
+    AnyParameters,
+    AnyTask,
+    decode_answer,
+    decode_helper_answer,
+    decode_helper_task,
+    decode_task,
+)
 from earshot_protocol.phases.learning import Budget
 from earshot_protocol.phases.plan import SecureSum, SumPartTask
 from earshot_protocol.privacy import accounting
+from earshot_protocol.privacy.sum_noise import NoiseOfOperators
+from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum import decoding, encoding, masks, shamir
 from earshot_protocol.secure_sum.aggregator import Aggregator
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.secure_sum.messages import SEALED_SHARES_BYTES, AdvertiseKeys, SumAnswer
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
+from earshot_protocol.two_operators.messages import (
+    AddUp,
+    HelperTotal,
+    MakeOffer,
+    Offer,
+    OfferMade,
+    SendReport,
+    SignedOffer,
+)
+from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.transport import OFFER_PATH, PART_PATH, TOTAL_PATH, ListPart
 from earshot_protocol.wire import Matrix, encode
 from earshot_server.api.problems import HTTP_KINDS, INTERNAL, KINDS
+from earshot_server.helper.helper import HelperRefusalError
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "vectors"
 DOCUMENT = FOLDER.parent / "protocol.md"
@@ -78,17 +101,23 @@ def test_the_generator_makes_what_is_checked_in(tmp_path: Path) -> None:
 
 
 def structs() -> Iterator[Any]:
-    """Everything that travels between phone and server."""
+    """Everything that travels between phone and server, and between leader and helper."""
     for union in (AnyTask, AnyAnswer, AnyParameters):
         yield from union.__args__
     yield from (*BODIES.values(), AdvertiseKeys, SumParameters, Budget, Matrix)
     yield accounting.Release
+    yield from (SendReport, SignedOffer, Offer, TwoOperatorParameters)
+    yield from NoiseOfOperators.__args__
+    yield from (MakeOffer, OfferMade, AddUp, ListPart, HelperTotal)
 
 
 def test_the_document_names_every_message_field_and_problem() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     named = {f"vectors/{name}" for name in NAMES}
-    named |= {field for struct in structs() for field in struct.__struct_fields__}
+    named |= {field for struct in structs() for field in struct.__struct_encode_fields__}
+    named |= {rule.value for rule in Rule} | {name.value for name in SummationName}
+    named |= {refusal.name.replace("_", "-") for refusal in HelperRefusalError.__subclasses__()}
+    named |= {OFFER_PATH, PART_PATH, TOTAL_PATH}
     named |= {struct.__struct_config__.tag for struct in structs()} - {None}
     named |= {kind.name for kind in (*KINDS.values(), *HTTP_KINDS.values(), INTERNAL)}
     assert sorted(name for name in named if f"`{name}`" not in text) == []
@@ -158,6 +187,8 @@ MESSAGES = vectors("messages.json")
 BYTES = {
     *("phase", "sum_id", "data", "public_keys", "masks", "known"),
     *("ciphertexts", "commitment", "vector", "shares", "traces", "public_key", "hierarchy", "rows"),
+    *("report_id", "sealed", "share", "leader", "helper", "key", "task", "signature", "offer"),
+    *("reports", "refused", "total", "entries"),
 }
 
 
@@ -167,12 +198,14 @@ def from_json(value: Any, name: str = "") -> Any:
         return {key: from_json(entry, key) for key, entry in value.items()}
     if isinstance(value, list):
         return [from_json(entry, name) for entry in value]
-    if name == "rows" and isinstance(value, int):  # of a matrix or a sum, not of start centroids
-        return value
-    return base64.b64decode(value) if name in BYTES else value
+    # Some names are of numbers, too: rows of a matrix, and what prototypes refuse.
+    return base64.b64decode(value) if name in BYTES and isinstance(value, str) else value
 
 
-@pytest.mark.parametrize("kind", ["tasks", "answers", "bodies"])
+HELPERS = ("helper_tasks", "helper_answers", "list_parts")
+
+
+@pytest.mark.parametrize("kind", ["tasks", "answers", "bodies", *HELPERS])
 def test_messages_from_their_fields_alone(kind: str) -> None:
     for case in MESSAGES[kind]:
         fields = from_json(case["json"])
@@ -202,6 +235,26 @@ def test_messages_by_our_code(kind: str, decode: Any, union: Any) -> None:
             decode(of(case["messagepack"]))
 
 
+@pytest.mark.parametrize(
+    ("kind", "decode", "types"),
+    [
+        ("helper_tasks", decode_helper_task, {MakeOffer, AddUp}),
+        ("helper_answers", decode_helper_answer, {OfferMade, HelperTotal}),
+        ("list_parts", msgspec.msgpack.Decoder(ListPart).decode, {ListPart}),
+    ],
+)
+def test_messages_between_leader_and_helper_by_our_code(
+    kind: str, decode: Any, types: set[type]
+) -> None:
+    seen = set()
+    for case in MESSAGES[kind]:
+        message = decode(of(case["messagepack"]))
+        assert encode(message).hex() == case["messagepack"]
+        assert msgspec.convert(case["json"], type(message), strict=False) == message
+        seen.add(type(message))
+    assert seen == types
+
+
 def test_bodies_by_our_code() -> None:
     for case in MESSAGES["bodies"]:
         kind = BODIES[case["name"]]
@@ -227,6 +280,7 @@ def test_the_salt_of_what_phones_were_told(case: dict[str, Any]) -> None:
     parameters = msgspec.convert(case["parameters"], AnyParameters)
     for phone in (0, 7, 2**32 - 1):
         theirs = ours.for_phone(phone)
+        assert isinstance(theirs.opening, AdvertiseKeys)
         salt = masks.salt(theirs.opening, theirs.told(parameters))
         assert salt.hex() == case["salt"]
 

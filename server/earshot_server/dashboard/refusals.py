@@ -78,6 +78,14 @@ MEANINGS: dict[str, str] = {
     Rule.DIMENSIONS: "more dimensions than an embedding has (--dimensions)",
     Rule.PARAMETERS: "no phase can run under these parameters",
     Rule.SUM: "the parameters of a secure sum are not those of the phase, or not safe",
+    Rule.UNKNOWN_HELPER: "the phone's app does not name this server as a leader, or the helper as "
+    "a helper, of sums by two operators: an app with both keys is needed (Policy.leaders, "
+    "Policy.helpers)",
+    Rule.WEAK_NOISE: "the helper's offer of a sum states less noise than the phase promises",
+    Rule.TOO_FEW: "the helper's offer lets a total be made of fewer reports than the phase says",
+    Rule.WRONG_OFFER: "the offer of a sum is not signed by both operators, or is not for this task",
+    Rule.CLOSED: "reports of the sum are taken at another time, by the phone's clock: the phone "
+    "came too late, or its clock is wrong by more than an hour",
     Rule.CHANGED: "the parameters of the phase, or the phone's number, changed between its steps",
     Rule.REPEATED: "the phone has released this already",
     Rule.PROTOCOL: "a task that the protocol forbids: a defect, here or there",
