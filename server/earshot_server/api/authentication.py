@@ -43,11 +43,29 @@ def authenticate_phone(public_key: Callable[[int], bytes | None]) -> int:
         StaleSignatureError: The phone's clock is wrong, or the request is old.
         SignatureError: The signature is missing or wrong, or there is no such phone.
     """
-    name = key_id_of(_fields())
-    phone = int(name) if _NUMBER.fullmatch(name) else _NOBODY
-    _verify(public_key(phone) or _NOBODYS_KEY)
-    g.phone = phone
+    name = authenticate(lambda name: public_key(_phone_of(name)))
+    g.phone = phone = _phone_of(name)
     return phone
+
+
+def authenticate(public_key: Callable[[str], bytes | None]) -> str:
+    """Return the name of the key that signed the present request; its body is not read yet.
+
+    Args:
+        public_key: Function from a key's name to the key; None if there is none of this name, which
+            gets the same answer as a wrong signature, after the same amount of work.
+
+    Raises:
+        StaleSignatureError: The signer's clock is wrong, or the request is old.
+        SignatureError: The signature is missing or wrong, or there is no such key.
+    """
+    name = key_id_of(_fields())
+    _verify(public_key(name) or _NOBODYS_KEY)
+    return name
+
+
+def _phone_of(name: str) -> int:
+    return int(name) if _NUMBER.fullmatch(name) else _NOBODY
 
 
 def read_signed(limit: int) -> bytes:

@@ -86,7 +86,7 @@ def read(limit: int = LARGEST_SMALL_BODY, formats: Sequence[str] = (MESSAGEPACK,
     check_fields(limit, formats)
     arrival = request.environ.get(ARRIVAL)
     if arrival is Arrival.AWAITED:
-        raise BodyAwaited(limit, str(g.get("phone", "")))
+        raise BodyAwaited(limit, str(g.get("phone", g.get("leader", ""))))
     if arrival is Arrival.LATE:
         raise RequestTimeout
     if arrival is Arrival.CROWDED:
