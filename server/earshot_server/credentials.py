@@ -53,12 +53,11 @@ class Credentials:
         """
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            new_token = secrets.token_urlsafe(TOKEN_BYTES) + "\n"
-            token = load_or_create(folder / TOKEN_FILE, new_token.encode())
+            token = load_token(folder)
             key = load_or_create(folder / KEY_FILE, new_key())
         except OSError as error:
             raise CredentialsError(f"credentials in {folder}: {error.strerror}") from error
-        return cls(_token_of(token, folder / TOKEN_FILE), key_of(key, folder / KEY_FILE, _VOID))
+        return cls(token, key_of(key, folder / KEY_FILE, _VOID))
 
     def fingerprints(self) -> dict[str, bytes]:
         """Return a fingerprint of each file, 32 bytes, which tells nothing of its content."""
@@ -74,6 +73,17 @@ class Credentials:
     def is_operator(self, token: str) -> bool:
         """Return whether this is the operator's token; every wrong one takes as long to check."""
         return hmac.compare_digest(token.encode("utf-8", "replace"), self.operator_token.encode())
+
+
+def load_token(folder: Path) -> str:
+    """Return the token in the folder; a missing one is made first.
+
+    Raises:
+        CredentialsError: The file is open to other users, or holds something else.
+        OSError: It cannot be read or written.
+    """
+    path, new_token = folder / TOKEN_FILE, secrets.token_urlsafe(TOKEN_BYTES) + "\n"
+    return _token_of(load_or_create(path, new_token.encode()), path)
 
 
 def new_key() -> bytes:

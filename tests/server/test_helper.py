@@ -40,7 +40,6 @@ from earshot_protocol.two_operators import messages
 from earshot_protocol.two_operators.leader import PATIENCE, Leader
 from earshot_protocol.two_operators.messages import AddUp, PhoneReport
 from earshot_protocol.wire import encode
-from earshot_server.helper.book import TakenError
 from earshot_server.helper.helper import (
     AnsweredError,
     EarlyListError,
@@ -187,16 +186,34 @@ def test_a_key_that_a_killed_helper_left_goes_with_the_next_request() -> None:
     assert operators.book.secret(task.sum_id) is None
 
 
-def test_of_two_processes_that_answer_at_once_one_answers() -> None:
+@pytest.mark.parametrize("moment", ["secret", "answer"])
+def test_of_two_processes_that_answer_at_once_one_answers(
+    moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one answers just before this one reads the key, or keeps its total."""
+    operators, leader, _ = after_the_window(noise=WholeLaplace.of(20.0))
+    task = listed(leader)
+    other_list = another_list(operators, task, b"".join(entries(task)[1:]))
+    faster: list[bytes] = []
+    call = getattr(operators.book, moment)
+
+    def overtaken(*given: bytes) -> object:
+        if not faster:
+            faster.append(b"")
+            faster[0] = encode(operators.helper.answer(task))
+        return call(*given)
+
+    monkeypatch.setattr(operators.book, moment, overtaken)
+    assert encode(operators.helper.answer(task)) == faster[0]
+
     operators, leader, _ = after_the_window()
     task = listed(leader)
-
-    def meanwhile(sum_id: bytes, reports: bytes, total: bytes) -> None:
-        raise TakenError("another process was faster")
-
-    operators.book.answer = meanwhile  # type: ignore[method-assign]
+    other_list = another_list(operators, task, b"".join(entries(task)[1:]))
+    faster.clear()
+    call = getattr(operators.book, moment)
+    monkeypatch.setattr(operators.book, moment, overtaken)
     with pytest.raises(AnsweredError):
-        operators.helper.answer(task)
+        operators.helper.answer(other_list)
 
 
 @pytest.mark.parametrize(

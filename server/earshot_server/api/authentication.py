@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -68,14 +68,18 @@ def _phone_of(name: str) -> int:
     return int(name) if _NUMBER.fullmatch(name) else _NOBODY
 
 
-def read_signed(limit: int) -> bytes:
+def read_signed(limit: int, formats: Sequence[str] = bodies.FORMATS) -> bytes:
     """Return the body of the present request, whose signature is verified.
+
+    Args:
+        limit: Most bytes that it may have.
+        formats: Media types that it may have.
 
     Raises:
         SignatureError: The body is not the one that was signed.
         RemoteError: The body cannot be read (see `bodies.read`).
     """
-    body = bodies.read(limit)
+    body = bodies.read(limit, formats)
     verify_body(_fields(), body)
     return body
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from earshot_protocol.errors import UnexpectedMessageError
+from earshot_protocol.errors import MalformedMessageError, UnexpectedMessageError
+from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.overriding import override
+from earshot_protocol.two_operators.messages import Offer, OfferMade
 
 
 class Secret(NamedTuple):
@@ -40,6 +42,18 @@ class Record:
     offered: float
     reports: bytes | None = None
     total: bytes | None = None
+
+    @property
+    def terms(self) -> Offer:
+        """Offer that was made.
+
+        Raises:
+            MalformedMessageError: The record holds something else.
+        """
+        made = decode_helper_answer(self.offer)
+        if not isinstance(made, OfferMade):
+            raise MalformedMessageError("the record of an offer holds something else")
+        return made.offer
 
 
 class TakenError(UnexpectedMessageError):

@@ -21,7 +21,6 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from earshot_protocol.errors import (
     InvalidParametersError,
-    MalformedMessageError,
     RemoteError,
     UnexpectedMessageError,
 )
@@ -46,6 +45,7 @@ from earshot_protocol.wire import Answer, Task, encode
 from earshot_server.helper.book import Book, Record, Secret, TakenError
 
 DAY = 86_400.0
+_UNTIL_MORE_OFFERS = 3600.0
 
 
 class HelperRefusalError(RemoteError):
@@ -54,10 +54,15 @@ class HelperRefusalError(RemoteError):
     Attributes:
         name: Name of the reason, for the leader's program.
         again: Whether the same request may be accepted later; nothing was used up.
+        seconds: Seconds after which it may be, where `again` is true.
     """
 
     name = "refused"
     again = False
+
+    def __init__(self, message: str, seconds: float = 0.0) -> None:
+        super().__init__(message)
+        self.seconds = seconds
 
 
 class UnknownLeaderError(HelperRefusalError):
@@ -233,7 +238,8 @@ class Helper:
         now, leader = self._clock(), request.leader
         if self._book.offers_since(leader, now - DAY) >= self._policy.offers_a_day:
             raise TooManyOffersError(
-                f"{self._policy.offers_a_day} sums were offered within a day; ask again later"
+                f"{self._policy.offers_a_day} sums were offered within a day; ask again later",
+                _UNTIL_MORE_OFFERS,
             )
         key, terms = X25519PrivateKey.generate(), request.parameters
         closes = now + terms.window
@@ -271,21 +277,18 @@ class Helper:
         record = self._book.record(task.sum_id)
         if record is None:
             raise UnknownSumError(f"sum {task.sum_id.hex()} was never offered")
-        offer = _offer_in(record)
+        offer = record.terms
         body = messages.list_body(task.offer, task.reports)
         messages.check_signature(record.leader, messages.LEADERS_LIST, body, task.signature)
         if task.offer != offer.digest():
             raise UnknownSumError("a list for another offer of this sum")
         reports = hashlib.sha256(task.reports).digest()
         if record.total is not None:
-            self._book.erase(task.sum_id)  # once more, in case it was killed in between
-            if record.reports != reports:
-                raise AnsweredError(f"sum {task.sum_id.hex()} has its total")
-            return decode_helper_answer(record.total)
+            return self._given(task.sum_id, reports)
         self._check_list(task, offer)
         secret = self._book.secret(task.sum_id)
         if secret is None:
-            raise LateListError(f"the key of sum {task.sum_id.hex()} is gone")
+            return self._given(task.sum_id, reports)
         total, refused = _added_up(task, offer, secret)
         opened = task.count - len(refused) // ID_BYTES
         if opened < offer.parameters.least:
@@ -303,9 +306,19 @@ class Helper:
         answer = msgspec.structs.replace(answer, signature=signature)
         try:
             self._book.answer(task.sum_id, reports, encode(answer))
-        except TakenError as error:
-            raise AnsweredError(f"sum {task.sum_id.hex()} has its total") from error
+        except TakenError:
+            return self._given(task.sum_id, reports)
         return answer
+
+    def _given(self, sum_id: bytes, reports: bytes) -> Answer:
+        """Return the total that a sum has, perhaps since a moment ago by another process."""
+        record = self._book.record(sum_id)
+        if record is None or record.total is None:
+            raise LateListError(f"the key of sum {sum_id.hex()} is gone")
+        self._book.erase(sum_id)  # once more, in case it was killed in between
+        if record.reports != reports:
+            raise AnsweredError(f"sum {sum_id.hex()} has its total")
+        return decode_helper_answer(record.total)
 
     def _check_list(self, task: AddUp, offer: Offer) -> None:
         """Refuse a list before any of it is opened."""
@@ -315,7 +328,8 @@ class Helper:
         # Once everybody's report is in, nobody is left to wait for.
         if now < offer.closes and count < terms.phones:
             raise EarlyListError(
-                f"phones may report for {math.ceil(offer.closes - now)} seconds more"
+                f"phones may report for {math.ceil(offer.closes - now)} seconds more",
+                offer.closes - now,
             )
         if now > offer.answer_until:
             self._book.erase(task.sum_id)
@@ -339,13 +353,6 @@ def _added_up(task: AddUp, offer: Offer, secret: Secret) -> tuple[Words, bytes]:
         else:
             total += helper_share(seed, terms)
     return total, bytes(refused)
-
-
-def _offer_in(record: Record) -> Offer:
-    made = decode_helper_answer(record.offer)
-    if not isinstance(made, OfferMade):
-        raise MalformedMessageError("the record of an offer holds something else")
-    return made.offer
 
 
 def _ids(reports: bytes) -> Iterator[bytes]:
