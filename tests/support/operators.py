@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
 from earshot_protocol.secure_sum.interface import HELPER
+from earshot_protocol.two_operators import messages
 from earshot_protocol.two_operators.leader import Leader, LeaderKeys
 from earshot_protocol.two_operators.messages import (
     AddUp,
@@ -25,7 +26,7 @@ from earshot_protocol.two_operators.messages import (
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.participant import ReportingParticipant
 from earshot_protocol.wire import Answer
-from earshot_server.helper.book import MemoryBook
+from earshot_server.helper.book import Book, MemoryBook
 from earshot_server.helper.helper import Helper, HelperPolicy
 
 NO_NOISE = WholeLaplace(1)
@@ -49,7 +50,7 @@ class Operators:
 
     leader: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
     identity: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
-    book: MemoryBook = field(default_factory=MemoryBook)
+    book: Book = field(default_factory=MemoryBook)
     now: float = NOW
     policy: Mapping[str, Any] = field(default_factory=dict)
 
@@ -93,6 +94,17 @@ class Operators:
         leader.advance()
         self.now += WINDOW + 1
         return leader, reports
+
+
+def another_list(operators: Operators, task: AddUp, reports: bytes) -> AddUp:
+    """Return the list that a leader that does not follow the protocol signs as well."""
+    body = messages.list_body(task.offer, reports)
+    signature = messages.sign(operators.leader, messages.LEADERS_LIST, body)
+    return msgspec.structs.replace(task, reports=reports, signature=signature)
+
+
+def entries(task: AddUp) -> list[bytes]:
+    return [task.reports[at : at + 96] for at in range(0, len(task.reports), 96)]
 
 
 def request(leader: Leader) -> MakeOffer:

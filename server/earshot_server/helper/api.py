@@ -153,6 +153,7 @@ class HelperEndpoints:
         task = decode_helper_task(read_signed(LARGEST_SMALL_BODY, (MESSAGEPACK,)))
         if not isinstance(task, MakeOffer):
             raise MalformedMessageError("the body must be a request for an offer")
+        check_room(self._place)
         return _respond(self._helper(policy).answer(task))
 
     def part(self) -> Response:
@@ -180,6 +181,10 @@ class HelperEndpoints:
         try:
             if not task.reports:
                 reports = self._folder.parts.gathered(task.sum_id)
+                if not reports:
+                    raise MalformedMessageError(
+                        "a list without reports: send its parts first, or all of it with this"
+                    )
                 task = msgspec.structs.replace(task, reports=reports)
             answer = self._helper(policy).answer(task)
         except LateListError:
