@@ -53,10 +53,13 @@ class Operators:
     book: Book = field(default_factory=MemoryBook)
     now: float = NOW
     policy: Mapping[str, Any] = field(default_factory=dict)
+    elsewhere: bytes | None = None
+    """Identity of a helper in another process."""
 
     @property
     def keys(self) -> LeaderKeys:
-        return LeaderKeys(self.leader, self.identity.public_key().public_bytes_raw())
+        here = self.identity.public_key().public_bytes_raw()
+        return LeaderKeys(self.leader, self.elsewhere or here)
 
     @property
     def helper(self) -> Helper:
@@ -65,6 +68,12 @@ class Operators:
             **(usual | {"leaders": frozenset({self.keys.identity})} | dict(self.policy))
         )
         return Helper(self.identity, self.book, policy, lambda: self.now)
+
+    def signed(self, asked: MakeOffer) -> MakeOffer:
+        """Return a request with the leader's signature of what it says now."""
+        body = msgspec.structs.replace(asked, signature=bytes(64)).body()
+        signature = messages.sign(self.leader, messages.LEADERS_REQUEST, body)
+        return msgspec.structs.replace(asked, signature=signature)
 
     def begin(self, parameters: TwoOperatorParameters | None = None) -> Leader:
         """Return a sum that was begun and not yet offered."""
