@@ -167,8 +167,9 @@ def test_a_list_in_parts_is_added_up_and_its_parts_dropped(helper: HelperProcess
     assert told[0] == told[1]
     answer = total_of(decode_helper_answer(told[0]))
     assert answer.refused == b"".join(each[:16] for each in garbage)
-    shares = [encoding.unpack(report.share, agreed) for report in sum_.reports.values()]
-    opened = encoding.unpack(answer.total, agreed) + sum(shares)
+    opened = encoding.unpack(answer.total, agreed)
+    for report in sum_.reports.values():
+        opened = opened + encoding.unpack(report.share, agreed)
     np.testing.assert_array_equal(
         encoding.decode(opened, agreed), sum(inputs_of(range(15)).values())
     )
@@ -470,9 +471,9 @@ def test_neither_identity_nor_seeds_keys_or_noise_are_in_log_or_database(tmp_pat
         assert (data / "helper.db-wal").stat().st_size > 10_000
         for file in (helper.log, *data.glob("helper.db*")):
             content = file.read_bytes()
-            for each in hidden:
-                forms = (each, each.hex().encode(), base64.b64encode(each), repr(each).encode())
-                assert not any(form in content for form in forms), (file, len(each))
+            for one in hidden:
+                forms = (one, one.hex().encode(), base64.b64encode(one), repr(one).encode())
+                assert not any(form in content for form in forms), (file, len(one))
         assert not (data / "keys" / f"{done.list.sum_id.hex()}.key").exists()
         helper.start()
         total_in(asked(helper, left.list))

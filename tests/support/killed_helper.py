@@ -52,7 +52,7 @@ def watched(by: By) -> Iterator[None]:
 
 
 def _connect(factory: type[sqlite3.Connection], path: Path) -> sqlite3.Connection:
-    with mock.patch.object(database.sqlite3, "connect", partial(sqlite3.connect, factory=factory)):
+    with mock.patch.object(sqlite3, "connect", partial(sqlite3.connect, factory=factory)):
         return _CONNECT(path)
 
 
@@ -115,7 +115,7 @@ def side_by_side(runs: Sequence[Callable[[], Any]]) -> list[Any]:
     processes = [context.Process(target=work, args=(number,)) for number in range(len(runs))]
     for process in processes:
         process.start()
-    found = {}
+    found: dict[int, Any] = {}
     while len(found) < len(runs):
         while results.empty():
             assert not any(process.exitcode for process in processes), "a process failed"

@@ -148,7 +148,7 @@ class HelperEndpoints:
         return blueprint
 
     def offer(self) -> Response:
-        """Offer a sum; it is durable once the leader hears of it."""
+        """Make an offer of a sum; it is durable once the leader hears of it."""
         policy = self._leader()
         task = decode_helper_task(read_signed(LARGEST_SMALL_BODY, (MESSAGEPACK,)))
         if not isinstance(task, MakeOffer):

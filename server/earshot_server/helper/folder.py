@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -27,8 +26,6 @@ from earshot_server.helper.sqlite_book import SqliteBook
 KEY_FILE = "helper.key"
 _DATABASE, _KEYS, _LISTS = "helper.db", "keys", "lists"
 _LOST = "restore it: leaders and phones know this helper by it"
-
-_log = logging.getLogger(__name__)
 
 
 class HelperFolderError(LocalError):
