@@ -70,6 +70,9 @@ SUB_COMMANDS = {
         "server", "Write a server into one file, while it runs or not: a backup.", ("server",)
     ),
     "restore": SubCommand("server", "Make the server of a backup anew.", ("server",)),
+    "helper": SubCommand(
+        "server", "Run the second operator of sums by two operators.", ("server",)
+    ),
     "phase": SubCommand(
         "server", "Start, list, show, stop and export phases, as an operator.", ("server",)
     ),

@@ -22,6 +22,7 @@ TOKEN_FILE = "operator.token"  # noqa: S105 - the name of a file
 KEY_FILE = "invitation.key"
 TOKEN_BYTES = 32
 
+_VOID = "restore it, or delete it to have a new one made, under which older invitations are void"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
@@ -52,12 +53,11 @@ class Credentials:
         """
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            new_token = secrets.token_urlsafe(TOKEN_BYTES) + "\n"
-            token = _load_or_create(folder / TOKEN_FILE, new_token.encode())
-            key = _load_or_create(folder / KEY_FILE, _new_key())
+            token = load_token(folder)
+            key = load_or_create(folder / KEY_FILE, new_key())
         except OSError as error:
             raise CredentialsError(f"credentials in {folder}: {error.strerror}") from error
-        return cls(_token_of(token, folder / TOKEN_FILE), _key_of(key, folder / KEY_FILE))
+        return cls(token, key_of(key, folder / KEY_FILE, _VOID))
 
     def fingerprints(self) -> dict[str, bytes]:
         """Return a fingerprint of each file, 32 bytes, which tells nothing of its content."""
@@ -75,7 +75,19 @@ class Credentials:
         return hmac.compare_digest(token.encode("utf-8", "replace"), self.operator_token.encode())
 
 
-def _new_key() -> bytes:
+def load_token(folder: Path) -> str:
+    """Return the token in the folder; a missing one is made first.
+
+    Raises:
+        CredentialsError: The file is open to other users, or holds something else.
+        OSError: It cannot be read or written.
+    """
+    path, new_token = folder / TOKEN_FILE, secrets.token_urlsafe(TOKEN_BYTES) + "\n"
+    return _token_of(load_or_create(path, new_token.encode()), path)
+
+
+def new_key() -> bytes:
+    """Return a new Ed25519 key in PEM, as its file holds it."""
     return Ed25519PrivateKey.generate().private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -83,7 +95,13 @@ def _new_key() -> bytes:
     )
 
 
-def _load_or_create(path: Path, fresh: bytes) -> bytes:
+def load_or_create(path: Path, fresh: bytes) -> bytes:
+    """Return what a file of credentials holds; a missing one is made first.
+
+    Raises:
+        CredentialsError: The file is open to other users.
+        OSError: It cannot be read or written.
+    """
     if not path.exists():
         with made_whole(path) as draft:
             draft.write_bytes(fresh)
@@ -102,14 +120,21 @@ def _token_of(content: bytes, path: Path) -> str:
     return token
 
 
-def _key_of(content: bytes, path: Path) -> Ed25519PrivateKey:
+def key_of(content: bytes, path: Path, otherwise: str) -> Ed25519PrivateKey:
+    """Return the key that a file holds.
+
+    Args:
+        content: Content of the file.
+        path: Path of the file.
+        otherwise: Remedy for a file that holds no key.
+
+    Raises:
+        CredentialsError: It holds no key.
+    """
     try:
         key = serialization.load_pem_private_key(content, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        raise CredentialsError(
-            f"{path} holds no Ed25519 private key in PEM: restore it, or delete it to have a new "
-            "one made, under which older invitations are void"
-        )
+        raise CredentialsError(f"{path} holds no Ed25519 private key in PEM: {otherwise}")
     return key

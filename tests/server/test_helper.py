@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -14,9 +15,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from scipy import stats
 from support.operators import (
     NO_NOISE,
+    NOW,
     WINDOW,
     Operators,
+    another_list,
     closed,
+    entries,
     inputs_of,
     listed,
     opening,
@@ -40,7 +44,8 @@ from earshot_protocol.two_operators import messages
 from earshot_protocol.two_operators.leader import PATIENCE, Leader
 from earshot_protocol.two_operators.messages import AddUp, PhoneReport
 from earshot_protocol.wire import encode
-from earshot_server.helper.book import TakenError
+from earshot_server.helper.book import Book, MemoryBook
+from earshot_server.helper.folder import HelperFolder
 from earshot_server.helper.helper import (
     AnsweredError,
     EarlyListError,
@@ -56,21 +61,22 @@ from earshot_server.helper.helper import (
 
 
 def after_the_window(
-    phones: int = 15, noise: WholeGaussian | WholeLaplace = NO_NOISE
+    phones: int = 15, noise: WholeGaussian | WholeLaplace = NO_NOISE, book: Book | None = None
 ) -> tuple[Operators, Leader, dict[int, PhoneReport]]:
-    operators = Operators()
+    operators = Operators(book=book or MemoryBook())
     return (operators, *operators.collected(inputs_of(range(phones)), noise))
 
 
-def another_list(operators: Operators, task: AddUp, reports: bytes) -> AddUp:
-    """Return the list that a leader that does not follow the protocol signs as well."""
-    body = messages.list_body(task.offer, reports)
-    signature = messages.sign(operators.leader, messages.LEADERS_LIST, body)
-    return msgspec.structs.replace(task, reports=reports, signature=signature)
-
-
-def entries(task: AddUp) -> list[bytes]:
-    return [task.reports[at : at + 96] for at in range(0, len(task.reports), 96)]
+@pytest.fixture(params=["memory", "disk"])
+def book(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Book]:
+    """Both kinds of book."""
+    if request.param == "memory":
+        yield MemoryBook()
+        return
+    folder = HelperFolder.make(tmp_path)
+    folder.book.begin(NOW)
+    yield folder.book
+    folder.database.close()
 
 
 # ------------------------------------------------------------------------------------------ offers
@@ -156,8 +162,8 @@ def test_a_leader_gets_so_many_offers_a_day_and_no_more() -> None:
 # ------------------------------------------------------------------------------------ one answer
 
 
-def test_a_list_is_answered_once_and_the_same_list_in_the_same_bytes() -> None:
-    operators, leader, reports = after_the_window(noise=WholeLaplace.of(20.0))
+def test_a_list_is_answered_once_and_the_same_list_in_the_same_bytes(book: Book) -> None:
+    operators, leader, reports = after_the_window(noise=WholeLaplace.of(20.0), book=book)
     task = listed(leader)
     first = operators.helper.answer(task)
     assert encode(operators.helper.answer(task)) == encode(first)
@@ -168,8 +174,8 @@ def test_a_list_is_answered_once_and_the_same_list_in_the_same_bytes() -> None:
     assert closed(leader, first, reports.items()).shape == (3, 2)
 
 
-def test_the_key_is_gone_before_the_answer_leaves() -> None:
-    operators, leader, _ = after_the_window()
+def test_the_key_is_gone_before_the_answer_leaves(book: Book) -> None:
+    operators, leader, _ = after_the_window(book=book)
     task = listed(leader)
     assert operators.book.secret(task.sum_id) is not None
     operators.helper.answer(task)
@@ -182,21 +188,40 @@ def test_a_key_that_a_killed_helper_left_goes_with_the_next_request() -> None:
     secret = operators.book.secret(task.sum_id)
     assert secret is not None
     first = operators.helper.answer(task)
+    assert isinstance(operators.book, MemoryBook)
     operators.book._secrets[task.sum_id] = secret
     assert encode(operators.helper.answer(task)) == encode(first)
     assert operators.book.secret(task.sum_id) is None
 
 
-def test_of_two_processes_that_answer_at_once_one_answers() -> None:
-    operators, leader, _ = after_the_window()
-    task = listed(leader)
+@pytest.mark.parametrize("moment", ["secret", "answer"])
+def test_of_two_processes_that_answer_at_once_one_answers(
+    book: Book, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one answers just before this one reads the key, or keeps its total."""
+    faster: list[bytes] = []
+    call = getattr(book, moment)
+    for other in (False, True):
+        operators, leader, _ = after_the_window(noise=WholeLaplace.of(20.0), book=book)
+        task = listed(leader)
+        mine = another_list(operators, task, b"".join(entries(task)[1:])) if other else task
 
-    def meanwhile(sum_id: bytes, reports: bytes, total: bytes) -> None:
-        raise TakenError("another process was faster")
+        def overtaken(
+            *given: bytes, task: AddUp = task, operators: Operators = operators
+        ) -> object:
+            if not faster:
+                faster.append(b"")
+                faster[0] = encode(operators.helper.answer(task))
+            return call(*given)
 
-    operators.book.answer = meanwhile  # type: ignore[method-assign]
-    with pytest.raises(AnsweredError):
-        operators.helper.answer(task)
+        faster.clear()
+        monkeypatch.setattr(book, moment, overtaken)
+        if other:
+            with pytest.raises(AnsweredError, match="has its total"):
+                operators.helper.answer(mine)
+        else:
+            assert encode(operators.helper.answer(mine)) == faster[0]
+        assert book.secret(task.sum_id) is None
 
 
 @pytest.mark.parametrize(
@@ -210,9 +235,9 @@ def test_of_two_processes_that_answer_at_once_one_answers() -> None:
     ],
 )
 def test_a_refused_list_uses_nothing_up(
-    bend: Callable[[Operators, AddUp], bytes], error: type[Exception], again: bool
+    book: Book, bend: Callable[[Operators, AddUp], bytes], error: type[Exception], again: bool
 ) -> None:
-    operators, leader, reports = after_the_window()
+    operators, leader, reports = after_the_window(book=book)
     task = listed(leader)
     with pytest.raises(error) as caught:
         operators.helper.answer(another_list(operators, task, bend(operators, task)))
@@ -235,8 +260,8 @@ def test_a_list_waits_for_the_windows_end_unless_everybody_is_in_it() -> None:
     everybody.helper.answer(listed(leader))
 
 
-def test_after_its_time_a_list_is_refused_and_the_key_erased() -> None:
-    operators, leader, _ = after_the_window()
+def test_after_its_time_a_list_is_refused_and_the_key_erased(book: Book) -> None:
+    operators, leader, _ = after_the_window(book=book)
     operators.now += PATIENCE + 1
     for _ in range(2):
         with pytest.raises(LateListError):
@@ -254,8 +279,8 @@ def test_a_list_for_no_sum_or_another_offer_is_refused() -> None:
         operators.helper.answer(other)
 
 
-def test_a_list_that_its_leader_has_not_signed_uses_nothing_up() -> None:
-    operators, leader, _ = after_the_window()
+def test_a_list_that_its_leader_has_not_signed_uses_nothing_up(book: Book) -> None:
+    operators, leader, _ = after_the_window(book=book)
     task, stranger = listed(leader), Operators(leader=Ed25519PrivateKey.generate())
     for forged in (
         another_list(stranger, task, task.reports),
@@ -327,6 +352,7 @@ def test_one_answer_is_all_that_keeps_a_victim_from_a_leader_with_two_lists() ->
     for kept in (entries(task), entries(task)[1:]):
         answer = total_of(operators.helper.answer(another_list(operators, task, b"".join(kept))))
         halves.append(encoding.unpack(answer.total, agreed))
+        assert isinstance(operators.book, MemoryBook)
         # A book that forgets its answer and brings the key back, as a snapshot of a machine would.
         record = operators.book._records[task.sum_id]
         operators.book._records[task.sum_id] = replace(record, reports=None, total=None)

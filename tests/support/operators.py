@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from earshot_protocol.prio3.field import Arithmetic
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
 from earshot_protocol.secure_sum.interface import HELPER
+from earshot_protocol.two_operators import messages
 from earshot_protocol.two_operators.leader import Leader, LeaderKeys
 from earshot_protocol.two_operators.messages import (
     AddUp,
@@ -26,7 +27,7 @@ from earshot_protocol.two_operators.messages import (
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.participant import ReportingParticipant
 from earshot_protocol.wire import Answer
-from earshot_server.helper.book import MemoryBook
+from earshot_server.helper.book import Book, MemoryBook
 from earshot_server.helper.helper import Helper, HelperPolicy
 
 NO_NOISE = WholeLaplace(1)
@@ -50,15 +51,17 @@ class Operators:
 
     leader: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
     identity: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
-    book: MemoryBook = field(default_factory=MemoryBook)
+    book: Book = field(default_factory=MemoryBook)
     now: float = NOW
     policy: Mapping[str, Any] = field(default_factory=dict)
     arithmetic: Arithmetic | None = None
+    elsewhere: bytes | None = None
+    """Identity of a helper in another process."""
 
     @property
     def keys(self) -> LeaderKeys:
-        identity = self.identity.public_key().public_bytes_raw()
-        return LeaderKeys(self.leader, identity, os.urandom, self.arithmetic)
+        here = self.identity.public_key().public_bytes_raw()
+        return LeaderKeys(self.leader, self.elsewhere or here, os.urandom, self.arithmetic)
 
     @property
     def helper(self) -> Helper:
@@ -67,6 +70,12 @@ class Operators:
             **(usual | {"leaders": frozenset({self.keys.identity})} | dict(self.policy))
         )
         return Helper(self.identity, self.book, policy, lambda: self.now)
+
+    def signed(self, asked: MakeOffer) -> MakeOffer:
+        """Return a request with the leader's signature of what it says now."""
+        body = msgspec.structs.replace(asked, signature=bytes(64)).body()
+        signature = messages.sign(self.leader, messages.LEADERS_REQUEST, body)
+        return msgspec.structs.replace(asked, signature=signature)
 
     def begin(self, parameters: TwoOperatorParameters | None = None) -> Leader:
         """Return a sum that was begun and not yet offered."""
@@ -96,6 +105,17 @@ class Operators:
         leader.advance()
         self.now += WINDOW + 1
         return leader, reports
+
+
+def another_list(operators: Operators, task: AddUp, reports: bytes) -> AddUp:
+    """Return the list that a leader that does not follow the protocol signs as well."""
+    body = messages.list_body(task.offer, reports)
+    signature = messages.sign(operators.leader, messages.LEADERS_LIST, body)
+    return msgspec.structs.replace(task, reports=reports, signature=signature)
+
+
+def entries(task: AddUp) -> list[bytes]:
+    return [task.reports[at : at + 96] for at in range(0, len(task.reports), 96)]
 
 
 def request(leader: Leader) -> MakeOffer:

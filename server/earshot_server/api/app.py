@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-import secrets
-import time
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-from flask import Blueprint, Flask, Response, g, request
-from werkzeug.middleware.proxy_fix import ProxyFix
+from flask import Blueprint, Flask
 from werkzeug.routing import BaseConverter
 
-from earshot_server.api import bodies, problems
 from earshot_server.api.administration import Administration
 from earshot_server.api.authentication import OperatorAuthentication
+from earshot_server.api.bare import bare_app
 from earshot_server.api.browsers import Browsers
 from earshot_server.api.desk import blueprint as desk
 from earshot_server.api.figures import StoredFigures
@@ -32,19 +27,6 @@ from earshot_server.credentials import Credentials
 from earshot_server.dashboard.pages import blueprint as dashboard
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
-
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'; object-src 'none'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
-"""Header fields of every response that does not set its own."""
-
-_log = logging.getLogger("earshot.api")
 
 
 @dataclass(frozen=True)
@@ -121,15 +103,9 @@ def create_app(settings: ApiSettings) -> Flask:
     metrics = Metrics(StoredFigures(database), settings.metrics_folder)
     attestation = settings.attestation or InvitationCodes(credentials.invitation_key)
 
-    app = Flask(__name__, static_folder=None)
-    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    app.url_map.merge_slashes = False  # a path that does not exist is not redirected
+    app = bare_app(limits, metrics, settings.proxies)
     app.url_map.converters |= {"phase": _PhaseConverter, "operator": _NameConverter}
     app.url_map.converters["phone"] = _PhoneConverter
-    app.before_request(partial(_begin, limits))
-    app.after_request(_secure)
-    app.after_request(partial(_record, metrics))
-    problems.register(app)
     operators = OperatorAuthentication(credentials, database, limits)
     known, browsers, orders = operators.by_token, Browsers(operators), Orders(database, credentials)
     watched = dashboard(archive)
@@ -148,39 +124,4 @@ def create_app(settings: ApiSettings) -> Flask:
         desk(orders, browsers),
     ):
         app.register_blueprint(blueprint)
-    if settings.proxies:
-        count = settings.proxies
-        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=count, x_proto=count)  # type: ignore[method-assign]
     return app
-
-
-def _begin(limits: RateLimits) -> None:
-    g.request_id = secrets.token_hex(8)
-    g.began = time.perf_counter()
-    # A load balancer that was refused would take a busy server for a dead one.
-    if request.blueprint != "health" and not bodies.is_second_look():
-        limits.count_address(request.remote_addr)
-
-
-def _secure(response: Response) -> Response:
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
-    if request.is_secure:
-        response.headers["Strict-Transport-Security"] = "max-age=31536000"
-    response.headers["X-Request-Id"] = g.request_id
-    return response
-
-
-def _record(metrics: Metrics, response: Response) -> Response:
-    seconds = time.perf_counter() - g.began
-    metrics.count(response.status_code, seconds)
-    said = {
-        "request": g.request_id,
-        "method": request.method,
-        "endpoint": request.url_rule.rule if request.url_rule else None,
-        "status": response.status_code,
-        "milliseconds": round(seconds * 1e3, 1),
-    }
-    said |= {name: g.get(name) for name in ("phone", "problem") if name in g}
-    _log.info("request", extra=said)
-    return response

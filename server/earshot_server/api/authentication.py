@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -43,21 +43,43 @@ def authenticate_phone(public_key: Callable[[int], bytes | None]) -> int:
         StaleSignatureError: The phone's clock is wrong, or the request is old.
         SignatureError: The signature is missing or wrong, or there is no such phone.
     """
-    name = key_id_of(_fields())
-    phone = int(name) if _NUMBER.fullmatch(name) else _NOBODY
-    _verify(public_key(phone) or _NOBODYS_KEY)
-    g.phone = phone
+    name = authenticate(lambda name: public_key(_phone_of(name)))
+    g.phone = phone = _phone_of(name)
     return phone
 
 
-def read_signed(limit: int) -> bytes:
+def authenticate(public_key: Callable[[str], bytes | None]) -> str:
+    """Return the name of the key that signed the present request; its body is not read yet.
+
+    Args:
+        public_key: Function from a key's name to the key; None if there is none of this name, which
+            gets the same answer as a wrong signature, after the same amount of work.
+
+    Raises:
+        StaleSignatureError: The signer's clock is wrong, or the request is old.
+        SignatureError: The signature is missing or wrong, or there is no such key.
+    """
+    name = key_id_of(_fields())
+    _verify(public_key(name) or _NOBODYS_KEY)
+    return name
+
+
+def _phone_of(name: str) -> int:
+    return int(name) if _NUMBER.fullmatch(name) else _NOBODY
+
+
+def read_signed(limit: int, formats: Sequence[str] = bodies.FORMATS) -> bytes:
     """Return the body of the present request, whose signature is verified.
+
+    Args:
+        limit: Most bytes that it may have.
+        formats: Media types that it may have.
 
     Raises:
         SignatureError: The body is not the one that was signed.
         RemoteError: The body cannot be read (see `bodies.read`).
     """
-    body = bodies.read(limit)
+    body = bodies.read(limit, formats)
     verify_body(_fields(), body)
     return body
 

@@ -16,6 +16,7 @@ from earshot_server.api.problems import BusyError, NotAcceptableError, Unsupport
 
 _T = TypeVar("_T")
 
+FORMATS = (MESSAGEPACK, JSON)
 FORM = "application/x-www-form-urlencoded"
 """Media type of what a browser's form sends."""
 ARRIVAL = "earshot.arrival"
@@ -54,7 +55,7 @@ def is_second_look() -> bool:
     return request.environ.get(ARRIVAL, Arrival.AWAITED) is not Arrival.AWAITED
 
 
-def check_fields(limit: int, formats: Sequence[str] = (MESSAGEPACK, JSON)) -> None:
+def check_fields(limit: int, formats: Sequence[str] = FORMATS) -> None:
     """Check the header fields of the present request about its body, which is not read.
 
     Raises:
@@ -69,7 +70,7 @@ def check_fields(limit: int, formats: Sequence[str] = (MESSAGEPACK, JSON)) -> No
         raise RequestEntityTooLarge
 
 
-def read(limit: int = LARGEST_SMALL_BODY, formats: Sequence[str] = (MESSAGEPACK, JSON)) -> bytes:
+def read(limit: int = LARGEST_SMALL_BODY, formats: Sequence[str] = FORMATS) -> bytes:
     """Return the body of the present request.
 
     Args:
@@ -86,7 +87,7 @@ def read(limit: int = LARGEST_SMALL_BODY, formats: Sequence[str] = (MESSAGEPACK,
     check_fields(limit, formats)
     arrival = request.environ.get(ARRIVAL)
     if arrival is Arrival.AWAITED:
-        raise BodyAwaited(limit, str(g.get("phone", "")))
+        raise BodyAwaited(limit, str(g.get("phone", g.get("leader", ""))))
     if arrival is Arrival.LATE:
         raise RequestTimeout
     if arrival is Arrival.CROWDED:

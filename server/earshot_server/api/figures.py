@@ -43,37 +43,37 @@ class StoredFigures:
 
     def _sizes(self) -> Iterator[Metric]:
         counts = self._archive.counts()
-        yield _gauge("earshot_phones", "Phones enrolled", counts.phones)
-        yield _gauge("earshot_database_bytes", "Size on disk", counts.database_bytes)
-        yield _counters("earshot_refusals", "Refusals of phones", "rule", counts.refusals)
+        yield gauge("earshot_phones", "Phones enrolled", counts.phones)
+        yield gauge("earshot_database_bytes", "Size on disk", counts.database_bytes)
+        yield counters("earshot_refusals", "Refusals of phones", "rule", counts.refusals)
 
     def _phases(self) -> Iterator[Metric]:
         progress = self._progress
-        yield _gauges(
+        yield gauges(
             "earshot_phases", "Phases, by status", ("status",), _by_name(progress.statuses())
         )
-        yield _gauges(
+        yield gauges(
             "earshot_phases_failed",
             "Phases that failed, by cause",
             ("cause",),
             _by_name(progress.failures()),
         )
-        yield _gauge(
+        yield gauge(
             "earshot_phases_in_trouble", "Phases that could not be moved on", progress.in_trouble()
         )
-        yield _gauge(
+        yield gauge(
             "earshot_overdue_seconds",
             "Seconds for which a step or a gathering has been overdue to end",
             progress.overdue(),
         )
         gatherings = progress.gatherings()
-        yield _gauges(
+        yield gauges(
             "earshot_gathering_wanted",
             "Phones that may join",
             ("kind",),
             (((each.kind,), each.wanted) for each in gatherings),
         )
-        yield _gauges(
+        yield gauges(
             "earshot_gathering_joined",
             "Phones that have joined",
             ("kind",),
@@ -89,7 +89,7 @@ class StoredFigures:
             ("earshot_step_age_seconds", "Seconds since the oldest of these steps began", "age"),
             ("earshot_step_left_seconds", "Seconds until the first of their deadlines", "left"),
         ):
-            yield _gauges(
+            yield gauges(
                 name,
                 text,
                 ("kind", "step"),
@@ -98,16 +98,14 @@ class StoredFigures:
 
     def _drivers(self) -> Iterator[Metric]:
         drivers = self._driving.drivers()
-        yield _gauge(
-            "earshot_drivers", "Drivers that took a turn in the last minute", drivers.alive
-        )
+        yield gauge("earshot_drivers", "Drivers that took a turn in the last minute", drivers.alive)
         if drivers.seconds_since_turn is not None:
-            yield _gauge(
+            yield gauge(
                 "earshot_driver_turn_age_seconds",
                 "Seconds since a driver last began a turn",
                 drivers.seconds_since_turn,
             )
-        yield _counters(
+        yield counters(
             "earshot_driver_troubles",
             "Failed tries to move a phase on, and work lost with a lease",
             "what",
@@ -115,18 +113,20 @@ class StoredFigures:
         )
 
 
-def _gauge(name: str, text: str, value: float) -> Metric:
+def gauge(name: str, text: str, value: float) -> Metric:
+    """Return one figure that may go up and down."""
     from prometheus_client.core import GaugeMetricFamily
 
     return GaugeMetricFamily(name, text, value)
 
 
-def _gauges(
+def gauges(
     name: str,
     text: str,
     labels: tuple[str, ...],
     values: Iterable[tuple[tuple[str, ...], float]],
 ) -> Metric:
+    """Return figures that may go up and down, each with its labels."""
     from prometheus_client.core import GaugeMetricFamily
 
     family = GaugeMetricFamily(name, text, labels=labels)
@@ -135,7 +135,8 @@ def _gauges(
     return family
 
 
-def _counters(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
+def counters(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
+    """Return figures that only go up, each with its label."""
     from prometheus_client.core import CounterMetricFamily
 
     family = CounterMetricFamily(name, text, labels=(label,))

@@ -6,12 +6,12 @@ import shutil
 import threading
 import time
 from pathlib import Path
+from typing import Protocol
 
 from flask import Blueprint, Response
 
 from earshot_protocol.api import JSON
 from earshot_server.api.problems import DiskError
-from earshot_server.store.database import Database
 
 LIVE = "/health/live"
 READY = "/health/ready"
@@ -21,7 +21,17 @@ WRITE_EVERY = 3.0
 """Seconds between two writes, however often somebody asks."""
 
 
-def health(database: Database, folder: Path | None) -> Blueprint:
+class Writable(Protocol):
+    """Database of a process that is ready only if it can write there."""
+
+    def check(self) -> None:
+        """Check that it is there and up to date."""
+
+    def write(self) -> None:
+        """Write something that nobody needs."""
+
+
+def health(database: Writable, folder: Path | None) -> Blueprint:
     """Return the two endpoints, to be mounted.
 
     Args:
@@ -42,7 +52,7 @@ def health(database: Database, folder: Path | None) -> Blueprint:
         """Confirm that the database can be written, and that there is room on the disk."""
         nonlocal written
         if folder is not None:
-            _check_room(folder)
+            check_room(folder)
         database.check()
         with lock:
             if time.monotonic() - written >= WRITE_EVERY:
@@ -53,7 +63,12 @@ def health(database: Database, folder: Path | None) -> Blueprint:
     return blueprint
 
 
-def _check_room(folder: Path) -> None:
+def check_room(folder: Path) -> None:
+    """Check that there is room on the disk of a folder.
+
+    Raises:
+        DiskError: There is too little, or the folder is gone.
+    """
     try:
         free = shutil.disk_usage(folder).free
     except OSError as error:

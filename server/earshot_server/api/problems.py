@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
-from flask import Flask, Response, g, request
+from flask import Flask, Response, current_app, g, request
 from werkzeug.exceptions import HTTPException
 
 from earshot_protocol.api import (
@@ -193,10 +195,16 @@ HTTP_KINDS: dict[int, ProblemKind] = {
 INTERNAL = ProblemKind("internal", "The server made a mistake", 500)
 
 
-def register(app: Flask) -> None:
-    """Let the application answer every error with problem details."""
+def register(app: Flask, details: Mapping[int, str] | None = None) -> None:
+    """Let the application answer every error with problem details.
+
+    Args:
+        app: Application; a handler of its own for a kind of error comes before these.
+        details: Details of the problems that the framework finds, by their status; by default those
+            of the server.
+    """
     app.register_error_handler(EarshotError, _of_ours)
-    app.register_error_handler(HTTPException, _of_http)
+    app.register_error_handler(HTTPException, partial(_of_http, details or DETAILS))
     app.register_error_handler(Exception, _internal)
 
 
@@ -214,11 +222,19 @@ def encode_problem(kind: ProblemKind, detail: str, now: float | None = None) -> 
 
 def asks_for_a_page() -> bool:
     """Return whether the present request is a browser's, for a page rather than for the API."""
-    formats = request.accept_mimetypes.values()
-    return "text/html" in formats and not request.path.startswith(_NO_PAGES)
+    if "dashboard" not in current_app.blueprints or request.path.startswith(_NO_PAGES):
+        return False
+    return "text/html" in request.accept_mimetypes.values()
 
 
-def _respond(kind: ProblemKind, detail: str, now: float | None = None) -> Response:
+def respond(kind: ProblemKind, detail: str, now: float | None = None) -> Response:
+    """Return the response to the present request that says what was wrong.
+
+    Args:
+        kind: Kind of problem.
+        detail: Words for what was wrong, and what would be accepted.
+        now: Time on the server's clock, where a signature was stale.
+    """
     g.problem = kind.name
     if asks_for_a_page():
         said = render("message.html", title=kind.title, kind=kind.name, detail=detail)
@@ -235,11 +251,11 @@ def _of_ours(error: EarshotError) -> Response:
         advice = error.advice if isinstance(error, DatabaseUnavailableError) else ""
         why = f"{advice}; " if advice else ""
         again = f"nothing was changed: try again in {SECONDS_UNTIL_DATABASE} s"
-        response = _respond(kind, why + again)
+        response = respond(kind, why + again)
         response.headers["Retry-After"] = str(SECONDS_UNTIL_DATABASE)
         return response
     now = time.time() if isinstance(error, StaleSignatureError) else None
-    response = _respond(kind, str(error), now)
+    response = respond(kind, str(error), now)
     if isinstance(error, (RateLimitError, BusyError)):
         response.headers["Retry-After"] = str(error.seconds)
     if kind.status == 401:
@@ -248,18 +264,18 @@ def _of_ours(error: EarshotError) -> Response:
     return response
 
 
-def _of_http(error: HTTPException) -> Response:
+def _of_http(details: Mapping[int, str], error: HTTPException) -> Response:
     kind = HTTP_KINDS.get(error.code or 500)
     if kind is None:
         return _internal(error)
-    response = _respond(kind, _DETAILS[kind.status])
+    response = respond(kind, details[kind.status])
     for name, value in error.get_headers():
         if name == "Allow":
             response.headers[name] = value
     return response
 
 
-_DETAILS = {
+DETAILS = {
     400: "the request could not be read",
     404: "the paths that exist are those of /v1/openapi.json",
     405: "the methods that it takes are in the field `Allow`",
@@ -268,8 +284,9 @@ _DETAILS = {
     f"{LARGEST_ENROLMENT >> 10} KiB, a refusal {LARGEST_REFUSAL} bytes, the start of a phase "
     f"{LARGEST_START >> 20} MiB, every other body {LARGEST_SMALL_BODY >> 10} KiB",
 }
+"""Details of problems that the framework finds in what phones and operators send."""
 
 
 def _internal(error: Exception) -> Response:
     _log.error("internal error", exc_info=error, extra={"request": g.get("request_id")})
-    return _respond(INTERNAL, f"the log has the rest under {g.get('request_id')}")
+    return respond(INTERNAL, f"the log has the rest under {g.get('request_id')}")

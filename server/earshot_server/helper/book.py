@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from earshot_protocol.errors import UnexpectedMessageError
+from earshot_protocol.errors import MalformedMessageError, UnexpectedMessageError
+from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.overriding import override
+from earshot_protocol.two_operators.messages import Offer, OfferMade
 
 
 class Secret(NamedTuple):
@@ -40,6 +42,23 @@ class Record:
     offered: float
     reports: bytes | None = None
     total: bytes | None = None
+
+    @property
+    def made(self) -> OfferMade:
+        """Answer with the offer.
+
+        Raises:
+            MalformedMessageError: The record holds something else.
+        """
+        made = decode_helper_answer(self.offer)
+        if not isinstance(made, OfferMade):
+            raise MalformedMessageError("the record of an offer holds something else")
+        return made
+
+    @property
+    def terms(self) -> Offer:
+        """Offer that was made; it raises what `made` raises."""
+        return self.made.offer
 
 
 class TakenError(UnexpectedMessageError):

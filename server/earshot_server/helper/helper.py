@@ -23,7 +23,6 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from earshot_protocol.errors import (
     InvalidParametersError,
-    MalformedMessageError,
     RemoteError,
     UnexpectedMessageError,
 )
@@ -55,6 +54,7 @@ from earshot_server.proofs.engine import fastest
 DAY = 86_400.0
 _TOGETHER = 512
 """Proved reports that are verified together."""
+_UNTIL_MORE_OFFERS = 3600.0
 
 
 class HelperRefusalError(RemoteError):
@@ -63,10 +63,15 @@ class HelperRefusalError(RemoteError):
     Attributes:
         name: Name of the reason, for the leader's program.
         again: Whether the same request may be accepted later; nothing was used up.
+        seconds: Seconds after which it may be, where `again` is true.
     """
 
     name = "refused"
     again = False
+
+    def __init__(self, message: str, seconds: float = 0.0) -> None:
+        super().__init__(message)
+        self.seconds = seconds
 
 
 class UnknownLeaderError(HelperRefusalError):
@@ -242,7 +247,8 @@ class Helper:
         now, leader = self._clock(), request.leader
         if self._book.offers_since(leader, now - DAY) >= self._policy.offers_a_day:
             raise TooManyOffersError(
-                f"{self._policy.offers_a_day} sums were offered within a day; ask again later"
+                f"{self._policy.offers_a_day} sums were offered within a day; ask again later",
+                _UNTIL_MORE_OFFERS,
             )
         key, terms = X25519PrivateKey.generate(), request.parameters
         closes = now + terms.window
@@ -285,24 +291,20 @@ class Helper:
         record = self._book.record(task.sum_id)
         if record is None:
             raise UnknownSumError(f"sum {task.sum_id.hex()} was never offered")
-        made = _offer_in(record)
-        offer = made.offer
+        offer = record.terms
         body = messages.list_body(task.offer, task.reports)
         messages.check_signature(record.leader, messages.LEADERS_LIST, body, task.signature)
         if task.offer != offer.digest():
             raise UnknownSumError("a list for another offer of this sum")
         reports = hashlib.sha256(task.reports).digest()
         if record.total is not None:
-            self._book.erase(task.sum_id)  # once more, in case it was killed in between
-            if record.reports != reports:
-                raise AnsweredError(f"sum {task.sum_id.hex()} has its total")
-            return decode_helper_answer(record.total)
+            return self._given(task.sum_id, reports)
         self._check_list(task, offer)
         secret = self._book.secret(task.sum_id)
         if secret is None:
-            raise LateListError(f"the key of sum {task.sum_id.hex()} is gone")
+            return self._given(task.sum_id, reports)
         add_up = _added_up if offer.parameters.ones is None else _proved_and_added_up
-        total = add_up(task, made, secret)
+        total = add_up(task, record.made, secret)
         opened = lists.count(task.reports, offer.parameters) - len(total.refused) // ID_BYTES
         if opened < offer.parameters.least:
             raise SmallListError(
@@ -320,9 +322,19 @@ class Helper:
         answer = msgspec.structs.replace(answer, signature=signature)
         try:
             self._book.answer(task.sum_id, reports, encode(answer))
-        except TakenError as error:
-            raise AnsweredError(f"sum {task.sum_id.hex()} has its total") from error
+        except TakenError:
+            return self._given(task.sum_id, reports)
         return answer
+
+    def _given(self, sum_id: bytes, reports: bytes) -> Answer:
+        """Return the total that a sum has, perhaps since a moment ago by another process."""
+        record = self._book.record(sum_id)
+        if record is None or record.total is None:
+            raise LateListError(f"the key of sum {sum_id.hex()} is gone")
+        self._book.erase(sum_id)  # once more, in case it was killed in between
+        if record.reports != reports:
+            raise AnsweredError(f"sum {sum_id.hex()} has its total")
+        return decode_helper_answer(record.total)
 
     def _check_list(self, task: AddUp, offer: Offer) -> None:
         """Refuse a list before any of it is opened."""
@@ -333,7 +345,8 @@ class Helper:
         # Once everybody's report is in, nobody is left to wait for.
         if now < offer.closes and count < terms.phones:
             raise EarlyListError(
-                f"phones may report for {math.ceil(offer.closes - now)} seconds more"
+                f"phones may report for {math.ceil(offer.closes - now)} seconds more",
+                offer.closes - now,
             )
         if now > offer.answer_until:
             self._book.erase(task.sum_id)
@@ -393,10 +406,3 @@ def _proved_and_added_up(task: AddUp, made: OfferMade, secret: Secret) -> _Total
         for entry, accepted in zip(some, settled.accepted, strict=True):
             refused += b"" if accepted else entry.report_id
     return _Total(field.encode(total), bytes(refused), bytes(verifiers))
-
-
-def _offer_in(record: Record) -> OfferMade:
-    made = decode_helper_answer(record.offer)
-    if not isinstance(made, OfferMade):
-        raise MalformedMessageError("the record of an offer holds something else")
-    return made

@@ -6,7 +6,7 @@ import ipaddress
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from cyclopts import Parameter
 
@@ -27,6 +27,34 @@ _RANGES: dict[str, tuple[float, float]] = {
 }
 _MOST_CONNECTIONS = 500
 """Most connections to the database: each is a process of PostgreSQL."""
+
+
+class WebSettings(Protocol):
+    """Settings of web processes, whatever they serve."""
+
+    @property
+    def data(self) -> Path:
+        """Data folder."""
+
+    @property
+    def workers(self) -> int:
+        """Number of web processes."""
+
+    @property
+    def threads(self) -> int:
+        """Threads of each web process."""
+
+    @property
+    def address_connections(self) -> int:
+        """Most connections of one address to each worker; no limit behind proxies."""
+
+    @property
+    def proxies(self) -> int:
+        """Number of reverse proxies before the server."""
+
+    @property
+    def log_level(self) -> str:
+        """Least severe level that is logged."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +123,7 @@ class Serving:
                 possible.
             AddressFileError: The data folder's file of the address holds something else.
         """
-        for name, (least, most) in _RANGES.items():
-            given = getattr(self, name)
-            if given is not None and not least <= given <= most:  # also catches NaN
-                raise InvalidInputError(
-                    f"--{name.replace('_', '-')} {given}: must be from {least:g} to {most:g}"
-                )
+        check_ranges(self)
         if self.database_connections > _MOST_CONNECTIONS:
             raise InvalidInputError(
                 f"--workers {self.workers} --threads {self.threads}: would hold "
@@ -114,17 +137,39 @@ class Serving:
             raise InvalidInputError(
                 "--web-database, --driver-database: give both together with --database, or neither"
             )
-        host = self.address.host
-        if not self.proxies and not _is_this_machine(host):
+        check_web(self, self.address.host)
+
+
+def check_ranges(settings: object) -> None:
+    """Refuse settings with a number out of its range; a number that is not theirs is left out.
+
+    Raises:
+        InvalidInputError: A number is out of its range; the error says what is possible.
+    """
+    for name, (least, most) in _RANGES.items():
+        given = getattr(settings, name, None)
+        if given is not None and not least <= given <= most:  # also catches NaN
             raise InvalidInputError(
-                f"--host {host!r}: other machines would reach the server over plain HTTP; "
-                "listen at 127.0.0.1, or give --proxies 1 if a reverse proxy that speaks TLS "
-                "stands before the server and nobody else reaches it"
+                f"--{name.replace('_', '-')} {given}: must be from {least:g} to {most:g}"
             )
-        if self.log_level not in LOG_LEVELS:
-            raise InvalidInputError(
-                f"--log-level {self.log_level}: must be one of {', '.join(LOG_LEVELS).lower()}"
-            )
+
+
+def check_web(settings: WebSettings, host: str) -> None:
+    """Refuse to serve where others would read along, and a level that no log has.
+
+    Raises:
+        InvalidInputError: An option makes it impossible to serve; the error says what is possible.
+    """
+    if not settings.proxies and not _is_this_machine(host):
+        raise InvalidInputError(
+            f"--host {host!r}: other machines would reach the server over plain HTTP; "
+            "listen at 127.0.0.1, or give --proxies 1 if a reverse proxy that speaks TLS "
+            "stands before the server and nobody else reaches it"
+        )
+    if settings.log_level not in LOG_LEVELS:
+        raise InvalidInputError(
+            f"--log-level {settings.log_level}: must be one of {', '.join(LOG_LEVELS).lower()}"
+        )
 
 
 def _is_this_machine(host: str) -> bool:

@@ -1,38 +1,39 @@
 """Supervisor of `earshot serve`, over a web server with N workers and a driver.
 
-All state is in PostgreSQL, so that every process may be killed at any time. The supervisor restarts
-processes that end without being told to, and they end when it does, however it ends.
+All state is in PostgreSQL, so that every process may be killed at any time.
 """
 
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
 import signal
-import socket
-import stat
-import tempfile
 import threading
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from multiprocessing import connection
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from earshot_protocol.errors import LocalError
 from earshot_server.processes import logs
 from earshot_server.processes.address import Address, remember
+from earshot_server.processes.children import (
+    CALM,
+    Child,
+    check_writable,
+    end_with_parent,
+    listen,
+    run_web,
+    supervise,
+)
 from earshot_server.processes.embedded import EmbeddedDatabaseError, EmbeddedPostgres, embedded
 from earshot_server.processes.settings import Serving
 
+if TYPE_CHECKING:
+    from flask import Flask
+
 DAY = 86_400.0
-_GRACE = 30.0
-"""Seconds granted for requests under way, and then for the driver's turn."""
-_CALM = 10.0
-"""Seconds a process must have lived to be restarted at once; others are after a pause."""
 
 _log = logging.getLogger(__name__)
 
@@ -65,14 +66,6 @@ class _Urls(NamedTuple):
         return (self.web, self.driver) != (self.owner, self.owner)
 
 
-class AddressError(LocalError):
-    """The server cannot listen at the address that it was given."""
-
-
-class DataFolderError(LocalError):
-    """The data folder cannot be written."""
-
-
 def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None) -> None:
     """Serve until SIGTERM or SIGINT; requests under way are answered first.
 
@@ -101,9 +94,9 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         signal.signal(number, lambda *_: stop.set())
     with ExitStack() as stack:
         asked = serving.address
-        listener = stack.enter_context(_listen(asked.host, asked.port))
+        listener = stack.enter_context(listen(asked.host, asked.port))
         address = Address(asked.host, listener.getsockname()[1])
-        _check_writable(serving.data)
+        check_writable(serving.data)
         remember(serving.data, address)
         credentials = Credentials.load_or_create(serving.data)
         urls, postgres = _Urls.given(serving), None
@@ -129,113 +122,42 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         for name in _SECRET_VARIABLES:
             os.environ.pop(name, None)
         serving = replace(serving, database=None, web_database=None, driver_database=None)
-        driver = _Child("driver", _drive, serving, urls.driver)
+        driver = Child("driver", _drive, serving, urls.driver)
         stack.callback(driver.end)
-        web = _Child("web", _web, serving, urls.web, listener)
+        web = Child("web", run_web, serving, partial(_app, serving, urls.web), listener)
         # The web server ends first, so that every accepted answer is acknowledged.
         stack.callback(web.end)
         ready(address.url)
-        _supervise((web, driver), postgres, stop)
+        supervise((web, driver), stop, partial(_revive, postgres, stop))
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _revive(postgres: EmbeddedPostgres | None, stop: threading.Event) -> None:
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.create_server((host, port), family=family, backlog=2048)
-    except (OSError, TypeError, UnicodeError) as error:  # a name may have no form in ASCII
-        reason = getattr(error, "strerror", None) or error
-        raise AddressError(
-            f"cannot listen at {host}:{port} ({reason}): choose another --host or --port"
-        ) from error
-    # Connections inherit it, even those that come before anybody accepts them.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
-
-
-def _check_writable(folder: Path) -> None:
-    """Check the folder here, before a process that would be restarted again and again fails."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-        if folder.stat().st_mode & (stat.S_IRWXG | stat.S_IROTH | stat.S_IWOTH):
-            _log.warning("the data folder %s is open to other users: chmod 700 it", folder)
-    except OSError as error:
-        raise DataFolderError(
-            f"the data folder {folder} cannot be written ({error.strerror}): choose another --data"
-        ) from error
-
-
-class _Child:
-    """Process that the supervisor keeps alive."""
-
-    def __init__(self, name: str, target: Callable[..., None], *arguments: object) -> None:
-        self.name = name
-        self._target = target
-        self._arguments = arguments
-        self.start()
-
-    def start(self) -> None:
-        # A fresh interpreter has neither threads nor connections of this one.
-        context = multiprocessing.get_context("spawn")
-        self.process = context.Process(target=self._target, args=self._arguments, name=self.name)
-        self.process.start()
-        self.started = time.monotonic()
-
-    def end(self) -> None:
-        self.process.terminate()
-        self.process.join(_GRACE)
-        if self.process.is_alive():
-            _log.error("%s does not stop and is killed", self.name)
-            self.process.kill()
-            self.process.join()
-
-
-def _supervise(
-    children: tuple[_Child, ...], postgres: EmbeddedPostgres | None, stop: threading.Event
-) -> None:
-    while not stop.is_set():
-        if postgres is not None:
-            _revive(postgres, stop)
-        connection.wait([child.process.sentinel for child in children], timeout=0.2)
-        for child in children:
-            if child.process.is_alive() or stop.is_set():
-                continue
-            code = child.process.exitcode
-            _log.error("%s has ended with status %s and is started again", child.name, code)
-            if time.monotonic() - child.started < _CALM:
-                stop.wait(1.0)
-            child.start()
-
-
-def _revive(postgres: EmbeddedPostgres, stop: threading.Event) -> None:
-    try:
-        if postgres.revive():
+        if postgres is not None and postgres.revive():
             _log.error("the embedded PostgreSQL had ended and was started again")
     except EmbeddedDatabaseError as error:  # its disk may be full, and have room again later
         _log.error("the embedded PostgreSQL has ended: %s", error)
-        stop.wait(_CALM)
+        stop.wait(CALM)
 
 
-def _end_with_parent(end: Callable[[], None]) -> None:
-    """Call `end` once the supervisor is gone, even if it was killed."""
-    parent = multiprocessing.parent_process()
+def _app(serving: Serving, url: str, metrics: Path) -> Flask:
+    """Make one worker's application after the fork, so that connections are not shared."""
+    from earshot_server.api.app import ApiSettings, create_app
+    from earshot_server.credentials import Credentials
+    from earshot_server.store.database import Database
 
-    def wait() -> None:
-        if parent is not None:
-            parent.join()
-            end()
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
-def _web(serving: Serving, url: str, listener: socket.socket) -> None:
-    """Run the web server: gunicorn's arbiter, whose workers each make their own app."""
-    os.setsid()  # only the supervisor is to get a Ctrl-C from the terminal
-    _end_with_parent(lambda: os.kill(os.getpid(), signal.SIGTERM))
-    logs.configure(serving.log_level)
-    from earshot_server.processes.web import run
-
-    run(serving, url, listener)
+    return create_app(
+        ApiSettings(
+            # One more lets readiness be checked while all threads are at work.
+            database=Database(url, pool_size=serving.threads + 1),
+            credentials=Credentials.load_or_create(serving.data),
+            phone_requests_per_minute=serving.requests_per_minute,
+            address_requests_per_minute=serving.address_requests_per_minute,
+            proxies=serving.proxies,
+            metrics_folder=metrics,
+            data_folder=serving.data,
+        )
+    )
 
 
 def _drive(serving: Serving, url: str) -> None:
@@ -248,6 +170,6 @@ def _drive(serving: Serving, url: str) -> None:
 
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    _end_with_parent(stop.set)
+    end_with_parent(stop.set)
     with closing(Database(url, pool_size=2)) as database:
         Driver(database, Optics(), serving.keep_days * DAY).run(stop, serving.pause)

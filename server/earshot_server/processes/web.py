@@ -8,6 +8,7 @@ import resource
 import shutil
 import socket
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,11 @@ from gunicorn.glogging import Logger
 from earshot_protocol.overriding import override
 from earshot_server.front.connections import Patience
 from earshot_server.front.worker import Worker
-from earshot_server.processes.settings import Serving
+from earshot_server.processes.settings import WebSettings
 
 if TYPE_CHECKING:
+    from flask import Flask
+
     from earshot_server.front.gateway import Gateway
 
 _TIMEOUT = 120
@@ -32,18 +35,18 @@ _METRICS_PREFIX = "earshot-metrics-"
 _MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it is made for us alone
 
 
-def run(serving: Serving, url: str, listener: socket.socket) -> None:
+def run(serving: WebSettings, make: Callable[[Path], Flask], listener: socket.socket) -> None:
     """Serve until SIGTERM.
 
     Args:
-        serving: Settings of the server.
-        url: URL of the database.
+        serving: Settings of the web processes.
+        make: Function that makes one worker's app, given the folder of all workers' figures.
         listener: Socket that is already listening, so that a restart loses no connection.
     """
     metrics = _metrics_folder(serving.data)
     # This is for the arbiter's own clean-up; each worker is told by its settings.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
-    _Gunicorn(serving, url, listener, metrics).run()
+    _Gunicorn(serving, make, listener, metrics).run()
 
 
 def _metrics_folder(data: Path) -> Path:
@@ -70,9 +73,15 @@ def _remove_metrics_folder(data: Path) -> None:
 
 
 class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
-    def __init__(self, serving: Serving, url: str, listener: socket.socket, metrics: Path) -> None:
+    def __init__(
+        self,
+        serving: WebSettings,
+        make: Callable[[Path], Flask],
+        listener: socket.socket,
+        metrics: Path,
+    ) -> None:
         self._serving = serving
-        self._url = url
+        self._make = make
         self._listener = listener
         self._metrics = metrics
         super().__init__()
@@ -96,29 +105,14 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
 
     def load(self) -> Gateway:
         """Make one worker's application after the fork, so that connections are not shared."""
-        from earshot_server.api.app import ApiSettings, create_app
-        from earshot_server.credentials import Credentials
         from earshot_server.front.connections import Connections
         from earshot_server.front.gateway import Gateway
-        from earshot_server.store.database import Database
 
-        app = create_app(
-            ApiSettings(
-                # One more lets readiness be checked while all threads are at work.
-                database=Database(self._url, pool_size=self._serving.threads + 1),
-                credentials=Credentials.load_or_create(self._serving.data),
-                phone_requests_per_minute=self._serving.requests_per_minute,
-                address_requests_per_minute=self._serving.address_requests_per_minute,
-                proxies=self._serving.proxies,
-                metrics_folder=self._metrics,
-                data_folder=self._serving.data,
-            )
-        )
         connections = Connections(_patience(self._serving))
-        return Gateway(app, self._serving.threads, connections)
+        return Gateway(self._make(self._metrics), self._serving.threads, connections)
 
 
-def _patience(serving: Serving) -> Patience:
+def _patience(serving: WebSettings) -> Patience:
     """Allow as many connections as open files; behind a proxy, all come from its address."""
     limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY

@@ -1,0 +1,88 @@
+"""An application without endpoints: limits, figures, a log, safe fields, and problems."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Mapping
+from functools import partial
+
+from flask import Flask, Response, g, request
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+from earshot_server.api import bodies, problems
+from earshot_server.api.limits import RateLimits
+from earshot_server.api.metrics import Metrics
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; object-src 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+"""Header fields of every response that does not set its own."""
+
+_log = logging.getLogger("earshot.api")
+
+
+def bare_app(
+    limits: RateLimits,
+    metrics: Metrics,
+    proxies: int,
+    details: Mapping[int, str] | None = None,
+) -> Flask:
+    """Make an application that blueprints are still to be mounted on.
+
+    Args:
+        limits: Limits of requests per address.
+        metrics: Figures, to which requests are added.
+        proxies: Number of reverse proxies before the server, each adding to X-Forwarded-For.
+        details: Details of the problems that the framework finds, by their status; by default those
+            of the server.
+    """
+    app = Flask(__name__, static_folder=None)
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    app.url_map.merge_slashes = False  # a path that does not exist is not redirected
+    app.before_request(partial(_begin, limits))
+    app.after_request(_secure)
+    app.after_request(partial(_record, metrics))
+    problems.register(app, details)
+    if proxies:
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies, x_proto=proxies)  # type: ignore[method-assign]
+    return app
+
+
+def _begin(limits: RateLimits) -> None:
+    g.request_id = secrets.token_hex(8)
+    g.began = time.perf_counter()
+    # A load balancer that was refused would take a busy server for a dead one.
+    if request.blueprint != "health" and not bodies.is_second_look():
+        limits.count_address(request.remote_addr)
+
+
+def _secure(response: Response) -> Response:
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    if request.is_secure:
+        response.headers["Strict-Transport-Security"] = "max-age=31536000"
+    response.headers["X-Request-Id"] = g.request_id
+    return response
+
+
+def _record(metrics: Metrics, response: Response) -> Response:
+    seconds = time.perf_counter() - g.began
+    metrics.count(response.status_code, seconds)
+    said = {
+        "request": g.request_id,
+        "method": request.method,
+        "endpoint": request.url_rule.rule if request.url_rule else None,
+        "status": response.status_code,
+        "milliseconds": round(seconds * 1e3, 1),
+    }
+    said |= {name: g.get(name) for name in ("phone", "problem") if name in g}
+    _log.info("request", extra=said)
+    return response

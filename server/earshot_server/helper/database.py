@@ -1,0 +1,166 @@
+"""The helper's database: one SQLite file, for any number of threads and processes.
+
+No secret is in it: what is deleted from it would still lie in SQLite's log.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from earshot_protocol.errors import LocalError
+from earshot_protocol.files import made_whole
+from earshot_server.store.database import DatabaseUnavailableError, NewerSchemaError
+
+SCHEMA_VERSION = 1
+"""Version of the file's schema, kept in SQLite's `user_version`."""
+_APPLICATION_ID = 0x45617268
+_PATIENCE = 20.0
+"""Seconds for which a change waits for those of other processes."""
+_SCHEMA = (
+    f"PRAGMA application_id = {_APPLICATION_ID}",
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
+    # One row: whose database this is, and by which mark it knows its folder of keys.
+    "CREATE TABLE helper (identity BLOB NOT NULL, mark BLOB, marked INTEGER)",
+    "CREATE TABLE leaders (identity BLOB PRIMARY KEY, least_reports INTEGER NOT NULL,"
+    " least_noise REAL NOT NULL, largest_window REAL NOT NULL, offers_a_day INTEGER NOT NULL)",
+    "CREATE TABLE sums (sum_id BLOB PRIMARY KEY, leader BLOB NOT NULL, request BLOB NOT NULL,"
+    " offer BLOB NOT NULL, offered REAL NOT NULL, answer_until REAL NOT NULL,"
+    " reports BLOB, total BLOB)",
+    "CREATE INDEX sums_of_leaders ON sums (leader, offered)",
+    "CREATE INDEX open_sums ON sums (answer_until) WHERE total IS NULL",
+    "CREATE TABLE refusals (name TEXT PRIMARY KEY, count INTEGER NOT NULL)",
+    "CREATE TABLE readiness (only INTEGER PRIMARY KEY, count INTEGER NOT NULL)",
+)
+
+
+class HelperDatabaseError(LocalError):
+    """The file is not a helper's database."""
+
+
+class HelperDatabase:
+    """Database of one helper; make the object after a fork, not before.
+
+    Methods raise `DatabaseUnavailableError` while the file cannot be read or written.
+
+    Args:
+        path: Path of the file, which exists.
+
+    Raises:
+        DatabaseUnavailableError: The file cannot be opened.
+        HelperDatabaseError: It is something else than a helper's database.
+        NewerSchemaError: A newer version of this software wrote it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.RLock()
+        with named_errors():
+            self._connection = _connect(path)
+        try:
+            with named_errors():
+                self._connection.execute("PRAGMA synchronous = FULL")
+                self._connection.execute("PRAGMA fullfsync = ON")
+            self.check()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @staticmethod
+    def make(path: Path, identity: bytes) -> None:
+        """Make the database of a new helper, unless there is one.
+
+        Raises:
+            DatabaseUnavailableError: The file cannot be made.
+        """
+        if path.exists():
+            return
+        with named_errors(), made_whole(path) as draft, closing(_connect(draft)) as connection:
+            for statement in _SCHEMA:
+                connection.execute(statement)
+            connection.execute("INSERT INTO helper (identity) VALUES (?)", (identity,))
+            connection.execute("PRAGMA journal_mode = WAL")  # the file remembers it
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make all changes of a `with` block one change, durable at its end.
+
+        All other threads and processes that change something wait for its end.
+        """
+        with self._lock, named_errors():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                # A full disk may have made SQLite roll back everything already.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Run one statement of SQL and return its rows."""
+        with self._lock, named_errors():
+            return self._connection.execute(statement, values).fetchall()
+
+    def change(self, statement: str, *values: object) -> int:
+        """Run one statement of SQL and return how many rows it changed."""
+        with self._lock, named_errors():
+            return self._connection.execute(statement, values).rowcount
+
+    def check(self) -> None:
+        """Check that the file is a helper's database that this software can read.
+
+        Raises:
+            HelperDatabaseError: It is something else.
+            NewerSchemaError: A newer version of this software wrote it.
+        """
+        (application,), (version,) = (
+            self.rows(f"PRAGMA {name}")[0] for name in ("application_id", "user_version")
+        )
+        if application != _APPLICATION_ID:
+            raise HelperDatabaseError("the file is not a helper's database, or its content is lost")
+        if version > SCHEMA_VERSION:
+            raise NewerSchemaError(
+                f"the helper's database has version {version}; this software reads "
+                f"{SCHEMA_VERSION}: update it"
+            )
+
+    def write(self) -> None:
+        """Write something that nobody needs."""
+        self.change(
+            "INSERT INTO readiness VALUES (1, 1) ON CONFLICT DO UPDATE SET count = count + 1"
+        )
+
+    def close(self) -> None:
+        """Close the file; closing twice is harmless."""
+        with self._lock:
+            self._connection.close()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # The lock of the object keeps threads apart.
+    return sqlite3.connect(
+        f"file:{quote(str(path.absolute()))}?mode=rw",
+        timeout=_PATIENCE,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=True,
+    )
+
+
+@contextmanager
+def named_errors() -> Iterator[None]:
+    """Turn errors of SQLite and of the file system into ours."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+            raise HelperDatabaseError("the file is not a helper's database") from error
+        raise DatabaseUnavailableError(
+            f"the helper's database or its keys cannot be read or written ({error})"
+        ) from error

@@ -1,0 +1,38 @@
+"""Figures on a helper's sums, read when Prometheus asks for them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from earshot_server.api.figures import counters, gauge, gauges
+from earshot_server.helper.folder import HelperFolder
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+
+
+class HelperFigures:
+    """Collector for Prometheus' client.
+
+    Args:
+        folder: Helper whose sums are counted.
+    """
+
+    def __init__(self, folder: HelperFolder) -> None:
+        self._folder = folder
+
+    def describe(self) -> Iterator[Metric]:
+        """Describe nothing before the database is asked."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the figures of this moment."""
+        counts = self._folder.book.counts(time.time())
+        by_state = (((state,), count) for state, count in counts._asdict().items())
+        yield gauges("earshot_helper_sums", "Sums offered, by state", ("state",), by_state)
+        leaders = len(self._folder.leaders.policies())
+        yield gauge("earshot_helper_leaders", "Leaders that are served", leaders)
+        refused = self._folder.leaders.refusals()
+        yield counters("earshot_helper_refusals", "Requests refused", "name", refused)

@@ -1,0 +1,64 @@
+"""Leaders that a helper serves, each with a policy of its own, and refusals of what they sent."""
+
+from __future__ import annotations
+
+from earshot_server.helper.database import HelperDatabase
+from earshot_server.helper.helper import HelperPolicy
+
+
+class Leaders:
+    """Allow list of a helper, in its database; every method raises what that raises.
+
+    Args:
+        database: Database of the helper.
+    """
+
+    def __init__(self, database: HelperDatabase) -> None:
+        self._database = database
+
+    def allow(self, policy: HelperPolicy) -> None:
+        """Serve the leaders of a policy by it from now on, whatever theirs was before."""
+        for leader in policy.leaders:
+            self._database.change(
+                "INSERT OR REPLACE INTO leaders VALUES (?, ?, ?, ?, ?)",
+                leader,
+                policy.least_reports,
+                policy.least_noise,
+                policy.largest_window,
+                policy.offers_a_day,
+            )
+
+    def forbid(self, leader: bytes) -> bool:
+        """Serve a leader no longer, not even its open sums; return whether it was served."""
+        return self._database.change("DELETE FROM leaders WHERE identity = ?", leader) > 0
+
+    def policies(self) -> list[HelperPolicy]:
+        """Return the policy of each leader."""
+        rows = self._database.rows(
+            "SELECT identity, least_reports, least_noise, largest_window, offers_a_day"
+            " FROM leaders ORDER BY identity"
+        )
+        return [
+            HelperPolicy(
+                frozenset({leader}),
+                least_reports=reports,
+                least_noise=noise,
+                largest_window=window,
+                offers_a_day=offers,
+            )
+            for leader, reports, noise, window, offers in rows
+        ]
+
+    def policy(self, leader: bytes) -> HelperPolicy | None:
+        """Return the policy of a leader; None if it is not served."""
+        return next((each for each in self.policies() if leader in each.leaders), None)
+
+    def count_refusal(self, name: str) -> None:
+        """Count a request of a leader that was refused, by the reason's name."""
+        self._database.change(
+            "INSERT INTO refusals VALUES (?, 1) ON CONFLICT DO UPDATE SET count = count + 1", name
+        )
+
+    def refusals(self) -> dict[str, int]:
+        """Return how many requests were refused, by the reason's name."""
+        return dict(self._database.rows("SELECT name, count FROM refusals ORDER BY name"))

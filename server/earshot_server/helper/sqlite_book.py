@@ -1,0 +1,161 @@
+"""Book of a helper on disk: records in a database, secrets in files beside it."""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from earshot_protocol.overriding import override
+from earshot_server.helper.book import Book, Record, Secret, TakenError
+from earshot_server.helper.database import HelperDatabase, named_errors
+from earshot_server.helper.keys import KeyFolder, KeyFolderError
+
+_log = logging.getLogger(__name__)
+
+
+class SumCounts(NamedTuple):
+    """Sums of a helper, by what became of them.
+
+    Attributes:
+        open: Sums that wait for their list, and have their key.
+        answered: Sums that have their total.
+        lapsed: Sums that can no longer get one: too late, or their key is gone.
+    """
+
+    open: int
+    answered: int
+    lapsed: int
+
+
+class SqliteBook(Book):
+    """Book on disk, for any number of threads and processes.
+
+    A key is written before its record, and erased after its total is kept; who is killed in
+    between leaves a key too many, never one too few, and `begin` erases it. Methods raise
+    `DatabaseUnavailableError` while the disk cannot be read or written.
+
+    Args:
+        database: Database of the records.
+        keys: Folder of the secrets.
+    """
+
+    def __init__(self, database: HelperDatabase, keys: KeyFolder) -> None:
+        self._database = database
+        self._keys = keys
+
+    def begin(self, now: float) -> None:
+        """Check that the keys are this database's own, and erase those that are used up or late.
+
+        Args:
+            now: Time in seconds since 1970.
+
+        Raises:
+            KeyFolderError: The folder was copied or belongs to another database: keys in it may be
+                those of sums that have been answered.
+        """
+        with self._database.transaction():
+            missing = not self._keys.path.exists()
+            self._keys.make()
+            mark = self._keys.mark()
+            ((known, marked),) = self._database.rows("SELECT mark, marked FROM helper")
+            if missing or known is None:
+                self._database.change("UPDATE helper SET mark = ?, marked = ?", *mark)
+            elif (known, marked) != mark:
+                raise KeyFolderError(
+                    f"{self._keys.path} is a copy, or of another helper: its keys may be those of "
+                    "sums that have been answered. Remove the folder, and sums that were open end "
+                    "without a total"
+                )
+            self._tidy(now)
+        if missing and (lapsed := self.counts(now).lapsed):
+            _log.warning("the folder of keys is new: %d sums get no total", lapsed)
+
+    def tidy(self, now: float) -> None:
+        """Erase keys that nobody may use any more.
+
+        Args:
+            now: Time in seconds since 1970.
+        """
+        with self._database.transaction():
+            self._tidy(now)
+
+    def _tidy(self, now: float) -> None:
+        erased = self._keys.erase_others(self._open_sums(now))
+        if erased:
+            _log.info("keys of sums that are over were erased", extra={"files": erased})
+
+    def timely_sums(self, now: float) -> frozenset[bytes]:
+        """Return the sums that are not late, whether they have their total or not.
+
+        Args:
+            now: Time in seconds since 1970.
+        """
+        rows = self._database.rows("SELECT sum_id FROM sums WHERE answer_until >= ?", now)
+        return frozenset(sum_id for (sum_id,) in rows)
+
+    def _open_sums(self, now: float) -> frozenset[bytes]:
+        """Return the sums that may still get a total."""
+        rows = self._database.rows(
+            "SELECT sum_id FROM sums WHERE total IS NULL AND answer_until >= ?", now
+        )
+        return frozenset(sum_id for (sum_id,) in rows)
+
+    def counts(self, now: float) -> SumCounts:
+        """Return how many sums were offered, and what became of them.
+
+        Args:
+            now: Time in seconds since 1970.
+        """
+        ((offered, answered),) = self._database.rows("SELECT count(*), count(total) FROM sums")
+        still = sum(self._keys.has(sum_id) for sum_id in self._open_sums(now))
+        return SumCounts(still, answered, offered - answered - still)
+
+    @override
+    def offer(self, sum_id: bytes, record: Record, secret: Secret) -> None:
+        until = record.terms.answer_until
+        # Others wait meanwhile, so that two offers of one sum do not mix key and record.
+        with self._database.transaction():
+            if self._database.rows("SELECT 1 FROM sums WHERE sum_id = ?", sum_id):
+                raise TakenError(f"sum {sum_id.hex()} has been offered")
+            self._keys.keep(sum_id, secret)
+            self._database.change(
+                "INSERT INTO sums (sum_id, leader, request, offer, offered, answer_until)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                *(sum_id, record.leader, record.request, record.offer, record.offered, until),
+            )
+
+    @override
+    def record(self, sum_id: bytes) -> Record | None:
+        rows = self._database.rows(
+            "SELECT leader, request, offer, offered, reports, total FROM sums WHERE sum_id = ?",
+            sum_id,
+        )
+        return Record(*rows[0]) if rows else None
+
+    @override
+    def secret(self, sum_id: bytes) -> Secret | None:
+        with named_errors():
+            return self._keys.secret(sum_id)
+
+    @override
+    def answer(self, sum_id: bytes, reports: bytes, total: bytes) -> None:
+        with self._database.transaction():
+            changed = self._database.change(
+                "UPDATE sums SET reports = ?, total = ? WHERE sum_id = ? AND total IS NULL",
+                *(reports, total, sum_id),
+            )
+            if not changed:
+                raise TakenError(f"sum {sum_id.hex()} has been answered")
+        self.erase(sum_id)
+
+    @override
+    def erase(self, sum_id: bytes) -> None:
+        with named_errors():
+            self._keys.erase(sum_id)
+
+    @override
+    def offers_since(self, leader: bytes, moment: float) -> int:
+        ((count,),) = self._database.rows(
+            "SELECT count(*) FROM sums WHERE leader = ? AND offered >= ?", leader, moment
+        )
+        return int(count)

@@ -1,0 +1,343 @@
+"""Books of a helper: their contract, and what a disk, a backup and another helper do to one."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from support.full_disk import room_for
+from support.killed_helper import opened
+from support.operators import (
+    NOW,
+    WINDOW,
+    Operators,
+    another_list,
+    entries,
+    inputs_of,
+    listed,
+    request,
+    terms,
+)
+
+from earshot_protocol.privacy.sum_noise import WholeLaplace
+from earshot_protocol.two_operators.leader import PATIENCE
+from earshot_protocol.two_operators.messages import AddUp
+from earshot_protocol.wire import encode
+from earshot_server.credentials import CredentialsError, new_key
+from earshot_server.helper import database
+from earshot_server.helper.book import Book, MemoryBook, Record, Secret, TakenError
+from earshot_server.helper.database import HelperDatabase, HelperDatabaseError
+from earshot_server.helper.folder import HelperFolder, HelperFolderError
+from earshot_server.helper.helper import LateListError
+from earshot_server.helper.keys import KeyFolderError
+from earshot_server.store.database import DatabaseUnavailableError, NewerSchemaError
+
+SECRET = Secret(b"k" * 32, b"n" * 80)
+AGREED = terms(noise=WholeLaplace.of(20.0))
+LATE = NOW + WINDOW + PATIENCE + 1
+
+
+@pytest.fixture(params=["memory", "disk"])
+def book(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Book]:
+    """Both kinds."""
+    if request.param == "memory":
+        yield MemoryBook()
+        return
+    with opened(tmp_path / "helper") as folder:
+        yield folder.book
+
+
+def record_of(operators: Operators, offered: float = NOW) -> tuple[bytes, Record]:
+    """A record that some helper made, and its sum."""
+    memory = MemoryBook()
+    operators.book, operators.now = memory, offered
+    asked = request(operators.begin(AGREED))
+    operators.helper.answer(asked)
+    record = memory.record(asked.sum_id)
+    assert record is not None
+    return asked.sum_id, record
+
+
+# ---------------------------------------------------------------------------------------- contract
+
+
+def test_a_sum_is_offered_once(book: Book) -> None:
+    sum_id, record = record_of(Operators())
+    assert book.record(sum_id) is None
+    assert book.secret(sum_id) is None
+    book.offer(sum_id, record, SECRET)
+    with pytest.raises(TakenError, match="has been offered"):
+        book.offer(sum_id, record, Secret(bytes(32), b""))
+    assert book.record(sum_id) == record
+    assert book.secret(sum_id) == SECRET
+
+
+def test_a_sum_is_answered_once_and_its_secret_goes(book: Book) -> None:
+    sum_id, record = record_of(Operators())
+    book.offer(sum_id, record, SECRET)
+    book.answer(sum_id, b"list", b"total")
+    assert book.secret(sum_id) is None
+    for _ in range(2):
+        with pytest.raises(TakenError, match="has been answered"):
+            book.answer(sum_id, b"other", b"other")
+        kept = book.record(sum_id)
+        assert kept is not None
+        assert (kept.reports, kept.total) == (b"list", b"total")
+        book.erase(sum_id)  # twice is harmless
+
+
+def test_offers_are_counted_for_each_leader(book: Book) -> None:
+    one, other = Operators(), Operators()
+    for operators, offered in ((one, NOW), (one, NOW + 10), (other, NOW + 5)):
+        book.offer(*record_of(operators, offered), SECRET)
+    assert book.offers_since(one.keys.identity, NOW) == 2
+    assert book.offers_since(one.keys.identity, NOW + 1) == 1
+    assert book.offers_since(one.keys.identity, NOW + 11) == 0
+    assert book.offers_since(other.keys.identity, NOW) == 1
+
+
+# -------------------------------------------------------------------------------------- the folder
+
+
+def test_keys_are_for_the_owner_alone_and_for_no_backup(tmp_path: Path) -> None:
+    with opened(tmp_path) as folder:
+        folder.book.offer(*record_of(Operators()), SECRET)
+        keys = tmp_path / "keys"
+        assert stat.S_IMODE(keys.stat().st_mode) == 0o700
+        for file in (*keys.iterdir(), tmp_path / "helper.key", tmp_path / "helper.db"):
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+        tag = (keys / "CACHEDIR.TAG").read_bytes()
+        assert tag.startswith(b"Signature: 8a477f597d28d172789f06886806bc55")
+        assert "Never back this folder up" in (keys / "README").read_text()
+    keys.chmod(0o750)
+    with pytest.raises(KeyFolderError, match="open to other users: chmod 700"), opened(tmp_path):
+        pass
+
+
+def test_a_start_erases_what_is_late_and_what_has_no_record(tmp_path: Path) -> None:
+    with opened(tmp_path) as folder:
+        (early, late) = (record_of(Operators(), offered) for offered in (NOW, NOW + 100))
+        for each in (early, late):
+            folder.book.offer(*each, SECRET)
+    keys = tmp_path / "keys"
+    for name in (f"{'0' * 32}.key", ".0000.12-34.key"):
+        (keys / name).write_bytes(b"left over")
+    with opened(tmp_path, LATE):
+        assert {each.name for each in keys.iterdir()} == {
+            *("CACHEDIR.TAG", "README", "mark"),
+            f"{late[0].hex()}.key",
+        }
+    with opened(tmp_path, LATE + 100) as folder:
+        assert folder.book.counts(LATE + 100) == (0, 0, 2)
+        assert len(list(keys.iterdir())) == 3
+
+
+def test_a_helper_that_goes_on_erases_what_is_late(tmp_path: Path) -> None:
+    with opened(tmp_path) as folder:
+        sum_id, record = record_of(Operators())
+        folder.book.offer(sum_id, record, SECRET)
+        folder.tidy(LATE - 2)
+        assert folder.book.secret(sum_id) == SECRET
+        folder.tidy(LATE)
+        assert folder.book.secret(sum_id) is None
+
+
+def test_a_damaged_key_is_none(tmp_path: Path) -> None:
+    """Noise of zeros would protect nobody."""
+    with opened(tmp_path) as folder:
+        sum_id, record = record_of(Operators())
+        folder.book.offer(sum_id, record, SECRET)
+        file = tmp_path / "keys" / f"{sum_id.hex()}.key"
+        whole = file.read_bytes()
+        for damaged in (whole[:-1], whole[:-8] + bytes(8), b""):
+            file.write_bytes(damaged)
+            assert folder.book.secret(sum_id) is None
+        file.write_bytes(whole)
+        assert folder.book.secret(sum_id) == SECRET
+        other = bytes(16)
+        file.rename(file.with_name(f"{other.hex()}.key"))
+        assert folder.book.secret(other) is None
+
+
+def test_a_full_disk_offers_nothing_and_leaves_no_key(tmp_path: Path) -> None:
+    operators = Operators()
+    large = request(operators.begin(terms(shape=(2**16,))))
+    with opened(tmp_path) as folder:
+        operators.book = folder.book
+        with (
+            room_for(2**17),
+            pytest.raises(DatabaseUnavailableError, match="cannot be read or written"),
+        ):
+            operators.helper.answer(large)
+        assert folder.book.record(large.sum_id) is None
+        assert len(list((tmp_path / "keys").iterdir())) == 3
+        operators.helper.answer(large)
+
+
+# ------------------------------------------------------------------------------- what was restored
+
+
+def due(path: Path) -> tuple[Operators, AddUp]:
+    """A sum whose list may come."""
+    operators = Operators()
+    with opened(path) as folder:
+        operators.book = folder.book
+        leader, _ = operators.collected(inputs_of(range(15)), parameters=AGREED)
+        return operators, listed(leader)
+
+
+def answered(path: Path, operators: Operators, task: AddUp) -> bytes:
+    with opened(path, operators.now) as folder:
+        operators.book = folder.book
+        return encode(operators.helper.answer(task))
+
+
+def check_no_answer(path: Path, operators: Operators, task: AddUp) -> None:
+    """Neither list gets one, and it says why."""
+    for reports in (task.reports, b"".join(entries(task)[1:])):
+        with pytest.raises(LateListError, match=f"the key of sum {task.sum_id.hex()} is gone"):
+            answered(path, operators, another_list(operators, task, reports))
+    with opened(path, operators.now) as folder:
+        assert folder.book.counts(operators.now) == (0, 0, 1)
+
+
+def test_a_database_restored_from_before_the_answer_gives_no_second_one(tmp_path: Path) -> None:
+    operators, task = due(tmp_path / "helper")
+    shutil.copy2(tmp_path / "helper" / "helper.db", tmp_path / "backup.db")
+    answered(tmp_path / "helper", operators, task)
+    for file in (tmp_path / "helper").glob("helper.db*"):
+        file.unlink()
+    shutil.copy2(tmp_path / "backup.db", tmp_path / "helper" / "helper.db")
+    check_no_answer(tmp_path / "helper", operators, task)
+
+
+def test_a_backup_without_the_keys_ends_open_sums_by_name(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    operators, task = due(tmp_path / "helper")
+    without = shutil.ignore_patterns("keys")
+    shutil.copytree(tmp_path / "helper", tmp_path / "restored", ignore=without)
+    check_no_answer(tmp_path / "restored", operators, task)
+    assert "the folder of keys is new: 1 sums get no total" in caplog.text
+
+
+@pytest.mark.parametrize("place", ["elsewhere", "in place"])
+def test_a_backup_with_the_keys_is_refused_until_they_are_removed(
+    tmp_path: Path, place: str
+) -> None:
+    """A copy may have been made before the answer; nothing in it says that there was one."""
+    path, backup = tmp_path / "helper", tmp_path / "backup"
+    operators, task = due(path)
+    shutil.copytree(path, backup)
+    answered(path, operators, task)
+    if place == "in place":
+        shutil.rmtree(path)
+        shutil.copytree(backup, path)
+    else:
+        path = backup
+    for _ in range(2):
+        with pytest.raises(KeyFolderError, match=r"is a copy.*Remove the folder"):
+            answered(path, operators, task)
+    shutil.rmtree(path / "keys")
+    check_no_answer(path, operators, task)
+
+
+def test_a_folder_that_was_renamed_is_still_the_same(tmp_path: Path) -> None:
+    operators, task = due(tmp_path / "helper")
+    (tmp_path / "helper").rename(tmp_path / "renamed")
+    answered(tmp_path / "renamed", operators, task)
+
+
+def test_keys_of_another_helper_are_refused(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        due(tmp_path / name)
+    shutil.rmtree(tmp_path / "one" / "keys")
+    (tmp_path / "other" / "keys").rename(tmp_path / "one" / "keys")
+    with pytest.raises(KeyFolderError, match="of another helper"), opened(tmp_path / "one"):
+        pass
+
+
+def test_without_its_database_a_helper_offers_anew_under_another_key(tmp_path: Path) -> None:
+    operators = Operators()
+    asked = request(operators.begin(AGREED))
+    with opened(tmp_path) as folder:
+        operators.book = folder.book
+        first = encode(operators.helper.answer(asked))
+        old = folder.book.secret(asked.sum_id)
+    for file in tmp_path.glob("helper.db*"):
+        file.unlink()
+    with opened(tmp_path) as folder:
+        assert folder.book.secret(asked.sum_id) is None
+        operators.book = folder.book
+        assert encode(operators.helper.answer(asked)) != first
+        assert folder.book.secret(asked.sum_id) != old
+
+
+# ---------------------------------------------------------------------------------- what is damaged
+
+
+@pytest.mark.parametrize("missing", ["helper.key", "operator.token", "helper.db"])
+def test_a_folder_without_a_helper_is_named(tmp_path: Path, missing: str) -> None:
+    with opened(tmp_path):
+        pass
+    (tmp_path / missing).unlink()
+    with pytest.raises(HelperFolderError, match=rf"holds no helper \({missing}.*helper init"):
+        HelperFolder.open(tmp_path)
+
+
+def test_another_key_than_the_database_s_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path) as folder:
+        known = folder.identity.public_key().public_bytes_raw().hex()
+    (tmp_path / "helper.key").write_bytes(new_key())
+    with pytest.raises(HelperFolderError, match=f"is not the key of .*helper {known}"):
+        HelperFolder.open(tmp_path)
+    (tmp_path / "helper.key").write_bytes(b"-----BEGIN")
+    with pytest.raises(CredentialsError, match=r"holds no Ed25519.*restore it"):
+        HelperFolder.open(tmp_path)
+    (tmp_path / "helper.key").chmod(0o644)
+    with pytest.raises(CredentialsError, match="open to other users: chmod 600"):
+        HelperFolder.open(tmp_path)
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "helper.db"
+    path.write_bytes(b"no database " * 1000)
+    with pytest.raises(HelperDatabaseError, match="not a helper's database"):
+        HelperDatabase(path)
+    path.write_bytes(b"")
+    with pytest.raises(HelperDatabaseError, match="or its content is lost"):
+        HelperDatabase(path)
+    with pytest.raises(DatabaseUnavailableError, match="cannot be read"):
+        HelperDatabase(tmp_path / "missing.db")
+
+
+def test_a_newer_database_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, identity = tmp_path / "helper.db", Ed25519PrivateKey.generate().public_key()
+    HelperDatabase.make(path, identity.public_bytes_raw())
+    with closing(HelperDatabase(path)) as present:
+        present.change("PRAGMA user_version = 2")
+    with pytest.raises(NewerSchemaError, match="version 2; this software reads 1"):
+        HelperDatabase(path)
+
+
+def test_what_another_process_holds_is_waited_for_and_then_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_PATIENCE", 0.05)
+    sum_id, record = record_of(Operators())
+    with opened(tmp_path) as one, opened(tmp_path) as other:
+        with one.database.transaction(), pytest.raises(DatabaseUnavailableError, match="locked"):
+            other.book.offer(sum_id, record, SECRET)
+        other.book.offer(sum_id, record, SECRET)
+        assert one.book.secret(sum_id) == SECRET
+
+
+def test_commits_reach_the_disk(tmp_path: Path) -> None:
+    with opened(tmp_path) as folder:
+        assert folder.database.rows("PRAGMA synchronous") == [(2,)]  # FULL
+        assert folder.database.rows("PRAGMA journal_mode") == [("wal",)]
