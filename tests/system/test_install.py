@@ -128,6 +128,28 @@ def test_compose_runs_that_container_beside_a_database() -> None:
     assert mounted == composed["volumes"].keys()
 
 
+def test_a_helper_runs_in_the_same_container_beside_no_database() -> None:
+    composed = yaml.safe_load((DEPLOY / "compose.helper.yaml").read_text("utf-8"))
+    leaders = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))["services"]["server"]
+    ((name, helper),) = composed["services"].items()
+    assert name == "helper"  # so that both files together run both parties
+    assert helper["build"] == leaders["build"]
+    command = helper["command"]
+    assert command[:2] == ["helper", "serve"]
+    port = command[command.index("--port") + 1]
+    assert helper["ports"] == [f"127.0.0.1:{port}:{port}"]
+    assert f"127.0.0.1:{port}/health/ready" in helper["healthcheck"]["test"][-1]
+    (mounted,) = helper["volumes"]
+    volume, folder = mounted.split(":")
+    assert Path(folder) in Path(command[command.index("--data") + 1]).parents
+    assert composed["volumes"].keys() == {volume}
+    assert "environment" not in helper
+    for name in ("read_only", "tmpfs", "cap_drop", "security_opt", "stop_grace_period", "restart"):
+        assert helper[name] == leaders[name], name
+    assert leaders["environment"]["EARSHOT_HELPER"] == "${EARSHOT_HELPER:-}"
+    assert leaders["environment"]["EARSHOT_HELPER_KEY"] == "${EARSHOT_HELPER_KEY:-}"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -121,6 +121,11 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 @pytest.mark.parametrize("case", VECTORS["releases"], ids=lambda case: case["parameters"]["type"])
 def test_what_a_phase_costs_follows_from_one_operators_noise(case: dict[str, Any]) -> None:
     given, seen = case["parameters"], 0
+    ours = msgspec.to_builtins(msgspec.convert(given, AnyParameters).plan().releases())
+    costs = [(each.pop("epsilon"), each.pop("delta")) for each in ours]
+    for each, cost, kept in zip(ours, costs, case["releases"], strict=True):
+        assert each.items() <= kept.items()
+        assert cost == pytest.approx((kept["epsilon"], kept["delta"]), rel=1e-9)
     for release in case["releases"]:
         step, whole = release["step"], release["unit"] == "phone"
         if step in ("cluster", "select"):

@@ -3,7 +3,7 @@
 Phones' shares add up to the noise that a mechanism promises if at least n' of them are honest and
 stay. An operator adds the whole noise by itself, so that nothing depends on the crowd: the other
 operator learns no more than this noise allows, and who sees the total alone sees both
-(docs/decisions/0056-two-operators-one-message.md).
+(docs/decisions/0056-two-operators.md).
 """
 
 from __future__ import annotations
