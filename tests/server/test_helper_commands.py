@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.command import earshot
 from support.killed_helper import opened
 from support.operators import Operators, request
