@@ -51,6 +51,8 @@ class Rule(enum.StrEnum):
     """A sum by two operators would be made of fewer reports than its phase promises."""
     WRONG_OFFER = "wrong_offer"
     """The offer of a sum is not signed by both operators, or is for another task."""
+    PROOFS = "proofs"
+    """Ballots are to be proved, and this phone does not have what that takes."""
     CLOSED = "closed"
     """Reports of the sum are taken at another time, by this phone's clock."""
     CHANGED = "changed"

@@ -16,7 +16,11 @@ Opening = AdvertiseKeys | SendReport
 """Task that opens a sum for a phone, inside the one that begins a part of a phase."""
 AnySumParameters = SumParameters | TwoOperatorParameters
 
-SUMMATIONS: Mapping[SummationName, Summation] = {each.name: each for each in (BELL, TWO_OPERATORS)}
+SUMMATIONS: Mapping[SummationName, Summation] = {
+    SummationName.BELL: BELL,
+    SummationName.TWO_OPERATORS: TWO_OPERATORS,
+    SummationName.PROVED: TWO_OPERATORS,
+}
 
 
 def summation_of(task: SumTask) -> Summation:

@@ -55,7 +55,7 @@ def test_no_tail_is_heavier_than_its_bound(probability: float) -> None:
 @pytest.mark.parametrize("length", [1, 640, 2**24])
 @pytest.mark.parametrize("variance", [1, 400, 16_500**2])
 def test_words_have_room_for_gaussian_noise(length: int, variance: int) -> None:
-    reach = WholeGaussian(variance).reach(length)
+    reach = WholeGaussian.of(variance).reach(length)
     # P(N > t) ≤ exp(−t² / 4σ²), on both sides and for every entry.
     exponent = reach**2 / (4 * variance) / math.log(2)
     assert exponent >= 81 + math.log2(length)
@@ -71,13 +71,14 @@ def test_words_have_room_for_laplace_noise(length: int, scale: float) -> None:
 
 
 def test_stated_noise_is_whole_and_never_less_than_promised() -> None:
-    assert WholeGaussian.of(10.2).variance == 11
+    assert WholeGaussian.of(1 / 3).fine_variance == math.ceil(FINENESS / 3)
+    assert WholeGaussian.of(400).variance == 400
     assert WholeLaplace.of(1 / 3).fine_scale == math.ceil(FINENESS / 3)
     assert WholeLaplace.of(4.0).scale == 4.0
-    assert WholeGaussian(5).protects_as(WholeGaussian(5))
-    assert not WholeGaussian(4).protects_as(WholeGaussian(5))
+    assert WholeGaussian.of(5).protects_as(WholeGaussian.of(5))
+    assert not WholeGaussian.of(4).protects_as(WholeGaussian.of(5))
     assert not WholeLaplace(4).protects_as(WholeLaplace(5))
-    assert not WholeLaplace(2**60).protects_as(WholeGaussian(1))
+    assert not WholeLaplace(2**60).protects_as(WholeGaussian.of(1))
 
 
 SUMS = (

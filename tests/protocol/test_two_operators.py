@@ -221,7 +221,7 @@ def resigned(operators: Operators, offer: Offer) -> SignedOffer:
     )
 
 
-GAUSSIAN = terms(noise=WholeGaussian(100))
+GAUSSIAN = terms(noise=WholeGaussian.of(100))
 
 
 def rules(
@@ -277,11 +277,11 @@ def test_an_honest_offer_is_accepted_an_hour_before_and_after_its_window() -> No
         (rules(with_fields(helper=bytes(32))), Rule.UNKNOWN_HELPER),
         (rules(lambda o, offer: msgspec.structs.replace(offer, helper=offer.leader)),
          Rule.UNKNOWN_HELPER),
-        (rules(with_terms(noise=WholeGaussian(99))), Rule.WEAK_NOISE),
+        (rules(with_terms(noise=WholeGaussian.of(99))), Rule.WEAK_NOISE),
         (rules(with_terms(noise=WholeLaplace.of(1e6))), Rule.WEAK_NOISE),
         (rules(expected=terms(noise=WholeLaplace.of(5.0))), Rule.WEAK_NOISE),
         (rules(with_terms(least=9)), Rule.TOO_FEW),
-        (rules(with_terms(noise=WholeGaussian(101))), Rule.WRONG_OFFER),
+        (rules(with_terms(noise=WholeGaussian.of(101))), Rule.WRONG_OFFER),
         (rules(with_terms(least=11)), Rule.WRONG_OFFER),
         (rules(with_terms(phones=21)), Rule.WRONG_OFFER),
         (rules(with_terms(shape=(6,))), Rule.WRONG_OFFER),
@@ -544,7 +544,7 @@ def test_a_text_that_is_not_a_key_is_refused(text: str) -> None:
         ({"least": 1}, "least=1"),
         ({"least": 21}, "least=21"),
         ({"window": 0.0}, "window"),
-        ({"noise": WholeGaussian(0)}, "variance=0"),
+        ({"noise": WholeGaussian(0)}, "fine_variance=0"),
         ({"noise": WholeLaplace(0)}, "fine_scale=0"),
     ],
 )

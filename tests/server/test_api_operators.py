@@ -248,11 +248,11 @@ def test_a_stop_holds_whatever_a_driver_was_doing(
     happens = "replace" if begun else "create"
     opens = getattr(PostgresPhaseStore, happens)
 
-    def stopped_meanwhile(self: PostgresPhaseStore, *arguments: Any) -> None:
+    def stopped_meanwhile(self: PostgresPhaseStore, *arguments: Any, **named: Any) -> None:
         monkeypatch.undo()
         came = body_of(server.order(f"{PHASES}/{phase.hex()}/stop"), Stopped)
         assert came.stopped
-        opens(self, *arguments)
+        opens(self, *arguments, **named)
 
     monkeypatch.setattr(PostgresPhaseStore, happens, stopped_meanwhile)
     driver.turn()

@@ -41,7 +41,13 @@ class Dying(MemoryPhaseStore):
             yield each
 
     def replace(
-        self, phase: bytes, snapshot: Saved, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
+        self,
+        phase: bytes,
+        snapshot: Saved,
+        step: PresentStep,
+        tasks: Iterable[tuple[int, bytes]],
+        *,
+        keep_answers: bool = False,
     ) -> None:
         left, self.tasks_left = self.tasks_left, None
 
@@ -51,7 +57,7 @@ class Dying(MemoryPhaseStore):
                     raise DatabaseUnavailableError("gone")
                 yield each
 
-        super().replace(phase, snapshot, step, some())
+        super().replace(phase, snapshot, step, some(), keep_answers=keep_answers)
 
 
 def everything(coordinator: Coordinator) -> tuple[object, ...]:

@@ -318,7 +318,7 @@ def test_noise_is_drawn_with_the_offer_fresh_for_every_sum_and_of_its_law() -> N
 
 def test_one_answer_is_all_that_keeps_a_victim_from_a_leader_with_two_lists() -> None:
     """Answered with the same noise, two lists that differ by one phone differ by its input."""
-    operators, leader, reports = after_the_window(noise=WholeGaussian(10**6))
+    operators, leader, reports = after_the_window(noise=WholeGaussian.of(10**6))
     task, inputs = listed(leader), inputs_of(range(15))
     agreed = leader.parameters
     secret = operators.book.secret(task.sum_id)
@@ -353,7 +353,7 @@ def test_what_two_answers_and_a_report_listed_twice_would_cost() -> None:
 
 def test_invented_phones_leave_a_victim_behind_the_helpers_whole_noise() -> None:
     """A leader lists one phone beside thirteen of its own, whose inputs it knows."""
-    noise = WholeGaussian(400)
+    noise = WholeGaussian.of(400)
     agreed = terms(shape=(2000,), noise=noise)
     operators = Operators()
     victim = np.full(2000, 7)

@@ -215,7 +215,9 @@ def test_progress_is_what_it_says(database: Database) -> None:
     driver.turn()
     gather(database, 5)
     database.query("UPDATE steps SET opened = opened - 40 WHERE phase = %s", (phase,))
-    database.query("INSERT INTO answers (phase, phone, answer) VALUES (%s, 3, 'x')", (phase,))
+    database.query(
+        "INSERT INTO answers (phase, number, phone, answer) VALUES (%s, 0, 3, 'x')", (phase,)
+    )
     (step,) = progress.steps()
     assert step[:5] == ("learning", "local centroids", 2, 2 * PHONES, 1)
     assert 40 <= step.age < 100

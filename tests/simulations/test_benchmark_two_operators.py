@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from earshot_protocol.two_operators.messages import ENTRY_BYTES
 from earshot_simulations.benchmarks import two_operators
 from earshot_simulations.benchmarks.two_operators import benchmark
+
+ENTRY_BYTES = 16 + 32 + 32 + 16
+"""Bytes of a report in a list: identifier, encapsulated key, seed, tag."""
 
 
 def test_a_row_a_length_beside_bells_sum_and_the_floor() -> None:

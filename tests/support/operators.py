@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from earshot_protocol.prio3.field import Arithmetic
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
 from earshot_protocol.secure_sum.interface import HELPER
 from earshot_protocol.two_operators.leader import Leader, LeaderKeys
@@ -52,10 +53,12 @@ class Operators:
     book: MemoryBook = field(default_factory=MemoryBook)
     now: float = NOW
     policy: Mapping[str, Any] = field(default_factory=dict)
+    arithmetic: Arithmetic | None = None
 
     @property
     def keys(self) -> LeaderKeys:
-        return LeaderKeys(self.leader, self.identity.public_key().public_bytes_raw())
+        identity = self.identity.public_key().public_bytes_raw()
+        return LeaderKeys(self.leader, identity, os.urandom, self.arithmetic)
 
     @property
     def helper(self) -> Helper:

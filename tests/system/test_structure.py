@@ -109,6 +109,7 @@ def test_the_core_names_no_other_dependency(package: str, allowed: set[str]) -> 
         "recordings_folder.py": {"soundfile"},
         "microphone.py": {"sounddevice"},
         "overriding.py": {"typing_extensions"},  # for type checkers alone
+        "prio3/xof.py": {"Cryptodome"},  # the extra `proofs`, loaded where it is used
     }
     folder = PACKAGES[package] / package
     for path in folder.rglob("*.py"):

@@ -119,6 +119,6 @@ def noises(
         [cells * dimensions] * sums + [rows * named],
         unit,
         [dimensions] * sums + [levels * named],
-        None if summation is SummationName.TWO_OPERATORS else 1,
+        summation.survivors,
     )
     return NoiseMultipliers(moving[0] if moving else naming, naming)

@@ -59,10 +59,9 @@ def noises(
         return Noises(root / math.sqrt(1 - share), root / math.sqrt(share))
 
     def events(scale: float) -> list[Event]:
-        survivors = None if summation is SummationName.TWO_OPERATORS else 1
         ballots: tuple[Ballot, Ballot] = (OneHot(2), Agreement())
         return [
-            VoteSum(ballot, samples, noise, delta, survivors).event(unit)
+            VoteSum(ballot, samples, noise, delta, summation.survivors).event(unit)
             for ballot, noise in zip(ballots, deviations(scale), strict=True)
         ]
 

@@ -23,7 +23,7 @@ from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.summations import AnySumParameters
 from earshot_protocol.text import line
-from earshot_protocol.voting.sums import sum_parameters, two_operator_parameters
+from earshot_protocol.voting.sums import is_provable, sum_parameters, two_operator_parameters
 
 LabelName = Annotated[str, line(LARGEST_NAME, least=1)]
 EncoderName = Annotated[str, line(LARGEST_NAME)]
@@ -110,7 +110,7 @@ class Parameters(
         Raises:
             InvalidParametersError: A fraction is out of range.
         """
-        if self.summation is SummationName.TWO_OPERATORS:
+        if self.summation.survivors is None:
             return None
         return min(self.honest_survivors, self.noise_crowd)
 
@@ -200,9 +200,14 @@ class Parameters(
             InvalidParametersError: No safe graph exists for these fractions and this many phones,
                 or no word holds the sum.
         """
-        if self.summation is SummationName.TWO_OPERATORS:
+        if self.summation.survivors is None:
             return two_operator_parameters(
-                part.mechanism, shape, self.phones, self.least_survivors, self.step_seconds
+                part.mechanism,
+                shape,
+                self.phones,
+                self.least_survivors,
+                self.step_seconds,
+                proved=self.summation is SummationName.PROVED,
             )
         return sum_parameters(part.mechanism, shape, self.phones, self.dropout, self.corrupted)
 
@@ -219,10 +224,17 @@ class Parameters(
                 f"dropout={self.dropout} and corrupted={self.corrupted}: together they must stay "
                 "below 1"
             )
-        for part in self.plan().parts:
-            if isinstance(part, SecureSum):
-                _check_noise(part)
-                self.sum_parameters(part, (1,))
+        sums = [part for part in self.plan().parts if isinstance(part, SecureSum)]
+        if self.summation is SummationName.PROVED and not any(
+            is_provable(part.mechanism) for part in sums
+        ):
+            raise InvalidParametersError(
+                f"summation={self.summation}: no input of a {self.kind} phase can be proved, only "
+                f"ballots of a learning phase; choose {SummationName.TWO_OPERATORS}"
+            )
+        for part in sums:
+            _check_noise(part)
+            self.sum_parameters(part, (1,))
 
 
 @remembered(4)

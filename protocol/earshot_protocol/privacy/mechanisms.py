@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -131,8 +132,25 @@ class SumMechanism(Mechanism, Protocol):
         """
 
 
+class NoisySum(ABC):
+    """A mechanism on a sum that does all it does with noise by the noise itself."""
+
+    @property
+    @abstractmethod
+    def entry_noise(self) -> SumNoise:
+        """Noise on every entry of the sum."""
+
+    def noise(self, inputs: float) -> NoiseLaw:
+        """Return the law of the noise on an entry of a sum over this many inputs."""
+        return self.entry_noise.law(inputs)
+
+    def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
+        """Draw the noise that one phone adds, int64: zeros where operators add it."""
+        return self.entry_noise.share(size, random)
+
+
 @dataclass(frozen=True)
-class BallotSum:
+class BallotSum(NoisySum):
     """The secure sum of 0/1 ballots with discrete Laplace noise of scale 2/ε.
 
     A ballot has at most `votes` ones. One recording can at most swap one winner for another, so the
@@ -187,14 +205,6 @@ class BallotSum:
         """Noise on every entry of the sum."""
         return sum_noise.laplace(self.scale, self.honest_survivors)
 
-    def noise(self, inputs: float) -> NoiseLaw:
-        """Return the law of the noise on an entry of a sum over this many ballots."""
-        return self.entry_noise.law(inputs)
-
-    def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
-        """Draw one phone's share of the noise, int64."""
-        return self.entry_noise.share(size, random)
-
     def share_bound(self, probability: float) -> int:
         """Return what a noisy ballot's entry exceeds in magnitude with at most this probability."""
         if self.honest_survivors is not None and self.scale > LARGEST_SHARED_SCALE:
@@ -219,7 +229,7 @@ class BallotSum:
 
 
 @dataclass(frozen=True)
-class VectorSum:
+class VectorSum(NoisySum):
     """The secure sum of vectors of bounded length on a grid, with noise like a normal one.
 
     It is Skellam noise in shares, or discrete Gaussian noise from each of two operators.
@@ -289,14 +299,6 @@ class VectorSum:
             longest = GRID - rounded / 2
             return max(GRID, longest + math.sqrt(row), 2 / math.sqrt(5) * longest + rounded)
         return GRID if unit is Unit.PHONE else 2 * GRID
-
-    def noise(self, inputs: float) -> NoiseLaw:
-        """Return the law of the noise on an entry of a sum over this many vectors."""
-        return self.entry_noise.law(inputs)
-
-    def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
-        """Draw one phone's share of the noise, int64."""
-        return self.entry_noise.share(size, random)
 
     def share_bound(self, probability: float) -> int:
         """Return what a noisy vector's entry exceeds in magnitude with at most this probability."""

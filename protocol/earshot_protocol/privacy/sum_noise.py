@@ -48,9 +48,9 @@ Vector = npt.NDArray[np.int64]
 OPERATORS = 2
 """Operators that add the whole noise, each its own."""
 FINENESS = 2**16
-"""Steps per vote in which a scale is stated, so that operators and phones state the same."""
-LARGEST_VARIANCE = 2**80
-"""Largest variance of an operator's noise, far above any use."""
+"""Parts in which a scale or variance is stated: as a whole number, so that all state the same."""
+_LARGEST = 2**62
+"""Largest such number: a standard deviation of 2^23, or a scale of 2^46."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class WholeLaplace(_WholeNoise, frozen=True, tag="discrete-laplace"):
         Raises:
             InvalidParametersError: The scale is out of range.
         """
-        checks.whole("fine_scale", self.fine_scale, 1, 2**60)
+        checks.whole("fine_scale", self.fine_scale, 1, _LARGEST)
 
     def law(self, inputs: float) -> DiscreteLaplaceNoise:
         """Return the law of both operators' noise on an entry, whatever the number of inputs."""
@@ -198,15 +198,20 @@ class WholeGaussian(_WholeNoise, frozen=True, tag="discrete-gaussian"):
     """Discrete Gaussian noise, whole from each of two operators.
 
     Attributes:
-        variance: Parameter σ² of one operator's noise on an entry, a whole number.
+        fine_variance: Parameter σ² of one operator's noise on an entry, in 2^-16.
     """
 
-    variance: int
+    fine_variance: int
 
     @classmethod
     def of(cls, variance: float) -> WholeGaussian:
         """Return noise of at least this variance."""
-        return cls(math.ceil(variance))
+        return cls(math.ceil(variance * FINENESS))
+
+    @property
+    def variance(self) -> float:
+        """Parameter σ² of one operator's noise."""
+        return self.fine_variance / FINENESS
 
     def check(self) -> None:
         """Refuse noise that nobody can draw.
@@ -214,7 +219,7 @@ class WholeGaussian(_WholeNoise, frozen=True, tag="discrete-gaussian"):
         Raises:
             InvalidParametersError: The variance is out of range.
         """
-        checks.whole("variance", self.variance, 1, LARGEST_VARIANCE)
+        checks.whole("fine_variance", self.fine_variance, 1, _LARGEST)
 
     def law(self, inputs: float) -> NoiseLaw:
         """Return the law of both operators' noise on an entry, whatever the number of inputs."""
@@ -225,7 +230,8 @@ class WholeGaussian(_WholeNoise, frozen=True, tag="discrete-gaussian"):
 
         By P(noise > t) ≤ exp(−t² / (2 · 2σ²)), in whole arithmetic as for `WholeLaplace`.
         """
-        return math.isqrt(4 * self.variance * (_bits(length) + 1) * 7 // 10) + 1
+        parts = 4 * self.fine_variance * (_bits(length) + 1) * 7
+        return math.isqrt(parts // (10 * FINENESS)) + 1
 
     def drawn(self, size: Size, random: RandomBytes = os.urandom) -> Vector:
         """Draw one operator's noise, int64."""
@@ -233,7 +239,7 @@ class WholeGaussian(_WholeNoise, frozen=True, tag="discrete-gaussian"):
 
     def protects_as(self, other: NoiseOfOperators) -> bool:
         """Return whether it is of the same kind as the other noise, and no less."""
-        return isinstance(other, WholeGaussian) and self.variance >= other.variance
+        return isinstance(other, WholeGaussian) and self.fine_variance >= other.fine_variance
 
     def event(self, l1: float, l2: float) -> ZeroConcentrated:
         """Return the event of a sum whose neighbours are this far apart: one operator's noise.

@@ -30,6 +30,13 @@ class SummationName(enum.StrEnum):
     """Phones mask their inputs for each other, and add shares of the noise."""
     TWO_OPERATORS = "two-operators"
     """Phones split their inputs between two operators, which add the noise."""
+    PROVED = "two-operators-proved"
+    """The same, where phones prove to both operators that their ballots are ballots."""
+
+    @property
+    def survivors(self) -> int | None:
+        """Any number of phones that share the noise, for costs; None where operators add it."""
+        return 1 if self is SummationName.BELL else None
 
 
 class Asks(enum.Enum):

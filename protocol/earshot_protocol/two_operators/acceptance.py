@@ -9,6 +9,7 @@ from earshot_protocol.errors import MalformedMessageError, RefusedError
 from earshot_protocol.rules import Rule
 from earshot_protocol.two_operators.messages import VERSION, X25519_AES128, SendReport
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.proofs import available
 
 LARGEST_SKEW = 3600.0
 """Seconds by which a phone's clock may differ from the helper's."""
@@ -37,6 +38,12 @@ def refusals_of_offer(
         yield RefusedError(f"{Rule.WRONG_OFFER}: the task has no offer", Rule.WRONG_OFFER)
         return
     offer, stated = signed.offer, signed.offer.parameters
+    if expected.ones is not None and not available():
+        yield RefusedError(
+            f"{Rule.PROOFS}: its ballots are to be proved, and this phone lacks the package for "
+            "that (earshot-sensing[proofs])",
+            Rule.PROOFS,
+        )
     for role, identity, known in (
         ("leader", offer.leader, leaders),
         ("helper", offer.helper, helpers),

@@ -9,6 +9,7 @@ helper could not open is left out of both halves.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from collections.abc import Collection, Iterator
@@ -27,14 +28,20 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
     WrongStateError,
 )
+from earshot_protocol.prio3.field import Arithmetic
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.interface import HELPER, Saved
-from earshot_protocol.secure_sum.masks import word_type
 from earshot_protocol.secure_sum.messages import SumTask
 from earshot_protocol.two_operators import messages
+from earshot_protocol.two_operators.halves import (
+    PlainHalf,
+    ProvedHalf,
+    check_report,
+    half_of,
+)
 from earshot_protocol.two_operators.messages import (
     ID_BYTES,
+    VERIFY_KEY_BYTES,
     AddUp,
     HelperTotal,
     MakeOffer,
@@ -48,7 +55,8 @@ from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.rounds import DONE, OFFER, REPORT, TOTAL
 from earshot_protocol.wire import Answer
 
-_ADDED_TOGETHER = 256
+_TOGETHER = 256
+"""Reports that are worked in together."""
 PATIENCE = 7 * 86_400.0
 """Seconds for which a sum waits for its helper, before an offer and before a total."""
 
@@ -64,6 +72,7 @@ class _State(msgspec.Struct):
     reports: bytes = b""
     """Digest of the list."""
     listed: int = 0
+    verify_key: bytes = b""
     total: bytes = b""
 
 
@@ -79,15 +88,17 @@ class Leader:
         self._keys = keys
         self._state = state
         self._entries, self._ids = bytearray(), set[bytes]()
-        # In the last round, until it is over: the helper's total, and the sum of our shares.
+        self._waiting: list[PhoneReport] = []
+        # In the last round, until it is over: the helper's total, and what it is checked by.
         self._answer: HelperTotal | None = None
         self._refused = frozenset[bytes]()
-        self._left_out = 0
-        self._listed = hashlib.sha256()
-        self._shares: list[bytes] = []
-        self._total = np.zeros(
-            state.parameters.length, dtype=word_type(state.parameters.modulus_bits)
-        )
+        self._digest = hashlib.sha256()
+        self._counted = self._shown = 0
+        self._agreed = True
+
+    @functools.cached_property
+    def _half(self) -> PlainHalf | ProvedHalf:
+        return half_of(self._offer, self._state.verify_key, self._keys.arithmetic)
 
     def save(self, behind: bytes = b"") -> Saved:
         """Return the state as one MessagePack object, appended to the bytes of `behind`.
@@ -169,7 +180,7 @@ class Leader:
 
     def _signed_list(self) -> AddUp:
         entries, offer = bytes(self._entries), self._offer.digest()
-        if len(entries) != messages.ENTRY_BYTES * self._state.listed:
+        if not entries:
             raise WrongStateError("the list of this sum was handed over with its task")
         body = messages.list_body(offer, entries)
         return AddUp(
@@ -196,12 +207,10 @@ class Leader:
         current = self._state.round
         if current == OFFER and phone == HELPER and isinstance(answer, OfferMade):
             self._take_offer(answer)
-        elif current == REPORT and phone != HELPER and isinstance(answer, PhoneReport):
+        elif current in (REPORT, TOTAL) and phone != HELPER and isinstance(answer, PhoneReport):
             self._take_report(phone, answer)
         elif current == TOTAL and phone == HELPER and isinstance(answer, HelperTotal):
             self._take_total(answer)
-        elif current == TOTAL and phone != HELPER and isinstance(answer, PhoneReport):
-            self._add(phone, answer)
         else:
             raise UnexpectedMessageError(
                 f"{type(answer).__name__} is not expected in the round '{current}'"
@@ -217,15 +226,42 @@ class Leader:
         )
         signed = messages.sign(self._keys.leader, messages.LEADERS_OFFER, offer.digest())
         self._state.offer = SignedOffer(offer=offer, helper=answer.signature, leader=signed)
+        self._state.verify_key = answer.verify_key
 
     def _take_report(self, phone: int, answer: PhoneReport) -> None:
+        """Take a report, first to list it and, once the list has its total, to add its share."""
         if answer.sender != phone or answer.sum_id != self._state.sum_id:
             raise UnexpectedMessageError(f"phone {phone}: a report of another phone or sum")
         if answer.report_id in self._ids:
             raise RepeatedMessageError(f"phone {phone}: its report has the identifier of another")
-        encoding.check_packed(answer.share, self.parameters)
+        check_report(phone, answer, self._offer)
         self._ids.add(answer.report_id)
-        self._entries.extend(answer.report_id + answer.sealed)
+        self._waiting.append(answer)
+        if len(self._waiting) == _TOGETHER:
+            self._work_in()
+        if answer.report_id in self._refused:
+            raise MalformedMessageError(f"phone {phone}: the helper cannot count its report")
+
+    def _work_in(self) -> None:
+        """List the reports that wait, or add the shares of those that count."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        entries = self._half.listed(waiting)
+        listed = [i for i, entry in enumerate(entries) if entry]
+        if self._state.round == REPORT:
+            self._state.listed += len(listed)
+            self._entries += b"".join(entries)
+            return
+        for entry in entries:
+            self._digest.update(entry)
+        counted = [i for i in listed if waiting[i].report_id not in self._refused]
+        self._counted += len(counted)
+        if self._answer is not None:
+            first, size = self._shown, len(counted) * self._half.verifier_bytes
+            self._shown += size
+            others = self._answer.verifiers[first : first + size]
+            self._agreed &= self._half.add(waiting, counted, others)
 
     def _take_total(self, answer: HelperTotal) -> None:
         if answer.sum_id != self._state.sum_id:
@@ -235,28 +271,11 @@ class Leader:
         messages.check_signature(
             self._offer.helper, messages.HELPERS_TOTAL, answer.body(), answer.signature
         )
-        encoding.check_packed(answer.total, self.parameters)
+        self._half.check(answer)
         refused = _identifiers(answer.refused)
         if len(set(refused)) != len(refused):
             raise MalformedMessageError("a total that refuses a report twice")
         self._answer, self._refused = answer, frozenset(refused)
-
-    def _add(self, phone: int, report: PhoneReport) -> None:
-        """Add the share of a report that was listed, unless the helper could not open it."""
-        if report.report_id in self._ids:
-            raise RepeatedMessageError(f"phone {phone}: its report has the identifier of another")
-        self._ids.add(report.report_id)
-        self._listed.update(report.report_id + report.sealed)
-        if report.report_id in self._refused:
-            self._left_out += 1
-            raise MalformedMessageError(f"phone {phone}: the helper cannot open its report")
-        self._shares.append(report.share)
-        if len(self._shares) == _ADDED_TOGETHER:
-            self._add_up()
-
-    def _add_up(self) -> None:
-        encoding.add_packed(self._total, self._shares, self.parameters)
-        self._shares.clear()
 
     def advance(self) -> None:
         """Close the present round and begin the next.
@@ -270,8 +289,9 @@ class Leader:
                 raise TooManyDropoutsError("the helper has not offered this sum in time")
             state.round = REPORT
         elif state.round == REPORT:
-            state.listed, self._ids = len(self._ids), set()
-            self._check_count(state.listed, "came")
+            self._work_in()
+            self._ids = set()
+            self._check_count(state.listed)
             state.reports = hashlib.sha256(self._entries).digest()
             state.round = TOTAL
         elif state.round == TOTAL:
@@ -287,31 +307,32 @@ class Leader:
         """
         if self._answer is None:
             raise TooManyDropoutsError("the helper has not given its total in time")
-        self._add_up()
-        same = self._listed.digest() == self._state.reports
-        if not same or self._left_out != len(self._refused):
+        self._work_in()
+        left_out = self._state.listed - self._counted
+        if self._digest.digest() != self._state.reports or left_out != len(self._refused):
             raise UnexpectedMessageError(
                 "the reports are not those that were listed, or others were refused"
             )
-        self._check_count(self._state.listed - self._left_out, "opened")
-        self._total += encoding.unpack(self._answer.total, self.parameters)
+        if not self._agreed:
+            raise UnexpectedMessageError("the operators do not agree on which ballots are valid")
+        self._check_count(self._counted, " with reports that count")
         noise = self.parameters.noise.drawn(self.parameters.length, self._keys.random)
-        self._total += noise.astype(self._total.dtype)
-        self._state.total = encoding.pack(self._total, self.parameters.modulus_bits)
+        total = self._half.total(self._answer, noise)
+        self._state.total = total.astype("<i8").tobytes()
 
-    def _check_count(self, count: int, what: str) -> None:
+    def _check_count(self, count: int, how: str = "") -> None:
         if count < self.parameters.least:
             raise TooManyDropoutsError(
-                f"{count} of {self.parameters.phones} phones answered with reports that {what}; at "
-                f"least {self.parameters.least} are needed"
+                f"{count} of {self.parameters.phones} phones answered{how}; at least "
+                f"{self.parameters.least} are needed"
             )
 
     def result(self) -> npt.NDArray[np.int64 | np.float64]:
         """Return the sum of the inputs with both operators' noise, in the sum's shape."""
         if not self.done:
             raise WrongStateError("this sum has no result yet")
-        words = encoding.unpack(self._state.total, self.parameters)
-        return encoding.decode(words, self.parameters)
+        total = np.frombuffer(self._state.total, dtype="<i8")
+        return total.astype(np.int64).reshape(self.parameters.shape)
 
 
 @dataclass(frozen=True)
@@ -323,11 +344,13 @@ class LeaderKeys:
         helper: Identity of the helper, an Ed25519 public key.
         random: Source of the leader's noise; anything but the operating system's is for
             simulations.
+        arithmetic: Engine that verifies proved inputs; by default the one that phones have.
     """
 
     leader: Ed25519PrivateKey
     helper: bytes
     random: RandomBytes = os.urandom
+    arithmetic: Arithmetic | None = None
 
     @property
     def identity(self) -> bytes:
@@ -357,6 +380,8 @@ def check_offer_made(request: MakeOffer, answer: OfferMade) -> None:
     made = (offer.version, offer.suite, offer.sum_id, offer.leader)
     if answer.sum_id != request.sum_id or asked != made or offer.task != request.task:
         raise MalformedMessageError("an offer of another sum than the one asked for")
+    if len(answer.verify_key) != (0 if request.parameters.ones is None else VERIFY_KEY_BYTES):
+        raise MalformedMessageError("an offer with a key for proofs of another size")
     if offer.parameters != request.parameters:
         raise MalformedMessageError("an offer with other parameters than those asked for")
     if abs(offer.closes - offer.opens - offer.parameters.window) > 1e-3 or (

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from msgspec import Meta
 
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError
+from earshot_protocol.remembering import remembered
 from earshot_protocol.secure_sum.messages import SumAnswer, SumTask
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.wire import LARGEST_ANSWER_BYTES, Answer, Identifier, PhoneIndex, canonical
@@ -27,15 +28,20 @@ X25519_AES128 = 1
 
 ID_BYTES = 16
 SEED_BYTES = 32
-SEALED_BYTES = 32 + SEED_BYTES + 16
-"""Bytes of a sealed seed: encapsulated key, seed, tag."""
-ENTRY_BYTES = ID_BYTES + SEALED_BYTES
-"""Bytes of a report in a list."""
-LARGEST_LIST = 10**7
-"""Most reports in a list."""
-
-LARGEST_HELPER_TASK = ENTRY_BYTES * LARGEST_LIST + 2**16
-LARGEST_HELPER_ANSWER = LARGEST_ANSWER_BYTES + ID_BYTES * LARGEST_LIST
+PROVED_SEED_BYTES = 64
+"""Bytes of the helper's share of a proved input: a seed and a blind."""
+_SEALING_BYTES = 32 + 16
+"""Bytes by which sealing lengthens: an encapsulated key and a tag."""
+SEALED_BYTES = SEED_BYTES + _SEALING_BYTES
+"""Bytes of a sealed seed."""
+_LARGEST_SEALED = PROVED_SEED_BYTES + _SEALING_BYTES
+PUBLIC_BYTES = 64
+"""Bytes of the public share of a proved input."""
+VERIFY_KEY_BYTES = 32
+LARGEST_LIST = 2**31
+"""Most bytes of a list."""
+LARGEST_HELPER_TASK = LARGEST_LIST + 2**16
+LARGEST_HELPER_ANSWER = 2 * LARGEST_LIST
 """Bytes of the largest messages to and from a helper."""
 
 Digest = Annotated[bytes, Meta(min_length=32, max_length=32)]
@@ -93,9 +99,14 @@ class SignedOffer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Raises:
             MalformedMessageError: A signature is wrong.
         """
-        digest = self.offer.digest()
-        check_signature(self.offer.helper, HELPERS_OFFER, digest, self.helper)
-        check_signature(self.offer.leader, LEADERS_OFFER, digest, self.leader)
+        _check_both(self)
+
+
+@remembered(4)  # all phones of a simulation are shown the same
+def _check_both(signed: SignedOffer) -> None:
+    digest = signed.offer.digest()
+    check_signature(signed.offer.helper, HELPERS_OFFER, digest, signed.helper)
+    check_signature(signed.offer.leader, LEADERS_OFFER, digest, signed.leader)
 
 
 class _Task(SumTask, frozen=True, kw_only=True):
@@ -140,6 +151,17 @@ class SendReport(_Task, frozen=True, kw_only=True, tag="send-report"):
         return msgspec.structs.replace(self, index=phone)
 
     @property
+    def parameters(self) -> TwoOperatorParameters:
+        """Parameters of the sum.
+
+        Raises:
+            MalformedMessageError: The task has no offer.
+        """
+        if self.offer is None:
+            raise MalformedMessageError("a sum by two operators without an offer")
+        return self.offer.offer.parameters
+
+    @property
     def told_alike(self) -> SendReport:
         """This task as all phones are told it alike, without the offer, which has its digest."""
         return msgspec.structs.replace(self, index=0, offer=None)
@@ -150,25 +172,13 @@ class AddUp(_Task, frozen=True, kw_only=True, tag="add-up"):
 
     Attributes:
         offer: Digest of the offer.
-        reports: Entries of the list: identifier of a report and its sealed seed, 96 bytes each.
-        signature: Signature of the leader over the offer, the number of entries and their digest.
+        reports: Entries of the list (`lists.ListEntry`), one after the other.
+        signature: Signature of the leader over the offer, the size of the list and its digest.
     """
 
     offer: Digest
-    reports: Annotated[bytes, Meta(max_length=ENTRY_BYTES * LARGEST_LIST)]
+    reports: Annotated[bytes, Meta(max_length=LARGEST_LIST)]
     signature: Signature
-
-    @property
-    def count(self) -> int:
-        """Number of reports.
-
-        Raises:
-            MalformedMessageError: The list ends within a report.
-        """
-        count, rest = divmod(len(self.reports), ENTRY_BYTES)
-        if rest:
-            raise MalformedMessageError(f"a list of reports ends with {rest} bytes of one")
-        return count
 
 
 class PhoneReport(SumAnswer, frozen=True, kw_only=True, tag="report"):
@@ -176,13 +186,17 @@ class PhoneReport(SumAnswer, frozen=True, kw_only=True, tag="report"):
 
     Attributes:
         report_id: Identifier of the report, drawn by the phone.
-        sealed: Seed of the helper's share, sealed to the key of the offer.
-        share: Share of the leader: the input less the helper's share, w bits an entry.
+        sealed: Seed of the helper's share, and of a proved input the blind, sealed to the key of
+            the offer.
+        share: Share of the leader: the input less the helper's share, w bits an entry; of a proved
+            input the leader's share as Prio3 has it.
+        public: Public share of a proved input; empty otherwise.
     """
 
     report_id: Identifier
-    sealed: Annotated[bytes, Meta(min_length=SEALED_BYTES, max_length=SEALED_BYTES)]
+    sealed: Annotated[bytes, Meta(min_length=SEALED_BYTES, max_length=_LARGEST_SEALED)]
     share: Annotated[bytes, Meta(max_length=LARGEST_ANSWER_BYTES)]
+    public: Annotated[bytes, Meta(max_length=PUBLIC_BYTES)] = b""
 
 
 class HelperAnswer(Answer, frozen=True, kw_only=True):
@@ -192,10 +206,18 @@ class HelperAnswer(Answer, frozen=True, kw_only=True):
 
 
 class OfferMade(HelperAnswer, frozen=True, kw_only=True, tag="offer-made"):
-    """Offer of a sum, signed by the helper."""
+    """Offer of a sum, signed by the helper.
+
+    Attributes:
+        offer: The offer.
+        signature: Signature of the helper over the offer.
+        verify_key: Key by which both operators verify proved inputs, which no phone is told; empty
+            where inputs are not proved.
+    """
 
     offer: Offer
     signature: Signature
+    verify_key: Annotated[bytes, Meta(max_length=VERIFY_KEY_BYTES)] = b""
 
 
 class HelperTotal(HelperAnswer, frozen=True, kw_only=True, tag="helper-total"):
@@ -204,15 +226,19 @@ class HelperTotal(HelperAnswer, frozen=True, kw_only=True, tag="helper-total"):
     Attributes:
         offer: Digest of the offer.
         reports: Digest of the list.
-        refused: Identifiers of the reports that did not open, 16 bytes each, in the list's order.
-        total: Sum and noise, w bits an entry.
+        refused: Identifiers of the reports that did not open, or prove nothing, 16 bytes each, in
+            the list's order.
+        total: Sum and noise, w bits an entry; of proved inputs, elements of the field.
+        verifiers: The helper's verifier shares of the proved inputs in the total, in the list's
+            order; empty otherwise.
         signature: Signature of the helper over all other fields.
     """
 
     offer: Digest
     reports: Digest
-    refused: Annotated[bytes, Meta(max_length=ID_BYTES * LARGEST_LIST)]
+    refused: Annotated[bytes, Meta(max_length=LARGEST_LIST)]
     total: Annotated[bytes, Meta(max_length=LARGEST_ANSWER_BYTES)]
+    verifiers: Annotated[bytes, Meta(max_length=LARGEST_LIST)] = b""
     signature: Signature = bytes(64)
 
     def body(self) -> bytes:
@@ -248,9 +274,13 @@ def read_identity(text: str) -> bytes:
 
 
 def list_body(offer: bytes, reports: bytes) -> bytes:
-    """Return what the leader signs of a list: the offer, the number of reports, their digest."""
-    count = len(reports) // ENTRY_BYTES
-    return offer + count.to_bytes(8) + hashlib.sha256(reports).digest()
+    """Return what the leader signs of a list: the offer, the size of the list, its digest."""
+    return offer + len(reports).to_bytes(8) + hashlib.sha256(reports).digest()
+
+
+def sealed_bytes(parameters: TwoOperatorParameters) -> int:
+    """Return the bytes of what a phone seals to the helper."""
+    return SEALED_BYTES if parameters.ones is None else _LARGEST_SEALED
 
 
 def sign(key: Ed25519PrivateKey, what: bytes, body: bytes) -> bytes:

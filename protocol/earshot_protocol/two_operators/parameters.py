@@ -15,7 +15,9 @@ _LARGEST_PHONES = 10**8
 _LARGEST_RANK = 8
 
 
-class TwoOperatorParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TwoOperatorParameters(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """Parameters that phones and both operators of one sum must agree on.
 
     Attributes:
@@ -25,6 +27,8 @@ class TwoOperatorParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=T
         noise: Noise that each operator adds to every entry.
         least: Least number of reports that a total is made of.
         window: Seconds for which phones may report.
+        ones: Most ones of an input that is proved to be of zeros and ones; None where inputs are
+            not proved.
     """
 
     phones: int
@@ -33,6 +37,7 @@ class TwoOperatorParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=T
     noise: NoiseOfOperators
     least: int
     window: float
+    ones: int | None = None
 
     @property
     def length(self) -> int:
@@ -75,5 +80,7 @@ class TwoOperatorParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=T
         whole("bound", self.bound, 1, 2**62)
         positive("window", self.window)
         whole("least", self.least, 2, self.phones)
+        if self.ones is not None:
+            whole("ones", self.ones, 1, self.length)
         self.noise.check()
         _ = self.modulus_bits

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Self
 
+import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
@@ -12,6 +13,7 @@ from earshot_protocol.errors import UnexpectedMessageError, WrongStateError
 from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.messages import SumTask
 from earshot_protocol.two_operators.messages import ID_BYTES, SEED_BYTES, PhoneReport, SendReport
+from earshot_protocol.two_operators.proofs import proof_of
 from earshot_protocol.two_operators.rounds import DONE, REPORT
 from earshot_protocol.two_operators.shares import helper_shares, seal
 
@@ -67,18 +69,26 @@ class ReportingParticipant:
 
         Raises:
             UnexpectedMessageError: The task is not that which opened the sum.
+            InvalidInputError: The input is to be proved, and is not a ballot.
+            MissingExtraError: It is to be proved, and the extra `proofs` is not installed.
         """
         offer = self._offer
         if self.done or not isinstance(task, SendReport) or task.sum_id != offer.sum_id:
             raise UnexpectedMessageError("a report was sent already, or is not asked for")
-        seed, report_id = os.urandom(SEED_BYTES), os.urandom(ID_BYTES)
-        share = self._words - helper_shares((seed,), offer.parameters)
+        seed, report_id, public = os.urandom(SEED_BYTES), os.urandom(ID_BYTES), b""
+        if offer.parameters.ones is None:
+            rest = self._words - helper_shares((seed,), offer.parameters)
+            share = encoding.pack(rest, offer.parameters.modulus_bits)
+        else:
+            ballot = encoding.decode(self._words, offer.parameters).reshape(-1).astype(np.int64)
+            public, share, seed = proof_of(offer).shard(ballot, report_id)
         key = X25519PublicKey.from_public_bytes(offer.key)
         self._round = DONE
         return PhoneReport(
             sum_id=offer.sum_id,
             sender=task.index,
             report_id=report_id,
-            sealed=seal(seed, key, offer.digest(), report_id),
-            share=encoding.pack(share, offer.parameters.modulus_bits),
+            sealed=seal(seed, key, offer.digest(), report_id, public),
+            share=share,
+            public=public,
         )

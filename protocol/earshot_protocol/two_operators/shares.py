@@ -19,8 +19,6 @@ from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 _SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
 _SHARE = b"earshot two operators: helper's share"
 _HASH = SHA256()
-_NO_PUBLIC_SHARE = hashlib.sha256(b"").digest()
-"""Digest of the public share, which only proved inputs have."""
 
 
 def helper_shares(seeds: Iterable[bytes], parameters: TwoOperatorParameters) -> Words:
@@ -39,25 +37,30 @@ def helper_shares(seeds: Iterable[bytes], parameters: TwoOperatorParameters) -> 
     return total
 
 
-def seal(seed: bytes, key: X25519PublicKey, offer: bytes, report_id: bytes) -> bytes:
+def seal(
+    seed: bytes, key: X25519PublicKey, offer: bytes, report_id: bytes, public: bytes = b""
+) -> bytes:
     """Seal a seed to the helper, for this report under this offer alone.
 
     Args:
-        seed: Seed of the helper's share, 32 bytes.
+        seed: Seed of the helper's share, 32 bytes; of a proved input with its blind.
         key: Key of the offer.
         offer: Digest of the offer.
         report_id: Identifier of the report.
+        public: Public share of a proved input.
     """
-    return _SUITE.encrypt(seed, key, _bound(offer, report_id))
+    return _SUITE.encrypt(seed, key, _bound(offer, report_id, public))
 
 
-def unseal(sealed: bytes, key: X25519PrivateKey, offer: bytes, report_id: bytes) -> bytes | None:
+def unseal(
+    sealed: bytes, key: X25519PrivateKey, offer: bytes, report_id: bytes, public: bytes = b""
+) -> bytes | None:
     """Return the seed that `seal` sealed, or None if this is not such a seed."""
     try:
-        return _SUITE.decrypt(sealed, key, _bound(offer, report_id))
+        return _SUITE.decrypt(sealed, key, _bound(offer, report_id, public))
     except (InvalidTag, ValueError):
         return None
 
 
-def _bound(offer: bytes, report_id: bytes) -> bytes:
-    return offer + report_id + _NO_PUBLIC_SHARE
+def _bound(offer: bytes, report_id: bytes, public: bytes) -> bytes:
+    return offer + report_id + hashlib.sha256(public).digest()

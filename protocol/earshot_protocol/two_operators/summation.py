@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from earshot_protocol.errors import InvalidParametersError, UnexpectedMessageError
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.interface import (
     HELPER,
     Aggregator,
@@ -13,6 +12,7 @@ from earshot_protocol.secure_sum.interface import (
     SummationName,
 )
 from earshot_protocol.secure_sum.messages import SumTask
+from earshot_protocol.two_operators.halves import check_report
 from earshot_protocol.two_operators.messages import (
     AddUp,
     HelperTotal,
@@ -88,7 +88,7 @@ def check(task: SumTask, party: int, answer: Answer, parameters: bytes) -> None:
     if isinstance(answer, PhoneReport) and isinstance(task, SendReport) and task.offer is not None:
         if answer.sender != party:
             raise UnexpectedMessageError(f"phone {party}: an answer in the name of {answer.sender}")
-        encoding.check_packed(answer.share, task.offer.offer.parameters)
+        check_report(party, answer, task.offer.offer)
 
 
 TWO_OPERATORS = Summation(

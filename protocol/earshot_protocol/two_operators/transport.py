@@ -11,15 +11,14 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from earshot_protocol.two_operators.messages import ENTRY_BYTES, LARGEST_LIST, AddUp
+from earshot_protocol.two_operators.messages import LARGEST_LIST, AddUp
 from earshot_protocol.wire import Identifier, Message
 
 OFFER_PATH, PART_PATH, TOTAL_PATH = "/v1/offer", "/v1/list-part", "/v1/total"
 
-PART_ENTRIES = 2**15
-"""Most reports in a part, and in a list that travels whole."""
-LARGEST_PART = ENTRY_BYTES * PART_ENTRIES
-_PARTS = -(-LARGEST_LIST // PART_ENTRIES)
+LARGEST_PART = 3 * 2**20
+"""Most bytes of a part, and of a list that travels whole."""
+_PARTS = -(-LARGEST_LIST // LARGEST_PART)
 
 
 class ListPart(Message, frozen=True, kw_only=True, tag="list-part"):
@@ -28,12 +27,12 @@ class ListPart(Message, frozen=True, kw_only=True, tag="list-part"):
     Attributes:
         sum_id: Identifier of the sum.
         number: Number of the part, from 0.
-        entries: Entries of the list, 96 bytes each; all parts but the last are full.
+        entries: Bytes of the list; all parts but the last are full.
     """
 
     sum_id: Identifier
     number: Annotated[int, Meta(ge=0, lt=_PARTS)]
-    entries: Annotated[bytes, Meta(min_length=ENTRY_BYTES, max_length=LARGEST_PART)]
+    entries: Annotated[bytes, Meta(min_length=1, max_length=LARGEST_PART)]
 
 
 def parts_of(task: AddUp) -> Iterator[ListPart]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.privacy.mechanisms import SumMechanism
+from earshot_protocol.privacy.mechanisms import BallotSum, SumMechanism
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
@@ -42,7 +42,13 @@ def sum_parameters(
 
 
 def two_operator_parameters(
-    mechanism: SumMechanism, shape: tuple[int, ...], phones: int, least: int, window: float
+    mechanism: SumMechanism,
+    shape: tuple[int, ...],
+    phones: int,
+    least: int,
+    window: float,
+    *,
+    proved: bool = False,
 ) -> TwoOperatorParameters:
     """Return parameters of the sum by two operators that adds up ballots, or counts.
 
@@ -52,6 +58,7 @@ def two_operator_parameters(
         phones: Number of phones that are enrolled, n.
         least: Least number of reports that a total is made of.
         window: Seconds for which phones may report.
+        proved: Whether inputs are proved where they can be.
 
     Raises:
         InvalidParametersError: Phones share the noise, or no 64-bit word holds the sum.
@@ -66,9 +73,17 @@ def two_operator_parameters(
         noise=noise,
         least=max(2, least),
         window=window,
+        ones=min(mechanism.largest_sum, math.prod(shape))
+        if proved and is_provable(mechanism)
+        else None,
     )
     parameters.check()
     return parameters
+
+
+def is_provable(mechanism: SumMechanism) -> bool:
+    """Return whether a phone can prove its input: zeros and at most a given number of ones."""
+    return isinstance(mechanism, BallotSum) and mechanism.largest_entry == 1
 
 
 def with_noise(

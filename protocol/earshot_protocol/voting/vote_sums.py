@@ -8,21 +8,14 @@ that look at votes hold for curators who publish winners alone.
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from typing import ClassVar
-
-import numpy as np
-import numpy.typing as npt
 
 from earshot_protocol import checks
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import SkellamSum, ZeroConcentrated
-from earshot_protocol.privacy.laws import NoiseLaw
-from earshot_protocol.privacy.mechanisms import Cost, Unit, check_survivors
-from earshot_protocol.privacy.noise import Size
+from earshot_protocol.privacy.mechanisms import Cost, NoisySum, Unit, check_survivors
 from earshot_protocol.privacy.sum_noise import SkellamShares, WholeGaussian, gaussian
-from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.teacher_ballots import Ballot
 
 MOST_QUERIES = 2**16
@@ -30,7 +23,7 @@ MOST_QUERIES = 2**16
 
 
 @dataclass(frozen=True)
-class VoteSum:
+class VoteSum(NoisySum):
     """Ballots of one kind on several queries, added up in one secure sum.
 
     Attributes:
@@ -87,14 +80,6 @@ class VoteSum:
     def entry_noise(self) -> SkellamShares | WholeGaussian:
         """Noise on every entry of the sum."""
         return gaussian(self.variance, self.honest_survivors)
-
-    def noise(self, inputs: float) -> NoiseLaw:
-        """Return the law of the noise on an entry of a sum over this many inputs."""
-        return self.entry_noise.law(inputs)
-
-    def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
-        """Draw one teacher's share of the noise, int64."""
-        return self.entry_noise.share(size, random)
 
     def share_bound(self, probability: float) -> int:
         """Return what a noisy input's entry exceeds in magnitude with at most this probability."""

@@ -13,6 +13,8 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -26,14 +28,17 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
 )
 from earshot_protocol.messages import decode_helper_answer
+from earshot_protocol.prio3 import field
+from earshot_protocol.prio3.derivation import Party
+from earshot_protocol.prio3.prio3 import Received
 from earshot_protocol.privacy.sum_noise import WholeGaussian
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum import encoding
-from earshot_protocol.secure_sum.masks import Words
-from earshot_protocol.two_operators import messages
+from earshot_protocol.two_operators import lists, messages
 from earshot_protocol.two_operators.messages import (
-    ENTRY_BYTES,
     ID_BYTES,
+    SEED_BYTES,
+    VERIFY_KEY_BYTES,
     AddUp,
     HelperTotal,
     MakeOffer,
@@ -41,11 +46,15 @@ from earshot_protocol.two_operators.messages import (
     OfferMade,
 )
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.proofs import proof_of
 from earshot_protocol.two_operators.shares import helper_shares, unseal
 from earshot_protocol.wire import Answer, Task, encode
 from earshot_server.helper.book import Book, Record, Secret, TakenError
+from earshot_server.proofs.engine import fastest
 
 DAY = 86_400.0
+_TOGETHER = 512
+"""Proved reports that are verified together."""
 
 
 class HelperRefusalError(RemoteError):
@@ -251,7 +260,12 @@ class Helper:
             answer_until=closes + request.patience,
         )
         signature = messages.sign(self._identity, messages.HELPERS_OFFER, offer.digest())
-        made = OfferMade(sum_id=request.sum_id, offer=offer, signature=signature)
+        made = OfferMade(
+            sum_id=request.sum_id,
+            offer=offer,
+            signature=signature,
+            verify_key=b"" if terms.ones is None else os.urandom(VERIFY_KEY_BYTES),
+        )
         # Samplers reject, so the time that one takes would tell about its result: it is taken now,
         # when there is nothing yet that it could tell about.
         noise = terms.noise.drawn(terms.length, self._random).astype("<i8").tobytes()
@@ -271,7 +285,8 @@ class Helper:
         record = self._book.record(task.sum_id)
         if record is None:
             raise UnknownSumError(f"sum {task.sum_id.hex()} was never offered")
-        offer = _offer_in(record)
+        made = _offer_in(record)
+        offer = made.offer
         body = messages.list_body(task.offer, task.reports)
         messages.check_signature(record.leader, messages.LEADERS_LIST, body, task.signature)
         if task.offer != offer.digest():
@@ -286,8 +301,9 @@ class Helper:
         secret = self._book.secret(task.sum_id)
         if secret is None:
             raise LateListError(f"the key of sum {task.sum_id.hex()} is gone")
-        total, refused = _added_up(task, offer, secret)
-        opened = task.count - len(refused) // ID_BYTES
+        add_up = _added_up if offer.parameters.ones is None else _proved_and_added_up
+        total = add_up(task, made, secret)
+        opened = lists.count(task.reports, offer.parameters) - len(total.refused) // ID_BYTES
         if opened < offer.parameters.least:
             raise SmallListError(
                 f"{opened} reports of the list open; at least {offer.parameters.least} are needed"
@@ -296,8 +312,9 @@ class Helper:
             sum_id=task.sum_id,
             offer=task.offer,
             reports=reports,
-            refused=refused,
-            total=encoding.pack(total, offer.parameters.modulus_bits),
+            refused=total.refused,
+            total=total.sum,
+            verifiers=total.verifiers,
         )
         signature = messages.sign(self._identity, messages.HELPERS_TOTAL, answer.body())
         answer = msgspec.structs.replace(answer, signature=signature)
@@ -309,7 +326,8 @@ class Helper:
 
     def _check_list(self, task: AddUp, offer: Offer) -> None:
         """Refuse a list before any of it is opened."""
-        terms, now, count = offer.parameters, self._clock(), task.count
+        terms, now = offer.parameters, self._clock()
+        count = lists.count(task.reports, terms)
         if count > terms.phones:
             raise WrongListError(f"{count} reports of {terms.phones} phones")
         # Once everybody's report is in, nobody is left to wait for.
@@ -320,41 +338,65 @@ class Helper:
         if now > offer.answer_until:
             self._book.erase(task.sum_id)
             raise LateListError("the time in which this sum is answered is over")
-        if len(set(_ids(task.reports))) < count:
+        if len({entry.report_id for entry in lists.entries(task.reports, terms)}) < count:
             raise WrongListError("the list names a report twice")
         if count < terms.least:
             raise SmallListError(f"{count} reports; at least {terms.least} are needed")
 
 
-def _added_up(task: AddUp, offer: Offer, secret: Secret) -> tuple[Words, bytes]:
-    """Return the sum of the helper's shares with its noise, and the reports that did not open."""
-    terms, key = offer.parameters, X25519PrivateKey.from_private_bytes(secret.key)
+class _Total(NamedTuple):
+    """The helper's half of a sum, encoded as it is sent, with the reports that are not in it."""
+
+    sum: bytes
+    refused: bytes
+    verifiers: bytes = b""
+
+
+def _added_up(task: AddUp, made: OfferMade, secret: Secret) -> _Total:
+    """Return the sum of the helper's shares, with its noise."""
+    terms, key = made.offer.parameters, X25519PrivateKey.from_private_bytes(secret.key)
     refused = bytearray()
 
     def seeds() -> Iterator[bytes]:
-        for report_id, sealed in _entries(task.reports):
-            seed = unseal(sealed, key, task.offer, report_id)
-            if seed is None or len(seed) != messages.SEED_BYTES:
-                refused.extend(report_id)
+        for entry in lists.entries(task.reports, terms):
+            seed = unseal(entry.sealed, key, task.offer, entry.report_id)
+            if seed is None or len(seed) != SEED_BYTES:
+                refused.extend(entry.report_id)
             else:
                 yield seed
 
     total = helper_shares(seeds(), terms)
     total += np.frombuffer(secret.noise, dtype="<i8").astype(total.dtype)
-    return total, bytes(refused)
+    return _Total(encoding.pack(total, terms.modulus_bits), bytes(refused))
 
 
-def _offer_in(record: Record) -> Offer:
+def _proved_and_added_up(task: AddUp, made: OfferMade, secret: Secret) -> _Total:
+    """Return the sum of the helper's shares of proved inputs, with its noise."""
+    key, proof = X25519PrivateKey.from_private_bytes(secret.key), proof_of(made.offer, fastest())
+    total = field.from_signed(np.frombuffer(secret.noise, dtype="<i8").astype(np.int64))
+    refused, verifiers = bytearray(), bytearray()
+    waiting = lists.entries(task.reports, made.offer.parameters)
+    while some := list(islice(waiting, _TOGETHER)):
+        received = [
+            # What does not open has a share of no length, which is not sound.
+            Received(
+                entry.report_id,
+                entry.public,
+                unseal(entry.sealed, key, task.offer, entry.report_id, entry.public) or b"",
+            )
+            for entry in some
+        ]
+        ours = proof.verifiers(Party.HELPER, made.verify_key, received)
+        settled = proof.settle(ours, [entry.verifier for entry in some])
+        total = proof.arithmetic.add(total, settled.total)
+        verifiers += ours.shares[settled.accepted].tobytes()
+        for entry, accepted in zip(some, settled.accepted, strict=True):
+            refused += b"" if accepted else entry.report_id
+    return _Total(field.encode(total), bytes(refused), bytes(verifiers))
+
+
+def _offer_in(record: Record) -> OfferMade:
     made = decode_helper_answer(record.offer)
     if not isinstance(made, OfferMade):
         raise MalformedMessageError("the record of an offer holds something else")
-    return made.offer
-
-
-def _ids(reports: bytes) -> Iterator[bytes]:
-    return (reports[at : at + ID_BYTES] for at in range(0, len(reports), ENTRY_BYTES))
-
-
-def _entries(reports: bytes) -> Iterator[tuple[bytes, bytes]]:
-    for at in range(0, len(reports), ENTRY_BYTES):
-        yield reports[at : at + ID_BYTES], reports[at + ID_BYTES : at + ENTRY_BYTES]
+    return made

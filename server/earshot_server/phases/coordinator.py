@@ -314,7 +314,7 @@ class Coordinator:
             try:
                 yield phone, decode(answer)
             except MalformedMessageError as error:
-                _log.warning("an answer of party %d is left out: %s", phone, error)
+                _log.warning("an answer of phone %d is left out: %s", phone, error)
 
     def _close(
         self, present: Present, received: Mapping[int, Answer], inputs: int

@@ -16,7 +16,8 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import LocalCentroids
 from earshot_protocol.phases.plan import Plan, SecureSum
 from earshot_protocol.secure_sum.interface import Participant, Summation
-from earshot_protocol.secure_sum.messages import REVEALED_SHARE_BYTES, AdvertiseKeys, Unmasked
+from earshot_protocol.secure_sum.messages import REVEALED_SHARE_BYTES, Unmasked
+from earshot_protocol.summations import Opening
 from earshot_protocol.wire import Answer, Matrix, encode
 from earshot_simulations.populations import Population, Recordings
 
@@ -123,12 +124,11 @@ class _Stuffing:
         self._together = together
         self._vote = vote
 
-    def __call__(
-        self, task: AdvertiseKeys, values: npt.NDArray[np.int64], told: bytes
-    ) -> Participant:
+    def __call__(self, task: Opening, values: npt.NDArray[np.int64], told: bytes) -> Participant:
+        agreed = task.parameters
         stuffed = np.zeros_like(values)
         stuffed.flat[int(np.argmax(values))] = min(
-            self._vote * task.parameters.phones // self._together, task.parameters.bound
+            self._vote * agreed.phones // self._together, agreed.bound
         )
         return self._honest(task, stuffed, told)
 

@@ -46,8 +46,9 @@ class SimulatedStep:
         seconds: Wall-clock time of the step, in seconds.
         phone_cpu_seconds: CPU time in seconds, summed over phones.
         server_cpu_seconds: CPU time of the server, in seconds; of the helper where that is asked.
-        bytes_up: Bytes from phones to server, summed over phones, or from the helper.
-        bytes_down: Bytes from server to phones, summed over phones, or to the helper.
+        bytes_up: Bytes from phones to server, summed over phones.
+        bytes_down: Bytes from server to phones, summed over phones.
+        helper_bytes: Bytes to and from the helper.
     """
 
     step: str
@@ -59,6 +60,7 @@ class SimulatedStep:
     server_cpu_seconds: float = 0.0
     bytes_up: int = 0
     bytes_down: int = 0
+    helper_bytes: int = 0
 
     def per_phone(self, amount: float) -> float:
         """Return a sum over phones as a mean over the phones that answered; 0 if none did."""
@@ -155,12 +157,11 @@ class Course:
         """Let all remaining phones answer, and close the step."""
         asked = len(self._engine.present)
         began, self._server_cpu = time.perf_counter(), 0.0
-        phone_cpu, bytes_up, answered = 0.0, 0, 0
+        phone_cpu, bytes_up, answered, helper_bytes = 0.0, 0, 0, 0
         self._bytes_down = 0
         if step.asks is Asks.HELPER:
-            asked = 1
-            bytes_up = self._timed(self._ask_helper)
-            answered = int(bytes_up > 0)
+            asked, helper_bytes = 1, self._timed(self._ask_helper)
+            answered = int(helper_bytes > 0)
         self._progress(step.name, answered, asked)
         tasks = iter(()) if step.asks is Asks.HELPER else self._tasks()
         for batch in self._engine.answer(number, tasks):
@@ -187,6 +188,7 @@ class Course:
                 server_cpu_seconds=server_cpu + own[1],
                 bytes_up=bytes_up,
                 bytes_down=self._bytes_down,
+                helper_bytes=helper_bytes,
             )
         )
         if discovers:
@@ -195,14 +197,13 @@ class Course:
             )
 
     def _ask_helper(self) -> int:
-        """Let the helper answer, and return the size of its answer, or 0 if there is none."""
+        """Let the helper answer, and return the bytes of both messages, or 0 without an answer."""
         task = self.coordinator.task_for(HELPER)
         if self._helper is None or isinstance(task, Wait | Ending):
             return 0
-        self._bytes_down = len(encode(task))
         answer = self._helper(task)
         self.coordinator.accept(HELPER, answer)
-        return len(encode(answer))
+        return len(encode(task)) + len(encode(answer))
 
     def _ended(self, record: SimulatedStep) -> None:
         self.steps.append(record)

@@ -12,6 +12,7 @@ from earshot_protocol.two_operators.messages import OfferMade
 from earshot_protocol.wire import Answer, Task
 from earshot_server.helper.book import MemoryBook
 from earshot_server.helper.helper import Helper, HelperPolicy
+from earshot_server.proofs.engine import fastest
 
 
 class SimulatedOperators:
@@ -26,7 +27,8 @@ class SimulatedOperators:
     def __init__(self, seed: int) -> None:
         leader, helper = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
         noises = [np.random.default_rng([seed, 0x8, operator]).bytes for operator in (0, 1)]
-        self.keys = LeaderKeys(leader, helper.public_key().public_bytes_raw(), noises[0])
+        identity = helper.public_key().public_bytes_raw()
+        self.keys = LeaderKeys(leader, identity, noises[0], fastest())
         self._now = 0.0
         anything = HelperPolicy(
             leaders=frozenset({self.keys.identity}),

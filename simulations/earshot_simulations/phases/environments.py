@@ -23,6 +23,7 @@ from earshot_protocol.phases.places import Places
 from earshot_protocol.phases.plan import PUBLISHED
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_protocol.privacy.significance import LEVEL, are_clear
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_server.dashboard.spending import is_vacuous
 from earshot_server.discovery.merging import grouped
@@ -568,7 +569,8 @@ def notes(
         )
     if settings.summation is SummationChoice.IDEAL:
         said.append("The secure sum was replaced by plain addition: nothing was protected.")
-    if success is not None and success.controlled > success.expected:
+    shared = settings.summation.protocol is SummationName.BELL
+    if shared and success is not None and success.controlled > success.expected:
         said.append(
             f"An adversary controlled {success.controlled} phones, but noise and graph allow for "
             f"at most {success.expected:g}: less was protected than this report says."

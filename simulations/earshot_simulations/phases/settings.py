@@ -86,12 +86,29 @@ class SummationChoice(enum.StrEnum):
     """Plain addition, without cryptography."""
     TWO_OPERATORS = "two-operators"
     """One message a phone, split between two operators that both add noise."""
+    TWO_OPERATORS_PROVED = "two-operators-proved"
+    """The same, with ballots that are proved to be ballots; on the local route alone."""
 
     @property
     def protocol(self) -> SummationName:
         """Name of the summation in the phase's parameters."""
-        two = self is SummationChoice.TWO_OPERATORS
-        return SummationName.TWO_OPERATORS if two else SummationName.BELL
+        return _PROTOCOLS.get(self, SummationName.BELL)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for readers of a run on whom its phones trust."""
+        if self not in _PROTOCOLS:
+            return ()
+        return (
+            "Sums by two operators protect phones as long as the two do not put their data "
+            "together, however few phones are honest.",
+        )
+
+
+_PROTOCOLS: Mapping[SummationChoice, SummationName] = {
+    SummationChoice.TWO_OPERATORS: SummationName.TWO_OPERATORS,
+    SummationChoice.TWO_OPERATORS_PROVED: SummationName.PROVED,
+}
 
 
 class EngineChoice(enum.StrEnum):

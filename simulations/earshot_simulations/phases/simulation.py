@@ -45,6 +45,7 @@ SUMMATIONS: Mapping[names.SummationChoice, Summation] = {
     names.SummationChoice.REAL: BELL,
     names.SummationChoice.IDEAL: IDEAL,
     names.SummationChoice.TWO_OPERATORS: TWO_OPERATORS,
+    names.SummationChoice.TWO_OPERATORS_PROVED: TWO_OPERATORS,
 }
 """Summations by their name in the settings."""
 
@@ -144,7 +145,11 @@ def simulate(
             else together(plan, left),
             steps=tuple(course.steps),
             skipped=population.skipped,
-            notes=(*settings.notes(population, achieved, found), *course.notes),
+            notes=(
+                *settings.notes(population, achieved, found),
+                *settings.summation.notes,
+                *course.notes,
+            ),
             interrupted=interrupted,
             peak_memory_mb=engine.peak_memory() / 2**20,
             seconds=time.perf_counter() - started,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.summations import Opening
 from earshot_server.phases.snapshot import Snapshot, Totals
 from mean_phase.shared import AskNumber, Mean, MeanParameters
 
@@ -14,8 +14,8 @@ class MeanPhase(Snapshot, kw_only=True):
     def shape(self, part: str) -> tuple[int, ...]:
         return (1,)
 
-    def sum_task(self, part: str, advertise: AdvertiseKeys) -> AskNumber:
-        return AskNumber(phase=self.phase, parameters=self.parameters, opening=advertise)
+    def sum_task(self, part: str, opening: Opening) -> AskNumber:
+        return AskNumber(phase=self.phase, parameters=self.parameters, opening=opening)
 
     def take_total(self, part: str, total: Totals) -> None:
         self.total = int(total[0])

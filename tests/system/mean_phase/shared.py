@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
-import numpy as np
+import msgspec
 
 from earshot_protocol import checks
 from earshot_protocol.phases.parameters import Kind, Parameters
 from earshot_protocol.phases.plan import Outcome, Plan, SecureSum, SumPartTask
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.events import DiscreteLaplaceSum, Pure
-from earshot_protocol.privacy.laws import NoiseLaw
-from earshot_protocol.privacy.mechanisms import Cost, Unit
-from earshot_protocol.privacy.noise import Size
+from earshot_protocol.privacy.mechanisms import Cost, NoisySum, Unit
 from earshot_protocol.privacy.sum_noise import LaplaceShares, WholeLaplace, laplace
-from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.summations import Opening
 
 NUMBER = "number"
 
 
 @dataclass(frozen=True)
-class ClippedSum:
+class ClippedSum(NoisySum):
     """Numbers from 0 to `largest`, and noise of scale largest/ε; one recording moves one by 1."""
 
     epsilon: float
@@ -56,12 +52,6 @@ class ClippedSum:
         epsilon = (1 if unit is Unit.RECORDING else self.largest) / self.scale
         return Cost(epsilon, self.entry_noise.delta(epsilon))
 
-    def noise(self, inputs: float) -> NoiseLaw:
-        return self.entry_noise.law(inputs)
-
-    def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> np.ndarray:
-        return self.entry_noise.share(size, random)
-
     def share_bound(self, probability: float) -> int:
         return self.largest + self.entry_noise.share_bound(probability)
 
@@ -82,7 +72,7 @@ class MeanParameters(Parameters, frozen=True, kw_only=True, tag="mean"):
 
 class AskNumber(SumPartTask, frozen=True, kw_only=True, tag="ask-number"):
     parameters: MeanParameters
-    advertise: AdvertiseKeys
+    opening: Opening = msgspec.field(name="advertise")
 
 
 class Mean(Outcome, frozen=True, kw_only=True, tag="mean"):

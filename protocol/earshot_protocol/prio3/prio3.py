@@ -1,0 +1,442 @@
+"""Prio3MultihotCountVec for two operators: shares of ballots that neither of them can stuff.
+
+A client splits a vector of zeros and at most a given number of ones into two shares that prove
+themselves. Each operator turns its share into a verifier share, and both verifier shares together
+show whether the vector is valid, and nothing else. What is accepted is added up, share by share.
+
+This is draft-irtf-cfrg-vdaf-20, sections 7.2 and 7.4.5, with two aggregators and one proof. The
+tests compare it, bit for bit, with the vectors of that draft's repository at the tag of draft 20.
+Both operators have to hold the same public share of a report (section 9.3).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field as attribute
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError, MalformedMessageError, RemoteError
+from earshot_protocol.prio3.derivation import Derivation, Party
+from earshot_protocol.prio3.field import (
+    ENCODED_BYTES,
+    Arithmetic,
+    Elements,
+    decode,
+    encode,
+    in_range,
+    to_signed,
+)
+from earshot_protocol.prio3.limbs import LimbArithmetic
+from earshot_protocol.prio3.multihot import MultihotCircuit, shortest_chunks
+from earshot_protocol.prio3.xof import SEED_BYTES
+
+LARGEST_LENGTH = 2**20
+LARGEST_CONTEXT = 2**15
+
+_TILE = 2**15
+"""Elements that are queried at a time: enough to be worth a call, few enough for a cache."""
+
+
+class InvalidProofError(RemoteError):
+    """A report whose vector is not what it claims, or whose shares do not belong together."""
+
+
+class Sharded(NamedTuple):
+    """A client's report, as it is sent.
+
+    Attributes:
+        public_share: Both parts of the randomness that the shares fix, for both operators.
+        leader_share: Shares of vector and proof, and a blind, for the leader alone.
+        helper_share: Seed of the other shares, and a blind, for the helper alone.
+    """
+
+    public_share: bytes
+    leader_share: bytes
+    helper_share: bytes
+
+
+class Received(NamedTuple):
+    """One operator's part of a report.
+
+    Attributes:
+        nonce: Public number of the report, 16 bytes, never used twice under a verify key.
+        public_share: The client's, the same bytes for both operators.
+        input_share: This operator's share.
+    """
+
+    nonce: bytes
+    public_share: bytes
+    input_share: bytes
+
+
+class VerifierState(NamedTuple):
+    """An operator's part of a report until it is decided.
+
+    Attributes:
+        seed: Seed of the randomness that the shares fix, as this operator knows it.
+        output_share: Its share of the vector, (length, 2).
+    """
+
+    seed: bytes
+    output_share: Elements
+
+
+class Verifiers(NamedTuple):
+    """An operator's part of many reports until the other's verifier shares arrive.
+
+    Attributes:
+        shares: Its verifier shares as bytes, uint8 (reports, verifier_share_bytes); zeros where
+            there is none.
+        sound: Whether there is one, bool (reports,): not if what came was malformed.
+        expected: The other's part of the joint randomness, as the public share has it, uint8
+            (reports, 32).
+        output_shares: Shares of vectors, (reports, length, 2).
+    """
+
+    shares: npt.NDArray[np.uint8]
+    sound: npt.NDArray[np.bool_]
+    expected: npt.NDArray[np.uint8]
+    output_shares: Elements
+
+
+class Settled(NamedTuple):
+    """Outcome of many reports.
+
+    Attributes:
+        accepted: Which of them are valid, bool (reports,).
+        total: Sum of this operator's shares of those, (length, 2).
+    """
+
+    accepted: npt.NDArray[np.bool_]
+    total: Elements
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prio3Multihot:
+    """Sum of vectors of zeros and ones, at most `max_weight` ones each.
+
+    Attributes:
+        length: Entries of a vector, at most 2^20.
+        max_weight: Most ones of a vector, at most `length`.
+        chunk_length: Entries that a call of the circuit's gadget checks; None for those that make
+            the shortest proof, about the square root of `length`.
+        context: Description of the sum, at most 2^15 bytes; shares of another prove nothing here.
+        arithmetic: Engine that computes in the field; servers have a faster one in
+            `earshot_server.proofs`.
+
+    Raises:
+        InvalidParametersError: A number is out of range, or the context is too long.
+    """
+
+    nonce_bytes: ClassVar[int] = 16
+    verify_key_bytes: ClassVar[int] = SEED_BYTES
+    rand_bytes: ClassVar[int] = 4 * SEED_BYTES
+    """Randomness of a client for a report."""
+    public_share_bytes: ClassVar[int] = 2 * SEED_BYTES
+    helper_share_bytes: ClassVar[int] = 2 * SEED_BYTES
+    message_bytes: ClassVar[int] = SEED_BYTES
+    """Size of what `decide` returns."""
+
+    length: int
+    max_weight: int
+    chunk_length: int | None = None
+    context: bytes = b""
+    arithmetic: Arithmetic = attribute(default_factory=LimbArithmetic, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        checks.whole("length", self.length, most=LARGEST_LENGTH)
+        checks.whole("max_weight", self.max_weight, most=self.length)
+        checks.whole("bytes of context", len(self.context), least=0, most=LARGEST_CONTEXT)
+        if self.chunk_length is not None:
+            checks.whole("chunk_length", self.chunk_length, most=LARGEST_LENGTH)
+
+    @functools.cached_property
+    def circuit(self) -> MultihotCircuit:
+        """Validity circuit, with the chunk length that holds where none was given."""
+        chunk_length = self.chunk_length or shortest_chunks(self.length, self.max_weight)
+        return MultihotCircuit(self.length, self.max_weight, chunk_length)
+
+    @property
+    def leader_share_bytes(self) -> int:
+        """Size of the leader's share of a report."""
+        return ENCODED_BYTES * self._shared_length + SEED_BYTES
+
+    @property
+    def verifier_share_bytes(self) -> int:
+        """Size of either operator's verifier share."""
+        return ENCODED_BYTES * self.circuit.verifier_length + SEED_BYTES
+
+    def shard(
+        self, measurement: npt.NDArray[np.integer | np.bool_], nonce: bytes, rand: bytes = b""
+    ) -> Sharded:
+        """Split a vector into shares that prove that it is valid.
+
+        Args:
+            measurement: Zeros and at most `max_weight` ones, (length,).
+            nonce: Public number of the report, 16 bytes.
+            rand: `rand_bytes` that nobody else knows and that are used once; none for those of the
+                operating system.
+
+        Raises:
+            InvalidInputError: The vector is not such a one, or nonce or randomness has another
+                size.
+            MissingExtraError: The package pycryptodomex is not installed.
+        """
+        rand = rand or os.urandom(self.rand_bytes)
+        _check_ours("nonce", nonce, self.nonce_bytes)
+        _check_ours("randomness", rand, self.rand_bytes)
+        return self._split(self.circuit.encode(np.asarray(measurement)), nonce, rand)
+
+    def verifier(
+        self,
+        role: Party,
+        verify_key: bytes,
+        nonce: bytes,
+        public_share: bytes,
+        input_share: bytes,
+    ) -> tuple[VerifierState, bytes]:
+        """Return what an operator keeps of a report, and its verifier share for the other.
+
+        Args:
+            role: The operator.
+            verify_key: The operators' common secret, 32 bytes, which no client knows.
+            nonce: Public number of the report, as the client used it.
+            public_share: The client's, of which both operators have the same bytes.
+            input_share: The client's for this operator.
+
+        Raises:
+            MalformedMessageError: Nonce or a share has the wrong size, or an element is not below
+                the prime.
+            InvalidProofError: The report's test would tell more than it may; one in 2^120 does.
+            InvalidInputError: The verify key has another size.
+            MissingExtraError: The package pycryptodomex is not installed.
+        """
+        report = Received(nonce, public_share, input_share)
+        self._check(role, report)
+        if role is Party.LEADER:
+            decode(input_share[:-SEED_BYTES], self._shared_length)
+        found = self.verifiers(role, verify_key, [report])
+        if not found.sound[0]:
+            raise InvalidProofError("a report whose test point is a root of unity")
+        share = found.shares[0].tobytes()
+        pair = _in_order(role, share[-SEED_BYTES:], found.expected[0].tobytes())
+        seed = self._derivation.joint_seed(*pair)
+        return VerifierState(seed, found.output_shares[0]), share
+
+    def decide(self, leader_share: bytes, helper_share: bytes) -> bytes:
+        """Return the message by which both operators count a report, from both verifier shares.
+
+        Raises:
+            MalformedMessageError: A verifier share has the wrong size, or an element is not below
+                the prime.
+            InvalidProofError: The vector is not valid, or a share was changed.
+            MissingExtraError: The package pycryptodomex is not installed.
+        """
+        elements = []
+        for share in (leader_share, helper_share):
+            _check_theirs("verifier share", share, self.verifier_share_bytes)
+            elements.append(decode(share[:-SEED_BYTES], self.circuit.verifier_length))
+        verifier = self.arithmetic.add(*elements)
+        if not self.circuit.decide(verifier[None], self.arithmetic)[0]:
+            raise InvalidProofError(
+                f"a vector that is not of zeros and at most {self.max_weight} ones, or whose "
+                "shares were changed"
+            )
+        return self._derivation.joint_seed(leader_share[-SEED_BYTES:], helper_share[-SEED_BYTES:])
+
+    def finish(self, state: VerifierState, message: bytes) -> Elements:
+        """Return the output share, (length, 2), of a report that counts.
+
+        Raises:
+            MalformedMessageError: The message has the wrong size.
+            InvalidProofError: The proof was not made with the randomness that the shares fix.
+        """
+        _check_theirs("verifier message", message, self.message_bytes)
+        if message != state.seed:
+            raise InvalidProofError("a proof made with randomness that its shares do not fix")
+        return state.output_share
+
+    def verifiers(self, role: Party, verify_key: bytes, reports: Sequence[Received]) -> Verifiers:
+        """Return what an operator knows of many reports, its verifier shares among it.
+
+        Holds about 20 · `length` bytes a report: take some thousand at a time.
+
+        Args:
+            role: The operator.
+            verify_key: The operators' common secret, 32 bytes, which no client knows.
+            reports: Its parts of the reports; those that are malformed are not sound.
+
+        Raises:
+            InvalidInputError: The verify key has another size.
+            MissingExtraError: The package pycryptodomex is not installed.
+        """
+        _check_ours("verify key", verify_key, self.verify_key_bytes)
+        sound = np.array([self._fits(role, report) for report in reports], dtype=np.bool_)
+        blank = Received(
+            *map(bytes, (self.nonce_bytes, self.public_share_bytes, self._bytes(role)))
+        )
+        kept = [report if fits else blank for report, fits in zip(reports, sound, strict=True)]
+        encoded, proofs = self._opened(role, kept)
+        # What is beyond the prime makes nonsense of its own report, which is not sound, alone.
+        sound &= in_range(encoded).all(axis=1) & in_range(proofs).all(axis=1)
+        parts = [
+            self._derivation.joint_part(
+                role, report.input_share[-SEED_BYTES:], report.nonce, encode(share)
+            )
+            for report, share in zip(kept, encoded, strict=True)
+        ]
+        expected = [_halves(report.public_share)[1 - role] for report in kept]
+        joint = self._derivation.joint_randomness(
+            self._derivation.joint_seed(*_in_order(role, part, other))
+            for part, other in zip(parts, expected, strict=True)
+        )
+        drawn = self._derivation.query_randomness(verify_key, (report.nonce for report in kept))
+        shares = np.zeros((len(kept), self.verifier_share_bytes), dtype=np.uint8)
+        step = max(1, _TILE // self.circuit.encoded_length)
+        for at in range(0, len(kept), step):
+            tile = slice(at, at + step)
+            found, shown = self.circuit.query(
+                encoded[tile], proofs[tile], drawn[tile], joint[tile], self.arithmetic
+            )
+            shares[tile, :-SEED_BYTES] = found.view(np.uint8).reshape(len(found), -1)
+            sound[tile] &= shown
+        shares[:, -SEED_BYTES:] = _rows(parts, SEED_BYTES)
+        shares[~sound] = 0
+        return Verifiers(shares, sound, _rows(expected, SEED_BYTES), encoded[:, : self.length])
+
+    def settle(self, ours: Verifiers, theirs: Sequence[bytes]) -> Settled:
+        """Return which reports count, and the sum of this operator's shares of them.
+
+        Args:
+            ours: This operator's verifiers of them.
+            theirs: The other operator's verifier shares of the same reports in the same order; of
+                whatever is malformed, the report does not count.
+
+        Raises:
+            InvalidInputError: There are not as many verifier shares as reports.
+        """
+        size = self.verifier_share_bytes
+        if len(theirs) != len(ours.sound):
+            raise InvalidInputError(f"{len(theirs)} verifier shares of {len(ours.sound)} reports")
+        fits = np.array([len(share) == size for share in theirs], dtype=np.bool_)
+        shares = _rows([share if len(share) == size else bytes(size) for share in theirs], size)
+        # Seeds of the joint randomness are compared by what they are hashed from.
+        agreed = (shares[:, -SEED_BYTES:] == ours.expected).all(axis=1)
+        elements = _elements(shares, self.circuit.verifier_length)
+        verifiers = self.arithmetic.add(
+            _elements(ours.shares, self.circuit.verifier_length), elements
+        )
+        accepted = ours.sound & fits & agreed & in_range(elements).all(axis=1)
+        accepted &= self.circuit.decide(verifiers, self.arithmetic)
+        return Settled(accepted, self.aggregate(ours.output_shares[accepted]))
+
+    def aggregate(self, shares: Elements | Sequence[Elements]) -> Elements:
+        """Return the sum, (length, 2), of an operator's output shares, or of sums of them.
+
+        Args:
+            shares: Elements, (shares, length, 2).
+        """
+        rows = np.asarray(shares, dtype=np.uint64).reshape(-1, self.length, 2)
+        return self.arithmetic.total(rows.swapaxes(0, 1))
+
+    def unshard(self, leader_total: bytes, helper_total: bytes) -> npt.NDArray[np.int64]:
+        """Return the sum of all counted vectors, (length,), with the noise that was added to it.
+
+        Args:
+            leader_total: The leader's sum of output shares as `field.encode` writes it.
+            helper_total: The helper's, of the same reports.
+
+        Raises:
+            MalformedMessageError: A total has the wrong size, an element is not below the prime, or
+                the sum is beyond 64 bits: the totals are of different reports.
+        """
+        totals = [decode(total, self.length) for total in (leader_total, helper_total)]
+        return to_signed(self.arithmetic.add(*totals))
+
+    @functools.cached_property
+    def _derivation(self) -> Derivation:
+        return Derivation(self.circuit, self.context)
+
+    @property
+    def _shared_length(self) -> int:
+        return self.circuit.encoded_length + self.circuit.proof_length
+
+    def _bytes(self, role: Party) -> int:
+        return self.leader_share_bytes if role is Party.LEADER else self.helper_share_bytes
+
+    def _split(self, encoded: Elements, nonce: bytes, rand: bytes) -> Sharded:
+        """Return the shares of an encoded vector, whether it is valid or not."""
+        derive, field = self._derivation, self.arithmetic
+        (seed, helper_blind), (leader_blind, prover_seed) = map(_halves, _halves(rand))
+        helper_encoded, helper_proofs = derive.helper_shares([seed])
+        leader_encoded = field.subtract(encoded[None], helper_encoded)
+        parts = (
+            derive.joint_part(Party.LEADER, leader_blind, nonce, encode(leader_encoded)),
+            derive.joint_part(Party.HELPER, helper_blind, nonce, encode(helper_encoded)),
+        )
+        joint = derive.joint_randomness([derive.joint_seed(*parts)])
+        randomness = derive.prover_randomness(prover_seed)
+        proofs = self.circuit.prove(encoded[None], randomness, joint, field)
+        leader_proofs = field.subtract(proofs, helper_proofs)
+        return Sharded(
+            public_share=b"".join(parts),
+            leader_share=encode(leader_encoded) + encode(leader_proofs) + leader_blind,
+            helper_share=seed + helper_blind,
+        )
+
+    def _opened(self, role: Party, reports: Sequence[Received]) -> tuple[Elements, Elements]:
+        """Return the shares of encoded vectors and proofs that input shares are or expand to."""
+        if role is Party.HELPER:
+            return self._derivation.helper_shares(
+                report.input_share[:SEED_BYTES] for report in reports
+            )
+        rows = _rows([report.input_share for report in reports], self.leader_share_bytes)
+        values = _elements(rows, self._shared_length)
+        encoded, proofs = np.split(values, [self.circuit.encoded_length], axis=1)
+        return encoded, proofs
+
+    def _fits(self, role: Party, report: Received) -> bool:
+        try:
+            self._check(role, report)
+        except MalformedMessageError:
+            return False
+        return True
+
+    def _check(self, role: Party, report: Received) -> None:
+        _check_theirs("nonce", report.nonce, self.nonce_bytes)
+        _check_theirs("public share", report.public_share, self.public_share_bytes)
+        _check_theirs(f"{role.name.lower()}'s share", report.input_share, self._bytes(role))
+
+
+def _halves(data: bytes) -> tuple[bytes, bytes]:
+    return data[: len(data) // 2], data[len(data) // 2 :]
+
+
+def _in_order(role: Party, ours: bytes, theirs: bytes) -> tuple[bytes, bytes]:
+    return (ours, theirs) if role is Party.LEADER else (theirs, ours)
+
+
+def _rows(parts: Sequence[bytes], size: int) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(b"".join(parts), dtype=np.uint8).reshape(-1, size)
+
+
+def _elements(rows: npt.NDArray[np.uint8], length: int) -> Elements:
+    """Return the elements, (rows, length, 2), with which rows of bytes begin."""
+    return rows[:, : ENCODED_BYTES * length].view("<u8").reshape(len(rows), length, 2)
+
+
+def _check_ours(name: str, data: bytes, size: int) -> None:
+    if len(data) != size:
+        raise InvalidInputError(f"{name} of {len(data)} bytes; give {size}")
+
+
+def _check_theirs(name: str, data: bytes, size: int) -> None:
+    if len(data) != size:
+        raise MalformedMessageError(f"a {name} of {len(data)} bytes; {size} are expected")

@@ -1,0 +1,167 @@
+"""The leader's half of a sum: what it lists of reports, and the sum of its shares of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol.errors import MalformedMessageError
+from earshot_protocol.overriding import override
+from earshot_protocol.prio3 import field
+from earshot_protocol.prio3.derivation import Party
+from earshot_protocol.prio3.field import Arithmetic
+from earshot_protocol.prio3.prio3 import Received, Verifiers
+from earshot_protocol.secure_sum import encoding
+from earshot_protocol.secure_sum.masks import word_type
+from earshot_protocol.two_operators.messages import HelperTotal, Offer, PhoneReport, sealed_bytes
+from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.proofs import proof_of, some
+
+Totals = npt.NDArray[np.int64]
+
+
+class Half(Protocol):
+    """The leader's half of a sum, for some reports at a time."""
+
+    def listed(self, reports: Sequence[PhoneReport]) -> list[bytes]:
+        """Return the entry of each report in the list; empty bytes for one that is not listed."""
+
+    def check(self, answer: HelperTotal) -> None:
+        """Refuse a helper's total of a wrong size.
+
+        Raises:
+            MalformedMessageError: It has one.
+        """
+
+    def add(self, reports: Sequence[PhoneReport], counted: Sequence[int], others: bytes) -> bool:
+        """Add the shares of some of the reports that were listed last.
+
+        Args:
+            reports: The reports that `listed` was last given.
+            counted: Those of them that count, by their place.
+            others: The helper's verifier shares of these, where inputs are proved.
+
+        Returns:
+            Whether both operators find that they count.
+        """
+
+    def total(self, answer: HelperTotal, noise: Totals) -> Totals:
+        """Return both halves and this operator's noise together, int64 (length,)."""
+
+
+class PlainHalf(Half):
+    """Half of a sum whose inputs are not proved.
+
+    Args:
+        parameters: Parameters of the sum.
+    """
+
+    verifier_bytes = 0
+
+    def __init__(self, parameters: TwoOperatorParameters) -> None:
+        self._parameters = parameters
+        self._sum = np.zeros(parameters.length, dtype=word_type(parameters.modulus_bits))
+
+    @override
+    def listed(self, reports: Sequence[PhoneReport]) -> list[bytes]:
+        return [each.report_id + each.sealed for each in reports]
+
+    @override
+    def check(self, answer: HelperTotal) -> None:
+        encoding.check_packed(answer.total, self._parameters)
+
+    @override
+    def add(self, reports: Sequence[PhoneReport], counted: Sequence[int], others: bytes) -> bool:
+        encoding.add_packed(self._sum, [reports[i].share for i in counted], self._parameters)
+        return True
+
+    @override
+    def total(self, answer: HelperTotal, noise: Totals) -> Totals:
+        words = self._sum + encoding.unpack(answer.total, self._parameters)
+        words += noise.astype(words.dtype)
+        return encoding.decode(words, self._parameters).reshape(-1).astype(np.int64)
+
+
+class ProvedHalf(Half):
+    """Half of a sum of proved inputs.
+
+    Args:
+        offer: Offer of the sum.
+        verify_key: Key by which both operators verify.
+        arithmetic: Engine that computes in the field.
+    """
+
+    def __init__(self, offer: Offer, verify_key: bytes, arithmetic: Arithmetic | None) -> None:
+        self._proof = proof_of(offer, arithmetic)
+        self._verify_key = verify_key
+        self._verifiers: Verifiers | None = None
+        self._sum = np.zeros((self._proof.length, 2), dtype=np.uint64)
+        self.verifier_bytes = self._proof.verifier_share_bytes
+
+    @override
+    def listed(self, reports: Sequence[PhoneReport]) -> list[bytes]:
+        received = [Received(each.report_id, each.public, each.share) for each in reports]
+        found = self._verifiers = self._proof.verifiers(Party.LEADER, self._verify_key, received)
+        return [
+            each.report_id + each.sealed + each.public + found.shares[i].tobytes()
+            if found.sound[i]
+            else b""
+            for i, each in enumerate(reports)
+        ]
+
+    @override
+    def check(self, answer: HelperTotal) -> None:
+        field.decode(answer.total, self._proof.length)
+
+    @override
+    def add(self, reports: Sequence[PhoneReport], counted: Sequence[int], others: bytes) -> bool:
+        if self._verifiers is None or len(others) != len(counted) * self.verifier_bytes:
+            raise MalformedMessageError("a total without a verifier share of each report in it")
+        size = self.verifier_bytes
+        theirs = [others[at : at + size] for at in range(0, len(others), size)]
+        settled = self._proof.settle(some(self._verifiers, counted), theirs)
+        self._sum = self._proof.arithmetic.add(self._sum, settled.total)
+        return bool(settled.accepted.all())
+
+    @override
+    def total(self, answer: HelperTotal, noise: Totals) -> Totals:
+        ours = self._proof.arithmetic.add(self._sum, field.from_signed(noise))
+        return self._proof.unshard(field.encode(ours), answer.total)
+
+
+def half_of(
+    offer: Offer, verify_key: bytes, arithmetic: Arithmetic | None
+) -> PlainHalf | ProvedHalf:
+    """Return the leader's half of the sum that is offered, still empty."""
+    if offer.parameters.ones is None:
+        return PlainHalf(offer.parameters)
+    return ProvedHalf(offer, verify_key, arithmetic)
+
+
+def check_report(phone: int, report: PhoneReport, offer: Offer) -> None:
+    """Refuse a report whose parts have other sizes than the offer asks for.
+
+    Raises:
+        MalformedMessageError: One has.
+    """
+    if len(report.sealed) != sealed_bytes(offer.parameters):
+        raise MalformedMessageError(
+            f"phone {phone}: a sealed share of {len(report.sealed)} bytes instead of "
+            f"{sealed_bytes(offer.parameters)}"
+        )
+    if offer.parameters.ones is None:
+        encoding.check_packed(report.share, offer.parameters)
+        if report.public:
+            raise MalformedMessageError(f"phone {phone}: a public share of an unproved input")
+        return
+    proof = proof_of(offer)
+    sizes = (len(report.share), len(report.public))
+    expected = (proof.leader_share_bytes, proof.public_share_bytes)
+    if sizes != expected:
+        raise MalformedMessageError(
+            f"phone {phone}: shares of {sizes[0]} and {sizes[1]} bytes; {expected[0]} and "
+            f"{expected[1]} are expected"
+        )

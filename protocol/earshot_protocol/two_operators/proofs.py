@@ -1,0 +1,55 @@
+"""Proved inputs in a sum by two operators: Prio3 under an offer.
+
+What a sum is about is bound to its proofs by the digest of the offer, which is their context: it
+covers the length of a ballot and its most ones, which the draft leaves to the application.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+
+import numpy as np
+
+from earshot_protocol.errors import WrongStateError
+from earshot_protocol.prio3.field import Arithmetic
+from earshot_protocol.prio3.limbs import LimbArithmetic
+from earshot_protocol.prio3.prio3 import Prio3Multihot, Verifiers
+from earshot_protocol.two_operators.messages import Offer
+
+
+def available() -> bool:
+    """Return whether what proofs need is installed: the extra `proofs`."""
+    return importlib.util.find_spec("Cryptodome") is not None
+
+
+def proof_of(offer: Offer, arithmetic: Arithmetic | None = None) -> Prio3Multihot:
+    """Return how inputs under an offer are proved.
+
+    Args:
+        offer: Offer of a sum of proved inputs.
+        arithmetic: Engine that computes in the field; by default the one that phones have.
+
+    Raises:
+        WrongStateError: Inputs under this offer are not proved.
+    """
+    parameters = offer.parameters
+    if parameters.ones is None:
+        raise WrongStateError("the inputs of this sum are not proved")
+    return Prio3Multihot(
+        length=parameters.length,
+        max_weight=parameters.ones,
+        context=offer.digest(),
+        arithmetic=arithmetic or LimbArithmetic(),
+    )
+
+
+def some(verifiers: Verifiers, wanted: Sequence[int]) -> Verifiers:
+    """Return the verifiers of some of many reports."""
+    rows = np.asarray(wanted, dtype=np.int64)
+    return Verifiers(
+        shares=verifiers.shares[rows],
+        sound=verifiers.sound[rows],
+        expected=verifiers.expected[rows],
+        output_shares=verifiers.output_shares[rows],
+    )

@@ -1,0 +1,1 @@
+"""Verifying many proofs at a time."""

@@ -1,0 +1,197 @@
+"""Arithmetic of Field128 compiled by numba, for whoever verifies many proofs.
+
+numba takes seconds to load: `engine.fastest` alone imports this file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.extending import intrinsic
+
+from earshot_protocol.prio3.field import FOLD, TOP, Elements
+
+_FOLD = np.uint64(FOLD)
+_TOP = np.uint64(TOP)
+_ZERO = np.uint64(0)
+_FOLD_LOW, _FOLD_HIGH = np.uint64(2**64 - 1), np.uint64(FOLD - 1)
+"""Halves of 2^128 = FOLD · 2^64 − 1 modulo p."""
+
+_PAIR = ["void(uint64[:], uint64[:], uint64[:])"]
+
+
+class CompiledArithmetic:
+    """Engine of compiled loops; `Arithmetic` describes its operations."""
+
+    def add(self, a: Elements, b: Elements) -> Elements:
+        """Return a + b."""
+        return _run(_add, a, b)
+
+    def subtract(self, a: Elements, b: Elements) -> Elements:
+        """Return a − b."""
+        return _run(_subtract, a, b)
+
+    def multiply(self, a: Elements, b: Elements) -> Elements:
+        """Return a · b."""
+        return _run(_multiply, a, b)
+
+    def total(self, a: Elements) -> Elements:
+        """Return sums along the last axis of elements: (…, n, 2) becomes (…, 2)."""
+        return _run(_total, a)
+
+    def dot(self, a: Elements, b: Elements) -> Elements:
+        """Return sums of products along the last axis of elements, of at most 2^16 each."""
+        return _run(_dot, a, b)
+
+
+def _run(kernel: Any, *operands: Elements) -> Elements:
+    result: Elements = kernel(*operands)
+    return result
+
+
+@intrinsic
+def _upper(typing_context, a, b):  # type: ignore[no-untyped-def]
+    """Return the upper half of the 128 bits of a · b: one instruction of the processor."""
+
+    def generated(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        wide = ir.IntType(128)
+        x, y = (builder.zext(argument, wide) for argument in arguments)
+        high = builder.lshr(builder.mul(x, y), ir.Constant(wide, 64))
+        return builder.trunc(high, ir.IntType(64))
+
+    return numba.uint64(numba.uint64, numba.uint64), generated
+
+
+@numba.njit
+def _carried(low, high, over):  # type: ignore[no-untyped-def]
+    """Return a number below 2p, over · 2^128 + high · 2^64 + low, modulo p."""
+    subtracted = numba.uint64((over != _ZERO) | (high > _TOP) | ((high == _TOP) & (low > _ZERO)))
+    borrow = numba.uint64(low < subtracted)
+    return low - subtracted, high - subtracted * _TOP - borrow
+
+
+@numba.njit
+def _sum(a0, a1, b0, b1):  # type: ignore[no-untyped-def]
+    low = a0 + b0
+    carry = numba.uint64(low < a0)
+    high = a1 + b1
+    over = numba.uint64(high < a1)
+    high += carry
+    return _carried(low, high, over + numba.uint64(high < carry))
+
+
+@numba.njit
+def _product(a0, a1, b0, b1):  # type: ignore[no-untyped-def]
+    """Return the four words of a · b."""
+    p0, q0 = a0 * b0, _upper(a0, b0)
+    p1, q1 = a0 * b1, _upper(a0, b1)
+    p2, q2 = a1 * b0, _upper(a1, b0)
+    p3, q3 = a1 * b1, _upper(a1, b1)
+    t1 = q0 + p1
+    carry = numba.uint64(t1 < p1)
+    t1 += p2
+    carry += numba.uint64(t1 < p2)
+    t2 = p3 + carry
+    over = numba.uint64(t2 < carry)
+    t2 += q1
+    over += numba.uint64(t2 < q1)
+    t2 += q2
+    over += numba.uint64(t2 < q2)
+    return p0, t1, t2, q3 + over
+
+
+@numba.njit
+def _remainder(t0, t1, t2, t3):  # type: ignore[no-untyped-def]
+    """Return the number of four words modulo p.
+
+    With H its upper half, q = H + ⌊28 H / 2^64⌋ is at most its quotient by p, and less than 2^10
+    below it. So t − q p has a third word below 2^10, and one more fold leaves less than 2p.
+    """
+    u1 = _upper(t2, _FOLD)
+    s = t3 * _FOLD
+    u1 += s
+    u2 = _upper(t3, _FOLD) + numba.uint64(u1 < s)
+    q0 = t2 + u1
+    q1 = t3 + u2 + numba.uint64(q0 < u1)
+    # t − q p = t − q 2^128 + 28 q 2^64 − q, whose fourth word is zero
+    r0 = t0 - q0
+    borrow = numba.uint64(t0 < q0)
+    r1 = t1 - q1
+    borrows = numba.uint64(t1 < q1) + numba.uint64(r1 < borrow)
+    r1 -= borrow
+    s = q0 * _FOLD
+    r1 += s
+    r2 = t2 - q0 - borrows + _upper(q0, _FOLD) + q1 * _FOLD + numba.uint64(r1 < s)
+    return _narrow(r0, r1, r2)
+
+
+@numba.njit
+def _narrow(low, high, over):  # type: ignore[no-untyped-def]
+    """Return over · 2^128 + high · 2^64 + low modulo p, for an `over` below 2^32."""
+    folded = low - over
+    borrow = numba.uint64(low < over)
+    s = over * _FOLD
+    upper = high + s
+    carry = numba.uint64(upper < s)
+    carry -= numba.uint64(upper < borrow)
+    return _carried(folded, upper - borrow, carry)
+
+
+@numba.njit
+def _accumulated(low, high, over, more_low, more_high):  # type: ignore[no-untyped-def]
+    """Return three words of a sum, after one more number of two."""
+    low += more_low
+    carry = numba.uint64(low < more_low)
+    high += more_high
+    over += numba.uint64(high < more_high)
+    high += carry
+    return low, high, over + numba.uint64(high < carry)
+
+
+@numba.guvectorize(_PAIR, "(k),(k)->(k)", cache=True)
+def _add(a, b, result):  # type: ignore[no-untyped-def]
+    result[0], result[1] = _sum(a[0], a[1], b[0], b[1])
+
+
+@numba.guvectorize(_PAIR, "(k),(k)->(k)", cache=True)
+def _subtract(a, b, result):  # type: ignore[no-untyped-def]
+    low = a[0] - b[0]
+    borrow = numba.uint64(a[0] < b[0])
+    high = a[1] - b[1]
+    under = numba.uint64(a[1] < b[1]) + numba.uint64(high < borrow)
+    high -= borrow
+    low += under
+    result[0], result[1] = low, high + under * _TOP + numba.uint64(low < under)
+
+
+@numba.guvectorize(_PAIR, "(k),(k)->(k)", cache=True)
+def _multiply(a, b, result):  # type: ignore[no-untyped-def]
+    t0, t1, t2, t3 = _product(a[0], a[1], b[0], b[1])
+    result[0], result[1] = _remainder(t0, t1, t2, t3)
+
+
+@numba.guvectorize(["void(uint64[:, :], uint64[:])"], "(n,k)->(k)", cache=True)
+def _total(a, result):  # type: ignore[no-untyped-def]
+    low, high, over = _ZERO, _ZERO, _ZERO
+    for i in range(a.shape[0]):
+        low, high, over = _accumulated(low, high, over, a[i, 0], a[i, 1])
+    result[0], result[1] = _narrow(low, high, over)
+
+
+@numba.guvectorize(["void(uint64[:, :], uint64[:, :], uint64[:])"], "(n,k),(n,k)->(k)", cache=True)
+def _dot(a, b, result):  # type: ignore[no-untyped-def]
+    """Add up lower and upper halves of the products apart, and fold once."""
+    low, high, over = _ZERO, _ZERO, _ZERO
+    upper_low, upper_high, upper_over = _ZERO, _ZERO, _ZERO
+    for i in range(a.shape[0]):
+        t0, t1, t2, t3 = _product(a[i, 0], a[i, 1], b[i, 0], b[i, 1])
+        low, high, over = _accumulated(low, high, over, t0, t1)
+        upper_low, upper_high, upper_over = _accumulated(upper_low, upper_high, upper_over, t2, t3)
+    low, high = _narrow(low, high, over)
+    upper_low, upper_high = _narrow(upper_low, upper_high, upper_over)
+    t0, t1, t2, t3 = _product(upper_low, upper_high, _FOLD_LOW, _FOLD_HIGH)
+    upper_low, upper_high = _remainder(t0, t1, t2, t3)
+    result[0], result[1] = _sum(low, high, upper_low, upper_high)

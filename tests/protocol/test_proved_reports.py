@@ -1,0 +1,273 @@
+"""Proved ballots in a sum by two operators: who stuffs a box is refused by name, others count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+from support.operators import (
+    TOLD,
+    Operators,
+    closed,
+    listed,
+    opening,
+    request,
+    terms,
+    total_of,
+)
+from support.parameters import discovery_parameters, learning_parameters
+
+from earshot_protocol.errors import (
+    InvalidInputError,
+    InvalidParametersError,
+    MalformedMessageError,
+    RemoteError,
+    UnexpectedMessageError,
+)
+from earshot_protocol.messages import decode_helper_answer
+from earshot_protocol.phases.learning import LABEL_VOTE
+from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.prio3.field import elements
+from earshot_protocol.rules import Rule
+from earshot_protocol.secure_sum.interface import HELPER, SummationName
+from earshot_protocol.two_operators import acceptance, messages
+from earshot_protocol.two_operators.lists import entries
+from earshot_protocol.two_operators.messages import PhoneReport
+from earshot_protocol.two_operators.participant import ReportingParticipant
+from earshot_protocol.two_operators.proofs import proof_of
+from earshot_protocol.two_operators.shares import seal
+from earshot_protocol.two_operators.summation import check
+from earshot_server.proofs.engine import fastest
+
+ONES = 2
+BALLOTS = terms(shape=(4, 3), bound=1, ones=ONES)
+Ballot = npt.NDArray[np.int64]
+
+
+def ballots(phones: int) -> dict[int, Ballot]:
+    generator = np.random.default_rng(7)
+    cast = {}
+    for phone in range(phones):
+        ballot = np.zeros(12, dtype=np.int64)
+        ballot[generator.choice(12, generator.integers(0, ONES + 1), replace=False)] = 1
+        cast[phone] = ballot.reshape(4, 3)
+    return cast
+
+
+def forged(report: PhoneReport, operators: Operators, ballot: list[int]) -> PhoneReport:
+    """Return a report of a vector that the prover's own program would not take."""
+    made = decode_helper_answer(next(iter(operators.book._records.values())).offer)
+    assert isinstance(made, messages.OfferMade)
+    offer = made.offer
+    proof = proof_of(offer)
+    honest = proof.circuit.encode(np.zeros(12, dtype=np.int64))
+    vector = honest.copy()
+    vector[:12] = elements(ballot)
+    public, share, seed = proof._split(vector, report.report_id, bytes(range(128)))
+    key = X25519PublicKey.from_public_bytes(offer.key)
+    sealed = seal(seed, key, offer.digest(), report.report_id, public)
+    return msgspec.structs.replace(report, public=public, share=share, sealed=sealed)
+
+
+@pytest.mark.parametrize("phones", [12, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["of phones", "of servers"])
+def test_the_total_is_that_of_plain_addition(phones: int, engine: str) -> None:
+    operators = Operators()
+    if engine == "of servers":
+        operators.arithmetic = fastest()
+    agreed = msgspec.structs.replace(BALLOTS, phones=max(20, phones))
+    leader, reports = operators.collected(ballots(phones), parameters=agreed)
+    total = closed(leader, operators.helper.answer(listed(leader)), reports.items())
+    np.testing.assert_array_equal(total, sum(ballots(phones).values()))
+
+
+WRONG: dict[str, list[int]] = {
+    "a 2": [2] + [0] * 11,
+    "a −1": [-1, 1] + [0] * 10,
+    "more ones than there may be": [1] * (ONES + 1) + [0] * (11 - ONES),
+    "many": [10**6] + [0] * 11,
+}
+
+
+def refused_by_the_helper(
+    bend: Callable[[Operators, PhoneReport], PhoneReport],
+) -> tuple[Ballot, list[tuple[int, str]]]:
+    """Return the total of fourteen phones, of which number 5 reports something else."""
+    operators = Operators()
+
+    def only_five(phone: int, report: PhoneReport) -> PhoneReport:
+        return bend(operators, report) if phone == 5 else report
+
+    leader, reports = operators.collected(ballots(14), parameters=BALLOTS, bend=only_five)
+    leader.accept(HELPER, operators.helper.answer(listed(leader)))
+    named = []
+    for phone, report in reports.items():
+        try:
+            leader.accept(phone, report)
+        except MalformedMessageError as error:
+            named.append((phone, str(error)))
+    leader.advance()
+    return np.asarray(leader.result(), dtype=np.int64), named
+
+
+OTHERS = sum(ballot for phone, ballot in ballots(14).items() if phone != 5)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_not_a_ballot_is_refused_by_name_and_the_others_count(name: str) -> None:
+    total, named = refused_by_the_helper(
+        lambda operators, report: forged(report, operators, WRONG[name])
+    )
+    assert named == [(5, "phone 5: the helper cannot count its report")]
+    np.testing.assert_array_equal(total, OTHERS)
+
+
+def flipped(report: PhoneReport, part: str) -> PhoneReport:
+    data = bytearray(getattr(report, part))
+    data[0] ^= 1
+    return msgspec.structs.replace(report, **{part: bytes(data)})
+
+
+@pytest.mark.parametrize("part", ["share", "public", "sealed"])
+def test_a_changed_part_is_refused_by_name_and_the_others_count(part: str) -> None:
+    total, named = refused_by_the_helper(lambda operators, report: flipped(report, part))
+    assert named == [(5, "phone 5: the helper cannot count its report")]
+    np.testing.assert_array_equal(total, OTHERS)
+
+
+def test_a_share_that_the_leader_cannot_read_is_not_listed() -> None:
+    operators = Operators()
+
+    def bend(phone: int, report: PhoneReport) -> PhoneReport:
+        beyond = b"\xff" * len(report.share)
+        return msgspec.structs.replace(report, share=beyond) if phone == 5 else report
+
+    leader, reports = operators.collected(ballots(14), parameters=BALLOTS, bend=bend)
+    task = listed(leader)
+    ids = [entry.report_id for entry in entries(task.reports, BALLOTS)]
+    assert ids == [report.report_id for phone, report in reports.items() if phone != 5]
+    total = closed(leader, operators.helper.answer(task), reports.items())
+    np.testing.assert_array_equal(total, OTHERS)
+
+
+def test_a_phone_does_not_cast_what_is_not_a_ballot() -> None:
+    task = opening(Operators().offered(BALLOTS))
+    for ballot in ([1] * (ONES + 1) + [0] * (11 - ONES), [-1] + [0] * 11):
+        phone = ReportingParticipant(task, np.array(ballot).reshape(4, 3), TOLD)
+        with pytest.raises(InvalidInputError):
+            phone.answer(task)
+
+
+def test_a_helper_that_changes_a_verifier_share_spoils_the_sum_by_name() -> None:
+    operators = Operators()
+    leader, reports = operators.collected(ballots(14), parameters=BALLOTS)
+    total = total_of(operators.helper.answer(listed(leader)))
+    changed = bytearray(total.verifiers)
+    changed[7] ^= 1
+    for verifiers in (bytes(changed), total.verifiers[:-1], b""):
+        bent = msgspec.structs.replace(total, verifiers=verifiers)
+        signature = messages.sign(operators.identity, messages.HELPERS_TOTAL, bent.body())
+        signed = msgspec.structs.replace(bent, signature=signature)
+        again = operators.keys.restore(leader.save())
+        with pytest.raises(RemoteError, match=r"do not agree on which|without a verifier share"):
+            closed(again, signed, reports.items())
+
+
+def test_a_leader_that_changes_its_verifier_shares_gets_no_report_counted() -> None:
+    """And learns the same whatever the phone cast: its list is too small."""
+    operators = Operators()
+    leader, _ = operators.collected(ballots(14), parameters=BALLOTS)
+    task = listed(leader)
+    spoiled = bytearray(task.reports)
+    size = len(spoiled) // 14
+    for entry in range(14):
+        spoiled[entry * size + size - 1] ^= 1
+    body = messages.list_body(task.offer, bytes(spoiled))
+    signature = messages.sign(operators.leader, messages.LEADERS_LIST, body)
+    bent = msgspec.structs.replace(task, reports=bytes(spoiled), signature=signature)
+    with pytest.raises(RemoteError, match="0 reports of the list open"):
+        operators.helper.answer(bent)
+    assert total_of(operators.helper.answer(task)).refused == b""
+
+
+def test_the_key_for_proofs_goes_to_the_leader_alone_and_is_fresh() -> None:
+    keys = set()
+    for _ in range(2):
+        operators = Operators()
+        leader = operators.begin(BALLOTS)
+        made = operators.helper.answer(request(leader))
+        assert isinstance(made, messages.OfferMade)
+        keys.add(made.verify_key)
+        leader.accept(HELPER, made)
+        leader.advance()
+        assert made.verify_key not in msgspec.msgpack.encode(opening(leader))
+        for wrong in (b"", bytes(31)):
+            bent = msgspec.structs.replace(made, verify_key=wrong)
+            with pytest.raises(MalformedMessageError, match="key for proofs"):
+                again(operators, leader, bent)
+    assert {len(key) for key in keys} == {32}
+    assert len(keys) == 2
+
+
+def again(operators: Operators, leader: Any, made: messages.OfferMade) -> None:
+    state = msgspec.structs.replace(leader._state, round="offer", offer=None)
+    operators.keys.restore(msgspec.msgpack.encode(state)).accept(HELPER, made)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"share": b"12"}, "shares of 2 and 64 bytes"),
+        ({"public": b""}, "and 0 bytes"),
+        ({"sealed": bytes(80)}, "of 80 bytes instead of 112"),
+    ],
+)
+def test_a_report_of_another_size_is_not_kept(change: dict[str, bytes], says: str) -> None:
+    operators = Operators()
+    leader = operators.offered(BALLOTS)
+    task = opening(leader, 3)
+    report = ReportingParticipant(task, ballots(4)[3], TOLD).answer(task)
+    check(task, 3, report, b"")
+    with pytest.raises(MalformedMessageError, match=says):
+        check(task, 3, msgspec.structs.replace(report, **change), b"")
+    plain = opening(operators.offered(terms(shape=(4, 3), bound=1)), 3)
+    sent = ReportingParticipant(plain, ballots(4)[3], TOLD).answer(plain)
+    with pytest.raises(MalformedMessageError, match="public share of an unproved input"):
+        check(plain, 3, msgspec.structs.replace(sent, public=bytes(64)), b"")
+
+
+def test_a_phone_without_the_package_refuses_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = opening(Operators().offered(BALLOTS))
+    monkeypatch.setattr(acceptance, "available", lambda: False)
+    refused = list(acceptance.refusals_of_offer(task, BALLOTS, TOLD, (), (), 0.0))
+    assert refused[0].rule is Rule.PROOFS
+    plain = list(acceptance.refusals_of_offer(task, terms(), TOLD, (), (), 0.0))
+    assert Rule.PROOFS not in {each.rule for each in plain}
+
+
+def test_ballots_of_a_learning_phase_are_proved_and_nothing_else_is() -> None:
+    proved = learning_parameters(summation=SummationName.PROVED)
+    proved.check_feasible()
+    part = proved.plan().part(LABEL_VOTE)
+    assert isinstance(part, SecureSum)
+    agreed = proved.sum_parameters(part, (4, len(proved.labels)))
+    assert agreed.ones == min(proved.label_votes, 4 * len(proved.labels))  # type: ignore[union-attr]
+    plain = learning_parameters(summation=SummationName.TWO_OPERATORS)
+    assert plain.sum_parameters(part, (4, 2)).ones is None  # type: ignore[union-attr]
+    with pytest.raises(InvalidParametersError, match="no input of a discovery phase can be proved"):
+        discovery_parameters(summation=SummationName.PROVED).check_feasible()
+
+
+def test_another_answer_than_a_ballots_total_is_refused() -> None:
+    operators = Operators()
+    leader, _ = operators.collected(ballots(14), parameters=BALLOTS)
+    total = total_of(operators.helper.answer(listed(leader)))
+    bent = msgspec.structs.replace(total, total=total.total[:-1])
+    signature = messages.sign(operators.identity, messages.HELPERS_TOTAL, bent.body())
+    with pytest.raises((MalformedMessageError, UnexpectedMessageError)):
+        leader.accept(HELPER, msgspec.structs.replace(bent, signature=signature))

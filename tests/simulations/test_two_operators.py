@@ -1,0 +1,109 @@
+"""Phases of every kind by two operators: as plain addition gives, whoever vanishes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.simulated import KINDS, essence
+
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_simulations import Settings, SummationChoice, result, simulate
+from earshot_simulations.adversary.adversary import Adversary
+from earshot_simulations.engine.dropouts import draw_dropouts
+from earshot_simulations.phases.settings import NOISELESS, PhaseSettings
+from earshot_simulations.populations import Blobs
+
+BOTH = SummationChoice.TWO_OPERATORS
+
+
+def by_both(name: str, **changes: object) -> PhaseSettings:  # type: ignore[type-arg]
+    return replace(KINDS[name], **({"summation": BOTH} | changes))  # type: ignore[type-var]
+
+
+def local(**changes: object) -> Settings:
+    settings = by_both("local", **changes)
+    assert isinstance(settings, Settings)
+    return settings
+
+
+@pytest.mark.parametrize("summation", [BOTH, SummationChoice.TWO_OPERATORS_PROVED])
+@pytest.mark.parametrize("dropout", [0.0, 0.2])
+def test_votes_without_noise_come_out_as_by_plain_addition(
+    dropout: float, summation: SummationChoice
+) -> None:
+    """Phones that vanish are others, as there are other steps; without any, all is the same."""
+    settings = local(budget=None, epsilon=NOISELESS, dropout=dropout, summation=summation)
+    run = simulate(settings)
+    assert run.interrupted is None
+    if dropout == 0:
+        plain = simulate(replace(settings, summation=SummationChoice.IDEAL))
+        assert run.found.global_centroids is not None
+        np.testing.assert_array_equal(run.found.global_centroids, plain.found.global_centroids)
+        np.testing.assert_array_equal(run.found.labels, plain.found.labels)
+        assert run.found.ari_test == plain.found.ari_test
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_runs_to_its_end_and_again_with_the_same_seed(name: str) -> None:
+    first, again = (simulate(by_both(name)) for _ in range(2))
+    assert first.interrupted is None
+    assert first.notes == again.notes
+    assert essence(first) == essence(again)
+    asked = [step for step in first.steps if step.step.endswith((": offer", ": total"))]
+    assert asked
+    assert {(step.asked, step.answered) for step in asked} == {(1, 1)}
+    assert all(step.helper_bytes > 0 and step.bytes_up == 0 for step in asked)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_promise_is_the_one_asked_for_and_says_whom_it_trusts(name: str) -> None:
+    run, plain = simulate(by_both(name)), simulate(KINDS[name])
+    for unit in (Unit.RECORDING, Unit.PHONE):
+        one, other = run.together[unit].epsilon, plain.together[unit].epsilon
+        # Where the chance that shares do not suffice is all of δ, plain sums promise nothing.
+        assert one < other if math.isinf(other) else one == pytest.approx(other, rel=0.02)
+    assert any("two operators" in note for note in run.notes)
+    assert not any("two operators" in note for note in plain.notes)
+
+
+def test_whoever_vanishes_after_the_report_is_counted() -> None:
+    settings = local(phones=60, dropout=0.3, seed=1)
+    parameters = settings.parameters(Blobs(60, 10, 4, 0.5, 1))
+    lost = draw_dropouts(parameters, 1)
+    assert lost["centroid vote: total"]
+    run = simulate(settings)
+    assert run.interrupted is None
+    records = {step.step: step for step in run.steps}
+    reported = records["centroid vote: report"].answered
+    assert reported == 60 - sum(
+        len(lost[name])
+        for name in ("local centroids", "centroid vote: offer", "centroid vote: report")
+    )
+    gone = sum(len(each) for each in lost.values())
+    assert run.survivors == 60 - gone
+
+
+def test_proved_ballots_cannot_be_stuffed() -> None:
+    """Plain ones can: a phone may add what it likes, without a name."""
+    stuffing = {"phones": 60, "adversary": Adversary(ballot_stuffing=0.1), "seed": 1}
+    plain = simulate(local(**stuffing))
+    assert plain.interrupted is None
+    proved = simulate(local(summation=SummationChoice.TWO_OPERATORS_PROVED, **stuffing))
+    assert proved.interrupted is not None
+    assert "54 of 60 phones answered" in proved.interrupted  # nobody may vanish here
+    refused = [note for note in proved.notes if "zeros and at most 3 ones" in note]
+    assert len(refused) == 6
+
+
+def test_the_result_names_the_summation() -> None:
+    configuration = result(simulate(local()))["configuration"]
+    assert configuration["summation"] == "two-operators"  # type: ignore[index]
+
+
+def test_shares_of_keys_cannot_be_wrong_where_there_are_none() -> None:
+    with pytest.raises(InvalidParametersError, match="has no shares of keys"):
+        local(adversary=Adversary(wrong_shares=0.1)).check()
