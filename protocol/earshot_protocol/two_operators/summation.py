@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from earshot_protocol.errors import InvalidParametersError, UnexpectedMessageError
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum import encoding
@@ -89,6 +91,9 @@ def check(task: SumTask, party: int, answer: Answer, parameters: bytes) -> None:
         if answer.sender != party:
             raise UnexpectedMessageError(f"phone {party}: an answer in the name of {answer.sender}")
         encoding.check_packed(answer.share, task.offer.offer.parameters)
+    if isinstance(answer, HelperTotal):
+        agreed = msgspec.msgpack.decode(parameters, type=TwoOperatorParameters)
+        encoding.check_packed(answer.total, agreed)
 
 
 TWO_OPERATORS = Summation(

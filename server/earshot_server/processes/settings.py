@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from earshot_protocol.connecting import connection, is_this_machine
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.two_operators.messages import read_identity
 from earshot_server.processes.address import Address, remembered
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -51,6 +51,9 @@ class Serving:
         address_connections: Most connections of one address to each worker; no limit behind
             --proxies.
         proxies: Number of reverse proxies before the server, whose X-Forwarded-For is believed.
+        helper: URL of the helper of sums by two operators, another organization's; without it, the
+            server leads no such sums.
+        helper_key: The helper's public key, 64 hexadecimal digits.
         log_level: Least severe level that is logged: debug, info, warning, error or critical.
         renew_credentials: Let the data folder's credentials take the place of those that the
             database knows.
@@ -70,13 +73,25 @@ class Serving:
     address_requests_per_minute: int = 6000
     address_connections: int = 1000
     proxies: int = 0
+    helper: Annotated[str | None, Parameter(env_var="EARSHOT_HELPER")] = None
+    helper_key: Annotated[str | None, Parameter(env_var="EARSHOT_HELPER_KEY")] = None
     log_level: str = "INFO"
     renew_credentials: bool = False
 
     @property
+    def leads(self) -> bool:
+        """Whether it leads sums by two operators: an empty variable is none."""
+        return bool(self.helper)
+
+    @property
     def database_connections(self) -> int:
         """Most connections to the database that all processes hold together."""
-        return self.workers * (self.threads + 1) + 3
+        return self.workers * (self.threads + 1) + self.driver_connections + 1
+
+    @property
+    def driver_connections(self) -> int:
+        """Most connections that the driver holds: its own and its lease's, and those of errands."""
+        return 4 if self.leads else 2
 
     @property
     def address(self) -> Address:
@@ -115,22 +130,21 @@ class Serving:
                 "--web-database, --driver-database: give both together with --database, or neither"
             )
         host = self.address.host
-        if not self.proxies and not _is_this_machine(host):
+        if not self.proxies and not is_this_machine(host):
             raise InvalidInputError(
                 f"--host {host!r}: other machines would reach the server over plain HTTP; "
                 "listen at 127.0.0.1, or give --proxies 1 if a reverse proxy that speaks TLS "
                 "stands before the server and nobody else reaches it"
             )
+        if bool(self.helper) != bool(self.helper_key):
+            raise InvalidInputError("--helper, --helper-key: give both, or neither")
+        if self.helper and self.helper_key:
+            try:
+                connection(self.helper, None, 1.0)
+                read_identity(self.helper_key)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"--helper, --helper-key: {error}") from None
         if self.log_level not in LOG_LEVELS:
             raise InvalidInputError(
                 f"--log-level {self.log_level}: must be one of {', '.join(LOG_LEVELS).lower()}"
             )
-
-
-def _is_this_machine(host: str) -> bool:
-    """Return whether only this machine reaches a server that listens there."""
-    if host == "localhost":
-        return True
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False

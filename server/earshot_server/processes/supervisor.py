@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import secrets
 import signal
 import socket
 import stat
@@ -18,15 +19,20 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from multiprocessing import connection
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from earshot_protocol.errors import LocalError
 from earshot_server.processes import logs
 from earshot_server.processes.address import Address, remember
 from earshot_server.processes.embedded import EmbeddedDatabaseError, EmbeddedPostgres, embedded
 from earshot_server.processes.settings import Serving
+
+if TYPE_CHECKING:
+    from earshot_server.processes.errands import HelperErrands
+    from earshot_server.store.database import Database
 
 DAY = 86_400.0
 _GRACE = 30.0
@@ -105,7 +111,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         address = Address(asked.host, listener.getsockname()[1])
         _check_writable(serving.data)
         remember(serving.data, address)
-        credentials = Credentials.load_or_create(serving.data)
+        credentials = Credentials.load_or_create(serving.data, leads=serving.leads)
         urls, postgres = _Urls.given(serving), None
         if urls is None:
             # PostgreSQL's own default is 100.
@@ -249,5 +255,27 @@ def _drive(serving: Serving, url: str) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     _end_with_parent(stop.set)
-    with closing(Database(url, pool_size=2)) as database:
-        Driver(database, Optics(), serving.keep_days * DAY).run(stop, serving.pause)
+    with closing(Database(url, pool_size=serving.driver_connections)) as database:
+        driver = Driver(
+            database, Optics(), serving.keep_days * DAY, errands=_errands(serving, database)
+        )
+        driver.run(stop, serving.pause)
+
+
+def _errands(serving: Serving, database: Database) -> HelperErrands | None:
+    """Return the errands to the helper; None where the server has no helper."""
+    from earshot_protocol.two_operators.leader import LeaderKeys
+    from earshot_protocol.two_operators.messages import read_identity
+    from earshot_server.credentials import Credentials
+    from earshot_server.helper.line import HelperLine
+    from earshot_server.processes.errands import HelperErrands
+
+    key = Credentials.load_or_create(serving.data, leads=serving.leads).leader_key
+    if key is None or not serving.helper or not serving.helper_key:
+        return None
+    return HelperErrands(
+        database,
+        LeaderKeys(key, read_identity(serving.helper_key)),
+        partial(HelperLine, serving.helper, key),
+        secrets.token_hex(8),
+    )
