@@ -20,7 +20,12 @@ from earshot_protocol.two_operators.messages import AddUp
 from earshot_protocol.two_operators.transport import PART_PATH, ListPart
 from earshot_protocol.wire import Task, encode
 from earshot_server.helper.book import MemoryBook
-from earshot_server.helper.helper import Helper, HelperPolicy, HelperRefusalError, UnknownLeaderError
+from earshot_server.helper.helper import (
+    Helper,
+    HelperPolicy,
+    HelperRefusalError,
+    UnknownLeaderError,
+)
 
 Response = tuple[int, str, bytes]
 """Status, content type and content."""
@@ -114,7 +119,9 @@ class ServedHelper:
         task = decode_helper_task(body)
         if isinstance(task, AddUp) and not task.reports:
             parts = self._parts.pop(task.sum_id)
-            return msgspec.structs.replace(task, reports=b"".join(parts[at] for at in sorted(parts)))
+            return msgspec.structs.replace(
+                task, reports=b"".join(parts[at] for at in sorted(parts))
+            )
         return task
 
     @contextlib.contextmanager

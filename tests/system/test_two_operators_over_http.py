@@ -5,7 +5,7 @@ The server runs in processes of its own, over PostgreSQL; its helper answers in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.networked import ServerProcess, await_
 from support.policies import without_budget
-from support.served_helper import ServedHelper, down
+from support.served_helper import ServedHelper
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
@@ -24,18 +24,16 @@ from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.memory import MemoryStore
 from earshot_client.transport.http import HttpTransport
 from earshot_protocol.api import Invite, StartPhase
-from earshot_protocol.errors import RefusedError
 from earshot_protocol.geometry import unit_rows
 from earshot_protocol.messages import Wait
 from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
-from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
-from earshot_protocol.wire import Ending, Task
+from earshot_protocol.wire import Ending
 from earshot_server.credentials import Credentials
 from earshot_server.discovery.optics import Optics
 from earshot_server.operator_client import OperatorClient
@@ -128,9 +126,7 @@ class Member:
         return EncryptedStore(self._path, KEY, dimensions=DIMENSIONS)
 
     def opened(self) -> Phone:
-        return Phone(
-            self._store(), ENCODER, self._policy, hierarchy=LabelHierarchy.flat(CLASSES)
-        )
+        return Phone(self._store(), ENCODER, self._policy, hierarchy=LabelHierarchy.flat(CLASSES))
 
     def visit(self) -> None:
         """Do what is to be done, and be killed in a third of the visits each, before and after."""

@@ -54,6 +54,8 @@ class PhaseView(msgspec.Struct, frozen=True, kw_only=True):
     """Cohorts whose phones the phase gathers; empty for all phones."""
     refusals: dict[str, int] = {}
     """Phones that say that they refuse the phase, counted by rule; this is their word."""
+    helper: Trouble | None = None
+    """Trouble that keeps the helper of a sum by two operators from answering."""
 
     @classmethod
     def of(cls, record: PhaseRecord) -> Self:

@@ -289,7 +289,7 @@ def sum_noise(record: PhaseRecord, name: str, entries: int = 1) -> NoiseLaw:
     part = agreed_parameters(record).plan().part(name)
     if not isinstance(part, SecureSum):
         return SkellamNoise(0.0)
-    return part.mechanism.noise(entries * summed_inputs(record, name))
+    return part.mechanism.noise(summed_inputs(record, name)).times(entries)
 
 
 def length_noise(record: PhaseRecord, name: str, rows: int = 1) -> LengthNoise:
