@@ -367,8 +367,10 @@ def check_total_given(
     Raises:
         RemoteError: A field differs, the signature is wrong, or a report is refused twice.
     """
-    if (answer.sum_id, answer.offer, answer.reports) != asked:
-        raise UnexpectedMessageError("a total of another sum, offer or list")
+    if answer.sum_id != asked[0]:
+        raise UnexpectedMessageError("a total of another sum")
+    if (answer.offer, answer.reports) != asked[1:]:
+        raise UnexpectedMessageError("a total of another offer or list")
     messages.check_signature(helper, messages.HELPERS_TOTAL, answer.body(), answer.signature)
     refused = _identifiers(answer.refused)
     if len(set(refused)) != len(refused):

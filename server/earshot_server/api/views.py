@@ -214,6 +214,15 @@ class OperatorToken(msgspec.Struct, frozen=True, kw_only=True):
     token: str
 
 
+class TwoOperators(msgspec.Struct, frozen=True, kw_only=True):
+    """The two operators of sums, by the public keys that apps pin; both empty without a helper."""
+
+    leader: str = ""
+    """This server's Ed25519 key, 64 hexadecimal digits."""
+    helper: str = ""
+    """The helper's Ed25519 key, 64 hexadecimal digits."""
+
+
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
     """Entries of the audit log, the newest first."""
 

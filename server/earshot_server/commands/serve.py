@@ -28,9 +28,7 @@ def serve(*, settings: Annotated[Serving, Parameter(name="*")] = _DEFAULT) -> No
         print(f"Dashboard: user operator, password in {settings.data / TOKEN_FILE}", flush=True)
         leader = Credentials.load_or_create(settings.data, leads=settings.leads).leader
         if leader:
-            print(
-                f"Sums by two operators: apps pin leader {leader}, helper {settings.helper_key}",
-                flush=True,
-            )
+            helper = settings.helper_identity
+            print(f"Sums by two operators: apps pin leader {leader}, helper {helper}", flush=True)
 
     serving.serve(settings, ready)

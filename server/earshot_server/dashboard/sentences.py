@@ -91,13 +91,14 @@ def helpers_step(record: PhaseRecord) -> StepRecord | None:
 
 def helped(step: StepRecord) -> str:
     """Say how a step stands that asks the helper."""
-    return "the helper answered" if step.answered else "waits for the helper"
+    if step.answered:
+        return "the helper answered"
+    return "waits for the helper" if step.closed is None else "no answer of the helper"
 
 
-def waiting(record: PhaseRecord, step: StepRecord, now: float) -> str:
+def waiting(found: Trouble | None, step: StepRecord, now: float) -> str:
     """Say since when a step waits for the helper, and what came of asking it."""
     said = f"Waiting for the helper {since(step.opened, now)}."
-    found = record.helper
     if found is None:
         return said
     return (

@@ -84,6 +84,11 @@ class Serving:
         return bool(self.helper)
 
     @property
+    def helper_identity(self) -> str:
+        """Public key of the helper in the form in which it is shown; empty without a helper."""
+        return read_identity(self.helper_key).hex() if self.leads and self.helper_key else ""
+
+    @property
     def database_connections(self) -> int:
         """Most connections to the database that all processes hold together."""
         return self.workers * (self.threads + 1) + self.driver_connections + 1

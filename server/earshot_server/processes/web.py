@@ -106,7 +106,10 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
             ApiSettings(
                 # One more lets readiness be checked while all threads are at work.
                 database=Database(self._url, pool_size=self._serving.threads + 1),
-                credentials=Credentials.load_or_create(self._serving.data),
+                credentials=Credentials.load_or_create(
+                    self._serving.data, leads=self._serving.leads
+                ),
+                helper_key=self._serving.helper_identity,
                 phone_requests_per_minute=self._serving.requests_per_minute,
                 address_requests_per_minute=self._serving.address_requests_per_minute,
                 proxies=self._serving.proxies,

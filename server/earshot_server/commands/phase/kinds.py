@@ -222,6 +222,7 @@ def _labelling(options: Options) -> dict[str, Any]:
         options.delta,
         samples=embeddings.points.rows,
         check_share=options.check_share,
+        summation=options.summation,
     )
     values = {
         "encoder": embeddings.encoder or _encoder(options.encoder).card.name,
