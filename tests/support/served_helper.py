@@ -44,6 +44,8 @@ class ServedHelper:
         leaders: Identities that it serves.
         trouble: What it does in place of answering; None to answer.
         asked: Paths of all requests, in order.
+        clock: Its clock.
+        away: Seconds for which it sends a leader away when it is busy.
     """
 
     def __init__(self) -> None:
@@ -53,6 +55,7 @@ class ServedHelper:
         self.trouble: Trouble | None = None
         self.asked: list[str] = []
         self.clock: Callable[[], float] = time.time
+        self.away = 1
         self._parts: dict[bytes, dict[int, bytes]] = {}
         self._lock = threading.Lock()
         served = self
@@ -76,7 +79,7 @@ class ServedHelper:
                 if status != 204:
                     self.send_header("Content-Length", str(len(content)))
                 if status == 503:
-                    self.send_header("Retry-After", "1")
+                    self.send_header("Retry-After", str(served.away))
                 self.end_headers()
                 self.wfile.write(content)
 

@@ -19,13 +19,18 @@ class Errands:
         self._database = database
 
     def due(self) -> tuple[bytes, ...]:
-        """Return the phases whose helper is to be asked now; those that wait longest come first."""
+        """Return the phases whose helper is to be asked now; those that wait longest come first.
+
+        Phases that somebody works on are left out.
+        """
         rows = self._database.query(
             "SELECT phase FROM phases p JOIN tasks t USING (phase)"
             " LEFT JOIN errands e USING (phase) LEFT JOIN gatherings g USING (phase)"
             " WHERE t.phone = %(helper)s AND NOT over AND NOT closed AND failure IS NULL"
             " AND coalesce(next_try, 0) <= seconds_now() AND NOT EXISTS (SELECT FROM answers a"
             "  WHERE a.phase = p.phase AND a.number = p.number AND a.phone = %(helper)s)"
+            " AND NOT EXISTS (SELECT FROM leases l"
+            "  WHERE l.phase = p.phase AND expires > seconds_now())"
             " ORDER BY coalesce(next_try, 0), p.position",
             {"helper": HELPER},
         )

@@ -22,6 +22,7 @@ from earshot_protocol.phases.learning import Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
+from earshot_protocol.secure_sum.interface import SummationName as SummationName  # of `Asked`
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS, packaged
 from earshot_server.commands.phase.samples import Samples
 from earshot_server.discovery.route import Discovery
