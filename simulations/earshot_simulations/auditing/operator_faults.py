@@ -123,7 +123,7 @@ class _LateNoise(MemoryBook):
 
 
 def both_in_the_ledger() -> Iterator[Finding]:
-    """Promise what both operators' noise would allow: one of them knows its own."""
+    """Make promises by both operators' noise, of which each knows its own."""
     for step, mechanism, parameters in sums_of_operators():
         law = counted_on(mechanism, parameters).law
         match mechanism:

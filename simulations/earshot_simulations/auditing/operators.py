@@ -84,8 +84,8 @@ class AddedNoise:
 
 
 @dataclass
-class _Watch:
-    """What is seen of one sum."""
+class _SumRecord:
+    """Noise and shares that one sum shows."""
 
     offered: Whole = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     shares: list[bytes] = field(default_factory=list)
@@ -176,7 +176,7 @@ def added_noise(
     """
     own, other = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
     keys = LeaderKeys(own, other.public_key().public_bytes_raw(), operators.leader(number))
-    book, watch = operators.book(parameters), _Watch()
+    book, watch = operators.book(parameters), _SumRecord()
     policy = HelperPolicy(
         frozenset({keys.identity}), least_reports=_PHONES, largest_length=parameters.length
     )
