@@ -43,8 +43,8 @@ DEFAULTS: tuple[tuple[str, Any], ...] = (
     ("ones", None),
     ("verifiers", b""),
 )
-"""Of the fields of parameters, of tasks that begin a part, and of totals; `kinds` is a number in the former,
-and a list in the latter."""
+"""Of the fields of parameters, of tasks that begin a part, and of totals; `kinds` is a number in
+parameters, and a list in tasks."""
 
 # -------------------------------------------------------------------------------- MessagePack
 
