@@ -35,6 +35,7 @@ COHORTS = "/v1/cohorts"
 OPERATORS = "/v1/operators"
 AUDIT = "/v1/audit"
 PRIVACY = "/v1/privacy"
+TWO_OPERATORS = "/v1/two-operators"
 OPENAPI = "/v1/openapi.json"
 
 NEW_PHONE = "new"

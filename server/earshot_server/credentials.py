@@ -1,4 +1,4 @@
-"""The server's own secrets: the operator's token and the key that signs invitations."""
+"""The server's own secrets: the operator's token, and the keys that sign invitations and sums."""
 
 from __future__ import annotations
 
@@ -20,9 +20,14 @@ from earshot_protocol.files import made_whole
 
 TOKEN_FILE = "operator.token"  # noqa: S105 - the name of a file
 KEY_FILE = "invitation.key"
+LEADER_FILE = "leader.key"
 TOKEN_BYTES = 32
 
 _VOID = "restore it, or delete it to have a new one made, under which older invitations are void"
+_UNPINNED = (
+    "restore it, or delete it to have a new one made, under which no phone reports until its app "
+    "pins it"
+)
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
@@ -32,21 +37,28 @@ class CredentialsError(LocalError):
 
 @dataclass(frozen=True)
 class Credentials:
-    """The first operator's token, and the key that signs invitations.
+    """The first operator's token, and the keys that sign.
 
     Attributes:
         operator_token: Token of the first operator: 32 random bytes in base64url, 43 characters.
         invitation_key: Key that signs invitation codes.
+        leader_key: Key by which the server leads sums by two operators, and which apps pin; None
+            where it leads none.
     """
 
     operator_token: str = field(repr=False)
     invitation_key: Ed25519PrivateKey
+    leader_key: Ed25519PrivateKey | None = None
 
     @classmethod
-    def load_or_create(cls, folder: Path) -> Self:
-        """Read the two files of the folder; create missing ones, readable by us alone.
+    def load_or_create(cls, folder: Path, *, leads: bool = False) -> Self:
+        """Read the files of the folder; create missing ones, readable by us alone.
 
         Processes that start at the same time agree: the first creates a file, the others read it.
+
+        Args:
+            folder: The server's data folder.
+            leads: Whether the server leads sums by two operators, for which it needs a key.
 
         Raises:
             CredentialsError: A file cannot be read or written, is open to others, or is damaged.
@@ -55,9 +67,20 @@ class Credentials:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             token = load_token(folder)
             key = load_or_create(folder / KEY_FILE, new_key())
+            leader = load_or_create(folder / LEADER_FILE, new_key()) if leads else None
         except OSError as error:
             raise CredentialsError(f"credentials in {folder}: {error.strerror}") from error
-        return cls(token, key_of(key, folder / KEY_FILE, _VOID))
+        return cls(
+            token,
+            key_of(key, folder / KEY_FILE, _VOID),
+            None if leader is None else key_of(leader, folder / LEADER_FILE, _UNPINNED),
+        )
+
+    @property
+    def leader(self) -> str:
+        """Public key of the leader of sums by two operators, in hexadecimal; empty without one."""
+        key = self.leader_key
+        return "" if key is None else key.public_key().public_bytes_raw().hex()
 
     def fingerprints(self) -> dict[str, bytes]:
         """Return a fingerprint of each file, 32 bytes, which tells nothing of its content."""
@@ -65,6 +88,8 @@ class Credentials:
             TOKEN_FILE: self.operator_token.encode(),
             KEY_FILE: self.invitation_key.private_bytes_raw(),
         }
+        if self.leader_key is not None:
+            secret[LEADER_FILE] = self.leader_key.private_bytes_raw()
         return {
             file: hmac.digest(key, b"earshot fingerprint of " + file.encode(), "sha256")
             for file, key in secret.items()

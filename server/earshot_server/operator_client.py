@@ -20,6 +20,7 @@ from earshot_protocol.api import (
     OPERATORS,
     PHASES,
     PRIVACY,
+    TWO_OPERATORS,
     Invitation,
     Invite,
     Problem,
@@ -42,6 +43,7 @@ from earshot_server.api.views import (
     PrivacySpent,
     Started,
     Stopped,
+    TwoOperators,
 )
 from earshot_server.credentials import TOKEN_FILE
 from earshot_server.records import AuditEntry, CohortRecord
@@ -128,6 +130,10 @@ class OperatorClient:
     def privacy(self) -> PrivacySpent:
         """Return what phones have spent in all phases."""
         return self._call(PRIVACY, PrivacySpent)
+
+    def two_operators(self) -> TwoOperators:
+        """Return the keys of the two operators of sums; empty ones without a helper."""
+        return self._call(TWO_OPERATORS, TwoOperators)
 
     def operators(self) -> tuple[OperatorView, ...]:
         """Return all operators."""

@@ -101,6 +101,8 @@ class PhaseRecord(msgspec.Struct, frozen=True):
         name: Name that people give the phase; empty if it has none.
         cohorts: Cohorts whose phones the phase gathers; empty for all phones.
         refusals: Phones that say that they refuse the phase, counted by rule.
+        helper: Trouble that keeps the helper of a sum by two operators from answering; None where
+            there is none.
     """
 
     phase: bytes
@@ -120,6 +122,7 @@ class PhaseRecord(msgspec.Struct, frozen=True):
     name: str = ""
     cohorts: tuple[str, ...] = ()
     refusals: dict[str, int] = {}
+    helper: Trouble | None = None
 
     @property
     def least_answers(self) -> int:

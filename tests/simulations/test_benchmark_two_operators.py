@@ -7,6 +7,9 @@ import pytest
 from earshot_simulations.benchmarks import two_operators
 from earshot_simulations.benchmarks.two_operators import benchmark
 
+ENTRY_BYTES = 16 + 32 + 32 + 16
+"""Bytes of a report in a list: identifier, encapsulated key, seed, tag."""
+
 
 def test_a_row_a_length_beside_bells_sum_and_the_floor() -> None:
     short, long = benchmark(40, None, (16, 800), 0.1, 0.05)

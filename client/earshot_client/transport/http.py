@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import ipaddress
 import random
 import ssl
 import time
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -40,8 +38,8 @@ from earshot_protocol.api import (
     decode_body,
     encode_body,
 )
+from earshot_protocol.connecting import connection
 from earshot_protocol.errors import (
-    InvalidInputError,
     MalformedMessageError,
     RemoteError,
     RepeatedMessageError,
@@ -149,7 +147,7 @@ class HttpTransport(Transport):
         self._pause = pause
         self._ahead = 0.0
         """Seconds by which the server's clock is ahead of this phone's, once known."""
-        self._connection = _connection(server, tls, timeout)
+        self._connection = connection(server, tls, timeout)
 
     def enrol(self, attestation: str) -> str:
         """Make the phone's key known to the server.
@@ -274,38 +272,6 @@ class HttpTransport(Transport):
         if not response.isclosed():
             self.close()  # the response has more, which is not read
         return response, content
-
-
-def _connection(
-    server: str, tls: ssl.SSLContext | None, timeout: float
-) -> http.client.HTTPConnection:
-    try:
-        url = urlsplit(server)
-        host, port = url.hostname, url.port
-    except ValueError as error:
-        raise InvalidInputError(f"{server!r} is not a URL: {error}") from error
-    # Signatures cover the path as it is sent, which is that of the request alone.
-    more = url.path.removeprefix("/") or url.query or url.fragment or url.username
-    if not host or url.scheme not in ("http", "https") or more:
-        raise InvalidInputError(
-            f"{server!r} is not the URL of a server, such as https://example.org"
-        )
-    if url.scheme == "https":
-        context = tls or ssl.create_default_context()
-        return http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
-    if not _is_this_machine(host):
-        raise InvalidInputError(
-            f"{server}: http shows what a phone is asked to everybody on the way; use https"
-        )
-    return http.client.HTTPConnection(host, port, timeout=timeout)
-
-
-def _is_this_machine(host: str) -> bool:
-    if host == "localhost":
-        return True
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False
 
 
 def _error(response: http.client.HTTPResponse, media: str, content: bytes) -> RemoteError:

@@ -252,6 +252,11 @@ class Plan:
         """Return the step of that name; None where phones are not asked."""
         return next((step for step in self.steps if step.name == name), None)
 
+    def asks_helper(self, name: str) -> bool:
+        """Return whether the step of that name asks the helper, and no phone."""
+        found = self.step(name)
+        return found is not None and found.asks is Asks.HELPER
+
     def after(self, step: Step) -> Step | None:
         """Return the step that follows; None after the last."""
         place = self.steps.index(step) + 1

@@ -53,7 +53,7 @@ from earshot_protocol.two_operators.messages import (
 )
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.rounds import DONE, OFFER, REPORT, TOTAL
-from earshot_protocol.wire import Answer
+from earshot_protocol.wire import Answer, Task
 
 _TOGETHER = 256
 """Reports that are worked in together."""
@@ -218,12 +218,7 @@ class Leader:
 
     def _take_offer(self, answer: OfferMade) -> None:
         offer = answer.offer
-        check_offer_made(self._signed_request(), answer)
-        if offer.helper != self._keys.helper:
-            raise MalformedMessageError("an offer of another helper than this leader's")
-        messages.check_signature(
-            offer.helper, messages.HELPERS_OFFER, offer.digest(), answer.signature
-        )
+        check_offer_made(self._signed_request(), answer, self._keys.helper)
         signed = messages.sign(self._keys.leader, messages.LEADERS_OFFER, offer.digest())
         self._state.offer = SignedOffer(offer=offer, helper=answer.signature, leader=signed)
         self._state.verify_key = answer.verify_key
@@ -264,18 +259,10 @@ class Leader:
             self._agreed &= self._half.add(waiting, counted, others)
 
     def _take_total(self, answer: HelperTotal) -> None:
-        if answer.sum_id != self._state.sum_id:
-            raise UnexpectedMessageError("a total of another sum")
-        if (answer.offer, answer.reports) != (self._offer.digest(), self._state.reports):
-            raise UnexpectedMessageError("a total of another offer or list")
-        messages.check_signature(
-            self._offer.helper, messages.HELPERS_TOTAL, answer.body(), answer.signature
-        )
+        asked = (self._state.sum_id, self._offer.digest(), self._state.reports)
+        refused = check_total_given(asked, answer, self._offer.helper)
         self._half.check(answer)
-        refused = _identifiers(answer.refused)
-        if len(set(refused)) != len(refused):
-            raise MalformedMessageError("a total that refuses a report twice")
-        self._answer, self._refused = answer, frozenset(refused)
+        self._answer, self._refused = answer, refused
 
     def advance(self) -> None:
         """Close the present round and begin the next.
@@ -368,12 +355,58 @@ class LeaderKeys:
         """Return the leader of a sum that `Leader.save` wrote."""
         return Leader(self, msgspec.msgpack.decode(saved, type=_State))
 
+    def check(self, task: Task, answer: Answer) -> None:
+        """Refuse an answer to a helper's task that is not this helper's, before it is kept.
 
-def check_offer_made(request: MakeOffer, answer: OfferMade) -> None:
-    """Refuse an offer that is not the one asked for.
+        A step has one answer, so one that its sum would not take must not become it.
+
+        Raises:
+            RemoteError: The answer is to another task, or not signed by the helper.
+        """
+        if isinstance(task, MakeOffer) and isinstance(answer, OfferMade):
+            check_offer_made(task, answer, self.helper)
+        elif isinstance(task, AddUp) and isinstance(answer, HelperTotal):
+            asked = (task.sum_id, task.offer, hashlib.sha256(task.reports).digest())
+            check_total_given(asked, answer, self.helper)
+        else:
+            raise UnexpectedMessageError(
+                f"{type(answer).__name__} is no answer to {type(task).__name__}"
+            )
+
+
+def check_total_given(
+    asked: tuple[bytes, bytes, bytes], answer: HelperTotal, helper: bytes
+) -> frozenset[bytes]:
+    """Refuse a total that is not the one asked for, or not signed by the helper.
+
+    Args:
+        asked: Identifier of the sum, digest of its offer, and digest of the list.
+        answer: Total that the helper gave.
+        helper: Identity of the helper.
+
+    Returns:
+        The identifiers that the helper refuses.
 
     Raises:
-        MalformedMessageError: A field differs, or the window is not the one asked for.
+        RemoteError: A field differs, the signature is wrong, or a report is refused twice.
+    """
+    if answer.sum_id != asked[0]:
+        raise UnexpectedMessageError("a total of another sum")
+    if (answer.offer, answer.reports) != asked[1:]:
+        raise UnexpectedMessageError("a total of another offer or list")
+    messages.check_signature(helper, messages.HELPERS_TOTAL, answer.body(), answer.signature)
+    refused = _identifiers(answer.refused)
+    if len(set(refused)) != len(refused):
+        raise MalformedMessageError("a total that refuses a report twice")
+    return frozenset(refused)
+
+
+def check_offer_made(request: MakeOffer, answer: OfferMade, helper: bytes) -> None:
+    """Refuse an offer that is not the one asked for, or not signed by the helper.
+
+    Raises:
+        MalformedMessageError: A field differs, the window is not the one asked for, or the offer is
+            not this helper's.
     """
     offer = answer.offer
     asked = (messages.VERSION, messages.X25519_AES128, request.sum_id, request.leader)
@@ -388,6 +421,9 @@ def check_offer_made(request: MakeOffer, answer: OfferMade) -> None:
         abs(offer.answer_until - offer.closes - request.patience) > 1e-3
     ):
         raise MalformedMessageError("an offer with another window than the one asked for")
+    if offer.helper != helper:
+        raise MalformedMessageError("an offer of another helper than this leader's")
+    messages.check_signature(helper, messages.HELPERS_OFFER, offer.digest(), answer.signature)
 
 
 def _identifiers(joined: bytes) -> list[bytes]:

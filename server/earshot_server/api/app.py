@@ -45,6 +45,8 @@ class ApiSettings:
         proxies: Number of reverse proxies before the server, each adding to X-Forwarded-For.
         metrics_folder: Folder of the figures of several workers, empty when the server starts; None
             for a single process.
+        helper_key: Public key of the helper of sums by two operators, in hexadecimal; empty without
+            one.
         data_folder: Folder on whose disk there must be room; None if nothing is kept there.
     """
 
@@ -57,6 +59,7 @@ class ApiSettings:
     address_failures_per_minute: int = FAILURES
     proxies: int = 0
     metrics_folder: Path | None = None
+    helper_key: str = ""
     data_folder: Path | None = None
 
 
@@ -107,8 +110,10 @@ def create_app(settings: ApiSettings) -> Flask:
     app.url_map.converters |= {"phase": _PhaseConverter, "operator": _NameConverter}
     app.url_map.converters["phone"] = _PhoneConverter
     operators = OperatorAuthentication(credentials, database, limits)
-    known, browsers, orders = operators.by_token, Browsers(operators), Orders(database, credentials)
-    watched = dashboard(archive)
+    known, browsers = operators.by_token, Browsers(operators)
+    orders = Orders(database, credentials, settings.helper_key)
+    keys = orders.two_operators
+    watched = dashboard(archive, operators=(keys.leader, keys.helper))
     watched.before_request(browsers.authenticate)
     figures = Blueprint("metrics", __name__)
     figures.before_request(known)

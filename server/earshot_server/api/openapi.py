@@ -44,6 +44,7 @@ from earshot_server.api.views import (
     Results,
     Started,
     Stopped,
+    TwoOperators,
 )
 from earshot_server.store.operators import Role
 
@@ -207,6 +208,13 @@ OPERATIONS = (
         "Read the privacy spent: by phones in all phases",
         _OPERATOR,
         gives=PrivacySpent,
+    ),
+    Operation(
+        "get",
+        api.TWO_OPERATORS,
+        "Read the two operators: the keys that apps pin",
+        _OPERATOR,
+        gives=TwoOperators,
     ),
     Operation("get", api.ENROL, "Count phones", _OPERATOR, gives=PhoneCounts),
     Operation(

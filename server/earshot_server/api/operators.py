@@ -13,6 +13,7 @@ from earshot_protocol.api import (
     LARGEST_START,
     PHASES,
     PRIVACY,
+    TWO_OPERATORS,
     Invite,
     StartPhase,
 )
@@ -48,6 +49,7 @@ class OperatorEndpoints:
         blueprint.get(PHASES)(self.phases)
         blueprint.get(COHORTS)(self.cohorts)
         blueprint.get(PRIVACY)(self.privacy)
+        blueprint.get(TWO_OPERATORS)(self.two_operators)
         blueprint.get(one)(self.phase)
         blueprint.post(f"{one}/stop")(needs(Role.OPERATOR, self.stop))
         blueprint.get(f"{one}/export")(self.export)
@@ -85,6 +87,10 @@ class OperatorEndpoints:
     def privacy(self) -> Response:
         """Return what phones have spent in all phases."""
         return bodies.respond(PrivacySpent.of(self._orders.archive.phases(None)))
+
+    def two_operators(self) -> Response:
+        """Return the keys of the two operators of sums."""
+        return bodies.respond(self._orders.two_operators)
 
     def export(self, phase: bytes) -> Response:
         """Return everything that is kept of a phase."""

@@ -10,9 +10,10 @@ import time
 
 from earshot_protocol.api import Invitation, Invite, StartPhase
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.api.authentication import present_operator
 from earshot_server.api.problems import UnknownPhaseError
-from earshot_server.api.views import PhaseView, Stopped
+from earshot_server.api.views import PhaseView, Stopped, TwoOperators
 from earshot_server.attestation import InvitationCodes
 from earshot_server.credentials import Credentials
 from earshot_server.phases.forecast import check_possible, refusals
@@ -29,14 +30,18 @@ class Orders:
     Args:
         database: Database that keeps everything.
         credentials: Credentials of the server.
+        helper: Public key of the helper of sums by two operators, in hexadecimal; empty without
+            one.
     """
 
-    def __init__(self, database: Database, credentials: Credentials) -> None:
+    def __init__(self, database: Database, credentials: Credentials, helper: str = "") -> None:
         self.archive = Archive(database)
         self._database = database
         self._registry = Registry(database)
         self._accounts = Accounts(database)
         self._credentials = credentials
+        leader = credentials.leader if helper else ""
+        self.two_operators = TwoOperators(leader=leader, helper=helper)
 
     def invite(self, invite: Invite) -> Invitation:
         """Sign an invitation code."""
@@ -61,6 +66,12 @@ class Orders:
                 the operator does not insist.
         """
         check_possible(wanted)
+        by_two = wanted.parameters.summation is SummationName.TWO_OPERATORS
+        if by_two and not self.two_operators.helper:
+            raise InvalidParametersError(
+                "summation=two-operators: this server has no helper; start it with --helper and "
+                "--helper-key, or start the phase with summation=bell"
+            )
         objections = [] if wanted.anyway else self.objections(wanted)
         if objections:
             raise InvalidParametersError(

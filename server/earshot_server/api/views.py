@@ -54,6 +54,8 @@ class PhaseView(msgspec.Struct, frozen=True, kw_only=True):
     """Cohorts whose phones the phase gathers; empty for all phones."""
     refusals: dict[str, int] = {}
     """Phones that say that they refuse the phase, counted by rule; this is their word."""
+    helper: Trouble | None = None
+    """Trouble that keeps the helper of a sum by two operators from answering."""
 
     @classmethod
     def of(cls, record: PhaseRecord) -> Self:
@@ -210,6 +212,15 @@ class OperatorToken(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     token: str
+
+
+class TwoOperators(msgspec.Struct, frozen=True, kw_only=True):
+    """The two operators of sums, by the public keys that apps pin; both empty without a helper."""
+
+    leader: str = ""
+    """This server's Ed25519 key, 64 hexadecimal digits."""
+    helper: str = ""
+    """The helper's Ed25519 key, 64 hexadecimal digits."""
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):

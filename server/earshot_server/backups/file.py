@@ -18,10 +18,10 @@ import msgspec
 
 from earshot_protocol.errors import LocalError
 from earshot_protocol.files import OWNER_ONLY, replacement
-from earshot_server.credentials import KEY_FILE, TOKEN_FILE
+from earshot_server.credentials import KEY_FILE, LEADER_FILE, TOKEN_FILE
 from earshot_server.processes.address import ADDRESS_FILE
 
-FOLDER_FILES = (TOKEN_FILE, KEY_FILE, ADDRESS_FILE)
+FOLDER_FILES = (TOKEN_FILE, KEY_FILE, LEADER_FILE, ADDRESS_FILE)
 """Files of the data folder that a backup holds."""
 DUMP = "database.dump"
 _MANIFEST = "manifest.json"

@@ -15,6 +15,7 @@ from cyclopts import App, Parameter
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.commands.options import AsJson, Labels
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
 from earshot_server.dashboard import prospects
@@ -162,6 +163,7 @@ def _shared(wanted: Wanted) -> dict[str, object]:
         "dropout": wanted.dropout,
         "corrupted": wanted.corrupted,
         "delta": wanted.delta,
+        "summation": None if wanted.summation is SummationName.BELL else wanted.summation.value,
     }
     if wanted.discovery is Discovery.LOCAL:
         return shared | {"recordings": wanted.recordings}

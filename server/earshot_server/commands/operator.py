@@ -68,6 +68,18 @@ def list_operators(*, connection: OperatorConnection = DEFAULT, as_json: AsJson 
 
 
 @app.command
+def keys(*, connection: OperatorConnection = DEFAULT, as_json: AsJson = False) -> None:
+    """Show the public keys of the two operators of sums, which apps pin."""
+    known = connection.operator().two_operators()
+    if as_json:
+        print(msgspec.json.encode(known).decode())
+    elif known.helper:
+        print(f"leader  {known.leader}\nhelper  {known.helper}")
+    else:
+        print("this server has no helper: earshot serve --helper URL --helper-key KEY")
+
+
+@app.command
 def remove(name: Name, /, *, connection: OperatorConnection = DEFAULT) -> None:
     """Remove an operator, whose token opens nothing from now on."""
     connection.operator().remove_operator(name)

@@ -17,7 +17,7 @@ _DEFAULT = Serving()
 @app.default
 def serve(*, settings: Annotated[Serving, Parameter(name="*")] = _DEFAULT) -> None:
     """Coordinate phases for phones, until SIGTERM; `docs/operations.md` says the rest."""
-    from earshot_server.credentials import TOKEN_FILE
+    from earshot_server.credentials import TOKEN_FILE, Credentials
     from earshot_server.processes import supervisor as serving
 
     settings = replace(settings, log_level=settings.log_level.upper())
@@ -26,5 +26,9 @@ def serve(*, settings: Annotated[Serving, Parameter(name="*")] = _DEFAULT) -> No
     def ready(address: str) -> None:
         print(f"Earshot serves at {address}")
         print(f"Dashboard: user operator, password in {settings.data / TOKEN_FILE}", flush=True)
+        leader = Credentials.load_or_create(settings.data, leads=settings.leads).leader
+        if leader:
+            helper = settings.helper_identity
+            print(f"Sums by two operators: apps pin leader {leader}, helper {helper}", flush=True)
 
     serving.serve(settings, ready)

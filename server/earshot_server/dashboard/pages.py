@@ -37,7 +37,11 @@ MOST_PHASES = 100
 """Most phases in a list."""
 
 
-def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Blueprint:
+def blueprint(
+    archive: Archive,
+    clock: Callable[[], float] = time.time,
+    operators: tuple[str, str] = ("", ""),
+) -> Blueprint:
     """Return the pages `/`, `/phases/<hex>`, `/statistics`, their tables as CSV, and `/static/…`.
 
     The caller has to check who may see them.
@@ -45,6 +49,8 @@ def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Bluep
     Args:
         archive: Archive whose content is shown.
         clock: Clock in seconds since 1970.
+        operators: Public keys of leader and helper of sums by two operators, in hexadecimal; empty
+            without a helper.
     """
     pages = Blueprint("dashboard", __name__, static_folder="static", template_folder="templates")
     pages.after_request(secure)
@@ -66,6 +72,7 @@ def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Bluep
             spent=spending.of_all(records),
             live=bool(under_way),
             most=MOST_PHASES,
+            operators=operators,
         )
 
     @pages.get("/phases/<name>")

@@ -13,10 +13,14 @@ from earshot_protocol.api import StartPhase
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.places import UNNAMED
+from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
+from earshot_protocol.privacy.sum_noise import OPERATORS
+from earshot_protocol.secure_sum.bell import BELL
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.dashboard.spending import VACUOUS_EPSILON, dearer_recording, is_vacuous
-from earshot_server.dashboard.wording import byte_size, duration, real
+from earshot_server.dashboard.wording import byte_size, duration, listed, real
 from earshot_server.phases.expected import Expected
 from earshot_server.phases.forecast import (
     Forecast,
@@ -75,6 +79,7 @@ def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[s
         *_places(asked.parameters),
         *prototype_lines(asked.parameters),
         *(line for each in seen.sums for line in _sum(asked.parameters, each)),
+        *_operators(asked.parameters),
         f"each phone sends {byte_size(seen.bytes_up)} in {seen.steps} steps",
         f"ends at the earliest {_moment(now + seen.earliest_seconds)} "
         f"({duration(seen.earliest_seconds)}; all phones come at once and none vanishes), at the "
@@ -179,14 +184,60 @@ def prototype_lines(parameters: Parameters) -> list[str]:
 
 
 def _sum(parameters: Parameters, each: SumForecast) -> list[str]:
+    by = (
+        "a sum by two operators, one message a phone"
+        if each.neighbours is None
+        else f"a secure sum with k = {each.neighbours} neighbours and threshold "
+        f"t = {each.threshold}"
+    )
     said = [
-        f"{each.part}: a secure sum with k = {each.neighbours} neighbours and threshold "
-        f"t = {each.threshold}; {byte_size(each.bytes_up)} up per phone",
+        f"{each.part}: {by}; {byte_size(each.bytes_up)} up per phone",
         f"  noise on each number: standard deviation {real(each.deviation)}, within "
         f"±{real(each.radius)} in 95 of 100 cases",
     ]
     inputs = expected(parameters, each.part)
     return said + (_outlook(inputs, each.outlook) if inputs and each.outlook else [])
+
+
+def _operators(parameters: Parameters) -> list[str]:
+    """Say which phones take part in sums by two operators; nothing where there are none."""
+    if parameters.summation is not SummationName.TWO_OPERATORS:
+        return []
+    return [
+        "phones take part whose app names both operators (earshot phone --leader-key, "
+        "--helper-key); all others refuse: unknown_helper"
+    ]
+
+
+def proposed_summation(masked: Parameters, split: Parameters) -> str:
+    """Say which summation is proposed where the server has a helper, and why.
+
+    Args:
+        masked: Parameters of the phase by the phones' masks.
+        split: Parameters of the same phase by two operators.
+    """
+    both, masks = _multipliers(split), _multipliers(masked)
+    one = [each / math.sqrt(OPERATORS) for each in both]
+    visits = len(BELL.rounds)
+    return (
+        "proposed, as this server has a helper: --summation two-operators. A phone visits once a "
+        f"sum, not {visits} times; noise is {_row(both)} times the most that a phone adds "
+        f"({_row(one)} that of one operator, which protects), with bell {_row(masks)}; phones "
+        "trust that the two operators never put their data together, with bell that this server "
+        "follows the protocol"
+    )
+
+
+def _multipliers(parameters: Parameters) -> list[float]:
+    """Return the noise of each sum over the most that one phone adds, each once, if all stay."""
+    sums = [part.mechanism for part in parameters.plan().parts if isinstance(part, SecureSum)]
+    return [
+        each.noise(parameters.phones).deviation / each.largest_entry for each in dict.fromkeys(sums)
+    ]
+
+
+def _row(values: list[float]) -> str:
+    return listed([real(value) for value in values])
 
 
 def _outlook(inputs: Expected, seen: Outlook) -> list[str]:

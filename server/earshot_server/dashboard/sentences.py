@@ -5,12 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from earshot_protocol.messages import Failed
+from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.places import UNNAMED, AgreedPlaces
 from earshot_protocol.phases.plan import LocalRelease, Outcome, Step
+from earshot_protocol.secure_sum.interface import Asks, SummationName
 from earshot_protocol.wire import Matrix
 from earshot_server.dashboard.histograms import agreed_parameters
 from earshot_server.dashboard.outcomes import words_for
-from earshot_server.dashboard.wording import counted, from_now, printable, real, whole, window
+from earshot_server.dashboard.wording import (
+    counted,
+    from_now,
+    printable,
+    real,
+    since,
+    whole,
+    window,
+)
 from earshot_server.records import (
     FAILED,
     GATHERING,
@@ -55,16 +65,47 @@ def all_steps(record: PhaseRecord) -> tuple[Step, ...]:
     return record.parameters.plan().steps
 
 
+def asks_helper(record: PhaseRecord, step: str) -> bool:
+    """Return whether a step asks the helper of a sum by two operators, and no phone."""
+    return record.parameters.plan().asks_helper(step)
+
+
 def asked_steps(record: PhaseRecord) -> tuple[StepRecord, ...]:
     """Return the steps so far in which phones were asked."""
-    names = {step.name for step in all_steps(record)}
+    names = {step.name for step in all_steps(record) if step.asks is not Asks.HELPER}
     return tuple(step for step in record.steps if step.step in names)
 
 
 def present_step(record: PhaseRecord) -> StepRecord | None:
-    """Return the step that waits for answers; None if there is none."""
+    """Return the step that waits for phones' answers; None if there is none."""
     steps = asked_steps(record)
-    return steps[-1] if record.status == RUNNING and steps else None
+    open_now = record.status == RUNNING and steps and steps[-1] is record.steps[-1]
+    return steps[-1] if open_now else None
+
+
+def helpers_step(record: PhaseRecord) -> StepRecord | None:
+    """Return the step that waits for the helper; None if there is none."""
+    last = record.steps[-1] if record.status == RUNNING and record.steps else None
+    return last if last is not None and asks_helper(record, last.step) else None
+
+
+def helped(step: StepRecord) -> str:
+    """Say how a step stands that asks the helper."""
+    if step.answered:
+        return "the helper answered"
+    return "waits for the helper" if step.closed is None else "no answer of the helper"
+
+
+def waiting(found: Trouble | None, step: StepRecord, now: float) -> str:
+    """Say since when a step waits for the helper, and what came of asking it."""
+    said = f"Waiting for the helper {since(step.opened, now)}."
+    if found is None:
+        return said
+    return (
+        f"{said} It was asked {counted(found.attempts, 'time')} in vain ({found.reason}) and is "
+        f"asked again {from_now(found.next_try, now)}; the driver's log says why. What phones have "
+        "answered is kept."
+    )
 
 
 def step_number(record: PhaseRecord) -> int:
@@ -91,6 +132,8 @@ def headline(record: PhaseRecord) -> str:
     present = present_step(record)
     if present is not None:
         return f"{whole(present.answered)} of {counted(present.expected, 'phone')} have answered"
+    if record.status == RUNNING:
+        return "Waiting for the helper"
     if record.status == STOPPED:
         return "An operator stopped this phase"
     if record.status == FAILED:
@@ -105,6 +148,8 @@ def outcome(record: PhaseRecord) -> str:
         return words_for(record.parameters).short(record.ending)
     if isinstance(record.ending, Failed):
         return record.ending.reason
+    if helpers_step(record) is not None:
+        return f"{record.step}: waits for the helper"
     return "waits for phones to join" if record.status == GATHERING else record.step
 
 
@@ -124,6 +169,12 @@ def what_to_do(record: PhaseRecord) -> str:
     if record.status == STOPPED:
         spent = "what phones spent of their privacy budget stays spent" if steps else _NOTHING_SPENT
         return f"Start another phase when you are ready; {spent}."
+    if record.steps and asks_helper(record, record.steps[-1].step):
+        return (
+            "Ask the helper's operator what went wrong, as the driver's log has it, then start "
+            "another phase. What phones spent of their privacy budget stays spent, and what they "
+            "sent is erased."
+        )
     if not steps:
         return _after_gathering(record)
     last = steps[-1]
@@ -155,6 +206,11 @@ def _after_gathering(record: PhaseRecord) -> str:
     )
 
 
+def trust(parameters: Parameters) -> str:
+    """Say whom phones trust with their inputs to the sums of a phase."""
+    return _TRUST[parameters.summation]
+
+
 def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
     """Return the parameters of a phase: what each means, its symbol, its value."""
     parameters = agreed_parameters(record)
@@ -163,6 +219,8 @@ def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
         value = getattr(parameters, name)
         if isinstance(value, Matrix):
             value = f"{value.rows} of {value.columns} dimensions"
+        if isinstance(value, SummationName):
+            value = _SUMMATIONS[value]
         if name == "places":
             value = _places(value)
         if name == "rows":
@@ -203,10 +261,25 @@ def _places(places: AgreedPlaces | None) -> str:
     )
 
 
+_SUMMATIONS = {
+    SummationName.BELL: "phones’ masks (Bell et al.)",
+    SummationName.TWO_OPERATORS: "two operators",
+}
+_TRUST = {
+    SummationName.BELL: (
+        "Phones mask their inputs for each other (Bell et al.): they trust this server to follow "
+        "the protocol, and that no more of them are corrupted or vanish than the phase allows for."
+    ),
+    SummationName.TWO_OPERATORS: (
+        "Two operators add up, this server and its helper: phones trust that these two never put "
+        "their data together, and the costs count the noise of one of them alone."
+    ),
+}
 _PARAMETERS = {
     "phones": ("Phones", "n"),
     "dropout": ("Fraction that may vanish", "ρ"),
     "corrupted": ("Fraction an adversary may control", "γ"),
+    "summation": ("Summation", ""),
     "step_seconds": ("Longest wait in a step", ""),
     "recordings": ("Recordings of a phone, nominal", "N"),
     "contacts": ("Contacts a phone counts, at most", ""),

@@ -168,7 +168,8 @@ _CHANGES = ("before", "now", "change", "noise")
 
 
 def _participation(record: PhaseRecord) -> Sheet:
-    asked = [step.record for step in tables.participation(record) if step.record]
+    steps = tables.participation(record)
+    asked = [step.record for step in steps if step.record and not step.helper]
     return Sheet(
         ("step", "asked", "answered", "opened", "closed"),
         tuple(

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from earshot_protocol.phases.learning import CENTROID_VOTE, LABEL_VOTE, Result
 from earshot_protocol.phases.statistics import Statistics
+from earshot_protocol.secure_sum.interface import Asks
 from earshot_server.dashboard import changes, charts, histograms, outcomes, sentences, wording
 from earshot_server.dashboard.histograms import CountInterval, Histogram
 from earshot_server.records import PhaseRecord, StepRecord
@@ -21,17 +22,24 @@ MOST_MULTIPLES = 12
 
 
 class StepRow(NamedTuple):
-    """One step of a phase; `record` is None as long as it lies ahead."""
+    """One step of a phase.
+
+    Attributes:
+        name: Name of the step.
+        record: Record of the step; None as long as it lies ahead.
+        helper: Whether it asks the helper of a sum by two operators.
+    """
 
     name: str
     record: StepRecord | None
+    helper: bool
 
 
 def participation(record: PhaseRecord) -> tuple[StepRow, ...]:
     """Return every step of a phase, except those that a failed phase never reached."""
     asked = {step.step: step for step in record.steps}
     return tuple(
-        StepRow(step.name, asked.get(step.name))
+        StepRow(step.name, asked.get(step.name), step.asks is Asks.HELPER)
         for step in sentences.all_steps(record)
         if step.name in asked or record.ending is None
     )

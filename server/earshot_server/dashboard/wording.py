@@ -169,6 +169,12 @@ def _date(day: date) -> str:
     return f"{day.day} {day:%b} {day.year}"
 
 
+def since(seconds: float, now: float) -> str:
+    """Return since when something lasts: the time in UTC, and how long ago it was."""
+    then = datetime.fromtimestamp(seconds, UTC)
+    return f"since {then.day} {then:%b %Y, %H:%M UTC} ({from_now(seconds, now)})"
+
+
 def from_now(seconds: float, now: float) -> str:
     """Return in words how far a time lies in the past or the future."""
     distance = abs(seconds - now)

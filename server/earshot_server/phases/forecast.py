@@ -22,6 +22,7 @@ from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_protocol.privacy.significance import LEVEL
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.encoding import packed_bytes
+from earshot_protocol.secure_sum.interface import Asks
 from earshot_protocol.secure_sum.messages import (
     REVEALED_SHARE_BYTES,
     SEALED_SHARES_BYTES,
@@ -34,6 +35,7 @@ from earshot_protocol.secure_sum.messages import (
 )
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.summations import AnySumParameters
+from earshot_protocol.two_operators.leader import PATIENCE
 from earshot_protocol.two_operators.messages import ID_BYTES, SEALED_BYTES, PhoneReport
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.wire import encode
@@ -79,8 +81,8 @@ class SumForecast(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         part: Name of the part of the plan.
-        neighbours: Neighbours k of each phone.
-        threshold: Threshold t of shares.
+        neighbours: Neighbours k of each phone; None in a sum by two operators.
+        threshold: Threshold t of shares; None in a sum by two operators.
         entries: Numbers in an input; a vote on candidates that are found only later is taken to
             have as many of them as are kept.
         deviation: Standard deviation of the noise on an entry, in votes, if all phones stay.
@@ -90,8 +92,8 @@ class SumForecast(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     part: str
-    neighbours: int
-    threshold: int
+    neighbours: int | None
+    threshold: int | None
     entries: int
     deviation: float
     radius: float
@@ -153,7 +155,9 @@ def forecast(asked: StartPhase) -> Forecast:
     released = sum(
         release_bytes(parameters) for part in plan.parts if isinstance(part, LocalRelease)
     )
-    seconds, costs = len(plan.steps) * parameters.step_seconds, together(plan)
+    asked_of_phones = [step for step in plan.steps if step.asks is not Asks.HELPER]
+    seconds, costs = len(asked_of_phones) * parameters.step_seconds, together(plan)
+    helpers = (len(plan.steps) - len(asked_of_phones)) * PATIENCE
     return Forecast(
         phones=parameters.phones,
         honest_survivors=parameters.honest_survivors,
@@ -162,9 +166,9 @@ def forecast(asked: StartPhase) -> Forecast:
         together={unit.value: cost for unit, cost in costs.items()},
         sums=sums,
         bytes_up=released + sum(each.bytes_up for each in sums),
-        steps=len(plan.steps),
+        steps=len(asked_of_phones),
         earliest_seconds=seconds / VISITS_PER_STEP,
-        latest_seconds=asked.gather_seconds + seconds,
+        latest_seconds=asked.gather_seconds + seconds + helpers,
         refusals=refusals(asked),
     )
 
@@ -226,8 +230,8 @@ def _sum_forecast(parameters: Parameters, part: SecureSum) -> SumForecast:
     unit = inputs.unit if inputs else 1.0
     return SumForecast(
         part=part.name,
-        neighbours=chosen.degree if isinstance(chosen, SumParameters) else 0,
-        threshold=chosen.threshold if isinstance(chosen, SumParameters) else 0,
+        neighbours=chosen.degree if isinstance(chosen, SumParameters) else None,
+        threshold=chosen.threshold if isinstance(chosen, SumParameters) else None,
         entries=chosen.length,
         deviation=noise.deviation / unit,
         radius=noise.radius(CONFIDENCE) / unit,

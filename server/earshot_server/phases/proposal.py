@@ -29,6 +29,7 @@ from earshot_protocol.privacy.calibration import check_delta
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_server.discovery.route import Discovery as Discovery  # a part of `Wanted`
@@ -71,6 +72,8 @@ class Asked:
         kinds: Kinds of sound by which the rows of labels are split, so that a label of several
             kinds gets several prototypes; 1 leaves rows whole.
         choices: Choices of each label that polls offer; by default the labels themselves.
+        summation: Summation of phones' inputs: bell, by the phones' masks, or two-operators, by
+            this server and its helper.
     """
 
     phones: int
@@ -88,6 +91,7 @@ class Asked:
     finer: bool = False
     kinds: int = 1
     choices: Annotated[tuple[tuple[str, ...], ...], NO_OPTION] = ()
+    summation: SummationName = SummationName.BELL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,6 +236,7 @@ def discovery_parameters(
         dimensions=dimensions,
         rows=rows * kinds,
         levels=added_to,
+        summation=asked.summation,
     )
     return DiscoveryParameters(
         phones=asked.phones,
@@ -247,6 +252,7 @@ def discovery_parameters(
         delta=asked.delta,
         dropout=asked.dropout,
         corrupted=asked.corrupted,
+        summation=asked.summation,
     )
 
 
@@ -268,6 +274,7 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
         rows=rows * kinds,
         levels=added_to,
         unit=wanted.unit,
+        summation=wanted.summation,
     )
     return DiscoveryParameters(
         phones=wanted.phones,
@@ -284,6 +291,7 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
         delta=wanted.delta,
         dropout=wanted.dropout,
         corrupted=wanted.corrupted,
+        summation=wanted.summation,
     )
 
 
@@ -326,6 +334,7 @@ def _learning(wanted: Wanted) -> PhaseParameters:
         corrupted=wanted.corrupted,
         budget=learning_budget.BUDGETS[Geometry.SPHERICAL],
         delta=wanted.delta,
+        summation=wanted.summation,
     )
     if wanted.epsilon is None:
         return usual

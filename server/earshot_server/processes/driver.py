@@ -21,10 +21,12 @@ from earshot_protocol.errors import EarshotError, InvalidParametersError
 from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.phases.ending import end_unread
+from earshot_server.processes.errands import HelperErrands
 from earshot_server.processes.lease import leased
 from earshot_server.records import MOST_TRIES, Trouble
 from earshot_server.store.database import Database, DatabaseUnavailableError
 from earshot_server.store.driving import Driving
+from earshot_server.store.errands import Errands
 from earshot_server.store.interface import StepTakenError
 from earshot_server.store.postgres import LostLeaseError, PostgresPhaseStore
 from earshot_server.store.registry import Gathering, Registry
@@ -48,6 +50,7 @@ class Driver:
         discovery: Method that finds global centroids.
         keep_seconds: Seconds for which members and snapshots of a phase stay after its end.
         lease_seconds: Seconds after which others take over from a driver that has died.
+        errands: Errands to the helper of sums by two operators; None where the server leads none.
     """
 
     def __init__(
@@ -56,11 +59,14 @@ class Driver:
         discovery: CentroidDiscovery,
         keep_seconds: float,
         lease_seconds: float = LEASE_SECONDS,
+        errands: HelperErrands | None = None,
     ) -> None:
         self._database = database
         self._discovery = discovery
         self._keep_seconds = keep_seconds
         self._lease_seconds = lease_seconds
+        self._errands = errands
+        self._leading = None if errands is None else errands.keys
         self._owner = secrets.token_hex(8)
         self._store = PostgresPhaseStore(database, self._owner)
         self._registry = Registry(database)
@@ -120,6 +126,8 @@ class Driver:
             for phase in running
             if phase not in postponed
         )
+        if self._errands is not None:
+            self._errands.begin()
         self._purge(now)
         return moved
 
@@ -178,7 +186,7 @@ class Driver:
     def _close(self, phase: bytes, now: float) -> bool:
         coordinator = self._coordinators.get(phase)
         if coordinator is None:
-            coordinator = Coordinator(self._store, self._discovery, phase)
+            coordinator = Coordinator(self._store, self._discovery, phase, leading=self._leading)
             if coordinator.adopt():
                 _log.warning("a phase of a former version ends", extra={"phase": phase.hex()})
                 return True
@@ -232,6 +240,7 @@ class Driver:
             self._database.now(),  # another phase may have taken a while since the turn began
             phase=gathering.phase,
             choices=gathering.choices,
+            leading=self._leading,
         )
         _log.info("phase started", extra={"phase": gathering.phase.hex(), "phones": joined})
 
@@ -256,6 +265,7 @@ class Driver:
         self._purged = time.monotonic()
         gone = self._registry.purge(now - self._keep_seconds)
         self._driving.purge(now - PURGE_EVERY)
+        Errands(self._database).purge()
         if gone:
             _log.info("purged", extra={"phases": gone})
 

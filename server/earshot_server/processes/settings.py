@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Protocol
 
 from cyclopts import Parameter
 
+from earshot_protocol.connecting import connection, is_this_machine
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.two_operators.messages import read_identity
 from earshot_server.processes.address import Address, remembered
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -79,6 +79,9 @@ class Serving:
         address_connections: Most connections of one address to each worker; no limit behind
             --proxies.
         proxies: Number of reverse proxies before the server, whose X-Forwarded-For is believed.
+        helper: URL of the helper of sums by two operators, another organization's; without it, the
+            server leads no such sums.
+        helper_key: The helper's public key, 64 hexadecimal digits.
         log_level: Least severe level that is logged: debug, info, warning, error or critical.
         renew_credentials: Let the data folder's credentials take the place of those that the
             database knows.
@@ -98,13 +101,30 @@ class Serving:
     address_requests_per_minute: int = 6000
     address_connections: int = 1000
     proxies: int = 0
+    helper: Annotated[str | None, Parameter(env_var="EARSHOT_HELPER")] = None
+    helper_key: Annotated[str | None, Parameter(env_var="EARSHOT_HELPER_KEY")] = None
     log_level: str = "INFO"
     renew_credentials: bool = False
 
     @property
+    def leads(self) -> bool:
+        """Whether it leads sums by two operators: an empty variable is none."""
+        return bool(self.helper)
+
+    @property
+    def helper_identity(self) -> str:
+        """Public key of the helper in the form in which it is shown; empty without a helper."""
+        return read_identity(self.helper_key).hex() if self.leads and self.helper_key else ""
+
+    @property
     def database_connections(self) -> int:
         """Most connections to the database that all processes hold together."""
-        return self.workers * (self.threads + 1) + 3
+        return self.workers * (self.threads + 1) + self.driver_connections + 1
+
+    @property
+    def driver_connections(self) -> int:
+        """Most connections that the driver holds: its own and its lease's, and those of errands."""
+        return 4 if self.leads else 2
 
     @property
     def address(self) -> Address:
@@ -138,6 +158,14 @@ class Serving:
                 "--web-database, --driver-database: give both together with --database, or neither"
             )
         check_web(self, self.address.host)
+        if bool(self.helper) != bool(self.helper_key):
+            raise InvalidInputError("--helper, --helper-key: give both, or neither")
+        if self.helper and self.helper_key:
+            try:
+                connection(self.helper, None, 1.0)
+                read_identity(self.helper_key)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"--helper, --helper-key: {error}") from None
 
 
 def check_ranges(settings: object) -> None:
@@ -160,7 +188,7 @@ def check_web(settings: WebSettings, host: str) -> None:
     Raises:
         InvalidInputError: An option makes it impossible to serve; the error says what is possible.
     """
-    if not settings.proxies and not _is_this_machine(host):
+    if not settings.proxies and not is_this_machine(host):
         raise InvalidInputError(
             f"--host {host!r}: other machines would reach the server over plain HTTP; "
             "listen at 127.0.0.1, or give --proxies 1 if a reverse proxy that speaks TLS "
@@ -170,12 +198,3 @@ def check_web(settings: WebSettings, host: str) -> None:
         raise InvalidInputError(
             f"--log-level {settings.log_level}: must be one of {', '.join(LOG_LEVELS).lower()}"
         )
-
-
-def _is_this_machine(host: str) -> bool:
-    """Return whether only this machine reaches a server that listens there."""
-    if host == "localhost":
-        return True
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False

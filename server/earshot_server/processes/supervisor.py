@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import signal
 import threading
 from collections.abc import Callable
@@ -32,6 +33,9 @@ from earshot_server.processes.settings import Serving
 
 if TYPE_CHECKING:
     from flask import Flask
+
+    from earshot_server.processes.errands import HelperErrands
+    from earshot_server.store.database import Database
 
 DAY = 86_400.0
 
@@ -98,7 +102,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         address = Address(asked.host, listener.getsockname()[1])
         check_writable(serving.data)
         remember(serving.data, address)
-        credentials = Credentials.load_or_create(serving.data)
+        credentials = Credentials.load_or_create(serving.data, leads=serving.leads)
         urls, postgres = _Urls.given(serving), None
         if urls is None:
             # PostgreSQL's own default is 100.
@@ -150,7 +154,8 @@ def _app(serving: Serving, url: str, metrics: Path) -> Flask:
         ApiSettings(
             # One more lets readiness be checked while all threads are at work.
             database=Database(url, pool_size=serving.threads + 1),
-            credentials=Credentials.load_or_create(serving.data),
+            credentials=Credentials.load_or_create(serving.data, leads=serving.leads),
+            helper_key=serving.helper_identity,
             phone_requests_per_minute=serving.requests_per_minute,
             address_requests_per_minute=serving.address_requests_per_minute,
             proxies=serving.proxies,
@@ -171,5 +176,28 @@ def _drive(serving: Serving, url: str) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     end_with_parent(stop.set)
-    with closing(Database(url, pool_size=2)) as database:
-        Driver(database, Optics(), serving.keep_days * DAY).run(stop, serving.pause)
+    with closing(Database(url, pool_size=serving.driver_connections)) as database:
+        driver = Driver(
+            database, Optics(), serving.keep_days * DAY, errands=_errands(serving, database)
+        )
+        driver.run(stop, serving.pause)
+
+
+def _errands(serving: Serving, database: Database) -> HelperErrands | None:
+    """Return the errands to the helper; None where the server has no helper."""
+    from earshot_protocol.two_operators.leader import LeaderKeys
+    from earshot_protocol.two_operators.messages import read_identity
+    from earshot_server.credentials import Credentials
+    from earshot_server.helper.line import HelperLine
+    from earshot_server.processes.errands import HelperErrands
+    from earshot_server.proofs.engine import fastest
+
+    key = Credentials.load_or_create(serving.data, leads=serving.leads).leader_key
+    if key is None or not serving.helper or not serving.helper_key:
+        return None
+    return HelperErrands(
+        database,
+        LeaderKeys(key, read_identity(serving.helper_key), os.urandom, fastest()),
+        partial(HelperLine, serving.helper, key),
+        secrets.token_hex(8),
+    )

@@ -43,6 +43,9 @@ _TROUBLES: LiteralString = """
 SELECT phase, attempts, reason, next_try FROM troubles
 WHERE phase = ANY(%s) AND reason <> ''
 """
+_ERRANDS: LiteralString = """
+SELECT phase, attempts, reason, next_try FROM errands WHERE phase = ANY(%s)
+"""
 
 
 class Counts(NamedTuple):
@@ -125,11 +128,20 @@ class Archive:
             phase: Trouble(*trouble)
             for phase, *trouble in self._database.query(_TROUBLES, (names,))
         }
-        return tuple(_record(row, tuple(steps[row[0]]), troubles.get(row[0])) for row in rows)
+        errands = {
+            phase: Trouble(*trouble) for phase, *trouble in self._database.query(_ERRANDS, (names,))
+        }
+        return tuple(
+            _record(row, tuple(steps[row[0]]), troubles.get(row[0]), errands.get(row[0]))
+            for row in rows
+        )
 
 
 def _record(
-    row: tuple[Any, ...], steps: tuple[StepRecord, ...], trouble: Trouble | None
+    row: tuple[Any, ...],
+    steps: tuple[StepRecord, ...],
+    trouble: Trouble | None,
+    errand: Trouble | None,
 ) -> PhaseRecord:
     phase, parameters, created, finished, wanted, least, joined, until, *present = row
     failure, step, deadline, common, name, cohorts, refusals = present
@@ -159,6 +171,7 @@ def _record(
         steps=steps,
         ending=ending,
         trouble=None if ending else trouble,
+        helper=None if ending else errand,
         name=name,
         cohorts=tuple(cohorts),
         refusals=dict(sorted((refusals or {}).items(), key=lambda each: (-each[1], each[0]))),

@@ -1,14 +1,18 @@
-"""Sums of ballots and of histograms, audited with the noise shares that phones really draw."""
+"""Sums of ballots and of histograms, audited with the noise that phones or operators draw."""
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.mechanisms import BallotSum, SumMechanism, Unit
+from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.crowds import audit_crowds, shares_of
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique
@@ -16,10 +20,61 @@ from earshot_simulations.auditing.laws import Law, share_law
 from earshot_simulations.auditing.losses import Losses, composed, shifted
 from earshot_simulations.auditing.neighbours import Differences, Vector
 from earshot_simulations.auditing.proofs import DELTA, finding
+from earshot_simulations.auditing.samplers import discrete_gaussian_law, discrete_laplace_law
 
 STEP = 1e-5
 _DOUBT = 1e-13
-CONVOLVED = Technique(EXACT, "exact: shares as their sampler draws them, convolved")
+_CONVOLVED = Technique(EXACT, "exact: shares as their sampler draws them, convolved")
+_WHOLE = Technique(EXACT, "exact: the law of the noise, which operators' draws are held against")
+
+
+class SeenNoise(NamedTuple):
+    """Law of the noise on an entry that somebody sees, and whose it is, in words."""
+
+    words: str
+    law: Law
+
+
+def counted_on(mechanism: SumMechanism, parameters: Parameters) -> SeenNoise:
+    """Return the noise that a phone counts on: that of n' phones, or of one operator."""
+    if mechanism.honest_survivors is None:
+        return SeenNoise("one operator's noise", operator_law(_whole(mechanism)))
+    shares = shares_of(parameters)
+    return SeenNoise(f"{shares} shares", noise_law(mechanism, shares))
+
+
+def all_noise(mechanism: SumMechanism, parameters: Parameters) -> SeenNoise:
+    """Return the noise on a total that nobody knows any of: of all phones, or both operators."""
+    if mechanism.honest_survivors is None:
+        return SeenNoise("both operators' noise", _both_law(_whole(mechanism)))
+    return SeenNoise(f"{parameters.phones} shares", noise_law(mechanism, parameters.phones))
+
+
+def technique_of(mechanism: SumMechanism) -> Technique:
+    """Return how an exact loss under the noise of a sum is measured."""
+    return _WHOLE if mechanism.honest_survivors is None else _CONVOLVED
+
+
+def _whole(mechanism: SumMechanism) -> NoiseOfOperators:
+    noise = mechanism.entry_noise
+    assert isinstance(noise, NoiseOfOperators)  # noqa: S101
+    return noise
+
+
+@functools.lru_cache(maxsize=16)
+def operator_law(noise: NoiseOfOperators) -> Law:
+    """Return the law of one operator's noise on an entry, by its definition."""
+    if isinstance(noise, WholeLaplace):
+        law = discrete_laplace_law(noise.scale)
+    else:
+        law = discrete_gaussian_law(math.sqrt(noise.variance))
+    return replace(law, doubt=_DOUBT)
+
+
+@functools.lru_cache(maxsize=16)
+def _both_law(noise: NoiseOfOperators) -> Law:
+    law = operator_law(noise)
+    return law.plus(law)
 
 
 @functools.lru_cache(maxsize=32)
@@ -42,7 +97,7 @@ def difference_loss(law: Law, difference: Vector, step: float = STEP) -> Losses:
 def audit_ballots(
     step: str, mechanism: BallotSum, differences: Differences, parameters: Parameters
 ) -> Iterator[Result]:
-    """Audit one vote or histogram, with exactly n' shares of noise and with those of all phones.
+    """Audit one vote or histogram, with the noise that is counted on and with all that there is.
 
     Args:
         step: Name of the private step.
@@ -50,7 +105,8 @@ def audit_ballots(
         differences: Differences of neighbours, as phones' own code makes them.
         parameters: Parameters of the phase.
     """
-    yield audit_crowds(step, parameters)
+    if mechanism.honest_survivors is not None:
+        yield audit_crowds(step, parameters)
     case = f"{step}, ε = {mechanism.epsilon:g}, v = {mechanism.votes}"
     for unit, difference in differences.items():
         found, declared = int(np.abs(difference).sum()), mechanism.sensitivity(unit)
@@ -62,14 +118,13 @@ def audit_ballots(
             "ballots of small data sets and their neighbours",
             power.EXACTLY,
         )
-    for shares in dict.fromkeys((shares_of(parameters), parameters.phones)):
-        law = noise_law(mechanism, shares)
+    seen = (counted_on(mechanism, parameters), all_noise(mechanism, parameters))
+    for words, law in dict(seen).items():
         for unit, difference in differences.items():
-            yield vote_finding(
-                mechanism, f"{case}, {shares} shares", unit, difference_loss(law, difference)
-            )
+            losses = difference_loss(law, difference)
+            yield vote_finding(mechanism, f"{case}, {words}", unit, losses)
 
 
 def vote_finding(mechanism: SumMechanism, case: str, unit: Unit, losses: Losses) -> Finding:
     """Set what a sum is said and proven to cost beside what it costs."""
-    return finding(case, unit, mechanism, losses.epsilon(DELTA), CONVOLVED)
+    return finding(case, unit, mechanism, losses.epsilon(DELTA), technique_of(mechanism))

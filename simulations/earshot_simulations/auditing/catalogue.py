@@ -32,6 +32,7 @@ from earshot_simulations.auditing.faults import audit_faults, smallest_clusterin
 from earshot_simulations.auditing.findings import AuditRole, Result
 from earshot_simulations.auditing.lloyd import Clustering, sampled_clustering
 from earshot_simulations.auditing.noisy_gradients import audit_training
+from earshot_simulations.auditing.operators import audit_operators
 from earshot_simulations.auditing.owners import audit_owners
 from earshot_simulations.auditing.plans import Effort, audit_mechanism, mechanisms_of
 from earshot_simulations.auditing.printed import audit_printed
@@ -109,6 +110,7 @@ SUBJECTS: dict[str, Callable[[Effort], Iterable[Result]]] = {
     "whole-phones": lambda effort: audit_whole_phones(),
     "samplers": lambda effort: audit_samplers(effort.draws, effort.seed),
     "secure-sum": lambda effort: audit_secrets(),
+    "two-operators": lambda effort: audit_operators(effort.draws, effort.seed),
     "printed": _printed,
     "faults": _faults,
 }

@@ -68,6 +68,7 @@ from earshot_simulations.auditing.noisy_gradients import (
     sampled_training,
     step_law_checks,
 )
+from earshot_simulations.auditing.operator_faults import operator_faults
 from earshot_simulations.auditing.owners import rounded_weights
 from earshot_simulations.auditing.plans import PHASES, Effort
 from earshot_simulations.auditing.printed import laplace_shares_epsilon
@@ -122,6 +123,7 @@ def audit_faults(effort: Effort) -> Iterator[Result]:
     yield from phone_faults()
     yield from vote_faults(trials, seed)
     yield from reused_noise_of_sums(draws, seed)
+    yield from operator_faults(draws, seed)
     yield from training_faults(draws, seed)
     yield repeated_records(seed)
 

@@ -32,6 +32,7 @@ from earshot_protocol.privacy.local_mechanisms import (
     SelectionMethod,
 )
 from earshot_protocol.privacy.mechanisms import BallotSum, Mechanism, VectorSum
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_protocol.wire import Matrix
@@ -47,7 +48,9 @@ from earshot_simulations.auditing.votes import audit_votes
 
 _LABELS = ("street", "train", "nature")
 _START, _CELLS, _DIMENSIONS, _SUMS = 16, 20, 16, 2
+_OPERATED = SummationName.TWO_OPERATORS
 _VOTES_NOISE = noises(2.0, 1e-6, samples=20)
+_OPERATORS_VOTES_NOISE = noises(2.0, 1e-6, samples=20, summation=_OPERATED)
 _LEARNING = PhaseParameters(
     phones=1000,
     recordings=200,
@@ -64,14 +67,18 @@ _LEARNING = PhaseParameters(
     corrupted=0.05,
     budget=Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
 )
-_NOISE = discovery_budget.noises(
-    2.0,
-    1e-6,
-    sums=_SUMS,
-    label_share=1 / (_SUMS + 1),
-    cells=_CELLS,
-    dimensions=_DIMENSIONS,
-    rows=len(_LABELS),
+_NOISE, _OPERATORS_NOISE = (
+    discovery_budget.noises(
+        2.0,
+        1e-6,
+        sums=_SUMS,
+        label_share=1 / (_SUMS + 1),
+        cells=_CELLS,
+        dimensions=_DIMENSIONS,
+        rows=len(_LABELS),
+        summation=summation,
+    )
+    for summation in (SummationName.BELL, _OPERATED)
 )
 _DISCOVERY = DiscoveryParameters(
     phones=1000,
@@ -85,6 +92,18 @@ _DISCOVERY = DiscoveryParameters(
     cells_noise=_NOISE.cells,
     labels_noise=_NOISE.labels,
     rows=len(_LABELS),
+    dropout=0.05,
+    corrupted=0.05,
+)
+_LABELLING = LabellingParameters(
+    phones=1000,
+    labels=_LABELS,
+    encoder="points",
+    samples=Matrix.of(np.random.default_rng(1).standard_normal((20, _DIMENSIONS))),
+    votes_noise=_VOTES_NOISE.votes,
+    check_noise=_VOTES_NOISE.check,
+    threshold=100.0,
+    largest_weight=2,
     dropout=0.05,
     corrupted=0.05,
 )
@@ -116,20 +135,22 @@ PHASES: dict[str, Parameters] = {
     "secure-sum route, choices and kinds": msgspec.structs.replace(
         _DISCOVERY, rows=len(rows_of(_GROUPS)), hierarchy=_GROUPS.digest, kinds=2
     ),
-    "votes on samples": LabellingParameters(
-        phones=1000,
-        labels=_LABELS,
-        encoder="points",
-        samples=Matrix.of(np.random.default_rng(1).standard_normal((20, _DIMENSIONS))),
-        votes_noise=_VOTES_NOISE.votes,
-        check_noise=_VOTES_NOISE.check,
-        threshold=100.0,
-        largest_weight=2,
-        dropout=0.05,
-        corrupted=0.05,
-    ),
+    "votes on samples": _LABELLING,
     "contacts by environment": StatisticsParameters(
         phones=1000, labels=_LABELS, contacts=20, epsilon=0.5, dropout=0.05, corrupted=0.05
+    ),
+    "local route, points, two operators": msgspec.structs.replace(_LEARNING, summation=_OPERATED),
+    "secure-sum route, two operators": msgspec.structs.replace(
+        _DISCOVERY,
+        summation=_OPERATED,
+        cells_noise=_OPERATORS_NOISE.cells,
+        labels_noise=_OPERATORS_NOISE.labels,
+    ),
+    "votes on samples, two operators": msgspec.structs.replace(
+        _LABELLING,
+        summation=_OPERATED,
+        votes_noise=_OPERATORS_VOTES_NOISE.votes,
+        check_noise=_OPERATORS_VOTES_NOISE.check,
     ),
 }
 """Phases by name; their budgets are at the default limits of a phone, or close to them."""

@@ -20,8 +20,7 @@ from earshot_protocol.privacy.local_mechanisms import (
 )
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum, Mechanism, Unit, VectorSum
 from earshot_protocol.voting.vote_sums import VoteSum
-from earshot_simulations.auditing.ballots import difference_loss, noise_law
-from earshot_simulations.auditing.crowds import shares_of
+from earshot_simulations.auditing.ballots import counted_on, difference_loss
 from earshot_simulations.auditing.findings import EXACT, Finding, Technique
 from earshot_simulations.auditing.lloyd import clustering_loss
 from earshot_simulations.auditing.losses import Losses, composed, loss
@@ -34,7 +33,7 @@ from earshot_simulations.auditing.votes import worst
 
 _CELLS = 2**16
 _EXACT = Technique(
-    EXACT, "exact: the losses of all steps convolved, n' shares of noise in each sum"
+    EXACT, "exact: the losses of all steps convolved, in each sum the noise counted on"
 )
 
 
@@ -75,18 +74,17 @@ def _loss(
     step: float,
     recordings: int,
 ) -> Losses:
-    shares = shares_of(parameters)
     nominal = getattr(parameters, "recordings", 0)
     differ = 1 if unit is Unit.RECORDING else max(nominal, recordings)
     match mechanism:
         case BallotSum():
-            law = noise_law(mechanism, shares)
+            law = counted_on(mechanism, parameters).law
             return difference_loss(law, differences_of(name, parameters)[unit], step)
         case VectorSum():
-            law = noise_law(mechanism, shares)
+            law = counted_on(mechanism, parameters).law
             return difference_loss(law, spread(mechanism, unit, 1), step)
         case VoteSum():
-            law = noise_law(mechanism, shares)
+            law = counted_on(mechanism, parameters).law
             return difference_loss(law, worst(mechanism, unit), step)
         case LaplaceLloyd() | GaussianLloyd():
             return clustering_loss(clustering_of(mechanism, parameters), differ, 0, step)

@@ -1,4 +1,4 @@
-"""Sums of bounded vectors, audited with the noise shares that phones really draw."""
+"""Sums of bounded vectors, audited with the noise that phones or operators draw."""
 
 from __future__ import annotations
 
@@ -19,8 +19,13 @@ from earshot_protocol.privacy.mechanisms import GRID, Unit, VectorSum
 from earshot_protocol.summations import SUMMATIONS
 from earshot_protocol.voting.vectors import quantized
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
-from earshot_simulations.auditing.crowds import audit_crowds, shares_of
+from earshot_simulations.auditing.ballots import (
+    all_noise,
+    counted_on,
+    difference_loss,
+    vote_finding,
+)
+from earshot_simulations.auditing.crowds import audit_crowds
 from earshot_simulations.auditing.findings import Check, Result
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.neighbours import Vector, hierarchy_of
@@ -35,7 +40,7 @@ _REFUSED = "refused"
 def audit_vectors(
     part: SecureSum, mechanism: VectorSum, parameters: DiscoveryParameters, seed: int
 ) -> Iterator[Result]:
-    """Audit one sum: its longest vectors, and what it tells with n' shares of noise and with all.
+    """Audit one sum: its longest vectors, and what it tells with the noise promised and with all.
 
     Args:
         part: Part of the plan.
@@ -43,25 +48,26 @@ def audit_vectors(
         parameters: Parameters of the phase.
         seed: Seed of the data sets that are tried.
     """
-    yield audit_crowds(part.name, parameters)
+    if mechanism.honest_survivors is not None:
+        yield audit_crowds(part.name, parameters)
     yield _too_long(part, mechanism)
     yield from _distances(part, mechanism, parameters, seed)
     if part.task is SumLabels:
         yield from worst_transcripts(part, mechanism, parameters)
     case = f"{part.name}, noise {mechanism.noise_multiplier:.3g}, {mechanism.length} entries"
-    survivors = shares_of(parameters)
+    least, most = counted_on(mechanism, parameters), all_noise(mechanism, parameters)
     alone, apart = 1, min(16, mechanism.length)
-    for shares, unit, entries in (
-        (survivors, Unit.RECORDING, alone),
-        (survivors, Unit.PHONE, alone),
-        (survivors, Unit.PHONE, apart),
-        (survivors, Unit.REPLACED_PHONE, alone),
-        (parameters.phones, Unit.PHONE, alone),
+    for noise, unit, entries in (
+        (least, Unit.RECORDING, alone),
+        (least, Unit.PHONE, alone),
+        (least, Unit.PHONE, apart),
+        (least, Unit.REPLACED_PHONE, alone),
+        (most, Unit.PHONE, alone),
     ):
         difference = spread(mechanism, unit, entries)
-        losses = difference_loss(noise_law(mechanism, shares), difference, STEP)
+        losses = difference_loss(noise.law, difference, STEP)
         where = "one entry" if entries == alone else f"{entries} entries"
-        words = f"{case}, {shares} shares, neighbours differ in {where}"
+        words = f"{case}, {noise.words}, neighbours differ in {where}"
         yield vote_finding(mechanism, words, unit, losses)
 
 
@@ -84,7 +90,7 @@ def worst_transcripts(
         parameters: Parameters of the phase.
         fault: Words for the fault of phones, if one is planted.
     """
-    law, kinds = noise_law(mechanism, shares_of(parameters)), kinds_of(parameters)
+    law, kinds = counted_on(mechanism, parameters).law, kinds_of(parameters)
     moved: dict[Unit, list[Vector]] = {Unit.RECORDING: [], Unit.PHONE: []}
     for points, names in worst_labelled(parameters):
         whole = contribution(part, parameters, points, names, kinds)

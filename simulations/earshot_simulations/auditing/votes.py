@@ -1,4 +1,4 @@
-"""Sums of votes on samples, audited with the noise shares and weights that phones really use."""
+"""Sums of votes on samples, audited with the noise and the weights that are really used."""
 
 from __future__ import annotations
 
@@ -26,8 +26,13 @@ from earshot_protocol.secure_sum.messages import MaskInput, ShareKeys
 from earshot_protocol.summations import SUMMATIONS
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.ballots import CONVOLVED, difference_loss, noise_law
-from earshot_simulations.auditing.crowds import audit_crowds, shares_of
+from earshot_simulations.auditing.ballots import (
+    all_noise,
+    counted_on,
+    difference_loss,
+    technique_of,
+)
+from earshot_simulations.auditing.crowds import audit_crowds
 from earshot_simulations.auditing.findings import Check, Finding, Result
 from earshot_simulations.auditing.neighbours import Vector
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
@@ -62,11 +67,12 @@ def audit_votes(
         parameters: Parameters of the phase.
         seed: Seed of the ballots that are tried.
     """
-    yield audit_crowds(part.name, parameters)
+    if mechanism.honest_survivors is not None:
+        yield audit_crowds(part.name, parameters)
+        yield _silence(part, parameters)
     yield from _distances(part, mechanism, parameters, seed)
     for weight in parameters.weights[:-1]:
         yield from _costs(part, mechanism, parameters, weight)
-    yield _silence(part, parameters)
 
 
 def worst(mechanism: VoteSum, unit: Unit, weight: int | None = None) -> Vector:
@@ -92,18 +98,18 @@ def _costs(
     if weight == parameters.largest_weight:
         unit = Unit.REPLACED_PHONE
         paid[unit] = (mechanism.cost(unit).epsilon, mechanism.event(unit))
-    runs = [(shares_of(parameters), unit) for unit in paid]
+    runs = [(counted_on(mechanism, parameters), unit) for unit in paid]
     if weight == parameters.largest_weight:
-        runs.append((parameters.phones, Unit.PHONE))
-    for shares, unit in runs:
+        runs.append((all_noise(mechanism, parameters), Unit.PHONE))
+    for noise, unit in runs:
         claimed, event = paid[unit]
         difference = worst(mechanism, unit, weight)
-        measured = difference_loss(noise_law(mechanism, shares), difference, STEP).epsilon(DELTA)
+        measured = difference_loss(noise.law, difference, STEP).epsilon(DELTA)
         case = (
             f"{part.name}, noise {mechanism.deviation:.3g}, {mechanism.queries} samples, "
-            f"weight {weight}, {shares} shares"
+            f"weight {weight}, {noise.words}"
         )
-        yield composed_finding(case, unit, claimed, (event,), measured, CONVOLVED)
+        yield composed_finding(case, unit, claimed, (event,), measured, technique_of(mechanism))
 
 
 def _distances(

@@ -34,7 +34,7 @@ from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.bell import BELL
-from earshot_protocol.secure_sum.interface import Summation
+from earshot_protocol.secure_sum.interface import Summation, SummationName
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.secure_sum.participant import Participant
 from earshot_protocol.wire import Matrix
@@ -113,7 +113,11 @@ class PlayedPhases:
         return [np.stack([given[each] for each in _QUIET]) for given in self.inputs.values()]
 
 
-def audit_whole_phones(names: Iterable[str] = PHASES) -> Iterator[Result]:
+PLAYED = tuple(name for name, each in PHASES.items() if each.summation is SummationName.BELL)
+"""Phases that are played: those whose phones add noise."""
+
+
+def audit_whole_phones(names: Iterable[str] = PLAYED) -> Iterator[Result]:
     """Audit phases of every kind.
 
     Args:
@@ -214,21 +218,21 @@ def noise_law(name: str, seen: PlayedPhases) -> Check:
 def sums_apart(name: str, seen: PlayedPhases) -> Check:
     """Check that a phone's noise in one sum tells nothing of its noise in another."""
     pairs = [
-        _together(one[:, :entries], other[:, :entries])
+        together(one[:, :entries], other[:, :entries])
         for one, other in itertools.combinations(seen.noise, 2)
         for entries in [min(one.shape[1], other.shape[1])]
     ]
-    return _apart(f"{name}: two sums' noise", pairs)
+    return apart(f"{name}: two sums' noise", pairs)
 
 
 def phones_apart(name: str, seen: PlayedPhases) -> Check:
     """Check that a phone's noise tells nothing of another's in the same sum."""
     pairs = [
-        _together(noise[[one]], noise[[other]])
+        together(noise[[one]], noise[[other]])
         for noise in seen.noise
         for one, other in itertools.combinations(range(len(_QUIET)), 2)
     ]
-    return _apart(f"{name}: two phones' noise", pairs)
+    return apart(f"{name}: two phones' noise", pairs)
 
 
 def ledger(name: str, seen: PlayedPhases) -> Iterator[Finding]:
@@ -248,7 +252,7 @@ def ledger(name: str, seen: PlayedPhases) -> Iterator[Finding]:
         )
 
 
-def _together(one: Whole, other: Whole) -> tuple[float, int]:
+def together(one: Whole, other: Whole) -> tuple[float, int]:
     """Return Spearman's correlation over all rows, in deviations; and the count of its numbers."""
     from scipy.stats import rankdata
 
@@ -259,7 +263,8 @@ def _together(one: Whole, other: Whole) -> tuple[float, int]:
     return abs(float((scores[0] * scores[1]).sum())) / lengths * math.sqrt(one.size), one.size
 
 
-def _apart(case: str, pairs: list[tuple[float, int]]) -> Check:
+def apart(case: str, pairs: list[tuple[float, int]]) -> Check:
+    """Check that no pair of noises correlates more than independent noise does."""
     found = max(deviations for deviations, _ in pairs)
     return Check(
         case,

@@ -20,9 +20,9 @@ ROLES = {
 }
 
 TITLES = {
-    "ballot-sum": "Votes and histograms, added up by a secure sum",
-    "vector-sum": "Sums of what phones heard, and of their labels, by a secure sum",
-    "vote-sum": "Votes on samples, and who agrees, by a secure sum",
+    "ballot-sum": "Votes and histograms, added up by a secure sum or by two operators",
+    "vector-sum": "Sums of what phones heard, and of their labels, by either",
+    "vote-sum": "Votes on samples, and who agrees, by either",
     "dp-lloyd": "Clustering on a phone, with Laplace noise",
     "spherical-dp-lloyd": "Clustering on a phone, with Gaussian noise",
     "private-runs": "The best of several clusterings on a phone",
@@ -38,6 +38,7 @@ TITLES = {
     "whole-phones": "Whole phones through whole phases: their noise, and their ledgers",
     "samplers": "The samplers of noise",
     "secure-sum": "The secrets of the secure sum",
+    "two-operators": "The noise of two operators, in real sums",
     "printed": "As printed",
     "faults": "Broken on purpose",
 }

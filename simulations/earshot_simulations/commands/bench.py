@@ -217,6 +217,41 @@ def _whole_numbers(name: str, text: str) -> list[int]:
         ) from None
 
 
+@app.command
+def nights(
+    *,
+    present: float = 0.7,
+    phones: int = 1000,
+    dropout: float = 0.2,
+    sums: int = 3,
+    seed: int = 0,
+    picture: Path | None = None,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+) -> None:
+    """Simulate the nights until sums are done, by each summation, for phones that visit at night.
+
+    Args:
+        present: Probability that a phone visits in a night; shown beside .5, .6 and so on to .9.
+        phones: Phones of a phase.
+        dropout: Largest fraction that may vanish during a sum.
+        sums: Sums of a phase.
+        seed: Seed of the visits.
+        picture: PNG or SVG file for a picture.
+        as_json: Print one JSON object.
+    """
+    from earshot_simulations.benchmarks import nights as simulated
+    from earshot_simulations.benchmarks.nights_picture import draw
+    from earshot_simulations.benchmarks.phase_picture import check_picture
+
+    if picture is not None:
+        check_picture(picture)
+    presences = sorted({0.5, 0.6, 0.7, 0.8, 0.9, present})
+    rows = simulated.benchmark(presences, phones, dropout, sums, seed)
+    if picture is not None:
+        draw(rows, present, picture)
+    _print_table("nights", rows, as_json)
+
+
 @app.command(name="local-choices")
 def local_choices(
     *, seeds: int = 30, as_json: Annotated[bool, Parameter(name="--json")] = False

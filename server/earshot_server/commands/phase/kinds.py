@@ -22,6 +22,7 @@ from earshot_protocol.phases.learning import Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
+from earshot_protocol.secure_sum.interface import SummationName as SummationName  # of `Asked`
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS, packaged
 from earshot_server.commands.phase.samples import Samples
 from earshot_server.discovery.route import Discovery
@@ -222,6 +223,7 @@ def _labelling(options: Options) -> dict[str, Any]:
         options.delta,
         samples=embeddings.points.rows,
         check_share=options.check_share,
+        summation=options.summation,
     )
     values = {
         "encoder": embeddings.encoder or _encoder(options.encoder).card.name,

@@ -17,9 +17,10 @@ from msgspec import to_builtins
 from earshot_protocol.api import StartPhase
 from earshot_protocol.environments import LabelHierarchy
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.phases.parameters import hierarchy_of
+from earshot_protocol.phases.parameters import Parameters, hierarchy_of
 from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.statistics import StatisticsParameters
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.commands.options import DEFAULT, AsJson, Labels, OperatorConnection
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
 from earshot_server.commands.phase.kinds import LABELLING, Options, chosen, parameters_of
@@ -71,13 +72,16 @@ def start(
     classes, choices = asked_hierarchy(labels, hierarchy)
     agreed = hierarchy_of(classes, choices)
     embeddings = _embeddings(options, connection) if kind == LABELLING else None
-    parameters = msgspec.structs.replace(
-        parameters_of(
-            kind, replace(options, labels=classes, choices=choices, embeddings=embeddings)
-        ),
-        hierarchy=agreed.digest if choices else b"",
-        step_seconds=step_hours * 3600,
-    )
+    options = replace(options, labels=classes, choices=choices, embeddings=embeddings)
+
+    def parameters_by(summation: SummationName) -> Parameters:
+        return msgspec.structs.replace(
+            parameters_of(kind, replace(options, summation=summation)),
+            hierarchy=agreed.digest if choices else b"",
+            step_seconds=step_hours * 3600,
+        )
+
+    parameters = parameters_by(options.summation)
     parameters.check()
     operator = functools.cache(functools.partial(_operator, connection, dry_run))
     if isinstance(parameters, StatisticsParameters):
@@ -96,14 +100,17 @@ def start(
     foreseen = forecast(asked)
     server = operator()
     said, details = verdict(parameters, foreseen.refusals), prospects.lines(asked, foreseen)
-    found = {}
+    found, proposal = {}, list[str]()
     if server is not None:
+        if server.two_operators().helper:
+            masked, split = map(parameters_by, (SummationName.BELL, SummationName.TWO_OPERATORS))
+            proposal = [prospects.proposed_summation(masked, split)]
         enrolled, free = prospects.enrolled(asked, server.cohorts())
         details += prospects.phone_lines(asked, enrolled, free)
         said += prospects.too_few(asked, enrolled)
         found = {"enrolled": enrolled, "free": free}
     if not as_json:
-        lines = [*details, said] if verbose else [said]
+        lines = [*(details if verbose else ()), *(proposal if verbose or dry_run else ()), said]
         print("\n".join(lines), file=sys.stdout if dry_run else sys.stderr)
     started = None if dry_run or server is None else server.start(asked)
     if as_json:

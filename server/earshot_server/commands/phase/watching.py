@@ -16,6 +16,7 @@ from earshot_server.api.views import Cohorts, Phases, PhaseView, Spent
 from earshot_server.commands.options import DEFAULT, AsJson, OperatorConnection, refuse_existing
 from earshot_server.dashboard import refusals
 from earshot_server.dashboard.outcomes import nothing_clear, words_for
+from earshot_server.dashboard.sentences import helped, trust, waiting
 from earshot_server.dashboard.wording import from_now, printable, real
 from earshot_server.records import MOST_TRIES
 
@@ -56,11 +57,18 @@ def show(
     print(_line(everything.phase))
     if everything.phase.cohorts:
         print(f"  cohorts: {', '.join(everything.phase.cohorts)}")
+    plan, now = everything.phase.parameters.plan(), time.time()
     for step in everything.phase.steps:
-        print(f"  {step.step:<32} {step.answered} of {step.expected}")
+        if not plan.asks_helper(step.step):
+            print(f"  {step.step:<32} {step.answered} of {step.expected}")
+        elif step.answered or everything.ending is not None:
+            print(f"  {step.step:<32} {helped(step)}")
+        else:
+            print(f"  {step.step:<32} {waiting(everything.phase.helper, step, now)}")
+    print(f"  {trust(everything.phase.parameters)}")
     trouble = everything.phase.trouble
     if trouble is not None:
-        again = from_now(trouble.next_try, time.time())
+        again = from_now(trouble.next_try, now)
         print(
             f"  in trouble: {trouble.reason}, {trouble.attempts} of {MOST_TRIES} tries; "
             f"the next one {again}; the driver's log has the rest"

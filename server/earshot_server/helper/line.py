@@ -1,0 +1,222 @@
+"""The leader's line to its helper over HTTP: signed requests, and refusals by name.
+
+The helper is another organization's: sizes and times are limited, redirects are not followed, and
+its words reach nobody but the log, cleaned.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import ssl
+import time
+from types import TracebackType
+from typing import Self
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from earshot_protocol.api import (
+    JSON,
+    LARGEST_SMALL_BODY,
+    MESSAGEPACK,
+    PROBLEM,
+    PROBLEM_PREFIX,
+    Problem,
+    decode_body,
+)
+from earshot_protocol.connecting import connection
+from earshot_protocol.errors import MalformedMessageError, RemoteError, UnexpectedMessageError
+from earshot_protocol.messages import decode_helper_answer
+from earshot_protocol.signatures import sign
+from earshot_protocol.text import one_line
+from earshot_protocol.two_operators.messages import AddUp, MakeOffer
+from earshot_protocol.two_operators.transport import OFFER_PATH, PART_PATH, TOTAL_PATH, parts_of
+from earshot_protocol.wire import LARGEST_ANSWER_BYTES, Answer, Task, encode
+from earshot_server.helper.helper import (
+    AnsweredError,
+    HelperRefusalError,
+    LateListError,
+    SmallListError,
+    UnknownSumError,
+    WrongListError,
+)
+
+TIMEOUT = 30.0
+"""Seconds for which the network may stand still."""
+LONGEST_AWAY = 3600.0
+"""Most seconds for which a helper may send its leader away at a time."""
+
+_FIRST, _EACH = 60.0, 1e-5
+"""Seconds that a task may take, and more for each byte of a list: ten times what a helper needs."""
+_LONGEST_TEXT = 300
+_NAMES = {each.name for each in HelperRefusalError.__subclasses__()} | {
+    "bad_signature",
+    "malformed",
+    "too_large",
+}
+_FINAL = {
+    each.name
+    for each in (AnsweredError, LateListError, SmallListError, UnknownSumError, WrongListError)
+}
+
+
+class HelperTroubleError(RemoteError):
+    """A helper that gave no answer, or refused one.
+
+    Args:
+        message: Text for the log.
+        name: Name of the trouble: of the refusal, or what is wrong with the line.
+        final: Whether the same task will never be answered.
+        seconds: Seconds for which the helper asked to be left alone.
+    """
+
+    def __init__(
+        self, message: str, name: str, *, final: bool = False, seconds: float = 0.0
+    ) -> None:
+        super().__init__(message)
+        self.name = name
+        self.final = final
+        self.seconds = seconds
+
+
+def patience(task: Task) -> float:
+    """Return the seconds after which a helper's answer to a task is no longer waited for."""
+    return _FIRST + (_EACH * len(task.reports) if isinstance(task, AddUp) else 0.0)
+
+
+class HelperLine:
+    """A leader's line to one helper, for one thread; `close` ends its connection.
+
+    Args:
+        helper: URL of the helper, https; http is accepted for this machine's own addresses only.
+        key: Signing key of the leader.
+        tls: Settings by which the helper is authenticated; by default the certificates that the
+            system trusts.
+        timeout: Seconds for which the network may stand still.
+
+    Raises:
+        InvalidInputError: `helper` is not the URL of a helper.
+    """
+
+    def __init__(
+        self,
+        helper: str,
+        key: Ed25519PrivateKey,
+        *,
+        tls: ssl.SSLContext | None = None,
+        timeout: float = TIMEOUT,
+    ) -> None:
+        self._helper = helper
+        self._key = key
+        self._key_id = key.public_key().public_bytes_raw().hex()
+        self._timeout = timeout
+        self._connection = connection(helper, tls, timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._connection.close()
+
+    def answer(self, task: Task) -> Answer:
+        """Let the helper do a task, and return its answer, of which nothing but the form is sure.
+
+        Raises:
+            HelperTroubleError: It gave no answer, or refused; the error has the name of the reason.
+            UnexpectedMessageError: It is not a task of a helper.
+        """
+        until = time.monotonic() + patience(task)
+        if isinstance(task, MakeOffer):
+            content = self._call(OFFER_PATH, encode(task), LARGEST_SMALL_BODY, until)
+        elif isinstance(task, AddUp):
+            last = task
+            for part in parts_of(task):
+                self._call(PART_PATH, encode(part), 0, until)
+                last = msgspec.structs.replace(task, reports=b"")
+            largest = LARGEST_ANSWER_BYTES + len(task.reports)
+            content = self._call(TOTAL_PATH, encode(last), largest, until)
+        else:
+            raise UnexpectedMessageError(f"{type(task).__name__} asks nothing of a helper")
+        try:
+            return decode_helper_answer(content)
+        except MalformedMessageError as error:
+            raise self._garbage(str(error)) from error
+
+    def _call(self, path: str, body: bytes, limit: int, until: float) -> bytes:
+        """Return the content of the response, at most `limit` bytes; none if that is 0."""
+        try:
+            response, content = self._exchange(path, body, limit, until)
+        except (OSError, http.client.HTTPException, UnicodeError) as error:
+            self._connection.close()
+            reason = one_line(str(error), _LONGEST_TEXT) or type(error).__name__
+            raise HelperTroubleError(
+                f"the helper {self._helper} cannot be reached: {reason}", "unreachable"
+            ) from error
+        media = response.headers.get_content_type()
+        if response.status != (200 if limit else 204):
+            raise self._refusal(response, media, content)
+        if limit and media != MESSAGEPACK:
+            raise self._garbage(f"a response of type {media}, not {MESSAGEPACK}")
+        if len(content) > limit:
+            raise self._garbage(f"a response of more than {limit} bytes")
+        return content
+
+    def _exchange(
+        self, path: str, body: bytes, limit: int, until: float
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        fields = sign(self._key, self._key_id, int(time.time()), path, MESSAGEPACK, body)
+        fields |= {"Content-Type": MESSAGEPACK, "Accept": f"{MESSAGEPACK}, {PROBLEM}"}
+        if self._connection.sock is None:
+            self._connection.connect()
+        # A long list takes its time before the first byte of an answer.
+        left = max(0.001, until - time.monotonic())
+        self._connection.sock.settimeout(left if path == TOTAL_PATH else min(left, self._timeout))
+        self._connection.request("POST", path, body, fields)
+        response = self._connection.getresponse()
+        largest = limit if response.status == 200 else LARGEST_SMALL_BODY
+        content = bytearray()
+        while len(content) <= largest and (more := response.read1(largest + 1 - len(content))):
+            content += more
+            if time.monotonic() > until:  # it may come byte by byte
+                raise TimeoutError("the answer takes too long")
+        if len(content) <= largest and response.length:
+            raise http.client.IncompleteRead(bytes(content), response.length)
+        if not response.isclosed():
+            self._connection.close()  # the response has more, which is not read
+        return response, bytes(content)
+
+    def _refusal(
+        self, response: http.client.HTTPResponse, media: str, content: bytes
+    ) -> HelperTroubleError:
+        """Return the error that an unsuccessful response means."""
+        problem = Problem(type="", title=f"{response.status} {response.reason}", status=0)
+        if media == PROBLEM:
+            with contextlib.suppress(MalformedMessageError):
+                problem = decode_body(content, JSON, Problem)
+        named = problem.type.removeprefix(PROBLEM_PREFIX).replace("-", "_")
+        name = named if named in _NAMES else "unavailable"
+        said = one_line(f"{problem.title}: {problem.detail}", _LONGEST_TEXT)
+        return HelperTroubleError(
+            f"the helper {self._helper} refuses, {name}: {said}",
+            name,
+            final=response.status == 409 and name in _FINAL,
+            seconds=_retry_after(response),
+        )
+
+    def _garbage(self, said: str) -> HelperTroubleError:
+        return HelperTroubleError(
+            f"the helper {self._helper} answers something else: {one_line(said, _LONGEST_TEXT)}",
+            "wrong_answer",
+        )
+
+
+def _retry_after(response: http.client.HTTPResponse) -> float:
+    """Return the seconds asked for; 0 if none, or if given as a date, which needs a right clock."""
+    value = response.headers.get("Retry-After", "")
+    return min(float(value), LONGEST_AWAY) if value.isascii() and value.isdigit() else 0.0

@@ -1,0 +1,256 @@
+"""Two dozen phones and two operators over HTTP: plain totals, killed phones, a helper that is away.
+
+The server runs in processes of its own, over PostgreSQL; its helper answers in this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from support.networked import ServerProcess, await_
+from support.policies import without_budget
+from support.served_helper import ServedHelper
+
+from earshot_client.labels import LabelHierarchy
+from earshot_client.phone import Phone
+from earshot_client.policy import Policy
+from earshot_client.store.encrypted import EncryptedStore
+from earshot_client.store.memory import MemoryStore
+from earshot_client.transport.http import HttpTransport
+from earshot_protocol.api import Invite, StartPhase
+from earshot_protocol.geometry import unit_rows
+from earshot_protocol.messages import Wait
+from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import Outcome
+from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
+from earshot_protocol.secure_sum.interface import SummationName
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
+from earshot_protocol.start_centroids import CentroidSet
+from earshot_protocol.wire import Ending
+from earshot_server.credentials import Credentials
+from earshot_server.discovery.optics import Optics
+from earshot_server.operator_client import OperatorClient
+from earshot_server.phases.coordinator import Coordinator
+from earshot_server.store.memory import MemoryPhaseStore
+from earshot_simulations.engine.ideal import IDEAL
+from earshot_simulations.engine.interface import HeardPoints
+
+PHONES, DIMENSIONS, CELLS, CONTACTS = 24, 8, 6, 10
+CLASSES = ("bus", "café", "office")
+ENCODER = HeardPoints(DEFAULT_ENCODER, DIMENSIONS)
+KEY = bytes(range(32))
+PLACES = unit_rows(np.random.default_rng(7).standard_normal((len(CLASSES), DIMENSIONS)))
+STATISTICS = StatisticsParameters(
+    phones=PHONES,
+    labels=CLASSES,
+    contacts=CONTACTS,
+    epsilon=5000.0,  # no noise: a vote more or less has a chance of exp(-500)
+    dropout=0.25,
+    corrupted=0.05,
+    # Nobody vanishes: no step may end by its deadline, however slow the machine is.
+    step_seconds=3600.0,
+    summation=SummationName.TWO_OPERATORS,
+)
+DISCOVERY = DiscoveryParameters(
+    phones=PHONES,
+    labels=CLASSES,
+    dropout=0.25,
+    corrupted=0.05,
+    encoder=ENCODER.name,
+    start=CentroidSet.of(np.random.default_rng(8).standard_normal((CELLS, DIMENSIONS))),
+    most_cells=CELLS,
+    sums=1,
+    cells_noise=1e-4,
+    labels_noise=1e-4,
+    rows=len(CLASSES),
+    step_seconds=3600.0,
+    summation=SummationName.TWO_OPERATORS,
+)
+
+
+def heard(number: int) -> tuple[np.ndarray, list[str | None]]:
+    random = np.random.default_rng([9, number])
+    scenes = random.integers(len(CLASSES), size=CONTACTS)
+    points = PLACES[scenes] + 0.1 * random.standard_normal((CONTACTS, DIMENSIONS))
+    labels = [CLASSES[scene] if random.random() < 0.6 else None for scene in scenes]
+    return unit_rows(points).astype(np.float32), labels
+
+
+def undisturbed(parameters: DiscoveryParameters) -> Discovered:
+    """The phase in one process, by plain addition of what phones add, with hardly any noise."""
+    alone = msgspec.structs.replace(parameters, summation=SummationName.BELL)
+    coordinator = Coordinator.start(MemoryPhaseStore(), Optics(), alone, 0.0, summation=IDEAL)
+    phones = [
+        Phone(
+            MemoryStore(*heard(number)),
+            ENCODER,
+            without_budget(least_phones=3),
+            hierarchy=LabelHierarchy.flat(CLASSES),
+            summation=IDEAL,
+        )
+        for number in range(PHONES)
+    ]
+    for now, _ in enumerate(alone.plan().steps, start=1):
+        for number, phone in enumerate(phones):
+            answer = phone.answer(coordinator.task_for(number))
+            assert answer is not None
+            coordinator.accept(number, answer)
+        assert coordinator.advance(float(now))
+    result = coordinator.result()
+    assert isinstance(result, Discovered)
+    return result
+
+
+class Member:
+    """A phone in an encrypted file; each of its visits is a process's life."""
+
+    def __init__(self, number: int, folder: Path, address: str, policy: Policy) -> None:
+        self.number, self._path, self._policy = number, folder / f"{number}.db", policy
+        self.line = HttpTransport(address, Ed25519PrivateKey.generate(), tries=600)
+        self.killed = list[str]()
+        self.ending: Ending | None = None
+        with closing(self._store()) as store:
+            for point, choice in zip(*heard(number), strict=True):
+                recording = store.add(point)
+                if choice is not None:
+                    store.label(recording, choice)
+
+    def _store(self) -> EncryptedStore:
+        return EncryptedStore(self._path, KEY, dimensions=DIMENSIONS)
+
+    def opened(self) -> Phone:
+        return Phone(self._store(), ENCODER, self._policy, hierarchy=LabelHierarchy.flat(CLASSES))
+
+    def visit(self) -> None:
+        """Do what is to be done, and be killed in a third of the visits each, before and after."""
+        task = self.line.task()
+        if isinstance(task, Wait):
+            return
+        with self.opened() as phone:
+            answer = phone.answer(task)
+        if isinstance(task, Ending):
+            self.ending = task
+            return
+        assert answer is not None
+        if self.number % 3 == 0:  # it dies after its commit, before it can send
+            with self.opened() as phone:
+                assert phone.answer(task) == answer, "the same bytes"
+            self.killed.append("before")
+        self.line.send(answer)
+        if self.number % 3 == 1:  # it dies before it hears that the server has its report
+            with self.opened() as phone:
+                again = phone.answer(task)
+            assert again == answer, "the same bytes"
+            self.line.send(answer)
+            self.killed.append("after")
+
+    def steps(self) -> list[str]:
+        """Return the steps in the ledger, each once a unit."""
+        with self.opened() as phone:
+            return sorted(entry["step"] for entry in phone.ledger.export())
+
+
+@pytest.fixture(scope="module")
+def helper() -> Iterator[ServedHelper]:
+    with ServedHelper().running() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(
+    helper: ServedHelper, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerProcess]:
+    folder = tmp_path_factory.mktemp("leader")
+    with ServerProcess(
+        folder, None, "--helper", helper.address, "--helper-key", helper.key
+    ) as running:
+        leader = Credentials.load_or_create(folder, leads=True).leader
+        helper.leaders = frozenset({bytes.fromhex(leader)})
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def well(helper: ServedHelper) -> Iterator[None]:
+    yield
+    helper.trouble = None
+
+
+@pytest.fixture
+def policy(server: ServerProcess, helper: ServedHelper) -> Policy:
+    return without_budget(
+        least_phones=3,
+        leaders=tuple(helper.leaders),
+        helpers=(bytes.fromhex(helper.key),),
+    )
+
+
+def gathered(
+    server: ServerProcess, parameters: Parameters, policy: Policy, folder: Path
+) -> tuple[OperatorClient, str, list[Member]]:
+    """Start a phase, and let all phones join: who joins first has the first number."""
+    operator = server.operator()
+    code = operator.invite(Invite(uses=PHONES)).code
+    phase = operator.start(StartPhase(parameters=parameters, anyway=True))
+    members = [Member(number, folder, server.address, policy) for number in range(PHONES)]
+    for member in members:
+        member.line.enrol(code)
+        member.line.task()
+    return operator, phase, members
+
+
+def told(members: list[Member]) -> Outcome:
+    """Let all phones visit until each has the result, which is the same."""
+
+    def all_have() -> bool:
+        for member in members:
+            if member.ending is None:
+                member.visit()
+        return all(member.ending is not None for member in members)
+
+    await_(all_have, "the result", 300)
+    endings = {msgspec.msgpack.encode(member.ending) for member in members}
+    assert len(endings) == 1
+    for member in members:
+        member.line.close()
+    ending = members[0].ending
+    assert isinstance(ending, Outcome), ending
+    return ending
+
+
+@pytest.mark.slow
+def test_statistics_are_those_of_plain_addition_though_phones_are_killed(
+    server: ServerProcess, policy: Policy, tmp_path: Path
+) -> None:
+    _, _, members = gathered(server, STATISTICS, policy, tmp_path)
+    result = told(members)
+    assert isinstance(result, Statistics)
+    spoken = [label for number in range(PHONES) for label in heard(number)[1]]
+    assert result.contacts == tuple(spoken.count(label) for label in CLASSES)
+    assert {moment for member in members for moment in member.killed} == {"before", "after"}
+    for member in members:
+        assert member.steps() == ["histogram"] * 2, "once in each unit"
+
+
+@pytest.mark.slow
+def test_a_discovery_gives_what_plain_addition_gives(
+    server: ServerProcess, helper: ServedHelper, policy: Policy, tmp_path: Path
+) -> None:
+    helper.asked.clear()
+    expected = undisturbed(DISCOVERY)
+    _, _, members = gathered(server, DISCOVERY, policy, tmp_path)
+    result = told(members)
+    assert isinstance(result, Discovered)
+    assert result.names == expected.names == CLASSES
+    np.testing.assert_allclose(
+        unit_rows(result.centroids.array()), unit_rows(expected.centroids.array()), atol=1e-3
+    )
+    assert helper.asked == ["/v1/offer", "/v1/total"] * 2, "each task once"
+    for member in members:
+        assert member.steps() == sorted(["cells 1", "labels"] * 2)
