@@ -151,6 +151,7 @@ OPERATED_LEARNING = msgspec.structs.replace(LEARNING, summation=BY_TWO)
 OPERATED_STATISTICS = msgspec.structs.replace(STATISTICS, summation=BY_TWO)
 OPERATED_DISCOVERY = msgspec.structs.replace(DISCOVERY, summation=BY_TWO)
 OPERATED_LABELLING = msgspec.structs.replace(WEIGHED, summation=BY_TWO)
+PROVED_LEARNING = msgspec.structs.replace(LEARNING, summation=SummationName.PROVED)
 """Parameters of phases whose sums are by two operators."""
 
 _PHASE = bytes(range(16))
@@ -186,7 +187,9 @@ def _advertise(parameters: SumParameters) -> AdvertiseKeys:
 _SUM_PARAMETERS = choose(500, (2,), 64, 0.1, 0.05)
 
 
-def _offered(noise: WholeGaussian | WholeLaplace, shape: tuple[int, ...]) -> Offer:
+def _offered(
+    noise: WholeGaussian | WholeLaplace, shape: tuple[int, ...], ones: int | None = None
+) -> Offer:
     return Offer(
         version=VERSION,
         suite=X25519_AES128,
@@ -196,7 +199,13 @@ def _offered(noise: WholeGaussian | WholeLaplace, shape: tuple[int, ...]) -> Off
         key=_bytes(22, 32),
         task=_bytes(23, 32),
         parameters=TwoOperatorParameters(
-            phones=500, shape=shape, bound=20, noise=noise, least=450, window=86_400.0
+            phones=500,
+            shape=shape,
+            bound=20 if ones is None else 1,
+            noise=noise,
+            least=450,
+            window=86_400.0,
+            ones=ones,
         ),
         opens=1_800_000_000.25,
         closes=1_800_086_400.25,
@@ -210,6 +219,7 @@ def _send_report(offer: Offer) -> SendReport:
 
 
 _OFFERED = _offered(WholeLaplace.of(4.0), (3,))
+_PROVED = _offered(WholeLaplace.of(4.0), (3,), ones=2)
 
 TASKS: tuple[Task, ...] = (
     Cluster(phase=_PHASE, index=300, parameters=LEARNING),
@@ -349,12 +359,22 @@ HELPER_TASKS: tuple[Task, ...] = (
 )
 HELPER_ANSWERS: tuple[Answer, ...] = (
     OfferMade(sum_id=_SUM, offer=_OFFERED, signature=_bytes(24, 64)),
+    OfferMade(sum_id=_SUM, offer=_PROVED, signature=_bytes(24, 64), verify_key=_bytes(38, 32)),
     HelperTotal(
         sum_id=_SUM,
         offer=_bytes(27, 32),
         reports=_bytes(30, 32),
         refused=_bytes(31, 16),
         total=_bytes(32, 5),
+        signature=_bytes(33, 64),
+    ),
+    HelperTotal(
+        sum_id=_SUM,
+        offer=_bytes(27, 32),
+        reports=_bytes(30, 32),
+        refused=b"",
+        total=_bytes(32, 48),
+        verifiers=_bytes(39, 128),
         signature=_bytes(33, 64),
     ),
 )
@@ -378,6 +398,14 @@ ANSWERS: tuple[Answer, ...] = (
         report_id=_bytes(35, 16),
         sealed=_bytes(36, 80),
         share=_bytes(37, 5),
+    ),
+    PhoneReport(
+        sum_id=_SUM,
+        sender=300,
+        report_id=_bytes(35, 16),
+        sealed=_bytes(36, 112),
+        share=_bytes(37, 304),
+        public=_bytes(40, 64),
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Test vectors of sums by two operators: widths, shares, offers, a whole sum, and what is refused.
+"""Test vectors of sums by two operators: widths, shares, offers, whole sums, and what is refused.
 
 HPKE draws its ephemeral key where no script reaches it, so seeds are sealed here step by step (RFC
 9180), and our code has to open them.
@@ -10,12 +10,14 @@ import contextlib
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
+from unittest import mock
 
 import examples
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -32,7 +34,7 @@ from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.interface import HELPER
-from earshot_protocol.two_operators import messages, shares
+from earshot_protocol.two_operators import acceptance, lists, messages, shares
 from earshot_protocol.two_operators.acceptance import LARGEST_SKEW, refusals_of_offer
 from earshot_protocol.two_operators.leader import Leader, LeaderKeys
 from earshot_protocol.two_operators.messages import (
@@ -41,11 +43,13 @@ from earshot_protocol.two_operators.messages import (
     MakeOffer,
     Offer,
     OfferMade,
+    PhoneReport,
     SendReport,
     SignedOffer,
 )
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.participant import ReportingParticipant
+from earshot_protocol.two_operators.proofs import proof_of
 from earshot_protocol.wire import canonical, encode
 from earshot_server.helper import helper as helper_module
 from earshot_server.helper.book import MemoryBook
@@ -58,7 +62,7 @@ _TOLD = drawn("what phones of two operators were told", 40)
 _LEADER = Ed25519PrivateKey.from_private_bytes(drawn("leader", 32))
 _HELPER = Ed25519PrivateKey.from_private_bytes(drawn("helper", 32))
 _SMALL = TwoOperatorParameters(
-    phones=5, shape=(2, 3), bound=100, noise=WholeGaussian(50), least=3, window=3600.0
+    phones=5, shape=(2, 3), bound=100, noise=WholeGaussian.of(50), least=3, window=3600.0
 )
 _INPUTS = {
     0: [[1, 2, 3], [-100, 0, 100]],
@@ -68,6 +72,17 @@ _INPUTS = {
 }
 """Inputs of the phones that report; phone 3 does not, and the report of phone 2 does not open."""
 _BROKEN = 2
+_PROVED = TwoOperatorParameters(
+    phones=4, shape=(2, 3), bound=1, noise=WholeLaplace.of(4.0), least=3, window=3600.0, ones=2
+)
+_BALLOTS = {
+    0: [[1, 0, 0], [0, 0, 1]],
+    1: [[0, 0, 0], [0, 0, 0]],
+    2: [[0, 2, 0], [0, 0, 0]],
+    3: [[0, 0, 1], [0, 0, 0]],
+}
+"""Ballots of phones that prove them; that of phone 2 is none, and its proof fails."""
+_STUFFED = 2
 
 
 def two_operator_vectors() -> Vector:
@@ -97,6 +112,7 @@ def two_operator_vectors() -> Vector:
         "shares": [_share(bound, width) for bound, width in ((100, 13), (2**15, 21), (2**34, 40))],
         "offers": [_offered(task, parameters) for task, parameters in _offers()],
         "sum": _whole_sum(),
+        "proved_sum": _proved_sum(),
         "refused": _refused(),
     }
 
@@ -108,15 +124,17 @@ _PHASES = (
     examples.OPERATED_STATISTICS,
     examples.OPERATED_DISCOVERY,
     examples.OPERATED_LABELLING,
+    examples.PROVED_LEARNING,
 )
 _WIDTHS = (
     (5, (1,), 1, WholeLaplace(1)),
     (500, (3,), 20, WholeLaplace.of(4.0)),
     (500, (10, 3), 3, WholeLaplace.of(1 / 3)),
-    (10**7, (1000,), 1, WholeLaplace(2**60)),
+    (10**7, (1000,), 1, WholeLaplace(2**62)),
     (5, (1,), 1, WholeGaussian(1)),
-    (500, (10, 128), 4096, WholeGaussian(419_430_400)),
-    (10**8, (2**24,), 4096, WholeGaussian(2**80)),
+    (500, (10, 128), 4096, WholeGaussian.of(419_430_400)),
+    (500, (10, 128), 4096, WholeGaussian.of(1e8 / 3)),
+    (10**8, (2**24,), 4096, WholeGaussian(2**62)),
 )
 
 
@@ -167,7 +185,7 @@ def _share(bound: int, width: int) -> Vector:
         raise ValueError(f"{parameters.modulus_bits} bits where {width} were meant")
     seed = drawn(f"seed at {width} bits", 32)
     values = np.array([[bound, -bound, 0], [1, -1, bound // 3]])
-    theirs = shares.helper_share(seed, parameters)
+    theirs = shares.helper_shares((seed,), parameters)
     ours = encoding.encode(values, parameters) - theirs
     return {
         "phones": parameters.phones,
@@ -189,7 +207,9 @@ class _Sealed(NamedTuple):
     ephemeral: bytes
 
 
-def _seal(seed: bytes, private: bytes, offer: bytes, report_id: bytes) -> _Sealed:
+def _seal(
+    seed: bytes, private: bytes, offer: bytes, report_id: bytes, share: bytes = b""
+) -> _Sealed:
     """Seal a seed by HPKE's base mode with a scripted ephemeral key; our code must open it."""
     ephemeral = drawn(f"ephemeral key of {report_id.hex()}", 32)
     pair, key = map(X25519PrivateKey.from_private_bytes, (ephemeral, private))
@@ -199,13 +219,13 @@ def _seal(seed: bytes, private: bytes, offer: bytes, report_id: bytes) -> _Seale
     secret = _extract(kem, b"", b"eae_prk", pair.exchange(public))
     secret = _expand(kem, secret, b"shared_secret", context, 32)
     suite = b"HPKE\x00\x20\x00\x01\x00\x01"
-    info = offer + report_id + hashlib.sha256(b"").digest()
+    info = offer + report_id + hashlib.sha256(share).digest()
     hashes = (_extract(suite, b"", b"psk_id_hash", b""), _extract(suite, b"", b"info_hash", info))
     scheduled, secret = b"\x00" + b"".join(hashes), _extract(suite, secret, b"secret", b"")
     cipher = AESGCM(_expand(suite, secret, b"key", scheduled, 16))
     nonce = _expand(suite, secret, b"base_nonce", scheduled, 12)
     sealed = enc + cipher.encrypt(nonce, seed, None)
-    if shares.unseal(sealed, key, offer, report_id) != seed:
+    if shares.unseal(sealed, key, offer, report_id, share) != seed:
         raise ValueError("a seed that was sealed step by step does not open")
     return _Sealed(sealed, ephemeral)
 
@@ -289,7 +309,8 @@ def _begun(
     request = leader.task_for(HELPER)
     if not isinstance(request, MakeOffer):
         raise TypeError(type(request))
-    with scripted([], (_key(sum_id),), helper_module):
+    drawn_of_proofs = [] if agreed.ones is None else [_verify_key(sum_id)]
+    with scripted(drawn_of_proofs, (_key(sum_id),), helper_module):
         made = helper.answer(request)
     if not isinstance(made, OfferMade):
         raise TypeError(type(made))
@@ -302,17 +323,44 @@ def _key(sum_id: bytes) -> bytes:
     return drawn(f"key of sum {sum_id.hex()}", 32)
 
 
-# ------------------------------------------------------------------------------------- a whole sum
+def _verify_key(sum_id: bytes) -> bytes:
+    return drawn(f"verify key of sum {sum_id.hex()}", 32)
+
+
+# -------------------------------------------------------------------------------------- whole sums
 
 
 def _whole_sum() -> Vector:
     """Return a sum of five phones; phone 3 does not report, and phone 2's report does not open."""
-    sum_id = drawn("sum of two operators", 16)
-    leader, made, helper = _begun(sum_id, _SMALL, _TOLD)
-    request, secret = leader._signed_request(), helper.book.secret(sum_id)
+    leader, made, helper = _begun(drawn("sum of two operators", 16), _SMALL, _TOLD)
+    phones = {phone: _Reporting(leader, phone) for phone in _INPUTS}
+    return _ended(leader, made, helper, _SMALL, phones)
+
+
+def _proved_sum() -> Vector:
+    """Return a sum of four phones that prove their ballots; that of phone 2 is none."""
+    leader, made, helper = _begun(drawn("sum of proved ballots", 16), _PROVED, _TOLD)
+    phones = {phone: _Proving(leader, phone) for phone in _BALLOTS}
+    proof = proof_of(made.offer)
+    shown = {
+        "verify_key": made.verify_key.hex(),
+        "chunk_length": proof.circuit.chunk_length,
+        "entry_sizes": lists.entry_sizes(_PROVED),
+    }
+    return shown | _ended(leader, made, helper, _PROVED, phones)
+
+
+def _ended(
+    leader: Leader,
+    made: OfferMade,
+    helper: _Helper,
+    agreed: TwoOperatorParameters,
+    phones: Mapping[int, _Reporting],
+) -> Vector:
+    """Return all of a sum to which these phones report."""
+    request, secret = leader._signed_request(), helper.book.secret(made.sum_id)
     if secret is None:
         raise ValueError("the helper has kept no secret")
-    phones = {phone: _Reporting(leader, phone) for phone in _INPUTS}
     for phone, each in phones.items():
         leader.accept(phone, each.report)
     leader.advance()
@@ -325,12 +373,12 @@ def _whole_sum() -> Vector:
         raise TypeError(type(total))
     leader.accept(HELPER, total)
     for phone, each in phones.items():
-        with contextlib.suppress(MalformedMessageError):  # it does not open
+        with contextlib.suppress(MalformedMessageError):  # it does not count
             leader.accept(phone, each.report)
     leader.advance()
     return {
         "told": _TOLD.hex(),
-        "width": _SMALL.modulus_bits,
+        "width": agreed.modulus_bits,
         "key": {"private": secret.key.hex(), "public": made.offer.key.hex()},
         "make_offer": encode(request).hex(),
         "make_offer_body": request.body().hex(),
@@ -343,7 +391,7 @@ def _whole_sum() -> Vector:
         "helpers_noise": np.frombuffer(secret.noise, dtype="<i8").tolist(),
         "helper_total": encode(total).hex(),
         "helper_total_body": total.body().hex(),
-        "leaders_noise": _SMALL.noise.drawn(_SMALL.length, _Noise("leader's noise")).tolist(),
+        "leaders_noise": agreed.noise.drawn(agreed.length, _Noise("leader's noise")).tolist(),
         "result": leader.result().tolist(),
     }
 
@@ -355,14 +403,23 @@ class _Reporting:
         task = leader.task_for(phone)
         if not isinstance(task, SendReport) or task.offer is None:
             raise TypeError(type(task))
-        self.task, self.input = task, _INPUTS[phone]
-        self.seed = drawn(f"seed of phone {phone}", 32)
-        report_id = drawn(f"report of phone {phone}", 16)
-        with scripted([self.seed, report_id]):
-            report = ReportingParticipant(task, np.array(self.input), _TOLD).answer(task)
-        offer, key = task.offer.offer.digest(), _key(task.sum_id)
-        self.sealed = _seal(self.seed, key, bytes(32) if phone == _BROKEN else offer, report_id)
+        self.task, self.offer = task, task.offer.offer
+        self.report_id = drawn(f"report of phone {phone}", 16)
+        report, self.seed, bound = self._made(phone)
+        self.sealed = _seal(
+            self.seed, _key(task.sum_id), bound, self.report_id, share=report.public
+        )
         self.report = msgspec.structs.replace(report, sealed=self.sealed.data)
+
+    def _made(self, phone: int) -> tuple[PhoneReport, bytes, bytes]:
+        """Return the report, what is to be sealed in it, and the digest that binds that."""
+        self.input, seed = _INPUTS[phone], drawn(f"seed of phone {phone}", 32)
+        with scripted([seed, self.report_id]):
+            report = self._answered(np.array(self.input))
+        return report, seed, bytes(32) if phone == _BROKEN else self.offer.digest()
+
+    def _answered(self, values: npt.NDArray[np.int64]) -> PhoneReport:
+        return ReportingParticipant(self.task, values, _TOLD).answer(self.task)
 
     def shown(self) -> Vector:
         """Return all of it."""
@@ -376,50 +433,113 @@ class _Reporting:
         }
 
 
+class _Proving(_Reporting):
+    """A phone that proves its ballot with scripted randomness."""
+
+    def _made(self, phone: int) -> tuple[PhoneReport, bytes, bytes]:
+        self.input, proof = _BALLOTS[phone], proof_of(self.offer)
+        self.random = drawn(f"randomness of phone {phone}", proof.rand_bytes)
+        ballot = np.array(self.input)
+        with scripted([bytes(32), self.report_id, self.random]):
+            report = self._answered(ballot * (ballot <= 1))
+        encoded = proof.circuit.encode(ballot.reshape(-1) * (ballot.reshape(-1) <= 1))
+        encoded[: proof.length, 0] = ballot.reshape(-1)
+        made = proof._split(encoded, self.report_id, self.random)
+        if phone != _STUFFED and (made.public_share, made.leader_share) != (
+            report.public,
+            report.share,
+        ):
+            raise ValueError("a ballot that was proved twice differs")
+        report = msgspec.structs.replace(report, public=made.public_share, share=made.leader_share)
+        return report, made.helper_share, self.offer.digest()
+
+    def shown(self) -> Vector:
+        """Return all of it."""
+        return {
+            "input": self.input,
+            "randomness": self.random.hex(),
+            "sealed_share": self.seed.hex(),
+            "ephemeral": self.sealed.ephemeral.hex(),
+            "counts": self.task.index != _STUFFED,
+            "task": encode(self.task).hex(),
+            "report": encode(self.report).hex(),
+        }
+
+
 # ---------------------------------------------------------------------------------- what is refused
 
 
 def _refused() -> list[Vector]:
     """Return offers that a phone refuses, each with the rule that it says, and some it accepts."""
-    leader, _, _ = _begun(drawn("sum of two operators", 16), _SMALL, _TOLD)
-    task = leader.task_for(0)
-    if not isinstance(task, SendReport) or task.offer is None:
-        raise TypeError(type(task))
+    task, proved = (
+        _opening("sum of two operators", _SMALL),
+        _opening("sum of proved ballots", _PROVED),
+    )
+    unproved = _changed(proved, ones=None)
     return [
-        _case(why, rule, now, given)
-        for why, rule, now, given in _offers_to_refuse(task, task.offer.offer)
+        *(_case("sum", why, rule, now, each) for why, rule, now, each in _offers_to_refuse(task)),
+        *(
+            _case("proved_sum", why, rule, _NOW, each, proves)
+            for why, rule, each, proves in (
+                ("nothing: it proves its ballot", None, proved, True),
+                ("it cannot prove its ballot", Rule.PROOFS, proved, False),
+                ("ballots need not be proved", Rule.WRONG_OFFER, unproved, True),
+                ("more ones than agreed", Rule.WRONG_OFFER, _changed(proved, ones=3), True),
+            )
+        ),
     ]
 
 
-def _case(why: str, rule: str | None, now: float, task: SendReport) -> Vector:
+def _opening(label: str, agreed: TwoOperatorParameters) -> SendReport:
+    leader, _, _ = _begun(drawn(label, 16), agreed, _TOLD)
+    task = leader.task_for(0)
+    if not isinstance(task, SendReport):
+        raise TypeError(type(task))
+    return task
+
+
+def _changed(task: SendReport, /, **fields: object) -> SendReport:
+    """Return a task whose offer has other parameters of the sum, signed by both operators."""
+    parameters = msgspec.structs.replace(task.parameters, **fields)
+    return _with(task, parameters=parameters)
+
+
+def _with(task: SendReport, /, **fields: object) -> SendReport:
+    """Return a task with another offer, signed by those whom it names."""
+    if task.offer is None:
+        raise TypeError(task)
+    offer = msgspec.structs.replace(task.offer.offer, **fields)
+    return msgspec.structs.replace(task, offer=_signed(offer))
+
+
+def _case(
+    about: str, why: str, rule: str | None, now: float, task: SendReport, proves: bool = True
+) -> Vector:
     leaders, helpers = ([key.public_key().public_bytes_raw()] for key in (_LEADER, _HELPER))
     if task.offer is not None and task.offer.offer.helper == task.offer.offer.leader:
         helpers = leaders
-    refusals = refusals_of_offer(task, _SMALL, _TOLD, leaders, helpers, now)
-    first = next((refusal.rule for refusal in refusals), None)
+    agreed = _SMALL if about == "sum" else _PROVED
+    with mock.patch.object(acceptance, "available", return_value=proves):
+        refusals = list(refusals_of_offer(task, agreed, _TOLD, leaders, helpers, now))
+    first = refusals[0].rule if refusals else None
     if first != rule:
         raise ValueError(f"{why}: refused by {first} where {rule} was meant")
     return {
+        "of": about,
         "why": why,
         "rule": rule,
         "now": now,
+        "proves": proves,
         "leaders": [key.hex() for key in leaders],
         "helpers": [key.hex() for key in helpers],
         "task": encode(task).hex(),
     }
 
 
-def _offers_to_refuse(
-    task: SendReport, offer: Offer
-) -> Iterator[tuple[str, str | None, float, SendReport]]:
-    def changed(**fields: object) -> SendReport:
-        return msgspec.structs.replace(
-            task, offer=_signed(msgspec.structs.replace(offer, **fields))
-        )
-
-    def termed(**fields: object) -> SendReport:
-        return changed(parameters=msgspec.structs.replace(_SMALL, **fields))
-
+def _offers_to_refuse(task: SendReport) -> Iterator[tuple[str, str | None, float, SendReport]]:
+    if task.offer is None:
+        raise TypeError(task)
+    offer = task.offer.offer
     for why, now in (
         ("nothing: it is accepted", _NOW),
         ("nothing: an hour before it opens", offer.opens - LARGEST_SKEW),
@@ -429,24 +549,28 @@ def _offers_to_refuse(
     stranger = _stranger.public_key().public_bytes_raw()
     for why, rule, given in (
         ("no offer", Rule.WRONG_OFFER, msgspec.structs.replace(task, offer=None)),
-        ("a leader that the app does not name", Rule.UNKNOWN_HELPER, changed(leader=stranger)),
-        ("a helper that the app does not name", Rule.UNKNOWN_HELPER, changed(helper=stranger)),
-        ("leader and helper in one", Rule.UNKNOWN_HELPER, changed(helper=offer.leader)),
+        ("a leader that the app does not name", Rule.UNKNOWN_HELPER, _with(task, leader=stranger)),
+        ("a helper that the app does not name", Rule.UNKNOWN_HELPER, _with(task, helper=stranger)),
+        ("leader and helper in one", Rule.UNKNOWN_HELPER, _with(task, helper=offer.leader)),
         (
             "signatures that have changed places",
             Rule.WRONG_OFFER,
             msgspec.structs.replace(task, offer=_signed(offer, swapped=True)),
         ),
-        ("less noise", Rule.WEAK_NOISE, termed(noise=WholeGaussian(49))),
-        ("noise of another law", Rule.WEAK_NOISE, termed(noise=WholeLaplace(2**30))),
-        ("more noise than was agreed", Rule.WRONG_OFFER, termed(noise=WholeGaussian(51))),
-        ("a smaller crowd", Rule.TOO_FEW, termed(least=2)),
-        ("another bound", Rule.WRONG_OFFER, termed(bound=101)),
-        ("another sum", Rule.WRONG_OFFER, changed(sum_id=bytes(16))),
-        ("another task", Rule.WRONG_OFFER, changed(task=bytes(32))),
-        ("another version", Rule.WRONG_OFFER, changed(version=2)),
-        ("another suite", Rule.WRONG_OFFER, changed(suite=2)),
-        ("a longer window", Rule.CLOSED, changed(closes=offer.closes + 1)),
+        ("less noise", Rule.WEAK_NOISE, _changed(task, noise=WholeGaussian(50 * 2**16 - 1))),
+        ("noise of another law", Rule.WEAK_NOISE, _changed(task, noise=WholeLaplace(2**30))),
+        (
+            "more noise than was agreed",
+            Rule.WRONG_OFFER,
+            _changed(task, noise=WholeGaussian(50 * 2**16 + 1)),
+        ),
+        ("a smaller crowd", Rule.TOO_FEW, _changed(task, least=2)),
+        ("another bound", Rule.WRONG_OFFER, _changed(task, bound=101)),
+        ("another sum", Rule.WRONG_OFFER, _with(task, sum_id=bytes(16))),
+        ("another task", Rule.WRONG_OFFER, _with(task, task=bytes(32))),
+        ("another version", Rule.WRONG_OFFER, _with(task, version=2)),
+        ("another suite", Rule.WRONG_OFFER, _with(task, suite=2)),
+        ("a longer window", Rule.CLOSED, _with(task, closes=offer.closes + 1)),
     ):
         yield why, rule, _NOW, given
     for why, now in (

@@ -47,7 +47,7 @@ def reach(noise: dict[str, Any], entries: int) -> int:
     bits = 80 + entries.bit_length()
     if noise["law"] == "discrete-laplace":
         return 2 * (7 * int(noise["fine_scale"]) * (bits + 2) // 655_360 + 1)
-    return math.isqrt(28 * int(noise["variance"]) * (bits + 1) // 10) + 1
+    return math.isqrt(28 * int(noise["fine_variance"]) * (bits + 1) // 655_360) + 1
 
 
 def width(terms: Terms) -> int:
@@ -59,7 +59,7 @@ def derived(phase: dict[str, Any], part: str, shape: list[int]) -> Terms:
     """The parameters of a sum that a phone works out from those of its phase."""
     phones = phase["phones"]
     bound, noise = _mechanism(phase, part)
-    return {
+    terms = {
         "phones": phones,
         "shape": shape,
         "bound": bound,
@@ -67,22 +67,30 @@ def derived(phase: dict[str, Any], part: str, shape: list[int]) -> Terms:
         "least": max(2, phones - math.floor(round(phase["dropout"] * phones, 6))),
         "window": phase.get("step_seconds", 86_400.0),
     }
+    if phase["summation"] == "two-operators-proved" and phase["type"] == "learning":
+        terms["ones"] = min(bound, math.prod(shape))
+    return terms
 
 
 def _mechanism(phase: dict[str, Any], part: str) -> tuple[int, dict[str, Any]]:
     if phase["type"] == "discovery":
         steps = phase["labels_noise" if part == "labels" else "cells_noise"] * 4096
-        return 4096, {"law": "discrete-gaussian", "variance": math.ceil(steps * steps)}
+        return 4096, _gaussian(steps)
     if phase["type"] == "labelling":
         votes = phase["votes_noise" if part == "votes" else "check_noise"]
         weight = phase.get("largest_weight", 1)
-        return weight, {"law": "discrete-gaussian", "variance": math.ceil(votes * votes)}
+        return weight, _gaussian(votes)
     if phase["type"] == "statistics":
         most, epsilon = phase["contacts"], phase["epsilon"]
     else:
         name = part.replace(" ", "_")
         most, epsilon = phase[f"{name}s"], phase["budget"][name]
     return most, {"law": "discrete-laplace", "fine_scale": math.ceil(2 / epsilon * 65_536)}
+
+
+def _gaussian(deviation: float) -> dict[str, Any]:
+    fine = math.ceil(deviation * deviation * 65_536)
+    return {"law": "discrete-gaussian", "fine_variance": fine}
 
 
 # ------------------------------------------------------------------------------- hashing, sealing
@@ -124,8 +132,8 @@ def hpke_keys(shared: bytes, enc: bytes, recipient: bytes, info: bytes) -> tuple
     return key, labelled_expand(suite, scheduled, b"base_nonce", context, 12)
 
 
-def bound_to(offer_digest: bytes, report_id: bytes) -> bytes:
-    return offer_digest + report_id + hashlib.sha256(b"").digest()
+def bound_to(offer_digest: bytes, report_id: bytes, share: bytes = b"") -> bytes:
+    return offer_digest + report_id + hashlib.sha256(share).digest()
 
 
 def sealed_seed(seed: bytes, key: bytes, ephemeral: bytes, info: bytes) -> bytes:
@@ -158,8 +166,7 @@ def body_of(message: dict[str, Any]) -> bytes:
 
 
 def list_body(offer_digest: bytes, reports: bytes) -> bytes:
-    count = (len(reports) // ENTRY).to_bytes(8, "big")
-    return offer_digest + count + hashlib.sha256(reports).digest()
+    return offer_digest + len(reports).to_bytes(8, "big") + hashlib.sha256(reports).digest()
 
 
 def signature(private: bytes, whose: bytes, body: bytes) -> bytes:
@@ -192,6 +199,7 @@ def refusals(
     leaders: Collection[bytes],
     helpers: Collection[bytes],
     now: float,
+    proves: bool = True,
 ) -> Iterator[str]:
     """The rules by which a phone sends no report, in their order."""
     if opening.get("offer") is None:
@@ -199,6 +207,8 @@ def refusals(
         return
     offer, both = opening["offer"]["offer"], opening["offer"]
     terms, digest = offer["parameters"], digest_of(offer)
+    if "ones" in expected and not proves:
+        yield "proofs"
     if offer["leader"] not in leaders or offer["helper"] not in helpers:
         yield "unknown_helper"
     if offer["leader"] == offer["helper"]:
@@ -209,7 +219,7 @@ def refusals(
     )
     if not both_signed:
         yield "wrong_offer"
-    size = "fine_scale" if expected["noise"]["law"] == "discrete-laplace" else "variance"
+    size = "fine_scale" if expected["noise"]["law"] == "discrete-laplace" else "fine_variance"
     same_law = terms["noise"]["law"] == expected["noise"]["law"]
     if not same_law or terms["noise"][size] < expected["noise"][size]:
         yield "weak_noise"
@@ -237,6 +247,7 @@ def report(
         "report_id": report_id,
         "sealed": sealed,
         "share": vector_packed(share, bits),
+        "public": b"",
     }
 
 
@@ -273,3 +284,36 @@ def result(
     size, bits = length(terms), width(terms)
     halves = [vector_unpacked(data, size, bits) for data in (total, *(r["share"] for r in counted))]
     return [signed(sum(entry), bits) for entry in zip(noise, *halves, strict=True)]
+
+
+# ------------------------------------------------------------------------------- sizes of proofs
+
+
+def encoded_length(terms: Terms) -> int:
+    """Elements of a ballot with its weight."""
+    return length(terms) + int(terms["ones"]).bit_length()
+
+
+def proof_length(terms: Terms, chunk: int) -> int:
+    calls = math.ceil(encoded_length(terms) / chunk)
+    points = 2
+    while points < calls + 1:
+        points *= 2
+    return 2 * chunk + 2 * points - 1
+
+
+def chunk_length(terms: Terms) -> int:
+    """Of all, that of the shortest proof; of several, the smallest."""
+    chunks = range(1, encoded_length(terms) + 1)
+    return min(chunks, key=lambda chunk: (proof_length(terms, chunk), chunk))
+
+
+def sizes(terms: Terms) -> dict[str, int]:
+    """Bytes of what a phone and both operators send of a proved ballot."""
+    chunk = chunk_length(terms)
+    return {
+        "share": 16 * (encoded_length(terms) + proof_length(terms, chunk)) + 32,
+        "public": 64,
+        "sealed": 112,
+        "verifier": 16 * (2 * chunk + 2) + 32,
+    }

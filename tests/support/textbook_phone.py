@@ -40,9 +40,11 @@ DEFAULTS: tuple[tuple[str, Any], ...] = (
     ("precision", 0),
     ("statistical_security", 40),
     ("correctness", 30),
+    ("ones", None),
+    ("verifiers", b""),
 )
-"""Of the fields of parameters and of tasks that begin a part; `kinds` is a number in the former,
-and a list in the latter."""
+"""Of the fields of parameters, of tasks that begin a part, and of totals; `kinds` is a number in
+parameters, and a list in tasks."""
 
 # -------------------------------------------------------------------------------- MessagePack
 

@@ -23,9 +23,12 @@ from earshot_protocol.messages import (
     decode_task,
 )
 from earshot_protocol.phases.plan import SecureSum, SumPartTask
-from earshot_protocol.privacy.sum_noise import NoiseOfOperators
+from earshot_protocol.prio3 import field
+from earshot_protocol.prio3.derivation import Party
+from earshot_protocol.prio3.prio3 import Prio3Multihot, Received
+from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
 from earshot_protocol.secure_sum import encoding
-from earshot_protocol.two_operators import messages, shares
+from earshot_protocol.two_operators import acceptance, lists, messages, shares
 from earshot_protocol.two_operators.acceptance import refusals_of_offer
 from earshot_protocol.two_operators.messages import (
     AddUp,
@@ -43,7 +46,7 @@ VECTORS = json.loads(
         "utf-8"
     )
 )
-SUM, OPERATORS = VECTORS["sum"], VECTORS["operators"]
+SUM, PROVED, OPERATORS = VECTORS["sum"], VECTORS["proved_sum"], VECTORS["operators"]
 
 
 def of(text: str) -> bytes:
@@ -99,7 +102,7 @@ def test_reach_and_width(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", VECTORS["sums"], ids=lambda case: case["part"])
 def test_parameters_of_a_sum(case: dict[str, Any]) -> None:
     given = case["parameters"]
-    assert given["summation"] == "two-operators"
+    assert given["summation"] in ("two-operators", "two-operators-proved")
     assert textbook.derived(given, case["part"], case["sum"]["shape"]) == case["sum"]
     assert textbook.width(case["sum"]) == case["width"]
     parameters = msgspec.convert(given, AnyParameters)
@@ -150,7 +153,7 @@ def test_what_a_phase_costs_follows_from_one_operators_noise(case: dict[str, Any
             squared = 4096**2
         else:
             continue  # the distance of one recording depends on the number of entries
-        rho = squared / (2 * noise["variance"])
+        rho = squared / (2 * noise["fine_variance"] / 65_536)
         assert release["epsilon"] == pytest.approx(zcdp_epsilon(rho, delta), rel=1e-3)
         assert release["delta"] == delta
     assert seen >= 2
@@ -171,7 +174,7 @@ def test_both_shares_of_an_input(case: dict[str, Any]) -> None:
     terms = given | {"shape": [2, 3], "least": 2, "window": 1.0}
     assert textbook.width(terms) == bits
     agreed = msgspec.convert(terms, TwoOperatorParameters)
-    words = shares.helper_share(of(case["seed"]), agreed)
+    words = shares.helper_shares([of(case["seed"])], agreed)
     assert [int(word) % 2**bits for word in words] == theirs
     assert (
         encoding.pack(encoding.encode(np.array(case["input"]), agreed) - words, bits).hex()
@@ -237,20 +240,22 @@ def test_an_offer_of_a_sum_of_a_phase(case: dict[str, Any]) -> None:
 # ------------------------------------------------------------------------------------- a whole sum
 
 
-def test_the_offer_of_the_sum() -> None:
+@pytest.mark.parametrize("case", [SUM, PROVED], ids=["sum", "proved sum"])
+def test_the_offer_of_the_sum(case: dict[str, Any]) -> None:
     signed = checked_offer(
-        of(SUM["make_offer"]), of(SUM["offer_made"]), of(SUM["offer"]), of(SUM["offer_digest"])
+        of(case["make_offer"]), of(case["offer_made"]), of(case["offer"]), of(case["offer_digest"])
     )
-    for phone in SUM["phones"]:
+    for phone in case["phones"]:
         assert unpacked(of(phone["task"]))["offer"] == signed
     asked, made = (
-        decode_helper_task(of(SUM["make_offer"])),
-        decode_helper_answer(of(SUM["offer_made"])),
+        decode_helper_task(of(case["make_offer"])),
+        decode_helper_answer(of(case["offer_made"])),
     )
     assert isinstance(asked, MakeOffer)
     assert isinstance(made, OfferMade)
-    assert asked.body() == of(SUM["make_offer_body"])
-    assert made.offer.digest().hex() == SUM["offer_digest"]
+    assert asked.body() == of(case["make_offer_body"])
+    assert made.offer.digest().hex() == case["offer_digest"]
+    assert made.verify_key.hex() == case.get("verify_key", "")
 
 
 def report_of(phone: dict[str, Any]) -> dict[str, Any]:
@@ -298,6 +303,7 @@ def test_a_helper_from_the_document_alone_gives_the_total() -> None:
         "reports": of(SUM["list_body"])[40:],
         "refused": refused,
         "total": total,
+        "verifiers": b"",
     }
     body = textbook.body_of(answer)
     assert body.hex() == SUM["helper_total_body"]
@@ -334,17 +340,135 @@ def test_our_messages_of_the_sum_are_those() -> None:
     )
 
 
+# --------------------------------------------------------------------------- a sum that is proved
+
+PRIME = 2**66 * 4611686018427387897 + 1
+TERMS = unpacked(of(PROVED["offer"]))["parameters"]
+PROOF = Prio3Multihot(
+    length=textbook.length(TERMS),
+    max_weight=TERMS["ones"],
+    chunk_length=textbook.chunk_length(TERMS),
+    context=of(PROVED["offer_digest"]),
+)
+"""As the document states it; nothing of it comes from what our leader and helper call."""
+
+
+def numbers(data: bytes) -> list[int]:
+    """Elements of the field, 16 bytes each."""
+    return [int.from_bytes(data[at : at + 16], "little") for at in range(0, len(data), 16)]
+
+
+def test_sizes_of_proofs_from_the_document_alone() -> None:
+    sizes = textbook.sizes(TERMS)
+    assert PROVED["chunk_length"] == PROOF.circuit.chunk_length
+    assert PROVED["entry_sizes"] == [
+        16,
+        *(sizes[name] for name in ("sealed", "public", "verifier")),
+    ]
+    for phone in PROVED["phones"]:
+        given = report_of(phone)
+        assert {name: len(given[name]) for name in ("share", "public", "sealed")}.items() <= (
+            sizes.items()
+        )
+    for entries, ones in ((1, 1), (2, 2), (6, 2), (30, 3), (640, 1), (1000, 20), (4096, 4096)):
+        terms = {"shape": [entries], "ones": ones}
+        agreed = TwoOperatorParameters(5, (entries,), 1, WholeLaplace(1), 2, 1.0, ones)
+        stated = textbook.sizes(terms)
+        assert lists.entry_sizes(agreed) == (16, 112, 64, stated["verifier"])
+        proof = Prio3Multihot(length=entries, max_weight=ones)
+        assert proof.circuit.chunk_length == textbook.chunk_length(terms)
+        assert proof.leader_share_bytes == stated["share"]
+
+
+@pytest.mark.parametrize("phone", PROVED["phones"], ids=lambda phone: phone["randomness"][:6])
+def test_a_proved_report_opens_and_is_that_of_its_randomness(phone: dict[str, Any]) -> None:
+    given, random, digest = report_of(phone), of(phone["randomness"]), of(PROVED["offer_digest"])
+    helpers = of(phone["sealed_share"])
+    assert helpers == random[:64]
+    assert given["share"][-32:] == random[64:96]
+    info = textbook.bound_to(digest, given["report_id"], given["public"])
+    sealed = textbook.sealed_seed(
+        helpers, of(PROVED["key"]["public"]), of(phone["ephemeral"]), info
+    )
+    assert sealed == given["sealed"]
+    private_key = of(PROVED["key"]["private"])
+    assert textbook.opened_seed(sealed, private_key, info) == helpers
+    without = textbook.bound_to(digest, given["report_id"])
+    assert textbook.opened_seed(sealed, private_key, without) is None
+    ours = decode_answer(of(phone["report"]))
+    assert isinstance(ours, PhoneReport)
+    assert encode(ours).hex() == phone["report"] == packed(given).hex()
+    ballot = np.array(phone["input"]).reshape(-1)
+    if phone["counts"]:
+        made = PROOF.shard(ballot, given["report_id"], random)
+        assert made == (given["public"], given["share"], helpers)
+    else:
+        assert ballot.max() == 2
+
+
+def received(phone: dict[str, Any], share: bytes) -> Received:
+    given = report_of(phone)
+    return Received(given["report_id"], given["public"], share)
+
+
+def test_a_proved_list_and_total_from_what_the_document_states() -> None:
+    phones, key = PROVED["phones"], of(PROVED["verify_key"])
+    listed, total = unpacked(of(PROVED["add_up"])), unpacked(of(PROVED["helper_total"]))
+    leaders = PROOF.verifiers(
+        Party.LEADER, key, [received(phone, report_of(phone)["share"]) for phone in phones]
+    )
+    helpers = PROOF.verifiers(
+        Party.HELPER, key, [received(phone, of(phone["sealed_share"])) for phone in phones]
+    )
+    reports = [report_of(phone) for phone in phones]
+    assert listed["reports"] == b"".join(
+        given["report_id"] + given["sealed"] + given["public"] + share.tobytes()
+        for given, share in zip(reports, leaders.shares, strict=True)
+    )
+    body = textbook.list_body(listed["offer"], listed["reports"])
+    assert body.hex() == PROVED["list_body"]
+    assert int.from_bytes(body[32:40], "big") == len(phones) * sum(PROVED["entry_sizes"])
+    assert listed["signature"] == textbook.signature(private("leader"), b"leader's list", body)
+    settled = PROOF.settle(helpers, [share.tobytes() for share in leaders.shares])
+    counts = [phone["counts"] for phone in phones]
+    assert settled.accepted.tolist() == counts
+    assert total["refused"] == b"".join(
+        given["report_id"] for given, counted in zip(reports, counts, strict=True) if not counted
+    )
+    assert total["verifiers"] == helpers.shares[settled.accepted].tobytes()
+    noisy = zip(numbers(field.encode(settled.total)), PROVED["helpers_noise"], strict=True)
+    assert numbers(total["total"]) == [(entry + noise) % PRIME for entry, noise in noisy]
+    said = textbook.body_of(total)
+    assert said.hex() == PROVED["helper_total_body"]
+    assert total["signature"] == textbook.signature(private("helper"), b"helper's total", said)
+    ours = PROOF.settle(leaders, [share.tobytes() for share in helpers.shares])
+    halves = zip(
+        numbers(total["total"]),
+        numbers(field.encode(ours.total)),
+        PROVED["leaders_noise"],
+        strict=True,
+    )
+    published = [sum(entry) % PRIME for entry in halves]
+    assert [entry - PRIME * (entry > PRIME // 2) for entry in published] == [
+        entry for row in PROVED["result"] for entry in row
+    ]
+    ballots = [np.array(phone["input"]) for phone in phones if phone["counts"]]
+    noise = np.array(PROVED["helpers_noise"]) + np.array(PROVED["leaders_noise"])
+    counted = np.sum(ballots, axis=0).reshape(-1) + noise
+    assert counted.tolist() == np.array(PROVED["result"]).reshape(-1).tolist()
+
+
 # --------------------------------------------------------------------------------- what is refused
 
 
 @pytest.mark.parametrize("case", VECTORS["refused"], ids=lambda case: case["why"])
-def test_a_phone_refuses_by_name(case: dict[str, Any]) -> None:
-    told, now = of(SUM["told"]), case["now"]
+def test_a_phone_refuses_by_name(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    about = VECTORS[case["of"]]
+    told, now = of(about["told"]), case["now"]
     leaders, helpers = ([of(key) for key in case[who]] for who in ("leaders", "helpers"))
-    expected = unpacked(of(SUM["offer"]))["parameters"]
-    theirs = list(
-        textbook.refusals(unpacked(of(case["task"])), expected, told, leaders, helpers, now)
-    )
+    expected, opening = unpacked(of(about["offer"]))["parameters"], unpacked(of(case["task"]))
+    theirs = list(textbook.refusals(opening, expected, told, leaders, helpers, now, case["proves"]))
+    monkeypatch.setattr(acceptance, "available", lambda: case["proves"])
     task = msgspec.msgpack.decode(of(case["task"]), type=SendReport)
     agreed = msgspec.convert(expected, TwoOperatorParameters)
     ours = [
@@ -356,4 +480,5 @@ def test_a_phone_refuses_by_name(case: dict[str, Any]) -> None:
 
 def test_every_rule_of_an_offer_has_a_vector() -> None:
     seen = {case["rule"] for case in VECTORS["refused"]}
-    assert seen == {None, "unknown_helper", "wrong_offer", "weak_noise", "too_few", "closed"}
+    named = {"unknown_helper", "wrong_offer", "weak_noise", "too_few", "closed", "proofs"}
+    assert seen == {None, *named}

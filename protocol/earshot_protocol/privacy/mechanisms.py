@@ -269,7 +269,8 @@ class VectorSum(NoisySum):
     @property
     def variance(self) -> float:
         """Variance of the noise that protects every entry, in steps²: n' shares, or one whole."""
-        return (self.noise_multiplier * GRID) ** 2
+        steps = self.noise_multiplier * GRID
+        return steps * steps
 
     @property
     def entry_noise(self) -> SkellamShares | WholeGaussian:

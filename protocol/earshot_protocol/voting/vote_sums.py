@@ -59,7 +59,8 @@ class VoteSum(NoisySum):
     @property
     def variance(self) -> float:
         """Variance of the noise that protects every entry: of n' shares, or of one whole."""
-        return (self.deviation * self.ballot.vote) ** 2
+        votes = self.deviation * self.ballot.vote
+        return votes * votes
 
     @property
     def least_entry(self) -> int:
