@@ -12,7 +12,13 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 
-from earshot_server.credentials import KEY_FILE, TOKEN_FILE, Credentials, CredentialsError
+from earshot_server.credentials import (
+    KEY_FILE,
+    LEADER_FILE,
+    TOKEN_FILE,
+    Credentials,
+    CredentialsError,
+)
 
 
 def key_of(credentials: Credentials) -> bytes:
@@ -121,3 +127,17 @@ def test_nothing_is_left_behind_where_the_disk_refuses(
     with pytest.raises(CredentialsError, match="No space left"):
         Credentials.load_or_create(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_leader_has_a_key_of_its_own_made_on_first_use_and_kept(tmp_path: Path) -> None:
+    assert Credentials.load_or_create(tmp_path).leader == ""
+    assert not (tmp_path / LEADER_FILE).exists()
+    made, read = (Credentials.load_or_create(tmp_path, leads=True) for _ in range(2))
+    assert made.leader == read.leader
+    assert re.fullmatch("[0-9a-f]{64}", made.leader)
+    assert made.leader != made.invitation_key.public_key().public_bytes_raw().hex()
+    assert stat.S_IMODE((tmp_path / LEADER_FILE).stat().st_mode) == 0o600
+    assert LEADER_FILE in made.fingerprints()
+    (tmp_path / LEADER_FILE).write_bytes(b"damaged")
+    with pytest.raises(CredentialsError, match="no phone reports until its app pins it"):
+        Credentials.load_or_create(tmp_path, leads=True)

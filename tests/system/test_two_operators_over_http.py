@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from support.command import earshot
 from support.networked import ServerProcess, await_
 from support.policies import without_budget
-from support.served_helper import ServedHelper
+from support.served_helper import ServedHelper, down
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
@@ -24,12 +26,14 @@ from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.memory import MemoryStore
 from earshot_client.transport.http import HttpTransport
 from earshot_protocol.api import Invite, StartPhase
+from earshot_protocol.errors import RefusedError
 from earshot_protocol.geometry import unit_rows
 from earshot_protocol.messages import Wait
 from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
+from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
@@ -113,7 +117,10 @@ class Member:
 
     def __init__(self, number: int, folder: Path, address: str, policy: Policy) -> None:
         self.number, self._path, self._policy = number, folder / f"{number}.db", policy
-        self.line = HttpTransport(address, Ed25519PrivateKey.generate(), tries=600)
+        self.known: tuple[bytes, ...] = ()
+        self.line = HttpTransport(
+            address, Ed25519PrivateKey.generate(), tries=600, known=lambda: self.known
+        )
         self.killed = list[str]()
         self.ending: Ending | None = None
         with closing(self._store()) as store:
@@ -201,7 +208,9 @@ def gathered(
     members = [Member(number, folder, server.address, policy) for number in range(PHONES)]
     for member in members:
         member.line.enrol(code)
-        member.line.task()
+        if isinstance(news := member.line.task(), Outcome):  # what an earlier test published
+            member.known = (news.phase,)
+            member.line.task()
     return operator, phase, members
 
 
@@ -254,3 +263,71 @@ def test_a_discovery_gives_what_plain_addition_gives(
     assert helper.asked == ["/v1/offer", "/v1/total"] * 2, "each task once"
     for member in members:
         assert member.steps() == sorted(["cells 1", "labels"] * 2)
+
+
+@pytest.mark.slow
+def test_a_phase_waits_by_name_for_a_helper_that_is_down_and_then_goes_on(
+    server: ServerProcess, helper: ServedHelper, policy: Policy, tmp_path: Path
+) -> None:
+    helper.trouble = down
+    operator, phase, members = gathered(server, STATISTICS, policy, tmp_path)
+    await_(lambda: operator.phase(phase).helper is not None, "the trouble", 120)
+    view = operator.phase(phase)
+    assert view.helper is not None
+    assert (view.helper.reason, view.trouble) == ("unreachable", None)
+    assert view.step.endswith(": offer")
+    shown = earshot("phase", "show", phase, "--server", server.address, "--data", server.data)
+    assert "Waiting for the helper since" in shown.stdout, shown.stderr
+    assert "two never put their data together" in shown.stdout
+    assert all(isinstance(member.line.task(), Wait) for member in members[:3])
+    helper.trouble = None
+    result = told(members)
+    assert isinstance(result, Statistics)
+    assert result.contacts == tuple(
+        sum(heard(number)[1].count(label) for number in range(PHONES)) for label in CLASSES
+    )
+    assert operator.phase(phase).helper is None
+
+
+@pytest.mark.slow
+def test_a_phone_whose_app_names_no_helper_refuses_and_says_so(
+    server: ServerProcess, policy: Policy, tmp_path: Path
+) -> None:
+    operator, phase, members = gathered(server, STATISTICS, policy, tmp_path)
+    await_(lambda: operator.phase(phase).step.endswith(": report"), "an offer", 120)
+    strangers = {
+        "no helper": replace(policy, helpers=()),
+        "another leader": replace(policy, leaders=(bytes(32),)),
+    }
+    for member, unlike in zip(members, strangers.values(), strict=False):
+        task = member.line.task()
+        member._policy = unlike
+        with member.opened() as phone:
+            with pytest.raises(RefusedError) as caught:
+                phone.answer(task)
+            assert caught.value.rule is Rule.UNKNOWN_HELPER
+            phone.tell_refusal(task, caught.value, member.line)
+            assert phone.ledger.export() == [], "nothing was spent"
+        member._policy = policy
+    assert operator.phase(phase).refusals == {"unknown_helper": len(strangers)}
+    operator.stop(phase)
+    for member in members:
+        member.line.close()
+
+
+@pytest.mark.slow
+def test_operators_see_both_keys_and_the_proposal(
+    server: ServerProcess, helper: ServedHelper
+) -> None:
+    there = ("--server", server.address, "--data", server.data)
+    (leader,) = helper.leaders
+    assert earshot("operator", "keys", *there).stdout == (
+        f"leader  {leader.hex()}\nhelper  {helper.key}\n"
+    )
+    for kind in ([], ["--statistics"]):
+        said = earshot("phase", "start", "--phones", "1000", "--dry-run", *kind, *there).stdout
+        assert "--summation two-operators. A phone visits once a sum, not 4 times" in said
+    words = ("phase", "start", "--phones", "1000", "--summation", "two-operators", *there)
+    seen = earshot(*words, "--dry-run", "--verbose").stdout
+    assert "a sum by two operators, one message a phone" in seen
+    assert "neighbours" not in seen

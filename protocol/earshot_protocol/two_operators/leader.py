@@ -370,7 +370,7 @@ class LeaderKeys:
             check_total_given(asked, answer, self.helper)
         else:
             raise UnexpectedMessageError(
-                f"{type(answer).__name__} is no answer to {type(task).__name__}"
+                f"{type(answer).__name__} does not answer {type(task).__name__}"
             )
 
 
