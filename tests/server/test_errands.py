@@ -34,7 +34,7 @@ from earshot_server.backups.backing_up import back_up
 from earshot_server.backups.restoring import restore
 from earshot_server.credentials import Credentials
 from earshot_server.discovery.optics import Optics
-from earshot_server.helper.line import HelperLine
+from earshot_server.helper_line import HelperLine
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.processes.driver import Driver
 from earshot_server.processes.errands import MOST_AT_ONCE, HelperErrands

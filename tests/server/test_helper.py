@@ -43,10 +43,7 @@ from earshot_protocol.secure_sum import encoding
 from earshot_protocol.two_operators import messages
 from earshot_protocol.two_operators.leader import PATIENCE, Leader
 from earshot_protocol.two_operators.messages import AddUp, PhoneReport
-from earshot_protocol.wire import encode
-from earshot_server.helper.book import Book, MemoryBook
-from earshot_server.helper.folder import HelperFolder
-from earshot_server.helper.helper import (
+from earshot_protocol.two_operators.refusals import (
     AnsweredError,
     EarlyListError,
     HelperRefusalError,
@@ -58,6 +55,9 @@ from earshot_server.helper.helper import (
     UnwantedOfferError,
     WrongListError,
 )
+from earshot_protocol.wire import encode
+from earshot_server.helper.book import Book, MemoryBook
+from earshot_server.helper.folder import HelperFolder
 
 
 def after_the_window(

@@ -27,13 +27,13 @@ from support.operators import (
 from earshot_protocol.privacy.sum_noise import WholeLaplace
 from earshot_protocol.two_operators.leader import PATIENCE
 from earshot_protocol.two_operators.messages import AddUp
+from earshot_protocol.two_operators.refusals import LateListError
 from earshot_protocol.wire import encode
 from earshot_server.credentials import CredentialsError, new_key
 from earshot_server.helper import database
 from earshot_server.helper.book import Book, MemoryBook, Record, Secret, TakenError
 from earshot_server.helper.database import HelperDatabase, HelperDatabaseError
 from earshot_server.helper.folder import HelperFolder, HelperFolderError
-from earshot_server.helper.helper import LateListError
 from earshot_server.helper.keys import KeyFolderError
 from earshot_server.store.database import DatabaseUnavailableError, NewerSchemaError
 

@@ -44,6 +44,7 @@ from earshot_protocol.two_operators.messages import (
     PhoneReport,
 )
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.refusals import HelperRefusalError
 from earshot_protocol.two_operators.shares import unseal
 from earshot_protocol.two_operators.transport import (
     LARGEST_PART,
@@ -56,7 +57,6 @@ from earshot_protocol.two_operators.transport import (
 from earshot_protocol.wire import encode
 from earshot_server.api.health import LIVE
 from earshot_server.helper.api import _TITLES, LARGEST_LIST_BODY
-from earshot_server.helper.helper import HelperRefusalError
 from earshot_server.helper.keys import KeyFolder
 
 KEY, OTHER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()

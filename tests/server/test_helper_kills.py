@@ -30,9 +30,9 @@ from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.privacy.sum_noise import WholeLaplace
 from earshot_protocol.two_operators.leader import Leader
 from earshot_protocol.two_operators.messages import AddUp, MakeOffer, OfferMade
+from earshot_protocol.two_operators.refusals import AnsweredError, HelperRefusalError
 from earshot_protocol.wire import Task, encode
 from earshot_server.helper.book import Book, MemoryBook
-from earshot_server.helper.helper import AnsweredError, HelperRefusalError
 
 CHANCES = 12
 """Kills at chance instants, also in the midst of what SQLite writes."""

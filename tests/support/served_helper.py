@@ -17,15 +17,11 @@ from earshot_protocol.errors import MalformedMessageError
 from earshot_protocol.messages import decode_helper_task
 from earshot_protocol.signatures import SignatureError, key_id_of, verify_body, verify_fields
 from earshot_protocol.two_operators.messages import AddUp
+from earshot_protocol.two_operators.refusals import HelperRefusalError, UnknownLeaderError
 from earshot_protocol.two_operators.transport import PART_PATH, ListPart
 from earshot_protocol.wire import Task, encode
 from earshot_server.helper.book import MemoryBook
-from earshot_server.helper.helper import (
-    Helper,
-    HelperPolicy,
-    HelperRefusalError,
-    UnknownLeaderError,
-)
+from earshot_server.helper.helper import Helper, HelperPolicy
 
 Response = tuple[int, str, bytes]
 """Status, content type and content."""

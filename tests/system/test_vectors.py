@@ -57,10 +57,10 @@ from earshot_protocol.two_operators.messages import (
     SignedOffer,
 )
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.refusals import HelperRefusalError
 from earshot_protocol.two_operators.transport import OFFER_PATH, PART_PATH, TOTAL_PATH, ListPart
 from earshot_protocol.wire import Matrix, encode
 from earshot_server.api.problems import HTTP_KINDS, INTERNAL, KINDS
-from earshot_server.helper.helper import HelperRefusalError
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "vectors"
 DOCUMENT = FOLDER.parent / "protocol.md"

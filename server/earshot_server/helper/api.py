@@ -22,7 +22,14 @@ from earshot_protocol.api import LARGEST_SMALL_BODY, MESSAGEPACK
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError
 from earshot_protocol.messages import decode_helper_task
 from earshot_protocol.signatures import SignatureError, StaleSignatureError
+from earshot_protocol.two_operators import refusals
 from earshot_protocol.two_operators.messages import AddUp, MakeOffer, read_identity
+from earshot_protocol.two_operators.refusals import (
+    HelperRefusalError,
+    LateListError,
+    UnknownLeaderError,
+    UnknownSumError,
+)
 from earshot_protocol.two_operators.transport import (
     LARGEST_PART,
     OFFER_PATH,
@@ -39,18 +46,10 @@ from earshot_server.api.limits import RateLimits
 from earshot_server.api.metrics import PATH as METRICS
 from earshot_server.api.metrics import Metrics
 from earshot_server.api.problems import BusyError, OperatorError, ProblemKind
-from earshot_server.helper import helper
 from earshot_server.helper.book import Record
 from earshot_server.helper.figures import HelperFigures
 from earshot_server.helper.folder import HelperFolder
-from earshot_server.helper.helper import (
-    Helper,
-    HelperPolicy,
-    HelperRefusalError,
-    LateListError,
-    UnknownLeaderError,
-    UnknownSumError,
-)
+from earshot_server.helper.helper import Helper, HelperPolicy
 from earshot_server.store.database import DatabaseUnavailableError
 
 LARGEST_LIST_BODY = LARGEST_PART + 2**12
@@ -61,14 +60,14 @@ LONGEST_WAIT = 86_400
 _BAD_SIGNATURE = ProblemKind("bad-signature", "The signature is missing or wrong", 401)
 _TITLES: dict[type[HelperRefusalError], str] = {
     UnknownLeaderError: "This leader is not served",
-    helper.UnwantedOfferError: "No such sum is offered here",
-    helper.TooManyOffersError: "Enough sums were offered today",
+    refusals.UnwantedOfferError: "No such sum is offered here",
+    refusals.TooManyOffersError: "Enough sums were offered today",
     UnknownSumError: "There is no such sum",
-    helper.EarlyListError: "The list comes too early",
+    refusals.EarlyListError: "The list comes too early",
     LateListError: "The list comes too late",
-    helper.AnsweredError: "The sum has its total",
-    helper.SmallListError: "The list is too short",
-    helper.WrongListError: "The list cannot be one",
+    refusals.AnsweredError: "The sum has its total",
+    refusals.SmallListError: "The list is too short",
+    refusals.WrongListError: "The list cannot be one",
 }
 _DETAILS = {
     400: "the request could not be read",

@@ -10,9 +10,9 @@ from pathlib import Path
 from earshot_protocol.files import OWNER_ONLY, replace_file
 from earshot_protocol.two_operators import lists
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.refusals import WrongListError
 from earshot_protocol.two_operators.transport import LARGEST_PART, ListPart
 from earshot_server.helper.database import named_errors
-from earshot_server.helper.helper import WrongListError
 
 
 class ListParts:

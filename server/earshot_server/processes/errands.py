@@ -16,7 +16,7 @@ from earshot_protocol.messages import Wait
 from earshot_protocol.secure_sum.interface import HELPER
 from earshot_protocol.two_operators.leader import LeaderKeys
 from earshot_protocol.wire import Answer, Ending, Task
-from earshot_server.helper.line import HelperLine, HelperTroubleError, patience
+from earshot_server.helper_line import HelperLine, HelperTroubleError, patience
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.phases.ending import end_unread
 from earshot_server.store.database import Database, DatabaseUnavailableError

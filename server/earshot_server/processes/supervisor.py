@@ -188,7 +188,7 @@ def _errands(serving: Serving, database: Database) -> HelperErrands | None:
     from earshot_protocol.two_operators.leader import LeaderKeys
     from earshot_protocol.two_operators.messages import read_identity
     from earshot_server.credentials import Credentials
-    from earshot_server.helper.line import HelperLine
+    from earshot_server.helper_line import HelperLine
     from earshot_server.processes.errands import HelperErrands
     from earshot_server.proofs.engine import fastest
 

@@ -31,9 +31,7 @@ from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.signatures import sign
 from earshot_protocol.text import one_line
 from earshot_protocol.two_operators.messages import AddUp, MakeOffer
-from earshot_protocol.two_operators.transport import OFFER_PATH, PART_PATH, TOTAL_PATH, parts_of
-from earshot_protocol.wire import LARGEST_ANSWER_BYTES, Answer, Task, encode
-from earshot_server.helper.helper import (
+from earshot_protocol.two_operators.refusals import (
     AnsweredError,
     HelperRefusalError,
     LateListError,
@@ -41,6 +39,8 @@ from earshot_server.helper.helper import (
     UnknownSumError,
     WrongListError,
 )
+from earshot_protocol.two_operators.transport import OFFER_PATH, PART_PATH, TOTAL_PATH, parts_of
+from earshot_protocol.wire import LARGEST_ANSWER_BYTES, Answer, Task, encode
 
 TIMEOUT = 30.0
 """Seconds for which the network may stand still."""
