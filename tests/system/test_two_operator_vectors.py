@@ -395,6 +395,10 @@ def test_a_proved_report_opens_and_is_that_of_its_randomness(phone: dict[str, An
     assert textbook.opened_seed(sealed, private_key, info) == helpers
     without = textbook.bound_to(digest, given["report_id"])
     assert textbook.opened_seed(sealed, private_key, without) is None
+    mine = X25519PrivateKey.from_private_bytes(private_key)
+    about = (mine, digest, given["report_id"])
+    assert shares.unseal(sealed, *about, given["public"]) == helpers
+    assert shares.unseal(sealed, *about) is None
     ours = decode_answer(of(phone["report"]))
     assert isinstance(ours, PhoneReport)
     assert encode(ours).hex() == phone["report"] == packed(given).hex()
