@@ -46,7 +46,7 @@ from earshot_simulations.engine.interface import HeardPoints
 
 BY_TWO = msgspec.structs.replace(PARAMETERS, summation=SummationName.TWO_OPERATORS)
 PHONES, CLASSES = BY_TWO.phones, BY_TWO.labels
-LEADER = Ed25519PrivateKey.generate()
+LEADER = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 
 
 @pytest.fixture
