@@ -116,6 +116,8 @@ class ServedHelper:
 
     def _whole(self, body: bytes) -> Task:
         task = decode_helper_task(body)
+        if isinstance(task, AddUp) and task.reports and task.sum_id in self._parts:
+            raise MalformedMessageError("a list that travels whole and in parts")
         if isinstance(task, AddUp) and not task.reports:
             parts = self._parts.pop(task.sum_id)
             return msgspec.structs.replace(
