@@ -53,7 +53,7 @@ class HelperProcess:
     def start(self) -> None:
         with self.log.open("a") as log:
             self.process = subprocess.Popen(  # noqa: S603 - our own command
-                self._words("serve", "--port", "0", "--workers", "1", *self._options),
+                self._words("serve", "--port", str(self.port), "--workers", "1", *self._options),
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,

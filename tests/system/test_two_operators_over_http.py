@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.command import earshot
+from support.helper_server import helper_running
 from support.networked import ServerProcess, await_
 from support.policies import without_budget
 from support.served_helper import ServedHelper, down
@@ -312,6 +313,48 @@ def test_a_phone_whose_app_names_no_helper_refuses_and_says_so(
     operator.stop(phase)
     for member in members:
         member.line.close()
+
+
+@pytest.mark.slow
+def test_both_operators_are_killed_in_every_step_and_the_total_is_the_undisturbed_one(
+    tmp_path: Path,
+) -> None:
+    """The helper is the real service, in processes of its own, and comes back on its port."""
+    folder, kills = tmp_path / "leader", list[str]()
+    leader = bytes.fromhex(Credentials.load_or_create(folder, leads=True).leader)
+    with (
+        helper_running(tmp_path / "helper", leader) as second,
+        ServerProcess(
+            folder, None, "--helper", second.address, "--helper-key", second.identity.hex()
+        ) as first,
+    ):
+        trusting = without_budget(least_phones=3, leaders=(leader,), helpers=(second.identity,))
+        (tmp_path / "phones").mkdir()
+        operator, phase, members = gathered(first, STATISTICS, trusting, tmp_path / "phones")
+        for number, member in enumerate(members):
+            step = operator.phase(phase).step
+            if step not in kills:
+                kills.append(step)
+                (second if len(kills) % 2 else first).kill()
+                (second if len(kills) % 2 else first).start()
+            if number in (8, 16):
+                second.kill()
+                first.restart()
+                second.start()
+            await_(lambda: operator.phase(phase).step.endswith(": report"), "the report", 300)
+            member.visit()
+        second.kill()  # it is down when its total is asked for, and comes back
+        await_(lambda: operator.phase(phase).step.endswith(": total"), "the total's step", 300)
+        first.restart()
+        second.start()
+        result = told(members)
+        left = [each.name for each in (second.data / "keys").iterdir() if each.suffix == ".key"]
+    assert isinstance(result, Statistics)
+    spoken = [label for number in range(PHONES) for label in heard(number)[1]]
+    assert result.contacts == tuple(spoken.count(label) for label in CLASSES)
+    assert left == [], "no key of a sum is left"
+    for member in members:
+        assert member.steps() == ["histogram"] * 2, "once in each unit"
 
 
 @pytest.mark.slow
