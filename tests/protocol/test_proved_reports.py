@@ -79,7 +79,7 @@ def forged(report: PhoneReport, operators: Operators, ballot: list[int]) -> Phon
 def test_the_total_is_that_of_plain_addition(phones: int, engine: str) -> None:
     operators = Operators()
     if engine == "of servers":
-        operators.arithmetic = fastest()
+        operators.arithmetic = fastest
     agreed = msgspec.structs.replace(BALLOTS, phones=max(20, phones))
     leader, reports = operators.collected(ballots(phones), parameters=agreed)
     total = closed(leader, operators.helper.answer(listed(leader)), reports.items())

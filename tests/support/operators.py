@@ -13,6 +13,7 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from earshot_protocol.prio3.field import Arithmetic
+from earshot_protocol.prio3.limbs import LimbArithmetic
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
 from earshot_protocol.secure_sum.interface import HELPER
 from earshot_protocol.two_operators import messages
@@ -54,7 +55,7 @@ class Operators:
     book: Book = field(default_factory=MemoryBook)
     now: float = NOW
     policy: Mapping[str, Any] = field(default_factory=dict)
-    arithmetic: Arithmetic | None = None
+    arithmetic: Callable[[], Arithmetic] = LimbArithmetic
     elsewhere: bytes | None = None
     """Identity of a helper in another process."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -91,11 +91,13 @@ class ProvedHalf(Half):
     Args:
         offer: Offer of the sum.
         verify_key: Key by which both operators verify.
-        arithmetic: Engine that computes in the field.
+        arithmetic: Function that returns the engine that computes in the field.
     """
 
-    def __init__(self, offer: Offer, verify_key: bytes, arithmetic: Arithmetic | None) -> None:
-        self._proof = proof_of(offer, arithmetic)
+    def __init__(
+        self, offer: Offer, verify_key: bytes, arithmetic: Callable[[], Arithmetic]
+    ) -> None:
+        self._proof = proof_of(offer, arithmetic())
         self._verify_key = verify_key
         self._verifiers: Verifiers | None = None
         self._sum = np.zeros((self._proof.length, 2), dtype=np.uint64)
@@ -133,7 +135,7 @@ class ProvedHalf(Half):
 
 
 def half_of(
-    offer: Offer, verify_key: bytes, arithmetic: Arithmetic | None
+    offer: Offer, verify_key: bytes, arithmetic: Callable[[], Arithmetic]
 ) -> PlainHalf | ProvedHalf:
     """Return the leader's half of the sum that is offered, still empty."""
     if offer.parameters.ones is None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from earshot_protocol.errors import (
     WrongStateError,
 )
 from earshot_protocol.prio3.field import Arithmetic
+from earshot_protocol.prio3.limbs import LimbArithmetic
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.interface import HELPER, Saved
 from earshot_protocol.secure_sum.messages import SumTask
@@ -331,13 +332,14 @@ class LeaderKeys:
         helper: Identity of the helper, an Ed25519 public key.
         random: Source of the leader's noise; anything but the operating system's is for
             simulations.
-        arithmetic: Engine that verifies proved inputs; by default the one that phones have.
+        arithmetic: Function that returns the engine that verifies proved inputs, called where there
+            are any; by default the one that phones have.
     """
 
     leader: Ed25519PrivateKey
     helper: bytes
     random: RandomBytes = os.urandom
-    arithmetic: Arithmetic | None = None
+    arithmetic: Callable[[], Arithmetic] = LimbArithmetic
 
     @property
     def identity(self) -> bytes:

@@ -197,7 +197,7 @@ def _errands(serving: Serving, database: Database) -> HelperErrands | None:
         return None
     return HelperErrands(
         database,
-        LeaderKeys(key, read_identity(serving.helper_key), os.urandom, fastest()),
+        LeaderKeys(key, read_identity(serving.helper_key), os.urandom, fastest),
         partial(HelperLine, serving.helper, key),
         secrets.token_hex(8),
     )

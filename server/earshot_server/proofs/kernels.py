@@ -1,6 +1,7 @@
 """Arithmetic of Field128 compiled by numba, for whoever verifies many proofs.
 
-numba takes seconds to load: `engine.fastest` alone imports this file.
+numba takes seconds to load, and these to compile: `engine.fastest` alone imports this file. They
+are not kept on the disk: processes that compile one gufunc into the same cache at a time crash.
 """
 
 from __future__ import annotations
@@ -151,12 +152,12 @@ def _accumulated(low, high, over, more_low, more_high):  # type: ignore[no-untyp
     return low, high, over + numba.uint64(high < carry)
 
 
-@numba.guvectorize(_PAIR, "(k),(k)->(k)", cache=True)
+@numba.guvectorize(_PAIR, "(k),(k)->(k)")
 def _add(a, b, result):  # type: ignore[no-untyped-def]
     result[0], result[1] = _sum(a[0], a[1], b[0], b[1])
 
 
-@numba.guvectorize(_PAIR, "(k),(k)->(k)", cache=True)
+@numba.guvectorize(_PAIR, "(k),(k)->(k)")
 def _subtract(a, b, result):  # type: ignore[no-untyped-def]
     low = a[0] - b[0]
     borrow = numba.uint64(a[0] < b[0])
@@ -167,13 +168,13 @@ def _subtract(a, b, result):  # type: ignore[no-untyped-def]
     result[0], result[1] = low, high + under * _TOP + numba.uint64(low < under)
 
 
-@numba.guvectorize(_PAIR, "(k),(k)->(k)", cache=True)
+@numba.guvectorize(_PAIR, "(k),(k)->(k)")
 def _multiply(a, b, result):  # type: ignore[no-untyped-def]
     t0, t1, t2, t3 = _product(a[0], a[1], b[0], b[1])
     result[0], result[1] = _remainder(t0, t1, t2, t3)
 
 
-@numba.guvectorize(["void(uint64[:, :], uint64[:])"], "(n,k)->(k)", cache=True)
+@numba.guvectorize(["void(uint64[:, :], uint64[:])"], "(n,k)->(k)")
 def _total(a, result):  # type: ignore[no-untyped-def]
     low, high, over = _ZERO, _ZERO, _ZERO
     for i in range(a.shape[0]):
@@ -181,7 +182,7 @@ def _total(a, result):  # type: ignore[no-untyped-def]
     result[0], result[1] = _narrow(low, high, over)
 
 
-@numba.guvectorize(["void(uint64[:, :], uint64[:, :], uint64[:])"], "(n,k),(n,k)->(k)", cache=True)
+@numba.guvectorize(["void(uint64[:, :], uint64[:, :], uint64[:])"], "(n,k),(n,k)->(k)")
 def _dot(a, b, result):  # type: ignore[no-untyped-def]
     """Add up lower and upper halves of the products apart, and fold once."""
     low, high, over = _ZERO, _ZERO, _ZERO

@@ -28,7 +28,7 @@ class SimulatedOperators:
         leader, helper = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
         noises = [np.random.default_rng([seed, 0x8, operator]).bytes for operator in (0, 1)]
         identity = helper.public_key().public_bytes_raw()
-        self.keys = LeaderKeys(leader, identity, noises[0], fastest())
+        self.keys = LeaderKeys(leader, identity, noises[0], fastest)
         self._now = 0.0
         anything = HelperPolicy(
             leaders=frozenset({self.keys.identity}),
