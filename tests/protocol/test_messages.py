@@ -182,9 +182,10 @@ MAY_LACK = {
         "radius",
         "refused",
     },
+    PhoneReport: {"public"},
 }
 """Fields that stand in some messages of a kind only: in the first task of a phase, or in later
-ones; in results of former releases, or in those of now."""
+ones; in results of former releases, or in those of now; in reports of proved inputs."""
 
 
 @pytest.mark.parametrize(
