@@ -58,7 +58,8 @@ class Baseline:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         gc.unfreeze()  # see tests/conftest.py
         every = gc.get_objects()
-        self._caches = [one for one in every if isinstance(one, functools._lru_cache_wrapper)]
+        # Asking a weak proxy what it is an instance of asks what it stands for, which may be gone.
+        self._caches = [one for one in every if type(one) is functools._lru_cache_wrapper]
         self._modules = third_party()
         for item in session.items:
             self._users[f"file {item.location[0]}"].add(item.nodeid)
