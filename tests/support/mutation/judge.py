@@ -105,7 +105,7 @@ class Warm:
         gc.unfreeze()  # see tests/conftest.py
         functions: dict[CodeType, list[FunctionType]] = {}
         for each in gc.get_objects():
-            if isinstance(each, FunctionType) and each.__code__.co_filename.startswith(
+            if type(each) is FunctionType and each.__code__.co_filename.startswith(
                 str(self._scratch)
             ):
                 functions.setdefault(each.__code__, []).append(each)
