@@ -15,7 +15,13 @@ from earshot_protocol.phases.learning import CENTROID_VOTE
 from earshot_protocol.privacy.events import Pure, ZeroConcentrated
 from earshot_protocol.privacy.laws import DiscreteGaussianNoise, DiscreteLaplaceNoise
 from earshot_protocol.privacy.mechanisms import GRID, BallotSum, Cost, Unit, VectorSum
-from earshot_protocol.privacy.sum_noise import FINENESS, WholeGaussian, WholeLaplace
+from earshot_protocol.privacy.sum_noise import (
+    FINENESS,
+    WholeGaussian,
+    WholeLaplace,
+    gaussian,
+    laplace,
+)
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.voting.sums import with_noise
 from earshot_protocol.voting.teacher_ballots import OneHot
@@ -68,6 +74,39 @@ def test_words_have_room_for_laplace_noise(length: int, scale: float) -> None:
     noise = WholeLaplace.of(scale)
     # If both stay below half of it, so does their sum: each exceeds it with 2 e^(−t/b).
     assert noise.reach(length) / 2 / scale / math.log(2) >= 82 + math.log2(length)
+
+
+def laplace_law(scale: float, reach: int) -> npt.NDArray[np.float64]:
+    ratio = math.exp(-1 / scale)
+    return np.asarray((1 - ratio) / (1 + ratio) * ratio ** np.abs(np.arange(-reach, reach + 1)))
+
+
+@pytest.mark.parametrize(
+    ("noise", "law"),
+    [
+        (WholeGaussian.of(9.0), gaussian_law(9.0, 12)),
+        (WholeLaplace.of(2.0), laplace_law(2.0, 12)),
+    ],
+)
+def test_an_operator_draws_its_whole_noise(
+    noise: WholeGaussian | WholeLaplace, law: npt.NDArray[np.float64]
+) -> None:
+    drawn = noise.drawn((100, 200), np.random.default_rng(5).bytes)
+    counts = np.bincount(np.clip(drawn.ravel(), -13, 13) + 13, minlength=27)
+    observed = np.append(counts[1:-1], counts[0] + counts[-1])
+    expected = np.append(law, max(1 - law.sum(), 1e-4)) * drawn.size
+    assert drawn.shape == (100, 200)
+    assert ((observed - expected) ** 2 / expected).sum() < 26 + 8 * math.sqrt(2 * 26)
+    assert not np.array_equal(noise.drawn(50), noise.drawn(50)), "fresh every time"
+
+
+@pytest.mark.parametrize("survivors", [1, 30])
+def test_a_phones_share_is_drawn_from_the_source_it_is_given(survivors: int) -> None:
+    for noise in (laplace(3.0, survivors), gaussian(900.0, survivors)):
+        one, other = (noise.share(400, np.random.default_rng(s).bytes) for s in (1, 2))
+        assert not np.array_equal(one, other)
+        assert np.array_equal(one, noise.share(400, np.random.default_rng(1).bytes))
+        assert not np.array_equal(noise.share(400), noise.share(400))
 
 
 def test_stated_noise_is_whole_and_never_less_than_promised() -> None:
