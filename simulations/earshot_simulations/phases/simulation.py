@@ -147,7 +147,7 @@ def simulate(
             skipped=population.skipped,
             notes=(
                 *settings.notes(population, achieved, found),
-                *settings.summation.notes,
+                *(() if settings.noiseless else settings.summation.notes),
                 *course.notes,
             ),
             interrupted=interrupted,
