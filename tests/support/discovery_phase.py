@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -105,3 +106,19 @@ def cell_of(result: Discovered, scene: int) -> int:
 def names_of(result: Discovered) -> list[str | None]:
     """Return the names by which a phone that knows the result calls the scenes."""
     return Places.of(result).nearest(SCENES.astype(np.float32))
+
+
+def by_plain_addition(parameters: DiscoveryParameters, phones: Sequence[Phone]) -> Discovered:
+    """Play a phase in one process, without cryptography, and return its result."""
+    coordinator = Coordinator.start(
+        MemoryPhaseStore(), Optics(), parameters, now=0.0, summation=IDEAL
+    )
+    for now, _ in enumerate(parameters.plan().steps, start=1):
+        for number, phone in enumerate(phones):
+            answer = phone.answer(coordinator.task_for(number))
+            assert answer is not None
+            coordinator.accept(number, answer)
+        assert coordinator.advance(float(now))
+    result = coordinator.result()
+    assert isinstance(result, Discovered)
+    return result

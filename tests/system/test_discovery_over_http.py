@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from support.discovery_phase import by_plain_addition
 from support.networked import ServerProcess, await_
 
 from earshot_client.labels import LabelHierarchy
@@ -29,10 +30,7 @@ from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
 from earshot_protocol.phases.discovery_budget import DELTA, LABEL_SHARE, SUMS, noises
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
-from earshot_server.discovery.optics import Optics
-from earshot_server.phases.coordinator import Coordinator
 from earshot_server.processes.embedded import embedded
-from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import HeardPoints
 
@@ -79,9 +77,6 @@ def heard(number: int) -> tuple[np.ndarray, list[str | None]]:
 
 def undisturbed() -> Discovered:
     """The phase in one process, with plain addition, which gives the same sums."""
-    coordinator = Coordinator.start(
-        MemoryPhaseStore(), Optics(), PARAMETERS, now=0.0, summation=IDEAL
-    )
     phones = [
         Phone(
             MemoryStore(*heard(number)),
@@ -92,15 +87,7 @@ def undisturbed() -> Discovered:
         )
         for number in range(PHONES)
     ]
-    for now, _ in enumerate(PARAMETERS.plan().steps, start=1):
-        for number, phone in enumerate(phones):
-            answer = phone.answer(coordinator.task_for(number))
-            assert answer is not None
-            coordinator.accept(number, answer)
-        assert coordinator.advance(float(now))
-    result = coordinator.result()
-    assert isinstance(result, Discovered)
-    return result
+    return by_plain_addition(PARAMETERS, phones)
 
 
 class Member:

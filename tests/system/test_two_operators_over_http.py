@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.command import earshot
+from support.discovery_phase import by_plain_addition
 from support.helper_server import helper_running
 from support.networked import ServerProcess, await_
 from support.policies import without_budget
@@ -40,10 +41,7 @@ from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.wire import Ending
 from earshot_server.credentials import Credentials
-from earshot_server.discovery.optics import Optics
 from earshot_server.operator_client import OperatorClient
-from earshot_server.phases.coordinator import Coordinator
-from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import HeardPoints
 
@@ -91,7 +89,6 @@ def heard(number: int) -> tuple[np.ndarray, list[str | None]]:
 def undisturbed(parameters: DiscoveryParameters) -> Discovered:
     """The phase in one process, by plain addition of what phones add, with hardly any noise."""
     alone = msgspec.structs.replace(parameters, summation=SummationName.BELL)
-    coordinator = Coordinator.start(MemoryPhaseStore(), Optics(), alone, 0.0, summation=IDEAL)
     phones = [
         Phone(
             MemoryStore(*heard(number)),
@@ -102,15 +99,7 @@ def undisturbed(parameters: DiscoveryParameters) -> Discovered:
         )
         for number in range(PHONES)
     ]
-    for now, _ in enumerate(alone.plan().steps, start=1):
-        for number, phone in enumerate(phones):
-            answer = phone.answer(coordinator.task_for(number))
-            assert answer is not None
-            coordinator.accept(number, answer)
-        assert coordinator.advance(float(now))
-    result = coordinator.result()
-    assert isinstance(result, Discovered)
-    return result
+    return by_plain_addition(alone, phones)
 
 
 class Member:
