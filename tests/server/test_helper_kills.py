@@ -34,6 +34,10 @@ from earshot_protocol.two_operators.refusals import AnsweredError, HelperRefusal
 from earshot_protocol.wire import Task, encode
 from earshot_server.helper.book import Book, MemoryBook
 
+# A helper that is killed is a fork of this process. A test before these may have imported JAX,
+# which then warns of every fork: its threads are not in the fork, where nothing needs them.
+pytestmark = pytest.mark.filterwarnings(r"ignore:os\.fork\(\) was called.*JAX:RuntimeWarning")
+
 CHANCES = 12
 """Kills at chance instants, also in the midst of what SQLite writes."""
 AGREED = terms(noise=WholeLaplace.of(20.0))

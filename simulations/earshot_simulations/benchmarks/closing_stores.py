@@ -175,11 +175,12 @@ class OnPostgres(Ground):
     @override
     def give(self, answers: Entries) -> None:
         with self._database() as database, database.transaction() as connection:
-            statement = "COPY answers (phase, phone, answer) FROM STDIN (FORMAT BINARY)"
+            number = PostgresPhaseStore(database).present_step(self._phase).number
+            statement = "COPY answers (phase, number, phone, answer) FROM STDIN (FORMAT BINARY)"
             with connection.cursor().copy(statement) as copy:
-                copy.set_types(["bytea", "int8", "bytea"])
+                copy.set_types(["bytea", "int4", "int8", "bytea"])
                 for phone, answer in answers:
-                    copy.write_row((self._phase, phone, answer))
+                    copy.write_row((self._phase, number, phone, answer))
 
     @override
     @contextmanager
