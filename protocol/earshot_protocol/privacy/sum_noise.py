@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol import checks
-from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.conversions import secure_sum_delta
 from earshot_protocol.privacy.events import (
     DiscreteLaplaceSum,
@@ -32,7 +31,6 @@ from earshot_protocol.privacy.laws import (
     SkellamNoise,
 )
 from earshot_protocol.privacy.noise import (
-    LARGEST_SHARED_SCALE,
     Size,
     discrete_gaussian,
     discrete_laplace,
@@ -79,11 +77,6 @@ class LaplaceShares:
         Raises:
             InvalidParametersError: The scale is too large for shares.
         """
-        if self.scale > LARGEST_SHARED_SCALE:
-            raise InvalidParametersError(
-                f"a scale of {self.scale:.6g} is too large to be shared; at most "
-                f"{LARGEST_SHARED_SCALE:g} is accepted"
-            )
         return polya_share_bound(self.scale, self.survivors, probability)
 
     def event(self, l1: float) -> DiscreteLaplaceSum:
