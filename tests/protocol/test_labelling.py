@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from earshot_protocol.phases.labelling import LabellingParameters
 from earshot_protocol.phases.labelling_budget import noises
 from earshot_protocol.privacy.accounting import NOTHING, epsilon_at, total
 from earshot_protocol.privacy.composition import composed_epsilon
-from earshot_protocol.privacy.laws import SkellamNoise
+from earshot_protocol.privacy.laws import DiscreteGaussianNoise, SkellamNoise
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.privacy.significance import LEVEL, answer_p_values
 from earshot_protocol.rules import Rule
@@ -132,6 +134,16 @@ def test_a_sum_of_skellam_noises_is_one() -> None:
     convolved = np.convolve(*masses)
     tails = np.cumsum(convolved[::-1])[::-1][values + 160]
     assert ours == pytest.approx(tails, abs=1e-10)
+
+
+@pytest.mark.parametrize("variance", [1.0, 8.0, 100.0, 1e4])
+def test_p_values_of_skellam_noise_are_safe_for_what_two_operators_add(variance: float) -> None:
+    added, taken = DiscreteGaussianNoise(variance, 2), SkellamNoise(2 * variance)
+    values = np.arange(1, math.ceil(8 * taken.deviation))
+    true, stated = added.at_least(values), taken.at_least(values)
+    unlikely = true <= 0.04  # a label is clear from five per cent on
+    assert unlikely.sum() > 4
+    assert np.all(stated[unlikely] >= true[unlikely] - 1e-12)  # which is how exact tails are
 
 
 def test_parameters_of_a_former_phone_have_no_weight() -> None:

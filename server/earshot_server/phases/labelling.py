@@ -95,6 +95,8 @@ class LabellingPhase(Snapshot, kw_only=True):
             self.label_votes = tuple(map(tuple, total.tolist()))
             return
         self.agreement = tuple(total[:, 0].tolist())
+        # Operators add discrete Gaussian noise. As much Skellam noise has the heavier tails, so no
+        # p-value is too small.
         votes, check = (SkellamNoise(self.noise(each).deviation ** 2) for each in (VOTES, part))
         self.name_p_values = answer_p_values(self.label_votes, self.agreement, votes, check)
 
