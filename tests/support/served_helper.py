@@ -28,6 +28,7 @@ from earshot_protocol.two_operators.transport import PART_PATH, ListPart
 from earshot_protocol.wire import Task, encode
 from earshot_server.helper.book import MemoryBook
 from earshot_server.helper.helper import Helper, HelperPolicy
+from support.networked import answering
 
 Response = tuple[int, str, bytes]
 """Status, content type and content."""
@@ -134,14 +135,8 @@ class ServedHelper:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Self]:
-        thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        thread.start()
-        try:
+        with answering(self._server):
             yield self
-        finally:
-            self._server.shutdown()
-            self._server.server_close()
-            thread.join()
 
 
 def problem(name: str, status: int, detail: str = "", now: float | None = None) -> Response:
