@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -39,12 +41,14 @@ NOISY = msgspec.structs.replace(EXACT, epsilon=1.0)
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage() -> Iterator[Stage]:
     """Over a PostgreSQL that keeps what it has committed when it is killed."""
-    folder = tmp_path_factory.mktemp("leader")
-    with embedded(folder / "database") as postgres:
+    with (
+        tempfile.TemporaryDirectory(prefix="earshot-") as name,
+        embedded(Path(name) / "database") as postgres,
+    ):
         in_child(lambda: Database(postgres.url).migrate())
-        yield Stage(postgres.url, folder / "helper")
+        yield Stage(postgres.url, Path(name) / "helper")
 
 
 def a_phone(stage: Stage, number: int) -> Phone:

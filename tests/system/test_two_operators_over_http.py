@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -321,8 +322,8 @@ def test_a_leader_whose_clock_is_an_hour_off_loses_nothing(
     assert result.contacts == tuple(spoken.count(label) for label in CLASSES)
     assert operator.phase(phase).refusals == {}
     assert helper.asked == ["/v1/offer"] * 2 + ["/v1/total"] * 2, "each signed anew, once"
-    said = server.log.read_text()[logged:]
-    assert f"the helper's clock is {skew:.0f} seconds ahead" in said.replace("-3601", "-3600")
+    said = re.findall("helper's clock is (-?[0-9]+) seconds ahead", server.log.read_text()[logged:])
+    assert [float(each) for each in said] == [pytest.approx(skew, abs=60)] * 2
 
 
 @pytest.mark.slow
@@ -419,7 +420,8 @@ class Killer:
         spared = [name for name in self._order if name not in self.killed]
         name = self._random.choice(spared or list(self._order))
         self.killed.append(name)
-        self._order[name]()
+        with suppress(psutil.NoSuchProcess):  # it ends by itself, after another's death
+            self._order[name]()
 
     def _driver(self) -> list[psutil.Process]:
         """The child of the supervisor that has no children, as the arbiter of web workers has."""
@@ -442,8 +444,7 @@ class Killer:
     @staticmethod
     def _kill(processes: list[psutil.Process]) -> None:
         for each in processes:
-            with suppress(psutil.NoSuchProcess):
-                each.kill()
+            each.kill()
 
 
 @pytest.mark.slow
@@ -465,15 +466,17 @@ def test_of_three_hundred_phones_none_is_lost_or_paid_twice_whatever_is_killed_a
         (tmp_path / "phones").mkdir()
         operator = first.operator()
         code = operator.invite(Invite(uses=CROWD.phones)).code
-        phase = operator.start(StartPhase(parameters=CROWD, anyway=True))
+        operator.start(StartPhase(parameters=CROWD, anyway=True))
         members = [
             Member(number, tmp_path / "phones", first.address, policy)
             for number in range(CROWD.phones)
         ]
 
         def live_all() -> None:
+            until = time.monotonic() + 900.0
             list(pool.map(lambda member: member.line.enrol(code), members))
             while waiting := [member for member in members if member.ending is None]:
+                assert time.monotonic() < until, f"{len(waiting)} phones wait in vain"
                 list(pool.map(visit, waiting))
 
         def visit(member: Member) -> None:
@@ -486,7 +489,6 @@ def test_of_three_hundred_phones_none_is_lost_or_paid_twice_whatever_is_killed_a
         while lives.is_alive():
             killer.kill(1.0 + 0.3 * len(killer.killed))
         lives.join()
-        await_(lambda: operator.phase(phase).step == "published", "the result")
         left = [each.name for each in (second.data / "keys").iterdir() if each.suffix == ".key"]
     assert {msgspec.msgpack.encode(member.ending) for member in members} == {
         msgspec.msgpack.encode(members[0].ending)
