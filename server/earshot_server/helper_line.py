@@ -1,15 +1,19 @@
 """The leader's line to its helper over HTTP: signed requests, and refusals by name.
 
 The helper is another organization's: sizes and times are limited, redirects are not followed, and
-its words reach nobody but the log, cleaned.
+its words reach nobody but the log, cleaned. Of its clock nothing is believed but what it wants to
+read in signatures.
 """
 
 from __future__ import annotations
 
 import contextlib
 import http.client
-import ssl
+import logging
+import socket
+import threading
 import time
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
@@ -50,8 +54,9 @@ LONGEST_AWAY = 3600.0
 _FIRST, _EACH = 60.0, 1e-5
 """Seconds that a task may take, and more for each byte of a list: ten times what a helper needs."""
 _LONGEST_TEXT = 300
+_BAD_SIGNATURE = "bad_signature"
 _NAMES = {each.name for each in HelperRefusalError.__subclasses__()} | {
-    "bad_signature",
+    _BAD_SIGNATURE,
     "malformed",
     "too_large",
 }
@@ -59,6 +64,8 @@ _FINAL = {
     each.name
     for each in (AnsweredError, LateListError, SmallListError, UnknownSumError, WrongListError)
 }
+
+_log = logging.getLogger(__name__)
 
 
 class HelperTroubleError(RemoteError):
@@ -80,20 +87,29 @@ class HelperTroubleError(RemoteError):
         self.seconds = seconds
 
 
+class _ClockError(HelperTroubleError):
+    """The signature's time is not that of the helper's clock."""
+
+    def __init__(self, message: str, now: float) -> None:
+        super().__init__(message, _BAD_SIGNATURE)
+        self.now = now
+
+
 def patience(task: Task) -> float:
     """Return the seconds after which a helper's answer to a task is no longer waited for."""
     return _FIRST + (_EACH * len(task.reports) if isinstance(task, AddUp) else 0.0)
 
 
 class HelperLine:
-    """A leader's line to one helper, for one thread; `close` ends its connection.
+    """A leader's line to one helper, for one thread, within a `with` block.
+
+    The helper's certificate has to be one that the system trusts.
 
     Args:
         helper: URL of the helper, https; http is accepted for this machine's own addresses only.
         key: Signing key of the leader.
-        tls: Settings by which the helper is authenticated; by default the certificates that the
-            system trusts.
         timeout: Seconds for which the network may stand still.
+        clock: Clock of the seconds since 1970.
 
     Raises:
         InvalidInputError: `helper` is not the URL of a helper.
@@ -104,14 +120,17 @@ class HelperLine:
         helper: str,
         key: Ed25519PrivateKey,
         *,
-        tls: ssl.SSLContext | None = None,
         timeout: float = TIMEOUT,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._helper = helper
         self._key = key
         self._key_id = key.public_key().public_bytes_raw().hex()
         self._timeout = timeout
-        self._connection = connection(helper, tls, timeout)
+        self._clock = clock
+        self._ahead = 0.0
+        """Seconds by which the helper's clock is ahead of the one here, once known."""
+        self._connection = connection(helper, None, timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -149,6 +168,17 @@ class HelperLine:
             raise self._garbage(str(error)) from error
 
     def _call(self, path: str, body: bytes, limit: int, until: float) -> bytes:
+        try:
+            return self._request(path, body, limit, until)
+        except _ClockError as error:
+            self._ahead = error.now - self._clock()
+            _log.warning(
+                "the helper's clock is %.0f seconds ahead of the one here: one is wrong",
+                self._ahead,
+            )
+            return self._request(path, body, limit, until)
+
+    def _request(self, path: str, body: bytes, limit: int, until: float) -> bytes:
         """Return the content of the response, at most `limit` bytes; none if that is 0."""
         try:
             response, content = self._exchange(path, body, limit, until)
@@ -170,26 +200,25 @@ class HelperLine:
     def _exchange(
         self, path: str, body: bytes, limit: int, until: float
     ) -> tuple[http.client.HTTPResponse, bytes]:
-        fields = sign(self._key, self._key_id, int(time.time()), path, MESSAGEPACK, body)
+        created = max(0, int(self._clock() + self._ahead))
+        fields = sign(self._key, self._key_id, created, path, MESSAGEPACK, body)
         fields |= {"Content-Type": MESSAGEPACK, "Accept": f"{MESSAGEPACK}, {PROBLEM}"}
         if self._connection.sock is None:
             self._connection.connect()
         # A long list takes its time before the first byte of an answer.
         left = max(0.001, until - time.monotonic())
         self._connection.sock.settimeout(left if path == TOTAL_PATH else min(left, self._timeout))
-        self._connection.request("POST", path, body, fields)
-        response = self._connection.getresponse()
-        largest = limit if response.status == 200 else LARGEST_SMALL_BODY
-        content = bytearray()
-        while len(content) <= largest and (more := response.read1(largest + 1 - len(content))):
-            content += more
-            if time.monotonic() > until:  # it may come byte by byte
-                raise TimeoutError("the answer takes too long")
+        with _cut_off(self._connection.sock, until):
+            self._connection.request("POST", path, body, fields)
+            response = self._connection.getresponse()
+            largest = limit if response.status == 200 else LARGEST_SMALL_BODY
+            content = response.read(largest + 1)
         if len(content) <= largest and response.length:
-            raise http.client.IncompleteRead(bytes(content), response.length)
-        if not response.isclosed():
-            self._connection.close()  # the response has more, which is not read
-        return response, bytes(content)
+            raise http.client.IncompleteRead(content, response.length)
+        if not response.isclosed():  # the response has more, which is not read
+            response.close()
+            self._connection.close()
+        return response, content
 
     def _refusal(
         self, response: http.client.HTTPResponse, media: str, content: bytes
@@ -202,8 +231,11 @@ class HelperLine:
         named = problem.type.removeprefix(PROBLEM_PREFIX).replace("-", "_")
         name = named if named in _NAMES else "unavailable"
         said = one_line(f"{problem.title}: {problem.detail}", _LONGEST_TEXT)
+        message = f"the helper {self._helper} refuses, {name}: {said}"
+        if name == _BAD_SIGNATURE and problem.now is not None:
+            return _ClockError(message, problem.now)
         return HelperTroubleError(
-            f"the helper {self._helper} refuses, {name}: {said}",
+            message,
             name,
             final=response.status == 409 and name in _FINAL,
             seconds=_retry_after(response),
@@ -214,6 +246,33 @@ class HelperLine:
             f"the helper {self._helper} answers something else: {one_line(said, _LONGEST_TEXT)}",
             "wrong_answer",
         )
+
+
+@contextlib.contextmanager
+def _cut_off(connected: socket.socket, until: float) -> Iterator[None]:
+    """End a connection when the time is over: what comes byte by byte, or never ends, keeps nobody.
+
+    Raises:
+        TimeoutError: The time was over before the block was.
+    """
+    end = threading.Timer(until - time.monotonic(), _end, (connected,))
+    end.daemon = True
+    end.start()
+    try:
+        yield
+    except (OSError, http.client.HTTPException):
+        if time.monotonic() < until:
+            raise
+    finally:
+        end.cancel()
+    if time.monotonic() >= until:
+        raise TimeoutError("the answer takes too long")
+
+
+def _end(connected: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # it has ended by itself
+        # TLS's own would take from the reader what it reads with.
+        socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
 
 def _retry_after(response: http.client.HTTPResponse) -> float:

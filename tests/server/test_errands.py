@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ from earshot_protocol.api import MESSAGEPACK
 from earshot_protocol.messages import Failed, decode_helper_answer
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.secure_sum.interface import SummationName
-from earshot_protocol.two_operators import transport
+from earshot_protocol.two_operators import messages, transport
 from earshot_protocol.two_operators.leader import LeaderKeys
 from earshot_protocol.two_operators.messages import HelperTotal, OfferMade
 from earshot_protocol.wire import encode
@@ -34,6 +35,7 @@ from earshot_server.backups.backing_up import back_up
 from earshot_server.backups.restoring import restore
 from earshot_server.credentials import Credentials
 from earshot_server.discovery.optics import Optics
+from earshot_server.helper.book import MemoryBook
 from earshot_server.helper_line import HelperLine
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.processes.driver import Driver
@@ -364,6 +366,122 @@ def test_an_answer_that_the_sum_would_not_take_never_becomes_its_answer(
         until(driver, database, phase, "report")
     else:
         publishes(driver, database, phase)
+
+
+@pytest.mark.parametrize("step", ["offer", "total"])
+def test_an_answer_that_another_key_signs_is_none(
+    database: Database, driver: Driver, helper: ServedHelper, step: str
+) -> None:
+    """Somebody else's answer to the right task, which is right but for who says it."""
+    phase = gathered(database)
+    if step == "total":
+        until(driver, database, phase, "report")
+        report(database, phase, helper)
+    own, helper.identity = helper.identity, Ed25519PrivateKey.generate()
+    until(driver, database, phase, step)
+    in_vain(driver, database, phase, "wrong_answer")
+    helper.identity, helper.book = own, MemoryBook() if step == "offer" else helper.book
+    hurry(database)
+    if step == "offer":
+        until(driver, database, phase, "report")
+        return
+    # The total that is kept has the other's signature, and will not get another one.
+    in_vain(driver, database, phase, "wrong_answer")
+    assert record(database, phase).steps[-1].answered == 0
+
+
+class Held:
+    """A helper's answers to the first request of a kind, held back until a test lets them go."""
+
+    def __init__(self, helper: ServedHelper, path: str) -> None:
+        self._helper, self._path, self._honest = helper, path, helper.answer
+        self.change: Callable[[HelperTotal], HelperTotal] = lambda total: total
+        self.go, self.asked = threading.Event(), threading.Event()
+        helper.answer = self._answer  # type: ignore[method-assign]
+
+    def _answer(self, path: str, fields: dict[str, str], body: bytes) -> Response:
+        status, media, content = self._honest(path, fields, body)
+        if path != self._path or self.asked.is_set():
+            return status, media, content
+        self.asked.set()
+        assert self.go.wait(PATIENCE)
+        made = decode_helper_answer(content)
+        if isinstance(made, HelperTotal):
+            made = self.change(made)
+        return status, media, encode(made)
+
+
+def over() -> bool:
+    return not any(thread.name == "errand" for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("path", [transport.OFFER_PATH, transport.TOTAL_PATH])
+def test_an_answer_after_the_phase_s_end_changes_nothing(
+    database: Database,
+    driver: Driver,
+    helper: ServedHelper,
+    path: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    held = Held(helper, path)
+    phase = gathered(database)
+    if path == transport.TOTAL_PATH:
+        until(driver, database, phase, "report")
+        report(database, phase, helper)
+    driver.turn()
+    driver.turn()
+    assert held.asked.wait(PATIENCE)
+    assert Registry(database).stop(phase, "stopped by an operator")
+    database.query("UPDATE leases SET expires = 0")
+    until(driver, database, phase, "stopped")
+    ending = record(database, phase).ending
+    caplog.clear()
+    held.go.set()
+    await_(over, "the end of the errand")
+    assert record(database, phase).ending == ending
+    assert database.query("SELECT count(*) FROM answers") == [(0,)]
+    assert database.query("SELECT count(*) FROM errands") == [(0,)]
+    (said,) = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+    assert "comes too late" in said
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["in its step", "after its step"])
+@pytest.mark.parametrize("differs", [False, True], ids=["the same", "another"])
+def test_of_two_totals_the_first_counts(
+    database: Database,
+    driver: Driver,
+    helper: ServedHelper,
+    closed: bool,
+    differs: bool,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The first driver is taken for dead, and its helper gives its answer after the second's."""
+
+    def other(total: HelperTotal) -> HelperTotal:
+        changed = msgspec.structs.replace(total, total=bytes(len(total.total)))
+        signature = messages.sign(helper.identity, messages.HELPERS_TOTAL, changed.body())
+        return msgspec.structs.replace(changed, signature=signature)
+
+    held = Held(helper, transport.TOTAL_PATH)
+    held.change = other if differs else held.change
+    phase = gathered(database)
+    until(driver, database, phase, "report")
+    report(database, phase, helper)
+    until(driver, database, phase, "total")
+    driver.turn()
+    assert held.asked.wait(PATIENCE)
+    database.query("UPDATE leases SET expires = 0")
+    second = make_driver(database, helper)
+    second.turn()
+    await_(lambda: record(database, phase).steps[-1].answered == 1, "the second's answer")
+    if closed:
+        publishes(second, database, phase)
+    caplog.clear()
+    held.go.set()
+    await_(over, "the end of both errands")
+    worse = [each for each in caplog.records if each.levelno > logging.WARNING]
+    assert worse == []
+    publishes(second, database, phase)
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from support.killed_helper import dying, moments, opened, side_by_side, trace
+from support.killed_helper import MOMENTS, dying, moments, opened, side_by_side, trace
 from support.kills import in_child
 from support.operators import (
     NOW,
@@ -25,6 +29,7 @@ from support.operators import (
     request,
     terms,
 )
+from werkzeug.serving import make_server
 
 from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.privacy.sum_noise import WholeLaplace
@@ -32,7 +37,9 @@ from earshot_protocol.two_operators.leader import Leader
 from earshot_protocol.two_operators.messages import AddUp, MakeOffer, OfferMade
 from earshot_protocol.two_operators.refusals import AnsweredError, HelperRefusalError
 from earshot_protocol.wire import Task, encode
+from earshot_server.helper.api import HelperSettings, create_helper_app
 from earshot_server.helper.book import Book, MemoryBook
+from earshot_server.helper_line import HelperLine, HelperTroubleError
 
 # A helper that is killed is a fork of this process. A test before these may have imported JAX,
 # which then warns of every fork: its threads are not in the fork, where nothing needs them.
@@ -126,6 +133,72 @@ def test_killed_at_chance_it_gives_the_undisturbed_answer(tmp_path: Path) -> Non
         killed, answer = in_child(partial(alarmed_answer, path, operators, task, seconds))
         assert killed or answer == told
         check_one_answer(path, operators, task, told)
+
+
+def handled(path: Path, listener: socket.socket) -> None:
+    """Answer one request as a helper's web worker does."""
+    app = create_helper_app(HelperSettings(path))
+    with make_server("127.0.0.1", 0, app, fd=os.dup(listener.fileno())) as server:
+        server.handle_request()
+
+
+@pytest.mark.slow
+def test_killed_at_any_write_of_an_answer_over_http_it_gives_the_undisturbed_answer(
+    tmp_path: Path,
+) -> None:
+    """Its leader hears nothing, asks again, and a new worker answers."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    def asked(worker: Callable[[], object], operators: Operators, task: Task) -> tuple[str, int]:
+        """The answer, or the name of the trouble, and how the worker ended."""
+        process = get_context("fork").Process(target=worker)
+        process.start()
+        with HelperLine(address, operators.leader) as line:
+            try:
+                told = encode(line.answer(task)).hex()
+            except HelperTroubleError as trouble:
+                told = trouble.name
+        process.join()
+        assert process.exitcode is not None
+        return told, process.exitcode
+
+    def ready(path: Path) -> tuple[Operators, AddUp, str]:
+        with opened(path, time.time()) as folder:
+            operators = Operators(identity=folder.identity, now=time.time(), book=folder.book)
+            folder.leaders.allow(operators.helper._policy)
+            leader, _ = operators.collected(inputs_of(range(20)), parameters=AGREED)
+            task = listed(leader)
+            return operators, task, undisturbed(operators, task)
+
+    def counting(path: Path) -> None:
+        made = trace(lambda: handled(path, listener))
+        (tmp_path / "calls").write_text(json.dumps([name for name, _ in made]))
+
+    path = tmp_path / "first"
+    operators, task, told = ready(path)
+    _, begun = in_child(lambda: len(trace(lambda: create_helper_app(HelperSettings(path)))))
+    assert asked(partial(counting, path), operators, task) == (told, 0)
+    names = json.loads((tmp_path / "calls").read_text())
+    every = [
+        (number, moment)
+        for number, name in enumerate(names)
+        for moment in MOMENTS[name]
+        if number >= begun
+    ]
+    assert len(every) > 10
+    for number, moment in every:
+        path = tmp_path / f"{number}-{moment}"
+        operators, task, told = ready(path)
+
+        def dies(path: Path = path, number: int = number, moment: str = moment) -> None:
+            with dying(number, moment):
+                handled(path, listener)
+
+        assert asked(dies, operators, task) == ("unreachable", -signal.SIGKILL), (number, moment)
+        assert asked(partial(handled, path, listener), operators, task) == (told, 0)
+        assert keys(path) == []
+    listener.close()
 
 
 def check_one_answer(path: Path, operators: Operators, task: AddUp, told: str) -> None:

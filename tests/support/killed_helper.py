@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -75,32 +74,8 @@ def trace(run: Callable[[], object]) -> list[tuple[str, str]]:
     return made
 
 
-def moments(run: Callable[[], object]) -> list[tuple[int, str]]:
-    """Run, and return each moment at which the run could be killed: number of a call, and when."""
-    calls = trace(run)
-    return [(number, moment) for number, (name, _) in enumerate(calls) for moment in MOMENTS[name]]
-
-
-@contextmanager
-def dying(number: int, moment: str) -> Iterator[None]:
-    """Kill this process at a moment of one of its calls."""
-    made = 0
-
-    def counted(name: str, call: Call, given: tuple[Any, ...]) -> Any:
-        nonlocal made
-        made += 1
-        if made - 1 != number:
-            return call(*given)
-        if moment == "half":
-            kills._half(name, call, given)
-        elif moment == "after":
-            with suppress(OSError):  # a draft has been renamed, and cannot be removed
-                call(*given)
-        os.kill(os.getpid(), signal.SIGKILL)
-        raise AssertionError("it lives")
-
-    with watched(counted):
-        yield
+moments = partial(kills.moments, watch=watched, known=MOMENTS)
+dying = partial(kills.dying, watch=watched)
 
 
 def side_by_side(runs: Sequence[Callable[[], Any]]) -> list[Any]:

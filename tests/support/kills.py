@@ -6,8 +6,8 @@ import json
 import os
 import signal
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,15 @@ def intercepted(by: Callable[[str, Call, tuple[Any, ...]], Any]) -> Iterator[Non
             setattr(os, name, call)
 
 
-def moments(run: Callable[[], object]) -> list[tuple[int, str]]:
+Watch = Callable[[Callable[[str, Call, tuple[Any, ...]], Any]], AbstractContextManager[None]]
+"""Like `intercepted`: which calls are watched."""
+
+
+def moments(
+    run: Callable[[], object],
+    watch: Watch = intercepted,
+    known: Mapping[str, Sequence[str]] = MOMENTS,
+) -> list[tuple[int, str]]:
     """Run, and return each moment at which the run could be killed: number of a call, and when."""
     made: list[str] = []
 
@@ -43,13 +51,13 @@ def moments(run: Callable[[], object]) -> list[tuple[int, str]]:
         made.append(name)
         return call(*given)
 
-    with intercepted(noted):
+    with watch(noted):
         run()
-    return [(number, moment) for number, name in enumerate(made) for moment in MOMENTS[name]]
+    return [(number, moment) for number, name in enumerate(made) for moment in known[name]]
 
 
 @contextmanager
-def dying(number: int, moment: str) -> Iterator[None]:
+def dying(number: int, moment: str, watch: Watch = intercepted) -> Iterator[None]:
     """Kill this process at a moment of one of its calls."""
     made = 0
 
@@ -61,11 +69,12 @@ def dying(number: int, moment: str) -> Iterator[None]:
         if moment == "half":
             _half(name, call, given)
         elif moment == "after":
-            call(*given)
+            with suppress(OSError):  # a draft has been renamed, and cannot be removed
+                call(*given)
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError("it lives")
 
-    with intercepted(counted):
+    with watch(counted):
         yield
 
 

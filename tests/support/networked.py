@@ -34,6 +34,19 @@ def await_(condition: Callable[[], object], what: str, patience: float = PATIENC
         time.sleep(0.02)
 
 
+@contextlib.contextmanager
+def answering(server: ThreadingHTTPServer) -> Iterator[None]:
+    """Let a server answer within the block, in threads of this process; it ends with it."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
 def own_port() -> int:
     """A loopback port that nobody takes while its server is not, or not yet, there.
 
@@ -236,13 +249,7 @@ class Proxy:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Self]:
-        thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        thread.start()
-        try:
+        with answering(self._server):
             yield self
-        finally:
-            self._server.shutdown()
-            self._server.server_close()
-            thread.join()
         if not self.errors.empty():
             raise self.errors.get()

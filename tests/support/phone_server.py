@@ -25,6 +25,7 @@ from earshot_protocol.api import (
 from earshot_protocol.errors import RemoteError
 from earshot_protocol.signatures import SignatureError, StaleSignatureError, key_id_of
 from earshot_protocol.wire import Task, encode
+from support.networked import answering
 from support.signed import verify
 
 
@@ -153,11 +154,5 @@ def serving(server: PhoneServer) -> Iterator[PhoneServer]:
 
     listener = Loopback(("127.0.0.1", 0), Handler)
     server.url = f"http://127.0.0.1:{listener.server_port}"
-    thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with answering(listener):
         yield server
-    finally:
-        listener.shutdown()
-        listener.server_close()
-        thread.join()

@@ -15,13 +15,20 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from earshot_protocol.api import JSON, MESSAGEPACK, PROBLEM, PROBLEM_PREFIX, Problem, encode_body
 from earshot_protocol.errors import MalformedMessageError
 from earshot_protocol.messages import decode_helper_task
-from earshot_protocol.signatures import SignatureError, key_id_of, verify_body, verify_fields
+from earshot_protocol.signatures import (
+    SignatureError,
+    StaleSignatureError,
+    key_id_of,
+    verify_body,
+    verify_fields,
+)
 from earshot_protocol.two_operators.messages import AddUp
 from earshot_protocol.two_operators.refusals import HelperRefusalError, UnknownLeaderError
 from earshot_protocol.two_operators.transport import PART_PATH, ListPart
 from earshot_protocol.wire import Task, encode
 from earshot_server.helper.book import MemoryBook
 from earshot_server.helper.helper import Helper, HelperPolicy
+from support.networked import answering
 
 Response = tuple[int, str, bytes]
 """Status, content type and content."""
@@ -97,7 +104,7 @@ class ServedHelper:
             leader = bytes.fromhex(key_id_of(fields))
             if leader not in self.leaders:
                 raise UnknownLeaderError("not served here")
-            verify_fields(leader, fields, time.time(), path, fields["Content-Type"])
+            verify_fields(leader, fields, self.clock(), path, fields["Content-Type"])
             verify_body(fields, body)
             with self._lock:
                 if path == PART_PATH:
@@ -106,7 +113,8 @@ class ServedHelper:
                     return 204, MESSAGEPACK, b""
                 return 200, MESSAGEPACK, encode(helper.answer(self._whole(body)))
         except SignatureError as error:
-            return problem("bad_signature", 401, str(error))
+            now = self.clock() if isinstance(error, StaleSignatureError) else None
+            return problem("bad_signature", 401, str(error), now)
         except UnknownLeaderError as error:
             return problem(error.name, 401, str(error))
         except HelperRefusalError as error:
@@ -127,18 +135,12 @@ class ServedHelper:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Self]:
-        thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        thread.start()
-        try:
+        with answering(self._server):
             yield self
-        finally:
-            self._server.shutdown()
-            self._server.server_close()
-            thread.join()
 
 
-def problem(name: str, status: int, detail: str = "") -> Response:
+def problem(name: str, status: int, detail: str = "", now: float | None = None) -> Response:
     """Return the problem of that name."""
     kind = PROBLEM_PREFIX + name.replace("_", "-")
-    body = Problem(type=kind, title="A refusal", status=status, detail=detail)
+    body = Problem(type=kind, title="A refusal", status=status, detail=detail, now=now)
     return status, PROBLEM, encode_body(body, JSON)

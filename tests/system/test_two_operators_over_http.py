@@ -5,18 +5,25 @@ The server runs in processes of its own, over PostgreSQL; its helper answers in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
+import os
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
+import psutil
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.command import earshot
 from support.discovery_phase import by_plain_addition
-from support.helper_server import helper_running
+from support.helper_server import HelperProcess, helper_running
 from support.networked import ServerProcess, await_
 from support.policies import without_budget
 from support.served_helper import ServedHelper, down
@@ -28,7 +35,7 @@ from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.memory import MemoryStore
 from earshot_client.transport.http import HttpTransport
 from earshot_protocol.api import Invite, StartPhase
-from earshot_protocol.errors import RefusedError
+from earshot_protocol.errors import RefusedError, UnexpectedMessageError
 from earshot_protocol.geometry import unit_rows
 from earshot_protocol.messages import Wait
 from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
@@ -105,11 +112,23 @@ def undisturbed(parameters: DiscoveryParameters) -> Discovered:
 class Member:
     """A phone in an encrypted file; each of its visits is a process's life."""
 
-    def __init__(self, number: int, folder: Path, address: str, policy: Policy) -> None:
+    def __init__(
+        self,
+        number: int,
+        folder: Path,
+        address: str,
+        policy: Policy,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.number, self._path, self._policy = number, folder / f"{number}.db", policy
+        self._clock = clock
         self.known: tuple[bytes, ...] = ()
         self.line = HttpTransport(
-            address, Ed25519PrivateKey.generate(), tries=600, known=lambda: self.known
+            address,
+            Ed25519PrivateKey.generate(),
+            tries=600,
+            known=lambda: self.known,
+            clock=clock,
         )
         self.killed = list[str]()
         self.ending: Ending | None = None
@@ -123,7 +142,8 @@ class Member:
         return EncryptedStore(self._path, KEY, dimensions=DIMENSIONS)
 
     def opened(self) -> Phone:
-        return Phone(self._store(), ENCODER, self._policy, hierarchy=LabelHierarchy.flat(CLASSES))
+        hierarchy = LabelHierarchy.flat(CLASSES)
+        return Phone(self._store(), ENCODER, self._policy, hierarchy=hierarchy, clock=self._clock)
 
     def visit(self) -> None:
         """Do what is to be done, and be killed in a third of the visits each, before and after."""
@@ -176,7 +196,7 @@ def server(
 @pytest.fixture(autouse=True)
 def well(helper: ServedHelper) -> Iterator[None]:
     yield
-    helper.trouble = None
+    helper.trouble, helper.clock = None, time.time
 
 
 @pytest.fixture
@@ -189,13 +209,17 @@ def policy(server: ServerProcess, helper: ServedHelper) -> Policy:
 
 
 def gathered(
-    server: ServerProcess, parameters: Parameters, policy: Policy, folder: Path
+    server: ServerProcess,
+    parameters: Parameters,
+    policy: Policy,
+    folder: Path,
+    clock: Callable[[], float] = time.time,
 ) -> tuple[OperatorClient, str, list[Member]]:
     """Start a phase, and let all phones join: who joins first has the first number."""
     operator = server.operator()
     code = operator.invite(Invite(uses=PHONES)).code
     phase = operator.start(StartPhase(parameters=parameters, anyway=True))
-    members = [Member(number, folder, server.address, policy) for number in range(PHONES)]
+    members = [Member(number, folder, server.address, policy, clock) for number in range(PHONES)]
     for member in members:
         member.line.enrol(code)
         if isinstance(news := member.line.task(), Outcome):  # what an earlier test published
@@ -279,6 +303,30 @@ def test_a_phase_waits_by_name_for_a_helper_that_is_down_and_then_goes_on(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("skew", [-3600.0, 3600.0])
+def test_a_leader_whose_clock_is_an_hour_off_loses_nothing(
+    server: ServerProcess, helper: ServedHelper, policy: Policy, tmp_path: Path, skew: float
+) -> None:
+    """Everybody else's clock is right: it signs by the helper's, and phones sign by its own."""
+
+    def right() -> float:
+        return time.time() + skew
+
+    helper.clock = right
+    helper.asked.clear()
+    logged = server.log.stat().st_size
+    operator, phase, members = gathered(server, STATISTICS, policy, tmp_path, right)
+    result = told(members)
+    assert isinstance(result, Statistics)
+    spoken = [label for number in range(PHONES) for label in heard(number)[1]]
+    assert result.contacts == tuple(spoken.count(label) for label in CLASSES)
+    assert operator.phase(phase).refusals == {}
+    assert helper.asked == ["/v1/offer"] * 2 + ["/v1/total"] * 2, "each signed anew, once"
+    said = re.findall("helper's clock is (-?[0-9]+) seconds ahead", server.log.read_text()[logged:])
+    assert [float(each) for each in said] == [pytest.approx(skew, abs=60)] * 2
+
+
+@pytest.mark.slow
 def test_a_phone_whose_app_names_no_helper_refuses_and_says_so(
     server: ServerProcess, policy: Policy, tmp_path: Path
 ) -> None:
@@ -344,6 +392,116 @@ def test_both_operators_are_killed_in_every_step_and_the_total_is_the_undisturbe
     assert left == [], "no key of a sum is left"
     for member in members:
         assert member.steps() == ["histogram"] * 2, "once in each unit"
+
+
+CROWD = msgspec.structs.replace(STATISTICS, phones=300)
+_THREADS = 6
+"""A phone each at a time: more would wait for the same two cores."""
+
+
+class Killer:
+    """Kills something of both operators, again and again, at chance; each comes back."""
+
+    def __init__(self, leader: ServerProcess, helper: HelperProcess, seed: int) -> None:
+        self._leader, self._helper = leader, helper
+        self._random = random.Random(seed)
+        self.killed = list[str]()
+        self._order = {
+            "leader": leader.restart,
+            "driver": lambda: self._kill(self._driver()),
+            "workers": lambda: self._kill(leader.workers()),
+            "database": lambda: self._kill(self._postgres()),
+            "helper": self._restart_helper,
+        }
+
+    def kill(self, patience: float) -> None:
+        """Wait for a while, and kill what chance says, or what it has spared so far."""
+        time.sleep(self._random.uniform(0.0, patience))
+        spared = [name for name in self._order if name not in self.killed]
+        name = self._random.choice(spared or list(self._order))
+        self.killed.append(name)
+        with suppress(psutil.NoSuchProcess):  # it ends by itself, after another's death
+            self._order[name]()
+
+    def _driver(self) -> list[psutil.Process]:
+        """The child of the supervisor that has no children, as the arbiter of web workers has."""
+        assert self._leader.process is not None
+        children = psutil.Process(self._leader.process.pid).children()
+        return [each for each in children if "postgres" not in each.name() and not each.children()]
+
+    def _postgres(self) -> list[psutil.Process]:
+        try:
+            lines = (self._leader.data / "postgresql" / "postmaster.pid").read_text().splitlines()
+            postmaster = psutil.Process(int(lines[0]))
+        except (FileNotFoundError, psutil.NoSuchProcess):
+            return []  # it is about to come back
+        return [postmaster, *postmaster.children(recursive=True)]
+
+    def _restart_helper(self) -> None:
+        self._helper.kill()
+        self._helper.start()
+
+    @staticmethod
+    def _kill(processes: list[psutil.Process]) -> None:
+        for each in processes:
+            each.kill()
+
+
+@pytest.mark.slow
+def test_of_three_hundred_phones_none_is_lost_or_paid_twice_whatever_is_killed_at_chance(
+    tmp_path: Path,
+) -> None:
+    """Leader, driver, workers, database and helper, while phones join, report and hear."""
+    folder, seed = tmp_path / "leader", int.from_bytes(os.urandom(4))
+    leader = bytes.fromhex(Credentials.load_or_create(folder, leads=True).leader)
+    print("seed", seed)  # for whoever sees it fail
+    with (
+        helper_running(tmp_path / "helper", leader) as second,
+        ServerProcess(
+            folder, None, "--helper", second.address, "--helper-key", second.identity.hex()
+        ) as first,
+        ThreadPoolExecutor(_THREADS) as pool,
+    ):
+        policy = without_budget(least_phones=3, leaders=(leader,), helpers=(second.identity,))
+        (tmp_path / "phones").mkdir()
+        operator = first.operator()
+        code = operator.invite(Invite(uses=CROWD.phones)).code
+        operator.start(StartPhase(parameters=CROWD, anyway=True))
+        members = [
+            Member(number, tmp_path / "phones", first.address, policy)
+            for number in range(CROWD.phones)
+        ]
+
+        def live_all() -> None:
+            until = time.monotonic() + 900.0
+            list(pool.map(lambda member: member.line.enrol(code), members))
+            while waiting := [member for member in members if member.ending is None]:
+                assert time.monotonic() < until, f"{len(waiting)} phones wait in vain"
+                list(pool.map(visit, waiting))
+
+        def visit(member: Member) -> None:
+            with suppress(UnexpectedMessageError):  # it was the last, and has closed the step
+                member.visit()
+
+        killer = Killer(first, second, seed)
+        lives = threading.Thread(target=live_all)
+        lives.start()
+        while lives.is_alive():
+            killer.kill(1.0 + 0.3 * len(killer.killed))
+        lives.join()
+        left = [each.name for each in (second.data / "keys").iterdir() if each.suffix == ".key"]
+    assert {msgspec.msgpack.encode(member.ending) for member in members} == {
+        msgspec.msgpack.encode(members[0].ending)
+    }, seed
+    result = members[0].ending
+    assert isinstance(result, Statistics), (seed, killer.killed)
+    spoken = [label for number in range(CROWD.phones) for label in heard(number)[1]]
+    assert result.contacts == tuple(spoken.count(label) for label in CLASSES), seed
+    assert left == []
+    assert len(set(killer.killed)) == 5, killer.killed
+    for member in members:
+        member.line.close()
+        assert member.steps() == ["histogram"] * 2, seed
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from earshot_protocol.errors import RemoteError, UnexpectedMessageError
+from earshot_protocol.errors import RemoteError, RepeatedMessageError, UnexpectedMessageError
 from earshot_protocol.messages import Wait
 from earshot_protocol.secure_sum.interface import HELPER
 from earshot_protocol.two_operators.leader import LeaderKeys
@@ -110,7 +110,7 @@ class HelperErrands:
         self._check(task, answer)
         try:
             coordinator.accept(HELPER, answer)
-        except UnexpectedMessageError as error:
+        except (RepeatedMessageError, UnexpectedMessageError) as error:
             _log.warning("the helper's answer comes too late: %s", error)
         self._errands.clear(coordinator.phase)
         _log.info("the helper has answered", extra={"phase": coordinator.phase.hex()})

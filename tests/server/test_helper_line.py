@@ -1,0 +1,369 @@
+"""A leader's line to a helper that is hostile, slow, or somebody else: trouble by name, in time."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import ipaddress
+import itertools
+import logging
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.ec import generate_private_key as new_key
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from support.networked import PATIENCE
+from support.operators import Operators, entries, inputs_of, listed, request, terms
+from support.served_helper import ServedHelper, problem
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.two_operators import transport
+from earshot_protocol.two_operators.messages import MakeOffer, OfferMade
+from earshot_protocol.two_operators.transport import OFFER_PATH
+from earshot_server import helper_line
+from earshot_server.helper_line import HelperLine, HelperTroubleError
+
+HOUR = 3600.0
+MEBIBYTE = bytes(2**20)
+Say = Callable[[socket.socket], None]
+"""What a server does with a connection on which it has read a request."""
+
+
+@pytest.fixture
+def operators() -> Operators:
+    return Operators()
+
+
+@pytest.fixture
+def helper(operators: Operators) -> Iterator[ServedHelper]:
+    """A helper that answers, at the time of its leader's sums."""
+    served = ServedHelper()
+    served.identity, served.leaders = operators.identity, frozenset({operators.keys.identity})
+    with served.running() as running:
+        yield running
+
+
+def asking(operators: Operators) -> MakeOffer:
+    return request(operators.begin())
+
+
+def trouble(address: str, operators: Operators, timeout: float = PATIENCE) -> HelperTroubleError:
+    """What asking there comes to."""
+    with (
+        HelperLine(address, operators.leader, timeout=timeout) as line,
+        pytest.raises(HelperTroubleError) as caught,
+    ):
+        line.answer(asking(operators))
+    assert not caught.value.final
+    return caught.value
+
+
+@contextlib.contextmanager
+def saying(say: Say, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """A server that answers every connection so; its address."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        if tls is not None:
+            listener = stack.enter_context(tls.wrap_socket(listener, server_side=True))
+        ended = threading.Event()
+
+        def serve() -> None:
+            while not ended.is_set():
+                with contextlib.suppress(OSError):
+                    connection, _ = listener.accept()
+                    with connection:
+                        connection.settimeout(PATIENCE / 3)
+                        read_request(connection)
+                        say(connection)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http{'s' if tls else ''}://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            ended.set()
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def read_request(connection: socket.socket) -> None:
+    with connection.makefile("rb") as lines:
+        fields = dict(
+            line.decode().lower().rstrip().partition(": ")[::2]
+            for line in itertools.takewhile(lambda line: line.strip(), lines)
+        )
+        lines.read(int(fields["content-length"]))
+
+
+def ok(*fields: str) -> bytes:
+    kind = "Content-Type: application/msgpack"
+    return "\r\n".join(["HTTP/1.1 200 OK", kind, *fields, "", ""]).encode()
+
+
+# ------------------------------------------------------------------------------------------- sizes
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        (ok("Content-Length: 100000000"), MEBIBYTE),
+        (ok("Transfer-Encoding: chunked"), b"100000\r\n" + MEBIBYTE + b"\r\n"),
+        (ok("Connection: close"), MEBIBYTE),
+    ],
+)
+def test_a_body_that_is_too_large_or_endless_is_not_read(
+    operators: Operators, head: bytes, piece: bytes
+) -> None:
+    sent = 0
+
+    def pour(connection: socket.socket) -> None:
+        nonlocal sent
+        connection.sendall(head)
+        for _ in range(100):
+            connection.sendall(piece)
+            sent += len(piece)
+
+    with saying(pour) as address:
+        found = trouble(address, operators)
+    assert found.name == "wrong_answer"
+    assert sent < 50 * len(piece), "no more than what fits on the way"
+
+
+# -------------------------------------------------------------------------------------------- times
+
+
+def drip(first: bytes, again: bytes) -> Say:
+    def say(connection: socket.socket) -> None:
+        connection.sendall(first)
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            connection.sendall(again)
+            time.sleep(0.01)
+
+    return say
+
+
+@pytest.mark.parametrize(
+    "say",
+    [
+        drip(ok("Content-Length: 60000"), b"x"),
+        drip(ok("Transfer-Encoding: chunked"), b"1\r\nx\r\n"),
+        drip(b"HTTP/1.1 200 OK\r\nX: ", b"x"),
+        drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        drip(ok("Transfer-Encoding: chunked") + b"0\r\n", b"x: y\r\n"),
+    ],
+    ids=["body", "chunks", "field", "continue", "trailer"],
+)
+def test_what_never_ends_is_cut_off(
+    operators: Operators, monkeypatch: pytest.MonkeyPatch, say: Say
+) -> None:
+    """The network never stands still, so no time limit of a socket ends it."""
+    monkeypatch.setattr(helper_line, "_FIRST", 1.0)
+    with saying(say) as address:
+        found = trouble(address, operators)
+    assert found.name == "unreachable"
+    assert "takes too long" in str(found)
+
+
+def test_who_says_nothing_is_not_waited_for_for_ever(operators: Operators) -> None:
+    heard = threading.Event()
+
+    def nothing(connection: socket.socket) -> None:
+        assert heard.wait(PATIENCE)
+
+    with saying(nothing) as address:
+        assert trouble(address, operators, timeout=0.2).name == "unreachable"
+        heard.set()
+
+
+# ---------------------------------------------------------------------------------------- elsewhere
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_is_followed(operators: Operators, helper: ServedHelper, status: int) -> None:
+    def elsewhere(connection: socket.socket) -> None:
+        line = f"HTTP/1.1 {status} Elsewhere\r\nLocation: {helper.address}{OFFER_PATH}\r\n"
+        connection.sendall(f"{line}Content-Length: 0\r\n\r\n".encode())
+
+    with saying(elsewhere) as address:
+        assert trouble(address, operators).name == "unavailable"
+    assert helper.asked == []
+
+
+def test_who_answers_everything_twice_is_waited_for_by_name(
+    operators: Operators, helper: ServedHelper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second response to one request is taken for the response to the next, and is none."""
+    monkeypatch.setattr(transport, "LARGEST_PART", 96 * 5)
+    leader, _ = operators.collected(inputs_of(range(20)))
+    task = listed(leader)
+    assert len(entries(task)) == 20
+    none = b"HTTP/1.1 204 No Content\r\n\r\n"
+
+    def twice(connection: socket.socket) -> None:
+        connection.sendall(none * 2)
+        for _ in range(4):
+            read_request(connection)
+            connection.sendall(none * 2)
+
+    with saying(twice) as address, HelperLine(address, operators.leader, timeout=PATIENCE) as line:
+        with pytest.raises(HelperTroubleError) as caught:
+            line.answer(task)
+        assert not caught.value.final
+        assert caught.value.name == "unavailable"
+
+
+# ------------------------------------------------------------------------------------------- clocks
+
+
+@pytest.mark.parametrize("skew", [-HOUR, HOUR])
+def test_a_leader_whose_clock_is_an_hour_off_signs_by_its_helper_s(
+    operators: Operators, helper: ServedHelper, skew: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    def off() -> float:
+        return time.time() + skew
+
+    with HelperLine(helper.address, operators.leader, clock=off) as line:
+        for _ in range(2):
+            assert isinstance(line.answer(asking(operators)), OfferMade)
+    assert len(helper.asked) == 3, "it has learned it once"
+    (said,) = [each for each in caplog.records if each.name == helper_line.__name__]
+    assert said.levelno == logging.WARNING
+    assert said.args == (pytest.approx(-skew, abs=60),)
+
+
+def test_a_helper_whose_clock_runs_wild_is_waited_for_by_name(
+    operators: Operators, helper: ServedHelper
+) -> None:
+    times = itertools.count(1e9, HOUR)
+    helper.clock = lambda: next(times)
+    assert trouble(helper.address, operators).name == "bad_signature"
+    assert len(helper.asked) == 2, "it signs once more, and no more"
+
+
+@pytest.mark.parametrize("now", [0.0, 999_999_999_999.9])
+def test_no_time_that_a_helper_names_is_a_mistake_of_ours(
+    operators: Operators, helper: ServedHelper, now: float
+) -> None:
+    helper.trouble = lambda path: problem("bad_signature", 401, now=now)
+    assert trouble(helper.address, operators).name == "bad_signature"
+
+
+# ---------------------------------------------------------------------------------------------- TLS
+
+
+class Authority:
+    """A certificate authority of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._key = folder, new_key(SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "an authority")])
+        self.file = folder / f"{id(self)}.pem"
+        own = self._certificate(self._key, self._name, x509.BasicConstraints(True, None))
+        self.file.write_bytes(own)
+
+    def serving(self, host: str, days: int = 1) -> ssl.SSLContext:
+        """What a server of that name or address uses, whose certificate ends after these days."""
+        key, file = new_key(SECP256R1()), self._folder / f"{id(self)}-{host}.pem"
+        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
+        names: x509.GeneralName = x509.DNSName(host)
+        with contextlib.suppress(ValueError):
+            names = x509.IPAddress(ipaddress.ip_address(host))
+        made = self._certificate(key, name, x509.SubjectAlternativeName([names]), days)
+        secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        file.write_bytes(secret + made)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(file)
+        return context
+
+    def _certificate(
+        self,
+        key: EllipticCurvePrivateKey,
+        name: x509.Name,
+        extension: x509.ExtensionType,
+        days: int = 1,
+    ) -> bytes:
+        now = datetime.datetime.now(datetime.UTC)
+        return (
+            x509.CertificateBuilder(self._name, name, key.public_key(), x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(days=10))
+            .not_valid_after(now + datetime.timedelta(days=days))
+            .add_extension(extension, critical=True)
+            .sign(self._key, SHA256())
+            .public_bytes(Encoding.PEM)
+        )
+
+
+def behind_tls(helper: ServedHelper, context: ssl.SSLContext) -> str:
+    """Serve it with a certificate from now on; its address."""
+    server = helper._server
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    return f"https://127.0.0.1:{server.server_address[1]}"
+
+
+def test_a_helper_with_a_certificate_that_the_system_trusts_is_asked(
+    operators: Operators, helper: ServedHelper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = Authority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+    address = behind_tls(helper, authority.serving("127.0.0.1"))
+    with HelperLine(address, operators.leader, timeout=PATIENCE) as line:
+        assert isinstance(line.answer(asking(operators)), OfferMade)
+
+
+@pytest.mark.parametrize(
+    ("host", "days", "trusted"),
+    [("127.0.0.1", 1, False), ("127.0.0.2", 1, True), ("127.0.0.1", -1, True)],
+    ids=["another authority", "another address", "expired"],
+)
+def test_nothing_is_sent_to_who_has_no_such_certificate(
+    operators: Operators,
+    helper: ServedHelper,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    host: str,
+    days: int,
+    trusted: bool,
+) -> None:
+    authority, other = Authority(tmp_path), Authority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+    signer = authority if trusted else other
+    found = trouble(behind_tls(helper, signer.serving(host, days)), operators)
+    assert found.name == "unreachable"
+    assert "CERTIFICATE_VERIFY_FAILED" in str(found)
+    assert helper.asked == []
+
+
+def test_what_never_ends_is_cut_off_behind_tls(
+    operators: Operators, helper: ServedHelper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = Authority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+    monkeypatch.setattr(helper_line, "_FIRST", 1.0)
+    say = drip(ok("Content-Length: 60000"), b"x")
+    with saying(say, authority.serving("127.0.0.1")) as address:
+        found = trouble(address, operators)
+    assert found.name == "unreachable"
+    assert "takes too long" in str(found)
+
+
+def test_plain_http_leads_to_this_machine_alone(operators: Operators) -> None:
+    with pytest.raises(InvalidInputError, match="use https"):
+        HelperLine("http://helper.example", operators.leader)
+
+
+def test_a_list_s_patience_grows_with_it() -> None:
+    leader, _ = Operators().collected(inputs_of(range(20)), parameters=terms())
+    task = listed(leader)
+    long = msgspec.structs.replace(task, reports=task.reports * 1000)
+    assert helper_line.patience(long) > helper_line.patience(task) > 60.0
