@@ -29,9 +29,27 @@ class HelperFigures:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the figures of this moment."""
-        counts = self._folder.book.counts(time.time())
+        now = time.time()
+        counts, kept = self._folder.book.counts(now), self._folder.book.kept(now)
         by_state = (((state,), count) for state, count in counts._asdict().items())
         yield gauges("earshot_helper_sums", "Sums offered, by state", ("state",), by_state)
+        yield gauges(
+            "earshot_helper_kept",
+            "Keys of open sums, totals, and sums that are spent for good",
+            ("what",),
+            (((what,), each.count) for what, each in kept.items()),
+        )
+        yield gauges(
+            "earshot_helper_kept_seconds",
+            "Seconds for which the oldest of these has been kept",
+            ("what",),
+            (
+                ((what,), 0.0 if each.since is None else max(0.0, now - each.since))
+                for what, each in kept.items()
+            ),
+        )
+        late = self._folder.book.late_keys(now)
+        yield gauge("earshot_helper_late_keys", "Keys that should have been erased", late)
         leaders = len(self._folder.leaders.policies())
         yield gauge("earshot_helper_leaders", "Leaders that are served", leaders)
         refused = self._folder.leaders.refusals()
