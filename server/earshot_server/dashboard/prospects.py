@@ -201,12 +201,18 @@ def _sum(parameters: Parameters, each: SumForecast) -> list[str]:
 
 def _operators(parameters: Parameters) -> list[str]:
     """Say which phones take part in sums by two operators; nothing where there are none."""
-    if parameters.summation is not SummationName.TWO_OPERATORS:
+    if not parameters.summation.by_operators:
         return []
-    return [
+    said = [
         "phones take part whose app names both operators (earshot phone --leader-key, "
         "--helper-key); all others refuse: unknown_helper"
     ]
+    if parameters.summation is SummationName.PROVED:
+        said.append(
+            "  their apps also need the package that proves ballots (earshot-sensing[proofs]); "
+            "without it, phones refuse: proofs"
+        )
+    return said
 
 
 def proposed_summation(masked: Parameters, split: Parameters) -> str:
