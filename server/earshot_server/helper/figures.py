@@ -6,11 +6,18 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from earshot_protocol.two_operators.refusals import HelperRefusalError, UnknownLeaderError
 from earshot_server.api.figures import counters, gauge, gauges
 from earshot_server.helper.folder import HelperFolder
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
+
+_REFUSALS = sorted(
+    each.name.replace("_", "-")
+    for each in HelperRefusalError.__subclasses__()
+    if each is not UnknownLeaderError  # whose refusals anybody could count up
+)
 
 
 class HelperFigures:
@@ -52,5 +59,5 @@ class HelperFigures:
         yield gauge("earshot_helper_late_keys", "Keys that should have been erased", late)
         leaders = len(self._folder.leaders.policies())
         yield gauge("earshot_helper_leaders", "Leaders that are served", leaders)
-        refused = self._folder.leaders.refusals()
+        refused = dict.fromkeys(_REFUSALS, 0) | self._folder.leaders.refusals()
         yield counters("earshot_helper_refusals", "Requests refused", "name", refused)
