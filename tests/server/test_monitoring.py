@@ -80,7 +80,7 @@ def awaiting_helper(database: Database) -> bytes:
     registry.join(phase, registry.enrol(os.urandom(32), bytes(16), 10_000))
     registry.end_gathering(phase)
     store, leading = PostgresPhaseStore(database), LeaderKeys(LEADER, bytes(32))
-    Coordinator.start(store, None, BY_TWO, database.now(), phase=phase, leading=leading)
+    Coordinator.start(store, Optics(), BY_TWO, database.now(), phase=phase, leading=leading)
     return phase
 
 
