@@ -57,7 +57,7 @@ class FieldChoice(NamedTuple):
     Attributes:
         value: Text that the form sends.
         label: Words beside it.
-        hint: What it means.
+        hint: Meaning of the choice.
     """
 
     value: str
