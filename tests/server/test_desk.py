@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import html
 import io
 import logging
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from support.api_caller import Server, body_of, problem_of
 from support.desk import ACCEPT, OperatorsBrowser
@@ -16,9 +18,16 @@ from support.played_phase import PARAMETERS
 from werkzeug.test import TestResponse
 
 from earshot_protocol.api import AUDIT, OPERATORS, PHASES
+from earshot_protocol.environments import default_hierarchy
 from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_protocol.secure_sum.interface import SummationName
+from earshot_server.api.app import ApiSettings, create_app
 from earshot_server.api.limits import FAILURES
 from earshot_server.api.views import Audit, NewOperator, OperatorToken, Phases, PhaseView
+from earshot_server.commands.phase.kinds import SECURE_SUM, Options, parameters_of
+from earshot_server.credentials import Credentials
+from earshot_server.dashboard import prospects
+from earshot_server.dashboard.wording import sentence
 from earshot_server.processes import logs
 from earshot_server.records import AuditEntry
 from earshot_server.store.database import Database
@@ -425,6 +434,134 @@ def test_what_default_phones_refuse_is_started_only_if_the_operator_insists(
     form = browser.fields(refused) | {"do": "start", "anyway": "yes"}
     assert browser.post("/start", form).status_code == 303
     assert [each.wanted for each in phases(browser.server)] == [50]
+
+
+# ---------------------------------------------------------------------------------- two operators
+
+
+@pytest.fixture
+def leading(database: Database, tmp_path: Path) -> OperatorsBrowser:
+    """One in which the first operator is signed in at a server that has a helper."""
+    credentials = Credentials.load_or_create(tmp_path, leads=True)
+    app = create_app(ApiSettings(database, credentials, helper_key="ab" * 32))
+    browser = OperatorsBrowser(Server(app, credentials))
+    assert browser.sign_in().status_code == 303
+    return browser
+
+
+def reason(labels: tuple[str, ...], choices: tuple[tuple[str, ...], ...], phones: int) -> str:
+    """What the command line says before it starts the same phase."""
+    masked, split = (
+        parameters_of(
+            SECURE_SUM,
+            Options(phones=phones, labels=labels, choices=choices, summation=summation),
+        )
+        for summation in (SummationName.BELL, SummationName.TWO_OPERATORS)
+    )
+    return sentence(prospects.proposed_summation(masked, split))
+
+
+def test_where_there_is_a_helper_two_operators_are_proposed_as_on_the_command_line(
+    leading: OperatorsBrowser,
+) -> None:
+    form = leading.get("/start")
+    offered, usual = leading.fields(form), default_hierarchy()
+    assert offered["summation"] == "two-operators"
+    said = reason(usual.classes, tuple(usual.groups.values()), int(offered["phones"]))
+    assert "visits once a sum, not 4 times; noise is" in said
+    assert said in html.unescape(page_of(form))
+    verdict = leading.post("/start", offered | {"do": "look"})
+    told = html.unescape(page_of(verdict))
+    assert said in told
+    assert "these two never put their data together" in told
+    assert "all others refuse: unknown_helper" in told
+    assert "a default phone whose app names both operators accepts this phase" in told
+    assert re.search(r"steps, [^<]+ sent by a phone</dt><dd>3</dd>", verdict.text)
+    assert phases(leading.server) == ()
+    started = leading.fields(verdict) | {"do": "start"}
+    for _ in range(2):
+        assert leading.post("/start", started).status_code == 303
+    (view,) = phases(leading.server)
+    assert view.parameters.summation is SummationName.TWO_OPERATORS
+    assert view.parameters == msgspec.structs.replace(
+        parameters_of(
+            SECURE_SUM,
+            Options(
+                phones=int(offered["phones"]),
+                labels=usual.classes,
+                choices=tuple(usual.groups.values()),
+                summation=SummationName.TWO_OPERATORS,
+            ),
+        ),
+        hierarchy=view.parameters.hierarchy,
+        step_seconds=86_400.0,
+    )
+
+
+def test_an_operator_may_choose_that_the_server_adds_up_alone(leading: OperatorsBrowser) -> None:
+    form = STARTED | {"form_key": leading.key(), "do": "look", "summation": "bell"}
+    verdict = leading.post("/start", form)
+    told = html.unescape(page_of(verdict))
+    assert reason(("home", "street", "office"), (), 2000) in told
+    assert "they trust this server to follow the protocol" in told
+    assert "unknown_helper" not in told
+    changed = leading.post("/start", leading.fields(verdict) | {"do": "change"})
+    assert leading.fields(changed)["summation"] == "bell"
+    leading.post("/start", leading.fields(verdict) | {"do": "start"})
+    (view,) = phases(leading.server)
+    assert view.parameters.summation is SummationName.BELL
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("two-operators-proved", "No input of a discovery phase can be proved"),
+        ("three", "Choose one of these."),
+    ],
+)
+def test_a_summation_that_cannot_be_is_named_beside_its_field(
+    leading: OperatorsBrowser, text: str, said: str
+) -> None:
+    form = STARTED | {"form_key": leading.key(), "summation": text, "do": "start", "once": "x"}
+    response = leading.post("/start", form)
+    page_of(response, 422)
+    (mistake,) = re.findall(r'id="summation-mistake">([^<]*)', response.text)
+    assert said in mistake
+    assert '<fieldset class="field wrong" id="summation"' in response.text
+    assert {each: leading.fields(response)[each] for each in STARTED} == STARTED
+    assert phases(leading.server) == ()
+
+
+def test_a_phase_by_two_operators_needs_the_forms_key(leading: OperatorsBrowser) -> None:
+    form = STARTED | {"summation": "two-operators", "do": "start", "once": "x"}
+    for key in ({}, {"form_key": "wrong"}):
+        refused = leading.post("/start", form | key)
+        assert "This form is of an earlier session" in page_of(refused, 403)
+        assert leading.fields(refused)["summation"] == "two-operators"
+    elsewhere = leading.client.post("/start", data=form | {"form_key": leading.key()})
+    assert elsewhere.status_code == 403
+    assert phases(leading.server) == ()
+
+
+def test_a_form_of_a_time_when_there_was_a_helper_starts_nothing_else(
+    browser: OperatorsBrowser,
+) -> None:
+    assert "summation" not in browser.fields(browser.get("/start"))
+    form = STARTED | {"form_key": browser.key(), "once": "x", "summation": "two-operators"}
+    for what in ("look", "start"):
+        refused = browser.post("/start", form | {"do": what})
+        assert "this server has no helper" in page_of(refused, 422)
+    assert phases(browser.server) == ()
+    kept = browser.fields(refused)  # and says that it would now be another sum
+    assert "summation" not in kept
+    verdict = browser.post("/start", kept | {"do": "look"})
+    assert "proposed" not in page_of(verdict).lower()
+    browser.post("/start", browser.fields(verdict) | {"do": "start"})
+    (view,) = phases(browser.server)
+    assert view.parameters.summation is SummationName.BELL
+
+
+# ---------------------------------------------------------------------------------- mistakes
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.full_disk import room_for
@@ -22,19 +24,22 @@ from support.operators import (
     listed,
     request,
     terms,
+    total_of,
 )
 
+from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.privacy.sum_noise import WholeLaplace
 from earshot_protocol.two_operators.leader import PATIENCE
-from earshot_protocol.two_operators.messages import AddUp
-from earshot_protocol.two_operators.refusals import LateListError
-from earshot_protocol.wire import encode
+from earshot_protocol.two_operators.messages import AddUp, MakeOffer
+from earshot_protocol.two_operators.refusals import HelperRefusalError, LateListError
+from earshot_protocol.wire import Task, encode
 from earshot_server.credentials import CredentialsError, new_key
 from earshot_server.helper import database
 from earshot_server.helper.book import Book, MemoryBook, Record, Secret, TakenError
 from earshot_server.helper.database import HelperDatabase, HelperDatabaseError
 from earshot_server.helper.folder import HelperFolder, HelperFolderError
 from earshot_server.helper.keys import KeyFolderError
+from earshot_server.helper.sqlite_book import KEPT_AFTER, KeptByHelper
 from earshot_server.store.database import DatabaseUnavailableError, NewerSchemaError
 
 SECRET = Secret(b"k" * 32, b"n" * 80)
@@ -80,14 +85,14 @@ def test_a_sum_is_offered_once(book: Book) -> None:
 def test_a_sum_is_answered_once_and_its_secret_goes(book: Book) -> None:
     sum_id, record = record_of(Operators())
     book.offer(sum_id, record, SECRET)
-    book.answer(sum_id, b"list", b"total")
+    book.answer(sum_id, b"list", b"total", NOW + 1)
     assert book.secret(sum_id) is None
     for _ in range(2):
         with pytest.raises(TakenError, match="has been answered"):
-            book.answer(sum_id, b"other", b"other")
+            book.answer(sum_id, b"other", b"other", NOW + 2)
         kept = book.record(sum_id)
         assert kept is not None
-        assert (kept.reports, kept.total) == (b"list", b"total")
+        assert (kept.reports, kept.answered, kept.total) == (b"list", NOW + 1, b"total")
         book.erase(sum_id)  # twice is harmless
 
 
@@ -179,7 +184,7 @@ def test_a_full_disk_offers_nothing_and_leaves_no_key(tmp_path: Path) -> None:
         operators.helper.answer(large)
 
 
-# ------------------------------------------------------------------------------- what was restored
+# -------------------------------------------------------------------------- what is kept no longer
 
 
 def due(path: Path) -> tuple[Operators, AddUp]:
@@ -191,10 +196,141 @@ def due(path: Path) -> tuple[Operators, AddUp]:
         return operators, listed(leader)
 
 
-def answered(path: Path, operators: Operators, task: AddUp) -> bytes:
+def answered(path: Path, operators: Operators, task: Task) -> bytes:
     with opened(path, operators.now) as folder:
         operators.book = folder.book
         return encode(operators.helper.answer(task))
+
+
+def refusal(path: Path, operators: Operators, task: Task) -> str:
+    """The name of what it says instead of an answer."""
+    with pytest.raises(HelperRefusalError) as caught:
+        answered(path, operators, task)
+    assert not caught.value.again
+    return caught.value.name
+
+
+def asked_for(operators: Operators, task: AddUp, **changes: object) -> MakeOffer:
+    """The request with which the sum of a list began, or another one for the same sum."""
+    asked = request(operators.begin(AGREED))
+    return operators.signed(msgspec.structs.replace(asked, sum_id=task.sum_id, **changes))
+
+
+def on_disk(path: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in path.glob("helper.db*"))
+
+
+def test_a_total_is_dropped_a_day_after_its_time_and_its_sum_stays_spent(tmp_path: Path) -> None:
+    operators, task = due(tmp_path)
+    asked = asked_for(operators, task)
+    other = another_list(operators, task, b"".join(entries(task)[1:]))
+    answer = answered(tmp_path, operators, task)
+    total = total_of(decode_helper_answer(answer)).total
+    with opened(tmp_path) as folder:
+        before = folder.book.record(task.sum_id)
+        assert before is not None
+        until = before.answer_until
+        assert until == NOW + WINDOW + PATIENCE
+        folder.tidy(until + KEPT_AFTER - 1)
+    assert total in on_disk(tmp_path)
+    assert answered(tmp_path, operators, asked) == before.offer
+    operators.now = until + KEPT_AFTER - 1
+    assert answered(tmp_path, operators, task) == answer  # a leader that lost it
+    operators.now = until + KEPT_AFTER + 1
+    with opened(tmp_path, operators.now) as folder:
+        folder.tidy(operators.now)
+        # It may be looked for in the files while the helper runs.
+        content = on_disk(tmp_path)
+        assert total not in content
+        assert before.offer is not None
+        assert before.offer not in content
+        kept = folder.book.record(task.sum_id)
+        assert kept == replace(before, offer=None, total=None)
+        assert folder.book.counts(operators.now) == (0, 1, 0)
+        assert folder.book.offers_since(operators.keys.identity, NOW) == 1
+    for moment in (operators.now, NOW + WINDOW + 1):  # a clock put back brings nothing back
+        operators.now = moment
+        assert refusal(tmp_path, operators, task) == "late"
+        assert refusal(tmp_path, operators, other) == "already_answered"
+        assert refusal(tmp_path, operators, asked) == "late"
+        assert (
+            refusal(tmp_path, operators, asked_for(operators, task, patience=1.0)) == "unknown_sum"
+        )
+        with opened(tmp_path, moment) as folder:
+            with pytest.raises(TakenError, match="has been offered"):
+                folder.book.offer(task.sum_id, before, SECRET)
+            with pytest.raises(TakenError, match="has been answered"):
+                folder.book.answer(task.sum_id, b"other", b"other", moment)
+            assert folder.book.record(task.sum_id) == kept
+            assert folder.book.secret(task.sum_id) is None
+
+
+def test_a_sum_that_was_never_answered_is_spent_too(tmp_path: Path) -> None:
+    operators, task = due(tmp_path)
+    asked = asked_for(operators, task)
+    with opened(tmp_path, LATE + KEPT_AFTER) as folder:
+        folder.tidy(LATE + KEPT_AFTER)
+        kept = folder.book.record(task.sum_id)
+        assert kept is not None
+        assert (kept.offer, kept.reports, kept.total) == (None, None, None)
+        assert folder.book.counts(LATE + KEPT_AFTER) == (0, 0, 1)
+        folder.book._keys.keep(task.sum_id, SECRET)  # as somebody may who has an old copy
+        operators.book, operators.now = folder.book, NOW + WINDOW + 1
+        for message in (task, asked):
+            with pytest.raises(LateListError):
+                operators.helper.answer(message)
+        with pytest.raises(TakenError, match="has been answered"):
+            folder.book.answer(task.sum_id, b"list", b"total", operators.now)
+
+
+def test_a_total_that_a_backup_brings_back_is_dropped_again(tmp_path: Path) -> None:
+    operators, task = due(tmp_path / "helper")
+    answered(tmp_path / "helper", operators, task)
+    shutil.copytree(tmp_path / "helper", tmp_path / "new", ignore=shutil.ignore_patterns("keys"))
+    operators.now = LATE + KEPT_AFTER
+    with opened(tmp_path / "new", operators.now) as folder:
+        assert folder.book.kept(operators.now)["totals"].count == 1
+        folder.tidy(operators.now)
+        assert folder.book.kept(operators.now)["totals"] == KeptByHelper(0, None)
+    assert refusal(tmp_path / "new", operators, task) == "late"
+
+
+def test_what_is_kept_is_told_with_the_time_of_the_oldest(tmp_path: Path) -> None:
+    with opened(tmp_path) as folder:
+        book = folder.book
+        assert set(book.kept(NOW).values()) == {KeptByHelper(0, None)}
+        sums = [record_of(Operators(), NOW + 10 * number) for number in range(3)]
+        for each in sums:
+            book.offer(*each, SECRET)
+        book.answer(sums[0][0], b"list", b"total", NOW + 50)
+        book.answer(sums[1][0], b"list", b"total", NOW + 40)
+        assert book.kept(NOW) == {
+            "keys": KeptByHelper(1, NOW + 20),
+            "totals": KeptByHelper(2, NOW + 40),
+            "sums": KeptByHelper(3, NOW),
+        }
+        assert (book.late_keys(NOW), book.late_keys(LATE + 20)) == (0, 1)
+        assert book.kept(LATE + 20)["keys"] == KeptByHelper(0, None)
+        folder.tidy(LATE + KEPT_AFTER)
+        assert book.kept(LATE) == {
+            "keys": KeptByHelper(0, None),
+            "totals": KeptByHelper(1, NOW + 40),
+            "sums": KeptByHelper(3, NOW),
+        }
+        assert book.late_keys(LATE + 20) == 0
+
+
+def test_a_full_disk_keeps_no_key_from_being_erased(tmp_path: Path) -> None:
+    with opened(tmp_path) as folder:
+        for offered in (NOW - KEPT_AFTER - 2, NOW):
+            folder.book.offer(*record_of(Operators(), offered), SECRET)
+        with room_for(0), pytest.raises(DatabaseUnavailableError):
+            folder.tidy(LATE)
+        assert folder.book.late_keys(LATE) == 0
+        assert folder.book.kept(LATE)["sums"].count == 2
+
+
+# ------------------------------------------------------------------------------- what was restored
 
 
 def check_no_answer(path: Path, operators: Operators, task: AddUp) -> None:

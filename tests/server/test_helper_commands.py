@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -65,6 +66,7 @@ def test_a_helper_is_made_once_and_keeps_its_key(tmp_path: Path) -> None:
         "helper": said("init", "--data", tmp_path / "other").strip(),
         "leaders": [],
         "sums": {"offered": 0, "open": 0, "answered": 0, "lapsed": 0},
+        "kept": {what: {"count": 0, "since": None} for what in ("keys", "totals", "sums")},
         "refused": {},
     }
 
@@ -106,7 +108,7 @@ def test_what_became_of_sums_is_shown(data: Path) -> None:
         asked = [request(operators.begin()) for _ in range(3)]
         for each in asked:
             operators.helper.answer(each)
-        folder.book.answer(asked[0].sum_id, b"list", b"total")
+        folder.book.answer(asked[0].sum_id, b"list", b"total", operators.now)
         folder.book.erase(asked[1].sum_id)
         for name in ("early", "early", "too-few"):
             folder.leaders.count_refusal(name)
@@ -114,9 +116,15 @@ def test_what_became_of_sums_is_shown(data: Path) -> None:
     state = shown(data)
     assert state["sums"] == {"offered": 3, "open": 1, "answered": 1, "lapsed": 1}
     assert state["refused"] == {"early": 2, "too-few": 1}
+    one = {"count": 1, "since": operators.now}
+    assert state["kept"] == {"keys": one, "totals": one, "sums": one | {"count": 3}}
     told = said("show", "--data", data)
     assert "sums: 3 offered, 1 open, 1 answered, 1 lapsed\n" in told
     assert "refused: 2 early, 1 too-few\n" in told
+    since = r"since \d+ \w+ \d{4}, \d\d:\d\d UTC \(just now\)"
+    assert re.search(f"kept keys: 1, {since}; each until its answer, or until the time", told)
+    assert re.search(f"kept totals: 1, {since}; each until 1 day after that time", told)
+    assert re.search(f"kept sums: 3, {since}; for good, by number, digests and times alone", told)
     assert f"leader: {KEY}, with at least 50 reports" in told
 
 

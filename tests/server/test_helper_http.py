@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from support.helper_server import Heard, HelperProcess, helper_running
+from support.networked import await_
 from support.operators import (
     NO_NOISE,
     Operators,
@@ -37,6 +40,7 @@ from earshot_protocol.privacy.sum_noise import WholeLaplace
 from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.interface import HELPER
 from earshot_protocol.signatures import sign
+from earshot_protocol.two_operators import leader
 from earshot_protocol.two_operators.leader import Leader
 from earshot_protocol.two_operators.messages import (
     AddUp,
@@ -220,6 +224,7 @@ def test_who_does_not_sign_as_an_allowed_leader_is_told_before_a_body_is_sent(
         ("unknown-leader", sign(stranger, theirs, now, path, MESSAGEPACK, body)),
     ):
         check_problem(only_fields(helper, path, len(body), fields), 401, name)
+    assert f'"leader": "{theirs}"' in helper.log.read_text()  # whom to allow, if it should be
     stale = only_fields(helper, path, 9, sign(KEY, mine, now - 1000, path, MESSAGEPACK, body))
     assert msgspec.json.decode(stale.body, type=Problem).now == pytest.approx(now, abs=60)
 
@@ -248,7 +253,8 @@ def test_a_body_that_is_not_the_signed_one_is_refused(helper: HelperProcess) -> 
     body = encode(sum_.list)
     name = KEY.public_key().public_bytes_raw().hex()
     fields = sign(KEY, name, int(time.time()), TOTAL_PATH, MESSAGEPACK, body)
-    check_problem(helper.send(TOTAL_PATH, body[:-1] + b"\0", fields), 401, "bad-signature")
+    bent = body[:-1] + bytes([body[-1] ^ 1])
+    check_problem(helper.send(TOTAL_PATH, bent, fields), 401, "bad-signature")
     total_in(asked(helper, sum_.list))
 
 
@@ -431,6 +437,11 @@ def test_health_figures_and_paths(helper: HelperProcess) -> None:
         r'earshot_helper_sums\{state="answered"\} [1-9]',
         r'earshot_helper_sums\{state="open"\} [1-9]',
         r"earshot_helper_leaders 2",
+        r'earshot_helper_kept\{what="keys"\} [1-9]',
+        r'earshot_helper_kept\{what="totals"\} [1-9]',
+        r'earshot_helper_kept\{what="sums"\} [1-9]',
+        r'earshot_helper_kept_seconds\{what="keys"\} [0-9.e-]+[1-9]',
+        r"earshot_helper_late_keys 0",
         r'earshot_helper_refusals_total\{name="early"\} [1-9]',
         r'earshot_requests_total\{endpoint="/v1/total",method="POST",status="200"\} [1-9]',
         r'earshot_problems_total\{kind="early"\} [1-9]',
@@ -475,6 +486,41 @@ def test_neither_identity_nor_seeds_keys_or_noise_are_in_log_or_database(tmp_pat
         assert not (data / "keys" / f"{done.list.sum_id.hex()}.key").exists()
         helper.start()
         total_in(asked(helper, left.list))
+
+
+AT_ONCE = """
+from earshot_server.helper import serving, sqlite_book
+serving._TIDY_EVERY, sqlite_book.KEPT_AFTER = 0.1, 0.0
+from earshot_client.command import main
+main()
+"""
+"""Program that keeps nothing for a minute, nor for a day, longer than it may."""
+
+
+def test_a_helper_that_nobody_asks_erases_keys_and_totals_by_its_own_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with helper_running(tmp_path / "data", KEY.public_key().public_bytes_raw()) as helper:
+        helper.stop()
+        helper.program = (sys.executable, "-c", AT_ONCE)
+        helper.start()
+        open_ = offered(helper)
+        monkeypatch.setattr(leader, "PATIENCE", 10.0)
+        left, done = (offered(helper, agreed=terms(window=0.1)) for _ in range(2))
+        keys = [helper.data / "keys" / f"{each.list.sum_id.hex()}.key" for each in (open_, left)]
+        assert all(key.exists() for key in keys)
+        total_in(asked(helper, done.list))
+        # Nobody asks for anything from here on.
+        await_(lambda: not keys[1].exists(), "the end of a late key")
+
+        def kept() -> dict[str, int]:
+            state = json.loads(helper.earshot("show", "--json"))
+            assert state["sums"] == {"offered": 3, "open": 1, "answered": 1, "lapsed": 1}
+            return {what: each["count"] for what, each in state["kept"].items()}
+
+        await_(lambda: kept() == {"keys": 1, "totals": 0, "sums": 3}, "the end of a late total")
+        total_in(asked(helper, open_.list))
+        check_problem(asked(helper, done.list), 409, "late")
 
 
 def test_a_helper_that_is_killed_gives_the_same_answer_once_it_is_back(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import msgspec
 import promql_parser
 import pytest
 import yaml
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from prometheus_client.parser import text_string_to_metric_families
 from support.api_caller import Server
 from support.parameters import statistics_parameters
@@ -21,13 +23,21 @@ from support.played_phase import PARAMETERS, PHONES
 
 from earshot_protocol.api import PHASES, TASK
 from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError, recover_checked
+from earshot_protocol.secure_sum.interface import HELPER, SummationName
+from earshot_protocol.two_operators.leader import LeaderKeys
 from earshot_server.api.problems import KINDS
 from earshot_server.discovery.optics import Optics
+from earshot_server.helper.api import HelperSettings, create_helper_app
+from earshot_server.helper.folder import HelperFolder
+from earshot_server.phases.coordinator import Coordinator
 from earshot_server.processes.driver import Driver
 from earshot_server.store.database import Database
 from earshot_server.store.driving import Driving
+from earshot_server.store.errands import Errands
+from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.progress import (
     CAUSES,
+    NOT_IN_VAIN,
     OTHER,
     RESTORED,
     SERVER,
@@ -44,6 +54,12 @@ DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 BOARD = json.loads((DEPLOY / "grafana" / "earshot.json").read_text(encoding="utf-8"))
 RULES = yaml.safe_load((DEPLOY / "prometheus" / "alerts.yaml").read_text(encoding="utf-8"))
 ALERTS = [rule for group in RULES["groups"] for rule in group["rules"]]
+HELPER_S_RULES = yaml.safe_load(
+    (DEPLOY / "prometheus" / "helper-alerts.yaml").read_text(encoding="utf-8")
+)
+HELPER_S_ALERTS = [rule for group in HELPER_S_RULES["groups"] for rule in group["rules"]]
+LEADER = Ed25519PrivateKey.generate()
+BY_TWO = statistics_parameters(summation=SummationName.TWO_OPERATORS)
 PROMETHEUS_S_OWN = {"up": {"job", "instance"}}
 Labels = dict[str, dict[str, set[str]]]
 """Name of a metric → name of a label → its values."""
@@ -57,6 +73,17 @@ def gather(database: Database, joining: int, least: int = 3, seconds: float = 10
     return phase
 
 
+def awaiting_helper(database: Database) -> bytes:
+    """A phase by two operators that waits for an offer."""
+    registry, phase = Registry(database), os.urandom(16)
+    registry.gather(phase, BY_TWO, 3, database.now() + 1000.0)
+    registry.join(phase, registry.enrol(os.urandom(32), bytes(16), 10_000))
+    registry.end_gathering(phase)
+    store, leading = PostgresPhaseStore(database), LeaderKeys(LEADER, bytes(32))
+    Coordinator.start(store, Optics(), BY_TWO, database.now(), phase=phase, leading=leading)
+    return phase
+
+
 @pytest.fixture
 def served(server: Server, database: Database) -> Labels:
     """What a server serves in whose database there is one of everything."""
@@ -67,6 +94,7 @@ def served(server: Server, database: Database) -> Labels:
     server.order(f"{PHASES}/{server.start(PARAMETERS).hex()}/stop")
     server.start(statistics_parameters())
     Driving(database).fail(running, "KeyError")
+    Errands(database).fail(awaiting_helper(database), "unreachable")
     database.query("INSERT INTO refusals VALUES (%s, 'least-phones', 2)", (running,))
     server.get(TASK)
     server.get(PHASES, Authorization="Bearer wrong")
@@ -74,8 +102,12 @@ def served(server: Server, database: Database) -> Labels:
 
 
 def labels_of(server: Server) -> Labels:
+    return labels_in(server.read("/metrics").text)
+
+
+def labels_in(text: str) -> Labels:
     found: Labels = defaultdict(lambda: defaultdict(set))
-    for family in text_string_to_metric_families(server.read("/metrics").text):
+    for family in text_string_to_metric_families(text):
         for sample in family.samples:
             found[sample.name]  # those without labels, too
             for label, value in sample.labels.items():
@@ -173,7 +205,7 @@ def test_every_stored_figure_is_on_the_board_or_in_an_alert(served: Labels) -> N
 
 def test_alerts_say_what_to_do_and_have_names_of_their_own() -> None:
     assert len({alert["alert"] for alert in ALERTS}) == len(ALERTS) >= 10
-    for alert in ALERTS:
+    for alert in (*ALERTS, *HELPER_S_ALERTS):
         assert alert["labels"]["severity"] in ("page", "ticket")
         assert alert["annotations"]["summary"]
         assert alert["annotations"]["description"]
@@ -183,17 +215,36 @@ def test_alerts_say_what_to_do_and_have_names_of_their_own() -> None:
     assert scrape["rule_files"] == ["alerts.yaml"]
 
 
+def test_a_helper_s_alerts_ask_for_what_a_helper_serves(tmp_path: Path) -> None:
+    with closing(HelperFolder.make(tmp_path).database):
+        client = create_helper_app(HelperSettings(tmp_path)).test_client()
+        client.get("/nothing")
+        token = (tmp_path / "operator.token").read_text().strip()
+        text = client.get("/metrics", headers={"Authorization": f"Bearer {token}"}).text
+    served = labels_in(text)
+    found = {each["alert"]: complaints(each["expr"], served) for each in HELPER_S_ALERTS}
+    assert len(found) == len(HELPER_S_ALERTS)
+    assert not any(found.values()), found
+    assert served["earshot_helper_refusals_total"]["name"] == {
+        *("against-policy", "too-many-offers", "unknown-sum", "early", "late"),
+        *("already-answered", "too-few", "wrong-list"),
+    }
+    assert served["earshot_helper_kept"]["what"] == {"keys", "totals", "sums"}
+
+
 def test_labels_do_not_grow_with_phases_or_phones(
     server: Server, database: Database, served: Labels
 ) -> None:
     before = {name: {k: set(v) for k, v in labels.items()} for name, labels in served.items()}
     for _ in range(3):
+        Errands(database).fail(awaiting_helper(database), "unreachable")
         gather(database, PHONES)
         gather(database, 1, seconds=-1.0)
     Driver(database, Optics(), 1e9).turn()
     after = labels_of(server)
+    groups = ("phase", "step", "gathering", "dr", "helper")
     for name in before:
-        if name.startswith(("earshot_phase", "earshot_step", "earshot_gathering", "earshot_dr")):
+        if name.startswith(tuple(f"earshot_{group}" for group in groups)):
             assert after[name] == before[name], name
 
 
@@ -231,6 +282,33 @@ def test_progress_is_what_it_says(database: Database) -> None:
     Driving(database).fail(phase, "KeyError")
     assert progress.in_trouble() == 1
     assert progress.statuses() == dict(zip(STATUSES, (1, 2, 0, 0, 0), strict=True))
+
+
+def test_who_waits_for_the_helper_is_said_with_the_reason_and_since_when(
+    database: Database,
+) -> None:
+    progress, errands = PhaseProgress(database), Errands(database)
+    assert progress.waits_for_helper() == ()
+    gather(database, PHONES)
+    Driver(database, Optics(), 1e9).turn()  # a phase that waits for phones alone
+    first, second, third = (awaiting_helper(database) for _ in range(3))
+    for phase, age in ((first, 40), (second, 70), (third, 20)):
+        database.query("UPDATE steps SET opened = opened - %s WHERE phase = %s", (age, phase))
+    errands.fail(first, "unreachable")
+    errands.fail(second, "against_policy")
+    errands.fail(second, "unreachable")
+    (new, others) = progress.waits_for_helper()
+    assert new[:4] == ("statistics", "histogram: offer", NOT_IN_VAIN, 1)
+    assert others[:4] == ("statistics", "histogram: offer", "unreachable", 2)
+    assert 20 <= new.age < 40 <= 70 <= others.age
+    database.query(
+        "INSERT INTO answers (phase, number, phone, answer) VALUES (%s, 0, %s, 'x')",
+        (second, HELPER),
+    )
+    Registry(database).stop(third, "stopped by an operator")
+    (left,) = progress.waits_for_helper()
+    assert left[2:4] == ("unreachable", 1)
+    assert left.age >= 40
 
 
 def test_failures_are_counted_by_cause(server: Server, database: Database) -> None:

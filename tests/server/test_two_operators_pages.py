@@ -8,20 +8,23 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.api_caller import Server, body_of, problem_of
+from support.played_phase import PARAMETERS as LEARNING
 from support.statistics_phase import PARAMETERS
 
 from earshot_protocol.api import PHASES, TWO_OPERATORS, StartPhase
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.api.app import ApiSettings, create_app
 from earshot_server.api.views import TwoOperators
 from earshot_server.credentials import Credentials
-from earshot_server.dashboard import sentences, tables
+from earshot_server.dashboard import prospects, sentences, tables
 from earshot_server.phases.forecast import forecast
 from earshot_server.processes.settings import Serving
 from earshot_server.records import RUNNING, PhaseRecord, StepRecord, Trouble
 from earshot_server.store.database import Database
 
+PROVED = msgspec.structs.replace(LEARNING, summation=SummationName.PROVED)
 BY_TWO = msgspec.structs.replace(PARAMETERS, summation=SummationName.TWO_OPERATORS)
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32))).public_key().public_bytes_raw().hex()
 NOW = 1.8e9
@@ -49,10 +52,11 @@ def test_a_server_with_a_helper_has_connections_for_errands() -> None:
     assert serving.database_connections == Serving().database_connections + 2
 
 
+@pytest.mark.parametrize("parameters", [BY_TWO, PROVED], ids=["plain", "proved"])
 def test_a_phase_by_two_operators_is_refused_at_start_where_there_is_no_helper(
-    server: Server,
+    server: Server, parameters: Parameters
 ) -> None:
-    asked = StartPhase(parameters=BY_TWO, anyway=True)
+    asked = StartPhase(parameters=parameters, anyway=True)
     refused = problem_of(server.order(PHASES, asked), 422, "invalid-parameters")
     assert "this server has no helper" in refused.detail
     assert body_of(server.read(TWO_OPERATORS), TwoOperators) == TwoOperators()
@@ -65,13 +69,17 @@ def test_a_server_with_a_helper_starts_it_and_shows_both_keys(
     credentials = Credentials.load_or_create(tmp_path, leads=True)
     app = create_app(ApiSettings(database, credentials, helper_key=KEY))
     server = Server(app, credentials)
-    phase = server.start(BY_TWO)
+    phase, proved = server.start(BY_TWO), server.start(PROVED)
     known = body_of(server.read(TWO_OPERATORS), TwoOperators)
     assert known == TwoOperators(leader=credentials.leader, helper=KEY)
     page = server.read("/").text
     assert credentials.leader in page
     assert KEY in page
-    assert "never put their data together" in server.read(f"/phases/{phase.hex()}").text
+    for each, words in ((phase, "two operators"), (proved, "two operators, ballots proved")):
+        shown = server.read(f"/phases/{each.hex()}").text
+        assert "never put their data together" in shown
+        assert f">{words}</" in shown
+    assert "A ballot that is none is left out" in shown
 
 
 def step(number: int, name: str, expected: int, answered: int, closed: bool) -> StepRecord:
@@ -121,3 +129,13 @@ def test_a_forecast_counts_visits_of_phones_and_knows_no_neighbours() -> None:
     assert by_two.sums[0].neighbours is None
     assert by_two.sums[0].threshold is None
     assert masked.sums[0].neighbours
+
+
+def test_prospects_say_which_apps_take_part() -> None:
+    plain, proved, masked = (
+        [line for line in prospects.lines(asked, forecast(asked)) if " refuse: " in line]
+        for asked in (StartPhase(parameters=each) for each in (BY_TWO, PROVED, PARAMETERS))
+    )
+    assert masked == []
+    assert [line.rpartition(" ")[2] for line in plain] == ["unknown_helper"]
+    assert [line.rpartition(" ")[2] for line in proved] == ["unknown_helper", "proofs"]

@@ -42,11 +42,11 @@ class OperatorsBrowser:
         return self.fields(self.get(path))["form_key"]
 
     def fields(self, page: TestResponse) -> dict[str, str]:
-        """What the page's forms send, without buttons and boxes that are not ticked."""
+        """What the page's forms send, without buttons and what is not ticked or chosen."""
         found = {
             name: value
             for tag in re.findall(r"<input[^>]*>", page.text)
-            if 'type="checkbox"' not in tag
+            if 'type="checkbox"' not in tag and ('type="radio"' not in tag or " checked" in tag)
             for name in re.findall(r' name="([^"]*)"', tag)
             for value in re.findall(r' value="([^"]*)"', tag) or [""]
         }

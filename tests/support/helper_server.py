@@ -30,10 +30,12 @@ class HelperProcess:
         address: URL, once it has started.
         identity: Its Ed25519 public key.
         log: File of what it says.
+        program: Words that begin each of its commands.
     """
 
     def __init__(self, data: Path, *options: str) -> None:
         self.data, self._options = data, options
+        self.program: tuple[str, ...] = (sys.executable, "-m", "earshot_client")
         self.log = data.with_name(f"{data.name}.log")
         self.address, self.port = "", 0
         self.identity = bytes.fromhex(self.earshot("init").strip())
@@ -101,8 +103,7 @@ class HelperProcess:
         return status
 
     def _words(self, command: str, *words: str) -> list[str]:
-        start = [sys.executable, "-m", "earshot_client", "helper", command]
-        return [*start, *words, "--data", str(self.data)]
+        return [*self.program, "helper", command, *words, "--data", str(self.data)]
 
     def get(self, path: str, **fields: str) -> Heard:
         return self._ask("GET", path, None, fields)

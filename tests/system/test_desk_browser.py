@@ -15,7 +15,10 @@ from support.api_caller import Server, body_of
 from support.dashboard_server import served
 
 from earshot_protocol.api import AUDIT, PHASES
+from earshot_protocol.secure_sum.interface import SummationName
+from earshot_server.api.app import ApiSettings, create_app
 from earshot_server.api.views import Audit, Phases
+from earshot_server.credentials import Credentials
 from earshot_server.processes.embedded import embedded
 from earshot_server.store.database import Database
 
@@ -23,15 +26,21 @@ expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def kept() -> Iterator[tuple[Database, Path]]:
+    """A database, and the folder of the credentials that belong to it."""
     with (
         tempfile.TemporaryDirectory(prefix="earshot-") as folder,
         embedded(Path(folder, "postgresql")) as postgres,
     ):
         database = Database(postgres.url)
         database.migrate()
-        yield Server.over(database, Path(folder, "data"))
+        yield database, Path(folder, "data")
         database.close()
+
+
+@pytest.fixture(scope="module")
+def server(kept: tuple[Database, Path]) -> Server:
+    return Server.over(*kept)
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +152,42 @@ def test_an_operator_starts_invites_and_stops(page: Page, server: Server, addres
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
     assert [words for words in complaints if "Failed to load resource" not in words] == []
     assert [url for url in requested if not url.startswith(address + "/")] == []
+
+
+def test_an_operator_chooses_who_adds_up(page: Page, kept: tuple[Database, Path]) -> None:
+    database, folder = kept
+    credentials = Credentials.load_or_create(folder, leads=True)
+    app = create_app(ApiSettings(database, credentials, helper_key="ab" * 32))
+    server, complaints = Server(app, credentials), dashboard_browser.overheard(page)[0]
+    with served(app) as address:
+        dashboard_browser.sign_in(page, address, credentials.operator_token)
+        page.goto(address + "/start")
+        both = page.get_by_role("group", name="Who adds up")
+        expect(both.get_by_label("Two operators")).to_be_checked()
+        expect(both).to_contain_text("Proposed, as this server has a helper")
+        check(page, "start with a helper")
+        page.get_by_label("Name").fill("Week 14")
+        page.get_by_label("Phones", exact=True).fill("200")
+        page.get_by_role("button", name="See what it would do").click()
+        expect(page.get_by_text("these two never put their data together")).to_be_visible()
+        check(page, "verdict with a helper")
+        page.get_by_role("button", name="Change it").click()
+        expect(both.get_by_label("Two operators")).to_be_checked()
+        both.get_by_label("This server alone").check()  # by its words, which are the button's
+        expect(both.get_by_label("Two operators")).not_to_be_checked()
+        page.get_by_role("button", name="See what it would do").click()
+        expect(page.get_by_text("they trust this server to follow the protocol")).to_be_visible()
+        page.get_by_role("button", name="Change it").click()
+        expect(both.get_by_label("This server alone")).to_be_checked()
+        both.get_by_label("This server alone").press("ArrowUp")  # without a mouse
+        page.get_by_role("button", name="See what it would do").click()
+        page.get_by_role("button", name="Start the phase").click()
+        page.wait_for_url("**/phases/*")
+        expect(page.get_by_text("these two never put their data together")).to_be_visible()
+        found = body_of(server.read(PHASES), Phases).phases
+    (phase,) = [each for each in found if each.name == "Week 14"]
+    assert phase.parameters.summation is SummationName.TWO_OPERATORS
+    assert [words for words in complaints if "Failed to load resource" not in words] == []
 
 
 def test_a_session_that_ends_loses_nothing_that_was_typed(

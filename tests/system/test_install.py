@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -126,6 +127,28 @@ def test_compose_runs_that_container_beside_a_database() -> None:
     assert "ports" not in database
     mounted = {mount.split(":")[0] for each in (server, database) for mount in each["volumes"]}
     assert mounted == composed["volumes"].keys()
+
+
+def test_a_helper_s_unit_is_as_tight_as_the_server_s() -> None:
+    server = (DEPLOY / "earshot.service").read_text("utf-8").replace("#system ", "").splitlines()
+    helper = (DEPLOY / "earshot-helper.service").read_text("utf-8").splitlines()
+    (started,) = [line for line in helper if line.startswith("ExecStart=")]
+    words = shlex.split(started.partition("=")[2])
+    data = words[words.index("--data") + 1]
+    assert words[:3] == ["/opt/earshot/bin/earshot", "helper", "serve"]
+    assert words[-2:] == ["--proxies", "1"]
+    page = (ROOT / "docs" / "two-operators.md").read_text("utf-8")
+    assert f"deploy/install.sh --no-service --data {data}" in page
+    filled = {"@DATA@": data, "@USER@": "earshot", "@TARGET@": "multi-user.target"}
+    own = ("Description", "Documentation", "After", "ExecStart", "EnvironmentFile", "#")
+
+    def settings(lines: list[str]) -> list[str]:
+        kept = [line for line in lines if line and not line.startswith(own)]
+        for name, value in filled.items():
+            kept = [line.replace(name, value) for line in kept]
+        return kept
+
+    assert settings(helper) == settings(server)
 
 
 def test_a_helper_runs_in_the_same_container_beside_no_database() -> None:

@@ -110,7 +110,7 @@ class Parameters(
         Raises:
             InvalidParametersError: A fraction is out of range.
         """
-        if self.summation.survivors is None:
+        if self.summation.by_operators:
             return None
         return min(self.honest_survivors, self.noise_crowd)
 
@@ -200,7 +200,7 @@ class Parameters(
             InvalidParametersError: No safe graph exists for these fractions and this many phones,
                 or no word holds the sum.
         """
-        if self.summation.survivors is None:
+        if self.summation.by_operators:
             return two_operator_parameters(
                 part.mechanism,
                 shape,

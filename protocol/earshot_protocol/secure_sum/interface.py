@@ -34,9 +34,14 @@ class SummationName(enum.StrEnum):
     """The same, where phones prove to both operators that their ballots are ballots."""
 
     @property
+    def by_operators(self) -> bool:
+        """Whether two operators add up, and add the noise."""
+        return self is not SummationName.BELL
+
+    @property
     def survivors(self) -> int | None:
         """Any number of phones that share the noise, for costs; None where operators add it."""
-        return 1 if self is SummationName.BELL else None
+        return None if self.by_operators else 1
 
 
 class Asks(enum.Enum):

@@ -16,7 +16,8 @@ from typing import Any
 from flask import Blueprint, Response, g, request, url_for
 
 from earshot_protocol.api import StartPhase
-from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.api import bodies, forms
 from earshot_server.api.authentication import needs
 from earshot_server.api.browsers import Browsers, check_origin, derived, has_key
@@ -101,12 +102,13 @@ class OperatorDesk:
     def start(self) -> Response:
         """Show the form of a phase by the recommended route."""
         free = sum(cohort.free for cohort in self._orders.archive.cohorts())
-        return self._start_form(Filled(forms.first_start(free)))
+        by = SummationName.TWO_OPERATORS if self._by_two else SummationName.BELL
+        return self._start_form(Filled(forms.first_start(free, by)))
 
     def starting(self) -> Response:
         """Say what would come of a phase, or start it."""
         form = bodies.read_form()
-        filled = Filled(_texts(forms.START, form))
+        filled = Filled(_texts((*forms.START, forms.SUMMATION), form))
         if not has_key(form):
             filled.errors[""] = _STALE
             return self._start_form(filled, 403)
@@ -116,6 +118,11 @@ class OperatorDesk:
             return self._start_form(filled, 422)
         if form.get("do") == "change":
             return self._start_form(filled)
+        try:
+            self._orders.check_helper(wanted)
+        except InvalidParametersError as error:  # the form is of a time when there was a helper
+            filled.errors[""] = str(error)
+            return self._start_form(filled, 422)
         objections = self._orders.objections(wanted)
         starts = form.get("do") == "start"
         if starts and (anyway or not objections):
@@ -133,6 +140,7 @@ class OperatorDesk:
             insist=starts,
             enrolled=enrolled,
             lines=prospects.lines(wanted, seen, self._clock()),
+            proposal=forms.proposal(filled) if self._by_two else "",
             once=secrets.token_urlsafe(16),
         )
 
@@ -188,6 +196,11 @@ class OperatorDesk:
             "invitation.html", filled=filled, wanted=wanted, enrolled=enrolled, until=until
         )
 
+    @property
+    def _by_two(self) -> bool:
+        """Whether this server has a helper."""
+        return bool(self._orders.two_operators.helper)
+
     # ------------------------------------------------------------------------------- pages
 
     def _sign_in_form(self, to: str, error: str = "") -> Response:
@@ -195,7 +208,8 @@ class OperatorDesk:
         return self._page("sign-in.html", status, to=to, error=error, hours=HOURS)
 
     def _start_form(self, filled: Filled, status: int = 200) -> Response:
-        return self._page("start.html", status, fields=forms.START, filled=filled)
+        fields = forms.with_summation(forms.proposal(filled)) if self._by_two else forms.START
+        return self._page("start.html", status, fields=fields, filled=filled, by_two=self._by_two)
 
     def _invite_form(self, filled: Filled, status: int = 200) -> Response:
         return self._page("invite.html", status, fields=forms.INVITE, filled=filled)

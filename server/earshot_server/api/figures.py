@@ -1,7 +1,7 @@
 """Figures on the content of the database, read when Prometheus asks for them.
 
-Labels are kinds, steps, statuses and causes, of which there is a fixed number; never phases, phones
-or operators.
+Labels are kinds, steps, statuses, causes and reasons, of which there is a fixed number; never
+phases, phones or operators.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class StoredFigures:
         yield from self._sizes()
         yield from self._phases()
         yield from self._steps()
+        yield from self._waits()
         yield from self._drivers()
 
     def _sizes(self) -> Iterator[Metric]:
@@ -94,6 +95,23 @@ class StoredFigures:
                 text,
                 ("kind", "step"),
                 (((each.kind, each.step), getattr(each, attribute)) for each in steps),
+            )
+
+    def _waits(self) -> Iterator[Metric]:
+        waits = self._progress.waits_for_helper()
+        for name, text, attribute in (
+            ("earshot_helper_awaited", "Phases that wait for the helper", "phases"),
+            (
+                "earshot_helper_awaited_seconds",
+                "Seconds for which the first of them has waited",
+                "age",
+            ),
+        ):
+            yield gauges(
+                name,
+                text,
+                ("kind", "step", "reason"),
+                (((each.kind, each.step, each.reason), getattr(each, attribute)) for each in waits),
             )
 
     def _drivers(self) -> Iterator[Metric]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -24,7 +24,9 @@ from earshot_protocol.errors import EarshotError
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.phases.parameters import hierarchy_of
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, packaged
+from earshot_server.dashboard import prospects
 from earshot_server.phases.forecast import check_possible
 from earshot_server.phases.proposal import Asked, discovery_parameters
 
@@ -49,6 +51,20 @@ _FIELDS = {"gather_seconds": "gather_hours", "step_seconds": "step_hours", "coho
 """Fields whose value has another name in the API."""
 
 
+class FieldChoice(NamedTuple):
+    """One of several that a field lets people choose from.
+
+    Attributes:
+        value: Text that the form sends.
+        label: Words beside it.
+        hint: Meaning of the choice.
+    """
+
+    value: str
+    label: str
+    hint: str
+
+
 @dataclass(frozen=True)
 class Field:
     """Field of a form.
@@ -59,6 +75,7 @@ class Field:
         hint: Meaning of the field, and texts that it takes.
         keys: Keyboard that phones show: `text`, `numeric` or `decimal`.
         lines: Lines of text that it shows.
+        choices: Texts that it takes, where these are few; it takes any by default.
     """
 
     name: str
@@ -66,6 +83,7 @@ class Field:
     hint: str = ""
     keys: str = "text"
     lines: int = 1
+    choices: tuple[FieldChoice, ...] = ()
 
 
 START = (
@@ -99,6 +117,23 @@ START = (
     ),
     Field("cohort", "Cohorts", "Only these phones may join, as north,west. If left out: all."),
 )
+SUMMATION = Field(
+    "summation",
+    "Who adds up",
+    choices=(
+        FieldChoice(
+            SummationName.TWO_OPERATORS,
+            "Two operators, this server and its helper",
+            "Phones take part whose app names both; ship that app first.",
+        ),
+        FieldChoice(
+            SummationName.BELL,
+            "This server alone",
+            "Phones mask their inputs for each other (Bell et al.); every app can.",
+        ),
+    ),
+)
+"""Field of a server that has a helper."""
 INVITE = (
     Field("uses", "Phones", "Phones that may enrol with the code.", "numeric"),
     Field("days", "Days", "Days for which the code is valid.", "decimal"),
@@ -157,11 +192,38 @@ class Filled:
         self.errors[name] = said
 
 
-def first_start(phones: int) -> dict[str, str]:
+def with_summation(proposal: str) -> tuple[Field, ...]:
+    """Return the fields of a phase on a server that has a helper.
+
+    Args:
+        proposal: Reason for the summation that is proposed; empty where the form is wrong.
+    """
+    hints = {
+        "step_hours": "Each of the twelve steps, or of the three by two operators, waits this long "
+        "for phones that have not answered."
+    }
+    fields = [replace(each, hint=hints.get(each.name, each.hint)) for each in START]
+    names = [each.name for each in fields]
+    fields.insert(names.index("epsilon") + 1, replace(SUMMATION, hint=proposal))
+    return tuple(fields)
+
+
+def proposal(filled: Filled) -> str:
+    """Say which summation is proposed for the phase of a form, and why; nothing if it is wrong."""
+    phases = [
+        read_start(Filled({**filled.texts, SUMMATION.name: name}), anyway=True)
+        for name in (SummationName.BELL, SummationName.TWO_OPERATORS)
+    ]
+    known = [each.parameters for each in phases if each is not None]
+    return prospects.proposed_summation(*known) if len(known) == len(phases) else ""
+
+
+def first_start(phones: int, summation: SummationName) -> dict[str, str]:
     """Return the texts of a form for the recommended phase.
 
     Args:
         phones: Enrolled phones that are in no phase.
+        summation: Summation that is proposed.
     """
     return {
         "name": "",
@@ -169,6 +231,7 @@ def first_start(phones: int) -> dict[str, str]:
         "phones": str(max(phones, Limits().least_phones)),
         "least_phones": "",
         "epsilon": f"{discovery_budget.EPSILON:g}",
+        SUMMATION.name: summation,
         "gather_hours": "24",
         "step_hours": "24",
         "cohort": "",
@@ -183,6 +246,7 @@ def read_start(filled: Filled, anyway: bool) -> StartPhase | None:
     phones = filled.take("phones", _whole, 0)
     least = filled.take("least_phones", lambda text: _whole(text) if text else None, None)
     epsilon = filled.take("epsilon", _real, 0.0)
+    summation = filled.take(SUMMATION.name, _summation, SummationName.BELL)
     gather, step = (filled.take(name, _real, 0.0) for name in ("gather_hours", "step_hours"))
     if filled.errors:
         return None
@@ -201,7 +265,7 @@ def read_start(filled: Filled, anyway: bool) -> StartPhase | None:
         return None
     try:
         parameters = discovery_parameters(
-            Asked(phones=phones, epsilon=epsilon, labels=classes),
+            Asked(phones=phones, epsilon=epsilon, labels=classes, summation=summation),
             read_encoder(packaged(DEFAULT_ENCODER)),
         )
         asked = StartPhase(
@@ -254,6 +318,14 @@ def _whole(text: str) -> int:
     if not _WHOLE.fullmatch(written):
         raise _WrongTextError("give a whole number, such as 200")
     return int(written)
+
+
+def _summation(text: str) -> SummationName:
+    """Return the summation that was chosen; where nobody is asked, the server adds up alone."""
+    try:
+        return SummationName(text) if text else SummationName.BELL
+    except ValueError as error:
+        raise _WrongTextError("choose one of these") from error
 
 
 def _real(text: str) -> float:

@@ -66,12 +66,7 @@ class Orders:
                 the operator does not insist.
         """
         check_possible(wanted)
-        by_two = wanted.parameters.summation is SummationName.TWO_OPERATORS
-        if by_two and not self.two_operators.helper:
-            raise InvalidParametersError(
-                "summation=two-operators: this server has no helper; start it with --helper and "
-                "--helper-key, or start the phase with summation=bell"
-            )
+        self.check_helper(wanted)
         objections = [] if wanted.anyway else self.objections(wanted)
         if objections:
             raise InvalidParametersError(
@@ -99,6 +94,19 @@ class Orders:
                 f"{wanted.parameters.kind}, {wanted.parameters.phones} phones",
             )
         return phase
+
+    def check_helper(self, wanted: StartPhase) -> None:
+        """Refuse a phase by two operators where the server is alone.
+
+        Raises:
+            InvalidParametersError: It is one, and the server has no helper.
+        """
+        summation = wanted.parameters.summation
+        if summation.by_operators and not self.two_operators.helper:
+            raise InvalidParametersError(
+                f"summation={summation}: this server has no helper; start it with --helper and "
+                f"--helper-key, or start the phase with summation={SummationName.BELL}"
+            )
 
     def objections(self, wanted: StartPhase) -> list[str]:
         """Return why default phones refuse the phase, or why no phone may join it."""

@@ -15,10 +15,12 @@ from cyclopts.validators import Number
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.two_operators.messages import read_identity
 from earshot_server.commands.options import AsJson
+from earshot_server.dashboard.wording import since, whole
 from earshot_server.helper.folder import HelperFolder
 from earshot_server.helper.helper import DAY, HelperPolicy
 from earshot_server.helper.leaders import Leaders
 from earshot_server.helper.serving import HelperServing
+from earshot_server.helper.sqlite_book import KEPT_AFTER, KeptByHelper
 
 app = App(
     name="helper",
@@ -102,15 +104,24 @@ class HelperState(msgspec.Struct, frozen=True):
     helper: str
     leaders: list[LeaderTerms]
     sums: dict[str, int]
+    kept: dict[str, KeptByHelper]
     refused: dict[str, int]
+
+
+_UNTIL = {
+    "keys": "each until its answer, or until the time for that is over",
+    "totals": f"each until {KEPT_AFTER / DAY:g} day after that time, for a leader that lost it",
+    "sums": "for good, by number, digests and times alone, so that each stays spent",
+}
+"""Limits on how long each kind of thing is kept."""
 
 
 @app.command
 def show(*, data: Data = _DEFAULT.data, as_json: AsJson = False) -> None:
-    """Show the helper's key, the leaders that it serves, and what became of its sums."""
-    folder = HelperFolder.open(data)
+    """Show the helper's key, its leaders, what became of its sums, and what it keeps of them."""
+    folder, now = HelperFolder.open(data), time.time()
     with closing(folder.database):
-        counts = folder.book.counts(time.time())
+        counts = folder.book.counts(now)
         state = HelperState(
             helper=folder.identity.public_key().public_bytes_raw().hex(),
             leaders=[
@@ -125,6 +136,7 @@ def show(*, data: Data = _DEFAULT.data, as_json: AsJson = False) -> None:
                 for leader in policy.leaders
             ],
             sums={"offered": sum(counts)} | counts._asdict(),
+            kept=folder.book.kept(now),
             refused=folder.leaders.refusals(),
         )
     if as_json:
@@ -142,6 +154,9 @@ def show(*, data: Data = _DEFAULT.data, as_json: AsJson = False) -> None:
     for what, counted in (("sums", state.sums), ("refused", state.refused)):
         named = ", ".join(f"{count} {name}" for name, count in counted.items())
         print(f"{what}: {named or 'none'}")
+    for what, kept in state.kept.items():
+        oldest = "" if kept.since is None else f", {since(kept.since, now)}"
+        print(f"kept {what}: {whole(kept.count)}{oldest}; {_UNTIL[what]}")
 
 
 @app.command

@@ -84,7 +84,7 @@ def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[s
         f"ends at the earliest {_moment(now + seen.earliest_seconds)} "
         f"({duration(seen.earliest_seconds)}; all phones come at once and none vanishes), at the "
         f"latest {_moment(now + seen.latest_seconds)} ({duration(seen.latest_seconds)})",
-        *_refusals(seen),
+        *_refusals(asked.parameters, seen),
     ]
 
 
@@ -201,12 +201,18 @@ def _sum(parameters: Parameters, each: SumForecast) -> list[str]:
 
 def _operators(parameters: Parameters) -> list[str]:
     """Say which phones take part in sums by two operators; nothing where there are none."""
-    if parameters.summation is not SummationName.TWO_OPERATORS:
+    if not parameters.summation.by_operators:
         return []
-    return [
+    said = [
         "phones take part whose app names both operators (earshot phone --leader-key, "
         "--helper-key); all others refuse: unknown_helper"
     ]
+    if parameters.summation is SummationName.PROVED:
+        said.append(
+            "  their apps also need the package that proves ballots (earshot-sensing[proofs]); "
+            "without it, phones refuse: proofs"
+        )
+    return said
 
 
 def proposed_summation(masked: Parameters, split: Parameters) -> str:
@@ -220,9 +226,9 @@ def proposed_summation(masked: Parameters, split: Parameters) -> str:
     one = [each / math.sqrt(OPERATORS) for each in both]
     visits = len(BELL.rounds)
     return (
-        "proposed, as this server has a helper: --summation two-operators. A phone visits once a "
-        f"sum, not {visits} times; noise is {_row(both)} times the most that a phone adds "
-        f"({_row(one)} that of one operator, which protects), with bell {_row(masks)}; phones "
+        "proposed, as this server has a helper: two operators (--summation two-operators). A phone "
+        f"visits once a sum, not {visits} times; noise is {_row(both)} times the most that a phone "
+        f"adds ({_row(one)} that of one operator, which protects), with bell {_row(masks)}; phones "
         "trust that the two operators never put their data together, with bell that this server "
         "follows the protocol"
     )
@@ -265,11 +271,14 @@ def _hope(inputs: Expected, seen: Outlook) -> str:
     )
 
 
-def _refusals(seen: Forecast) -> list[str]:
+def _refusals(parameters: Parameters, seen: Forecast) -> list[str]:
+    phone = "a default phone"
+    if parameters.summation.by_operators:
+        phone += " whose app names both operators"
     if not seen.refusals:
-        return ["a default phone accepts this phase"]
+        return [f"{phone} accepts this phase"]
     return [
-        "a default phone refuses this phase:",
+        f"{phone} refuses this phase:",
         *(f"  {refusal.reason}" for refusal in seen.refusals),
     ]
 

@@ -264,16 +264,19 @@ def _places(places: AgreedPlaces | None) -> str:
 _SUMMATIONS = {
     SummationName.BELL: "phones’ masks (Bell et al.)",
     SummationName.TWO_OPERATORS: "two operators",
+    SummationName.PROVED: "two operators, ballots proved",
 }
+_OPERATORS = (
+    "Two operators add up, this server and its helper: phones trust that these two never put their "
+    "data together, and the costs count the noise of one of them alone."
+)
 _TRUST = {
     SummationName.BELL: (
         "Phones mask their inputs for each other (Bell et al.): they trust this server to follow "
         "the protocol, and that no more of them are corrupted or vanish than the phase allows for."
     ),
-    SummationName.TWO_OPERATORS: (
-        "Two operators add up, this server and its helper: phones trust that these two never put "
-        "their data together, and the costs count the noise of one of them alone."
-    ),
+    SummationName.TWO_OPERATORS: _OPERATORS,
+    SummationName.PROVED: f"{_OPERATORS} A ballot that is none is left out.",
 }
 _PARAMETERS = {
     "phones": ("Phones", "n"),

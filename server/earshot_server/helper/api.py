@@ -160,11 +160,11 @@ class HelperEndpoints:
         self._leader()
         body = read_signed(LARGEST_LIST_BODY, (MESSAGEPACK,))
         part = decode(_part_decoder, body, LARGEST_LIST_BODY)
-        terms = self._own(part.sum_id).terms
-        if time.time() > terms.answer_until:
+        record = self._own(part.sum_id)
+        if time.time() > record.answer_until:
             raise LateListError("the time in which this sum is answered is over")
         check_room(self._place)
-        self._folder.parts.keep(part, terms.parameters)
+        self._folder.parts.keep(part, record.terms.parameters)
         return Response(status=204)
 
     def total(self) -> Response:
@@ -199,6 +199,7 @@ class HelperEndpoints:
         identity = _key_in(authenticate(_key_in)) or b""
         policy = self._folder.leaders.policy(identity)
         if policy is None:
+            _log.warning("a leader asks that is not served", extra={"leader": identity.hex()})
             raise UnknownLeaderError(f"leader {identity.hex()} is not served here")
         g.leader = identity.hex()
         return policy

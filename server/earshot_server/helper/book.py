@@ -1,4 +1,8 @@
-"""What a helper keeps of its sums: a record of each, and a secret that is gone once it is used."""
+"""What a helper keeps of its sums: a record of each, and a secret that is gone once it is used.
+
+A record stays for good, so that no sum is ever offered or answered twice; its offer and its total
+are dropped once nobody may ask for them any more.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from earshot_protocol.errors import MalformedMessageError, UnexpectedMessageErro
 from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.overriding import override
 from earshot_protocol.two_operators.messages import Offer, OfferMade
+from earshot_protocol.two_operators.refusals import LateListError
 
 
 class Secret(NamedTuple):
@@ -30,17 +35,23 @@ class Record:
     Attributes:
         leader: Identity of its leader.
         request: Digest of the request that was answered with the offer.
-        offer: Answer with the offer, encoded.
+        digest: Digest of the offer.
         offered: Time of the offer, in seconds since 1970.
+        answer_until: Time after which no list is answered.
+        offer: Answer with the offer, encoded; None once it was dropped.
         reports: Digest of the list that was answered; None before.
-        total: Answer with the total, encoded; None before.
+        answered: Time of that answer; None before.
+        total: Answer with the total, encoded; None before, and once it was dropped.
     """
 
     leader: bytes
     request: bytes
-    offer: bytes
+    digest: bytes
     offered: float
+    answer_until: float
+    offer: bytes | None
     reports: bytes | None = None
+    answered: float | None = None
     total: bytes | None = None
 
     @property
@@ -48,8 +59,11 @@ class Record:
         """Answer with the offer.
 
         Raises:
+            LateListError: It was dropped, as the sum's time is over.
             MalformedMessageError: The record holds something else.
         """
+        if self.offer is None:
+            raise LateListError("the time in which this sum is answered is over")
         made = decode_helper_answer(self.offer)
         if not isinstance(made, OfferMade):
             raise MalformedMessageError("the record of an offer holds something else")
@@ -81,11 +95,17 @@ class Book(Protocol):
     def secret(self, sum_id: bytes) -> Secret | None:
         """Return the secret of a sum; None if it is gone."""
 
-    def answer(self, sum_id: bytes, reports: bytes, total: bytes) -> None:
+    def answer(self, sum_id: bytes, reports: bytes, total: bytes, now: float) -> None:
         """Keep the only total of a sum, then erase its secret; both are done when this returns.
 
+        Args:
+            sum_id: Identifier of the sum.
+            reports: Digest of the list that is answered.
+            total: Answer with the total, encoded.
+            now: Time in seconds since 1970.
+
         Raises:
-            TakenError: The sum has a total.
+            TakenError: The sum was answered, or its offer is dropped.
         """
 
     def erase(self, sum_id: bytes) -> None:
@@ -117,11 +137,11 @@ class MemoryBook(Book):
         return self._secrets.get(sum_id)
 
     @override
-    def answer(self, sum_id: bytes, reports: bytes, total: bytes) -> None:
+    def answer(self, sum_id: bytes, reports: bytes, total: bytes, now: float) -> None:
         record = self._records[sum_id]
-        if record.total is not None:
+        if record.reports is not None:
             raise TakenError(f"sum {sum_id.hex()} has been answered")
-        self._records[sum_id] = replace(record, reports=reports, total=total)
+        self._records[sum_id] = replace(record, reports=reports, answered=now, total=total)
         self.erase(sum_id)
 
     @override

@@ -29,11 +29,13 @@ _SCHEMA = (
     "CREATE TABLE helper (identity BLOB NOT NULL, mark BLOB, marked INTEGER)",
     "CREATE TABLE leaders (identity BLOB PRIMARY KEY, least_reports INTEGER NOT NULL,"
     " least_noise REAL NOT NULL, largest_window REAL NOT NULL, offers_a_day INTEGER NOT NULL)",
+    # Rows stay for good: each makes its sum spent. Offers and totals do not.
     "CREATE TABLE sums (sum_id BLOB PRIMARY KEY, leader BLOB NOT NULL, request BLOB NOT NULL,"
-    " offer BLOB NOT NULL, offered REAL NOT NULL, answer_until REAL NOT NULL,"
-    " reports BLOB, total BLOB)",
+    " digest BLOB NOT NULL, offered REAL NOT NULL, answer_until REAL NOT NULL, offer BLOB,"
+    " reports BLOB, answered REAL, total BLOB)",
     "CREATE INDEX sums_of_leaders ON sums (leader, offered)",
-    "CREATE INDEX open_sums ON sums (answer_until) WHERE total IS NULL",
+    "CREATE INDEX open_sums ON sums (answer_until) WHERE reports IS NULL",
+    "CREATE INDEX kept_offers ON sums (answer_until) WHERE offer IS NOT NULL",
     "CREATE TABLE refusals (name TEXT PRIMARY KEY, count INTEGER NOT NULL)",
     "CREATE TABLE readiness (only INTEGER PRIMARY KEY, count INTEGER NOT NULL)",
 )
@@ -65,6 +67,8 @@ class HelperDatabase:
             with named_errors():
                 self._connection.execute("PRAGMA synchronous = FULL")
                 self._connection.execute("PRAGMA fullfsync = ON")
+                # What is dropped is overwritten, instead of left in a page until that is used.
+                self._connection.execute("PRAGMA secure_delete = ON")
             self.check()
         except BaseException:
             self._connection.close()
@@ -111,6 +115,10 @@ class HelperDatabase:
         """Run one statement of SQL and return how many rows it changed."""
         with self._lock, named_errors():
             return self._connection.execute(statement, values).rowcount
+
+    def empty_log(self) -> None:
+        """Bring SQLite's log into the file, and empty it, as far as nobody reads it just now."""
+        self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def check(self) -> None:
         """Check that the file is a helper's database that this software can read.

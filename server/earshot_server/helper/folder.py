@@ -106,10 +106,11 @@ class HelperFolder:
         return cls(identity, token, database, book, Leaders(database), ListParts(folder / _LISTS))
 
     def tidy(self, now: float) -> None:
-        """Erase keys and drop parts that nobody may use any more.
+        """Erase keys, and drop parts, offers and totals, that nobody may use any more.
 
         Args:
             now: Time in seconds since 1970.
         """
         self.book.tidy(now)
         self.parts.drop_others(self.book.timely_sums(now))
+        self.book.forget(now)  # last, as it needs room on the disk

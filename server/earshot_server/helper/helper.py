@@ -179,7 +179,7 @@ class Helper:
             known = self._new_offer(request, digest)
         if known.request != digest:
             raise UnknownSumError(f"sum {request.sum_id.hex()} was offered to another request")
-        return decode_helper_answer(known.offer)
+        return known.made
 
     def _new_offer(self, request: MakeOffer, digest: bytes) -> Record:
         self._policy.check(request)
@@ -214,7 +214,7 @@ class Helper:
         # Samplers reject, so the time that one takes would tell about its result: it is taken now,
         # when there is nothing yet that it could tell about.
         noise = terms.noise.drawn(terms.length, self._random).astype("<i8").tobytes()
-        record = Record(leader, digest, encode(made), now)
+        record = Record(leader, digest, offer.digest(), now, offer.answer_until, encode(made))
         try:
             self._book.offer(request.sum_id, record, Secret(key.private_bytes_raw(), noise))
         except TakenError:
@@ -230,14 +230,14 @@ class Helper:
         record = self._book.record(task.sum_id)
         if record is None:
             raise UnknownSumError(f"sum {task.sum_id.hex()} was never offered")
-        offer = record.terms
         body = messages.list_body(task.offer, task.reports)
         messages.check_signature(record.leader, messages.LEADERS_LIST, body, task.signature)
-        if task.offer != offer.digest():
+        if task.offer != record.digest:
             raise UnknownSumError("a list for another offer of this sum")
         reports = hashlib.sha256(task.reports).digest()
-        if record.total is not None:
+        if record.reports is not None:
             return self._given(task.sum_id, reports)
+        offer = record.terms
         self._check_list(task, offer)
         secret = self._book.secret(task.sum_id)
         if secret is None:
@@ -260,7 +260,7 @@ class Helper:
         signature = messages.sign(self._identity, messages.HELPERS_TOTAL, answer.body())
         answer = msgspec.structs.replace(answer, signature=signature)
         try:
-            self._book.answer(task.sum_id, reports, encode(answer))
+            self._book.answer(task.sum_id, reports, encode(answer), self._clock())
         except TakenError:
             return self._given(task.sum_id, reports)
         return answer
@@ -268,11 +268,13 @@ class Helper:
     def _given(self, sum_id: bytes, reports: bytes) -> Answer:
         """Return the total that a sum has, perhaps since a moment ago by another process."""
         record = self._book.record(sum_id)
-        if record is None or record.total is None:
+        if record is None or record.reports is None:
             raise LateListError(f"the key of sum {sum_id.hex()} is gone")
         self._book.erase(sum_id)  # once more, in case it was killed in between
         if record.reports != reports:
             raise AnsweredError(f"sum {sum_id.hex()} has its total")
+        if record.total is None:
+            raise LateListError(f"the total of sum {sum_id.hex()} was given, and is kept no longer")
         return decode_helper_answer(record.total)
 
     def _check_list(self, task: AddUp, offer: Offer) -> None:

@@ -104,13 +104,17 @@ class KeyFolder:
 
     def erase_others(self, open_sums: Collection[bytes]) -> int:
         """Erase all but the secrets of these sums, and return how many files that were."""
-        kept = {TAG, README, MARK} | {self._file(sum_id).name for sum_id in open_sums}
-        others = [each for each in self.path.iterdir() if each.name not in kept]
+        others = self.others(open_sums)
         for other in others:  # drafts of a process that was killed are among them
             with suppress(FileNotFoundError):
                 other.unlink()
         to_disk(self.path)
         return len(others)
+
+    def others(self, open_sums: Collection[bytes]) -> list[Path]:
+        """Return all files but the secrets of these sums, and what belongs to the folder."""
+        kept = {TAG, README, MARK} | {self._file(sum_id).name for sum_id in open_sums}
+        return [each for each in self.path.iterdir() if each.name not in kept]
 
     def has(self, sum_id: bytes) -> bool:
         """Return whether there is a secret of this sum."""

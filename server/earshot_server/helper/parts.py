@@ -75,7 +75,7 @@ class ListParts:
     def drop_others(self, sums: Collection[bytes]) -> None:
         """Drop the parts of all lists but those of these sums."""
         kept = {sum_id.hex() for sum_id in sums}
-        with suppress(FileNotFoundError):
+        with named_errors(), suppress(FileNotFoundError):
             for folder in self._path.iterdir():
                 if folder.name not in kept:
                     shutil.rmtree(folder, ignore_errors=True)

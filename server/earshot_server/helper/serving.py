@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flask import Flask
 
 _TIDY_EVERY = 60.0
-"""Seconds between two looks for keys that nobody may use any more."""
+"""Seconds between two looks for keys, parts, offers and totals that nobody may use any more."""
 _log = logging.getLogger(__name__)
 
 
@@ -98,7 +98,7 @@ def serve(serving: HelperServing, ready: Callable[[str, str], None]) -> None:
 
 
 class _Tidying:
-    """Looks for what nobody may use any more, once a minute."""
+    """Erases what nobody may use any more, once a minute, whether or not anybody asks for sums."""
 
     def __init__(self, folder: HelperFolder) -> None:
         self._folder = folder
@@ -111,7 +111,7 @@ class _Tidying:
             try:
                 self._folder.tidy(time.time())
             except DatabaseUnavailableError as error:  # its disk may be full, and have room later
-                _log.error("keys that are used up could not be erased: %s", error)
+                _log.error("keys or totals that are over could not be erased: %s", error)
 
 
 def _app(serving: HelperServing, metrics: Path) -> Flask:

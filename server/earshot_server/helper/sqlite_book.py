@@ -5,12 +5,31 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
+import msgspec
+
 from earshot_protocol.overriding import override
 from earshot_server.helper.book import Book, Record, Secret, TakenError
 from earshot_server.helper.database import HelperDatabase, named_errors
 from earshot_server.helper.keys import KeyFolder, KeyFolderError
 
+KEPT_AFTER = 86_400.0
+"""Seconds for which an offer and its total are kept after the time in which lists are answered.
+
+A leader's clock may be an hour off, and one whose answer was lost asks for the same bytes again.
+"""
 _log = logging.getLogger(__name__)
+
+
+class KeptByHelper(msgspec.Struct, frozen=True):
+    """Things of one kind that a helper keeps.
+
+    Attributes:
+        count: Number of them.
+        since: Time of the oldest, in seconds since 1970; None where there are none.
+    """
+
+    count: int
+    since: float | None
 
 
 class SumCounts(NamedTuple):
@@ -84,21 +103,40 @@ class SqliteBook(Book):
         if erased:
             _log.info("keys of sums that are over were erased", extra={"files": erased})
 
+    def forget(self, now: float) -> None:
+        """Drop offers and totals for which nobody may ask any more; their sums stay spent.
+
+        Args:
+            now: Time in seconds since 1970.
+        """
+        dropped = self._database.change(
+            "UPDATE sums SET offer = NULL, total = NULL"
+            " WHERE offer IS NOT NULL AND answer_until < ?",
+            now - KEPT_AFTER,
+        )
+        if dropped:
+            self._database.empty_log()
+            _log.info(
+                "offers and totals of sums that are over were dropped", extra={"sums": dropped}
+            )
+
     def timely_sums(self, now: float) -> frozenset[bytes]:
         """Return the sums that are not late, whether they have their total or not.
 
         Args:
             now: Time in seconds since 1970.
         """
-        rows = self._database.rows("SELECT sum_id FROM sums WHERE answer_until >= ?", now)
-        return frozenset(sum_id for (sum_id,) in rows)
-
-    def _open_sums(self, now: float) -> frozenset[bytes]:
-        """Return the sums that may still get a total."""
         rows = self._database.rows(
-            "SELECT sum_id FROM sums WHERE total IS NULL AND answer_until >= ?", now
+            "SELECT sum_id FROM sums WHERE offer IS NOT NULL AND answer_until >= ?", now
         )
         return frozenset(sum_id for (sum_id,) in rows)
+
+    def _open_sums(self, now: float) -> dict[bytes, float]:
+        """Return the sums that may still get a total, and when each was offered."""
+        rows = self._database.rows(
+            "SELECT sum_id, offered FROM sums WHERE reports IS NULL AND answer_until >= ?", now
+        )
+        return dict(rows)
 
     def counts(self, now: float) -> SumCounts:
         """Return how many sums were offered, and what became of them.
@@ -106,28 +144,57 @@ class SqliteBook(Book):
         Args:
             now: Time in seconds since 1970.
         """
-        ((offered, answered),) = self._database.rows("SELECT count(*), count(total) FROM sums")
+        ((offered, answered),) = self._database.rows("SELECT count(*), count(reports) FROM sums")
         still = sum(self._keys.has(sum_id) for sum_id in self._open_sums(now))
         return SumCounts(still, answered, offered - answered - still)
 
+    def kept(self, now: float) -> dict[str, KeptByHelper]:
+        """Return what is kept: keys of open sums, totals, and sums that are never offered again.
+
+        Args:
+            now: Time in seconds since 1970.
+        """
+        offered = [
+            moment for sum_id, moment in self._open_sums(now).items() if self._keys.has(sum_id)
+        ]
+        (totals,) = self._database.rows(
+            "SELECT count(*), min(answered) FROM sums WHERE offer IS NOT NULL AND total IS NOT NULL"
+        )
+        (sums,) = self._database.rows("SELECT count(*), min(offered) FROM sums")
+        return {
+            "keys": KeptByHelper(len(offered), min(offered, default=None)),
+            "totals": KeptByHelper(*totals),
+            "sums": KeptByHelper(*sums),
+        }
+
+    def late_keys(self, now: float) -> int:
+        """Return how many keys there are beside those of open sums: 0 but for a minute.
+
+        Args:
+            now: Time in seconds since 1970.
+        """
+        with named_errors():
+            return len(self._keys.others(self._open_sums(now)))
+
     @override
     def offer(self, sum_id: bytes, record: Record, secret: Secret) -> None:
-        until = record.terms.answer_until
         # Others wait meanwhile, so that two offers of one sum do not mix key and record.
         with self._database.transaction():
             if self._database.rows("SELECT 1 FROM sums WHERE sum_id = ?", sum_id):
                 raise TakenError(f"sum {sum_id.hex()} has been offered")
             self._keys.keep(sum_id, secret)
             self._database.change(
-                "INSERT INTO sums (sum_id, leader, request, offer, offered, answer_until)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
-                *(sum_id, record.leader, record.request, record.offer, record.offered, until),
+                "INSERT INTO sums (sum_id, leader, request, digest, offered, answer_until, offer)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                *(sum_id, record.leader, record.request, record.digest),
+                *(record.offered, record.answer_until, record.offer),
             )
 
     @override
     def record(self, sum_id: bytes) -> Record | None:
         rows = self._database.rows(
-            "SELECT leader, request, offer, offered, reports, total FROM sums WHERE sum_id = ?",
+            "SELECT leader, request, digest, offered, answer_until, offer, reports, answered, total"
+            " FROM sums WHERE sum_id = ?",
             sum_id,
         )
         return Record(*rows[0]) if rows else None
@@ -138,11 +205,12 @@ class SqliteBook(Book):
             return self._keys.secret(sum_id)
 
     @override
-    def answer(self, sum_id: bytes, reports: bytes, total: bytes) -> None:
+    def answer(self, sum_id: bytes, reports: bytes, total: bytes, now: float) -> None:
         with self._database.transaction():
             changed = self._database.change(
-                "UPDATE sums SET reports = ?, total = ? WHERE sum_id = ? AND total IS NULL",
-                *(reports, total, sum_id),
+                "UPDATE sums SET reports = ?, answered = ?, total = ?"
+                " WHERE sum_id = ? AND reports IS NULL AND offer IS NOT NULL",
+                *(reports, now, total, sum_id),
             )
             if not changed:
                 raise TakenError(f"sum {sum_id.hex()} has been answered")

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from earshot_protocol.messages import Failed, decode_task
+from earshot_protocol.secure_sum.interface import HELPER
 from earshot_server.records import (
     FAILED,
     GATHERING,
@@ -35,6 +36,9 @@ CAUSES = {
 }
 """Causes of failures, and the words by which the reason of each is recognised."""
 
+NOT_IN_VAIN = "none"
+"""Reason of a wait for a helper that has not been asked in vain."""
+
 
 class StepProgress(NamedTuple):
     """Progress of all phases of one kind that are at one step.
@@ -56,6 +60,24 @@ class StepProgress(NamedTuple):
     answered: int
     age: float
     left: float
+
+
+class HelperWait(NamedTuple):
+    """Phases of one kind that wait for the helper at one step, for one reason.
+
+    Attributes:
+        kind: Kind of phase.
+        step: Name of the step.
+        reason: Name of the last trouble with the helper; `NOT_IN_VAIN` before there is one.
+        phases: Number of phases.
+        age: Seconds for which the first of them has waited.
+    """
+
+    kind: str
+    step: str
+    reason: str
+    phases: int
+    age: float
 
 
 class GatheringProgress(NamedTuple):
@@ -96,6 +118,22 @@ class PhaseProgress:
             " WHERE NOT over AND failure IS NULL GROUP BY kind, p.step ORDER BY kind, p.step"
         )
         return tuple(StepProgress(*row) for row in rows)
+
+    def waits_for_helper(self) -> tuple[HelperWait, ...]:
+        """Return the phases that wait for the helper of their sums."""
+        rows = self._database.query(
+            "SELECT kind, p.step, coalesce(reason, %(none)s) AS why, count(*),"
+            " max(seconds_now() - opened)"
+            " FROM phases p JOIN gatherings USING (phase) JOIN tasks t USING (phase)"
+            " JOIN steps s ON s.phase = p.phase AND s.number = p.number"
+            " LEFT JOIN errands e ON e.phase = p.phase"
+            " WHERE t.phone = %(helper)s AND NOT over AND failure IS NULL"
+            " AND NOT EXISTS (SELECT FROM answers a"
+            "  WHERE a.phase = p.phase AND a.number = p.number AND a.phone = %(helper)s)"
+            " GROUP BY kind, p.step, why ORDER BY kind, p.step, why",
+            {"helper": HELPER, "none": NOT_IN_VAIN},
+        )
+        return tuple(HelperWait(*row) for row in rows)
 
     def gatherings(self) -> tuple[GatheringProgress, ...]:
         """Return the progress of the gatherings that phones may join."""
