@@ -141,7 +141,7 @@ PHASES: dict[str, Parameters] = {
     ),
     "local route, points, two operators": msgspec.structs.replace(_LEARNING, summation=_OPERATED),
     "local route, points, proved ballots": msgspec.structs.replace(
-        _LEARNING, summation=SummationName.PROVED
+        _LEARNING, summation=SummationName.TWO_OPERATORS_PROVED
     ),
     "secure-sum route, two operators": msgspec.structs.replace(
         _DISCOVERY,
