@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -173,13 +173,13 @@ def test_a_helper_that_adds_its_noise_of_the_sum_before_is_seen(
     assert early.held
 
 
-def missed(found: list[Result]) -> list[str]:
+def missed(found: Sequence[Result]) -> list[str]:
     return [
         each.case for each in found if (each.held if isinstance(each, Check) else not each.exceeds)
     ]
 
 
-def faults_in(found: list[Result]) -> list[str]:
+def faults_in(found: Sequence[Result]) -> list[str]:
     return [each.case.partition(": ")[0] for each in found]
 
 
@@ -230,8 +230,8 @@ def test_proofs_hide_what_they_are_about_from_either_operator() -> None:
 def test_each_fault_of_proofs_is_found_by_its_name() -> None:
     """Without what hides it, a vote counts if it was guessed rightly, and only then."""
     found = list(operator_faults.weak_proofs())
-    assert missed(list(found)) == []
-    assert faults_in(list(found)) == [
+    assert missed(found) == []
+    assert faults_in(found) == [
         *["proofs that hide nothing"] * 3,
         *["the same randomness in all reports"] * 2,
     ]
