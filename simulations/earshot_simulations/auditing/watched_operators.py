@@ -69,7 +69,7 @@ class WatchedSum:
 
     Attributes:
         parameters: Parameters of the sum.
-        inputs: What each phone put in, as it was shared.
+        inputs: Input of each phone, as it was shared.
         shares: Share of each phone that the leader got.
         offered: Noise that the helper kept with its key when it offered the sum.
         helpers: Total that the helper gave.
