@@ -151,7 +151,7 @@ OPERATED_LEARNING = msgspec.structs.replace(LEARNING, summation=BY_TWO)
 OPERATED_STATISTICS = msgspec.structs.replace(STATISTICS, summation=BY_TWO)
 OPERATED_DISCOVERY = msgspec.structs.replace(DISCOVERY, summation=BY_TWO)
 OPERATED_LABELLING = msgspec.structs.replace(WEIGHED, summation=BY_TWO)
-PROVED_LEARNING = msgspec.structs.replace(LEARNING, summation=SummationName.PROVED)
+PROVED_LEARNING = msgspec.structs.replace(LEARNING, summation=SummationName.TWO_OPERATORS_PROVED)
 """Parameters of phases whose sums are by two operators."""
 
 _PHASE = bytes(range(16))

@@ -251,7 +251,7 @@ def test_a_phone_without_the_package_refuses_by_name(monkeypatch: pytest.MonkeyP
 
 
 def test_ballots_of_a_learning_phase_are_proved_and_nothing_else_is() -> None:
-    proved = learning_parameters(summation=SummationName.PROVED)
+    proved = learning_parameters(summation=SummationName.TWO_OPERATORS_PROVED)
     proved.check_feasible()
     part = proved.plan().part(LABEL_VOTE)
     assert isinstance(part, SecureSum)
@@ -260,7 +260,7 @@ def test_ballots_of_a_learning_phase_are_proved_and_nothing_else_is() -> None:
     plain = learning_parameters(summation=SummationName.TWO_OPERATORS)
     assert plain.sum_parameters(part, (4, 2)).ones is None  # type: ignore[union-attr]
     with pytest.raises(InvalidParametersError, match="no input of a discovery phase can be proved"):
-        discovery_parameters(summation=SummationName.PROVED).check_feasible()
+        discovery_parameters(summation=SummationName.TWO_OPERATORS_PROVED).check_feasible()
 
 
 def test_another_answer_than_a_ballots_total_is_refused() -> None:

@@ -37,7 +37,7 @@ from earshot_protocol.errors import (
 from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum import encoding
-from earshot_protocol.secure_sum.interface import HELPER
+from earshot_protocol.secure_sum.interface import HELPER, SummationName
 from earshot_protocol.two_operators import messages
 from earshot_protocol.two_operators.acceptance import LARGEST_SKEW, refusals_of_offer
 from earshot_protocol.two_operators.leader import PATIENCE, Leader
@@ -553,3 +553,9 @@ def test_parameters_under_which_no_sum_should_run_are_named(
 ) -> None:
     with pytest.raises(InvalidParametersError, match=says):
         terms(**changes).check()
+
+
+def test_options_of_commands_are_spelled_as_in_parameters() -> None:
+    """Commands make the words of a choice from the names of an enumeration."""
+    for each in SummationName:
+        assert each.name.lower().replace("_", "-") == each.value

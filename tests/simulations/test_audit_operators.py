@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -12,19 +14,27 @@ from scipy.stats import norm
 
 from earshot_protocol.phases.learning import CENTROID_VOTE
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
-from earshot_protocol.privacy.sum_noise import WholeLaplace
+from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.voting.vote_sums import VoteSum
-from earshot_simulations.auditing import operator_faults, operators, whole_phones
+from earshot_protocol.wire import Answer, Task
+from earshot_server.helper.helper import Helper
+from earshot_simulations.auditing import (
+    catalogue,
+    operator_faults,
+    operators,
+    watched_operators,
+)
 from earshot_simulations.auditing.ballots import all_noise, counted_on
-from earshot_simulations.auditing.findings import Check, Finding
+from earshot_simulations.auditing.findings import Check, Finding, Result
 from earshot_simulations.auditing.operators import (
-    added_noise,
     audit_operators,
+    real_sums,
     sums_of_operators,
 )
 from earshot_simulations.auditing.plans import PHASES, Effort, audit_mechanism
 from earshot_simulations.auditing.routes import phase_losses
+from earshot_simulations.auditing.watched_operators import AuditedOperators, WatchedSum
 
 DRAWS = 5000
 DISCOVERY = PHASES["secure-sum route, two operators"]
@@ -42,11 +52,12 @@ def gaussian_epsilon(mu: float, delta: float = 1e-6) -> float:
 
 
 def test_every_kind_of_sum_is_audited_with_operators_noise() -> None:
-    kinds = {type(mechanism) for _, mechanism, _ in sums_of_operators()}
-    assert kinds == {BallotSum, VectorSum, VoteSum}
+    kinds = [(type(each.mechanism), each.proved) for each in sums_of_operators()]
+    plain = {(kind, False) for kind in (BallotSum, VectorSum, VoteSum)}
+    assert set(kinds) == plain | {(BallotSum, True)}
+    assert kinds.count((BallotSum, True)) == 1
     audited = {parameters.summation for parameters in PHASES.values()}
-    assert audited == {SummationName.BELL, SummationName.TWO_OPERATORS}
-    assert len(whole_phones.PLAYED) == len(PHASES) - 3
+    assert audited == set(SummationName)
 
 
 def test_one_operators_noise_costs_what_normal_noise_does() -> None:
@@ -94,28 +105,88 @@ def test_real_operators_hold() -> None:
     assert len(checks) == 4 * len(sums_of_operators())
 
 
-def test_noise_is_what_operators_add_and_nothing_else() -> None:
-    terms = LEARNING.sum_parameters(LEARNING.plan().part(CENTROID_VOTE), (7,))  # type: ignore[arg-type]
-    still = msgspec.structs.replace(terms, phones=3, least=3, noise=WholeLaplace.of(5.0))
-    silent = operators.AuditedOperators(helper=lambda number: bytes, leader=lambda number: bytes)
-    found = added_noise(still, 0, 0, silent)
-    assert not found.helper.any()
-    assert not found.leader.any()
-    found = added_noise(still, 0, 0, operators.AuditedOperators(helper=lambda number: bytes))
-    assert not found.helper.any()
-    assert found.leader.any()
-    found = added_noise(still, 0, 0, operators.AuditedOperators(leader=lambda number: bytes))
-    assert found.helper.any()
-    assert not found.leader.any()
-    assert np.array_equal(found.offered, found.helper)
+@pytest.mark.parametrize("proved", [False, True])
+def test_noise_is_what_operators_add_and_nothing_else(proved: bool) -> None:
+    (ballots,) = (
+        each
+        for each in sums_of_operators()
+        if isinstance(each.mechanism, BallotSum) and each.proved == proved
+    )
+    terms = ballots.agreed(7)
+    assert (terms.ones is not None) == proved
+
+    def silent(number: int) -> RandomBytes:
+        return bytes
+
+    def seen(**silenced: Callable[[int], RandomBytes]) -> list[WatchedSum]:
+        return real_sums(terms, 0, AuditedOperators(**silenced))  # type: ignore[arg-type]
+
+    for each in seen(helper=silent, leader=silent):
+        assert not each.helper.any()
+        assert not each.leader.any()
+        assert len(each.inputs) == len(each.shares) == 3
+    for each in seen(helper=silent):
+        assert not each.helper.any()
+        assert each.leader.any()
+    for each in seen(leader=silent):
+        assert each.helper.any()
+        assert not each.leader.any()
+        assert np.array_equal(each.offered, each.helper)
+        assert np.array_equal(each.both, each.helper)
 
 
-def test_each_fault_of_operators_is_found_by_its_name() -> None:
-    found = list(operator_faults.operator_faults(DRAWS, 0))
-    assert [each.held if isinstance(each, Check) else not each.exceeds for each in found] == [
-        False
-    ] * len(found)
-    assert [each.case.partition(": ")[0] for each in found] == [
+def test_operators_are_watched_apart_from_their_sums_before() -> None:
+    """Sources begin anew in every sum, at the number that the sum has."""
+    numbers: list[int] = []
+
+    def source(number: int) -> RandomBytes:
+        numbers.append(number)
+        return os.urandom
+
+    real_sums(sums_of_operators()[0].agreed(3), 0, AuditedOperators(helper=source, leader=source))
+    assert numbers == [0, 0, 1, 1]
+
+
+def test_a_helper_that_adds_its_noise_of_the_sum_before_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One helper serves all sums that are watched, so what it remembers is seen."""
+    kept: list[Any] = []
+
+    class Remembering(Helper):
+        def answer(self, task: Task) -> Answer:
+            noise = type(sums_of_operators()[0].agreed(3).noise)
+            drawn = noise.drawn
+
+            def once(self: Any, size: Any, random: Any) -> Any:
+                kept.append(drawn(self, size, random))
+                return kept[0]
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(noise, "drawn", once)
+                return super().answer(task)
+
+    monkeypatch.setattr(watched_operators, "Helper", Remembering)
+    name, parameters = sums_of_operators()[0].words, sums_of_operators()[0].agreed(DRAWS)
+    *_, apart, early = operators.noise_checks(name, parameters, 0)
+    assert not apart.held
+    assert early.held
+
+
+def missed(found: Sequence[Result]) -> list[str]:
+    return [
+        each.case for each in found if (each.held if isinstance(each, Check) else not each.exceeds)
+    ]
+
+
+def faults_in(found: Sequence[Result]) -> list[str]:
+    return [each.case.partition(": ")[0] for each in found]
+
+
+def test_each_fault_of_sums_is_found_by_its_name() -> None:
+    found = list(operator_faults.faults_of_sums(DRAWS, 0))
+    assert missed(found) == []
+    assert faults_in(found) == [
         "a helper that adds nothing",
         "a leader that adds nothing",
         "a helper with the same noise in two sums",
@@ -134,3 +205,35 @@ def test_each_fault_of_operators_is_found_by_its_name() -> None:
     ledgers = [each for each in found if isinstance(each, Finding)]
     assert len(ledgers) == 5
     assert all(each.measured.low > 1.3 * (each.proven or 0) for each in ledgers)
+
+
+def test_each_fault_of_phases_is_found_by_its_name() -> None:
+    found = list(operator_faults.broken_phases())
+    assert missed(found) == []
+    assert [each.case for each in found] == [
+        "a helper silent in one sum: what the helper adds",
+        "a leader silent in one sum: what the leader adds",
+        "a helper's noise of the phase before: two sums' noise",
+        "a leader's noise of the phase before: two sums' noise",
+        "one source for both operators: two operators' noise",
+    ]
+    ledger = operator_faults.both_in_a_phones_ledger()
+    assert ledger.measured.low > 1.3 * (ledger.proven or 0)
+
+
+def test_proofs_hide_what_they_are_about_from_either_operator() -> None:
+    checks = catalogue.audit("proved-ballots")
+    assert [each for each in checks if not each.passed] == []
+    assert len(checks) == 5
+
+
+def test_each_fault_of_proofs_is_found_by_its_name() -> None:
+    """Without what hides it, a vote counts if it was guessed rightly, and only then."""
+    found = list(operator_faults.weak_proofs())
+    assert missed(found) == []
+    assert faults_in(found) == [
+        *["proofs that hide nothing"] * 3,
+        *["the same randomness in all reports"] * 2,
+    ]
+    told = "[100, 100] unaltered; [100, 0] and [0, 100] by the vote that is guessed"
+    assert [each.found for each in found[:2]] == [told] * 2

@@ -207,7 +207,7 @@ class Parameters(
                 self.phones,
                 self.least_survivors,
                 self.step_seconds,
-                proved=self.summation is SummationName.PROVED,
+                proved=self.summation is SummationName.TWO_OPERATORS_PROVED,
             )
         return sum_parameters(part.mechanism, shape, self.phones, self.dropout, self.corrupted)
 
@@ -225,7 +225,7 @@ class Parameters(
                 "below 1"
             )
         sums = [part for part in self.plan().parts if isinstance(part, SecureSum)]
-        if self.summation is SummationName.PROVED and not any(
+        if self.summation is SummationName.TWO_OPERATORS_PROVED and not any(
             is_provable(part.mechanism) for part in sums
         ):
             raise InvalidParametersError(

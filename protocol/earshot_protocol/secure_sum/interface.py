@@ -30,7 +30,7 @@ class SummationName(enum.StrEnum):
     """Phones mask their inputs for each other, and add shares of the noise."""
     TWO_OPERATORS = "two-operators"
     """Phones split their inputs between two operators, which add the noise."""
-    PROVED = "two-operators-proved"
+    TWO_OPERATORS_PROVED = "two-operators-proved"
     """The same, where phones prove to both operators that their ballots are ballots."""
 
     @property

@@ -36,6 +36,7 @@ from earshot_simulations.auditing.operators import audit_operators
 from earshot_simulations.auditing.owners import audit_owners
 from earshot_simulations.auditing.plans import Effort, audit_mechanism, mechanisms_of
 from earshot_simulations.auditing.printed import audit_printed
+from earshot_simulations.auditing.proved_ballots import audit_proved_ballots
 from earshot_simulations.auditing.published_costs import audit_published_costs
 from earshot_simulations.auditing.routes import audit_phases
 from earshot_simulations.auditing.samplers import audit_samplers
@@ -111,6 +112,7 @@ SUBJECTS: dict[str, Callable[[Effort], Iterable[Result]]] = {
     "samplers": lambda effort: audit_samplers(effort.draws, effort.seed),
     "secure-sum": lambda effort: audit_secrets(),
     "two-operators": lambda effort: audit_operators(effort.draws, effort.seed),
+    "proved-ballots": lambda effort: audit_proved_ballots(),
     "printed": _printed,
     "faults": _faults,
 }

@@ -81,7 +81,7 @@ from earshot_simulations.auditing.watching import replaced
 from earshot_simulations.auditing.whole_phones import (
     AuditedPhones,
     ledger,
-    phones_apart,
+    parties_apart,
     play,
     small,
     sums_apart,
@@ -386,7 +386,7 @@ def one_stream() -> Iterator[Check]:
 
     for words, random, check in (
         ("one stream for all sums", anew, sums_apart),
-        ("one stream for two phones", lambda number: anew(number // 4), phones_apart),
+        ("one stream for two phones", lambda number: anew(number // 4), parties_apart),
     ):
         yield check(words, play(small(PHASES[_SECURE_SUMS]), AuditedPhones(random=random)))
 

@@ -140,6 +140,9 @@ PHASES: dict[str, Parameters] = {
         phones=1000, labels=_LABELS, contacts=20, epsilon=0.5, dropout=0.05, corrupted=0.05
     ),
     "local route, points, two operators": msgspec.structs.replace(_LEARNING, summation=_OPERATED),
+    "local route, points, proved ballots": msgspec.structs.replace(
+        _LEARNING, summation=SummationName.TWO_OPERATORS_PROVED
+    ),
     "secure-sum route, two operators": msgspec.structs.replace(
         _DISCOVERY,
         summation=_OPERATED,

@@ -1,20 +1,20 @@
 """Whole phones through whole phases: the noise of all their sums, and what their ledgers say.
 
 Phones with their own randomness take part in real phases with real cryptography, one after the
-other. Every other phone has heard nothing, so it adds nothing but noise to a sum: that must have
-the law which is accounted for, and no two sums or phones may have it in common, or a server that
-subtracts knows the rest. The other phones hold more recordings than the phase says, and what all
-steps tell of these together may not be more than their ledgers have.
+other. Where they share the noise, some have heard nothing and add nothing but noise; by two
+operators, a real leader and a real helper add it. What is added must have the law which is
+accounted for, and no two sums or parties may have it in common, or a server that subtracts knows
+the rest. The other phones hold more recordings than the phase says, and what all steps tell of
+these together may not be more than their ledgers have.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,10 +31,10 @@ from earshot_protocol.phases.learning import Budget
 from earshot_protocol.phases.parameters import LARGEST_LABELS, Parameters
 from earshot_protocol.phases.plan import FAILED, PUBLISHED, SecureSum
 from earshot_protocol.privacy.composition import composed_epsilon
-from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, SumMechanism
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.bell import BELL
-from earshot_protocol.secure_sum.interface import Summation, SummationName
+from earshot_protocol.secure_sum.interface import HELPER, Asks, Summation, SummationName
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.secure_sum.participant import Participant
 from earshot_protocol.wire import Matrix
@@ -42,14 +42,21 @@ from earshot_server.discovery.interface import LEFT_OUT, FoundCentroids
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.auditing import power
+from earshot_simulations.auditing.ballots import all_noise, counted_on
+from earshot_simulations.auditing.correlations import apart, together
 from earshot_simulations.auditing.crowds import shares_of
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique, p_said
-from earshot_simulations.auditing.laws import share_law
+from earshot_simulations.auditing.laws import Law, share_law
 from earshot_simulations.auditing.neighbours import hierarchy_of, with_choices
 from earshot_simulations.auditing.plans import PHASES
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
 from earshot_simulations.auditing.routes import phase_losses
-from earshot_simulations.auditing.sampling import fit
+from earshot_simulations.auditing.sampling import UNLIKELY, fit
+from earshot_simulations.auditing.watched_operators import (
+    PRODUCT,
+    AuditedOperators,
+    WatchedOperators,
+)
 from earshot_simulations.engine.interface import AGREES, HeardPoints
 
 _REPEATED = 2
@@ -63,10 +70,6 @@ _MORE = 3
 _SOME = 12
 _CELLS = 2**14
 """Cells of a grid of losses, up to the ε that a ledger has."""
-_UNLIKELY = 1e-9
-_DEVIATIONS = 6.0
-_ALARM = 2e-9
-"""Probability of independent noise beyond `_DEVIATIONS`, on either side."""
 _EXACT = Technique(
     EXACT, "exact: the losses of all steps convolved, beside the ledger's own events"
 )
@@ -76,17 +79,35 @@ Whole = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class AuditedPhones:
-    """Phones as apps open them, and what planted faults change of them.
+    """Phones as apps open them, and what planted faults change of them and of their operators.
 
     Attributes:
         store: Type of store that keeps what a phone hears.
         random: Source of each phone's noise; None for its own.
         reuses: Whether a phone's noise is that of its first sum ever after.
+        operators: Operators of their sums, where these add the noise.
     """
 
     store: type[MemoryStore] = MemoryStore
     random: Callable[[int], RandomBytes] | None = None
     reuses: bool = False
+    operators: AuditedOperators = PRODUCT
+
+
+class AddedBy(NamedTuple):
+    """Noise that somebody added to the sums of some phases.
+
+    Attributes:
+        who: Who added it, in words.
+        stated: Noise that it should be, in words.
+        law: Returns the law that it should have under a mechanism.
+        sums: Noise of each sum, in the order of sums: int64 (…, entries).
+    """
+
+    who: str
+    stated: str
+    law: Callable[[SumMechanism], Law]
+    sums: list[Whole]
 
 
 @dataclass
@@ -96,28 +117,65 @@ class PlayedPhases:
     Attributes:
         parameters: Parameters of the phases.
         held: Recordings of each phone that has some.
+        operators: Operators of their sums, where these add the noise.
         phones: All phones by number.
-        inputs: Inputs to each sum, by its identifier in the order of sums, and by phone.
+        inputs: Inputs to each sum of phones that share the noise, by its identifier in the order of
+            sums, and by phone.
         phases: Identifiers of the phases, in order.
     """
 
     parameters: Parameters
     held: int
+    operators: WatchedOperators
     phones: dict[int, Phone] = field(default_factory=dict)
     inputs: dict[bytes, dict[int, Whole]] = field(default_factory=lambda: defaultdict(dict))
     phases: list[bytes] = field(default_factory=list)
 
     @property
+    def operated(self) -> bool:
+        """Whether two operators add the noise, and not phones."""
+        return self.parameters.summation is not SummationName.BELL
+
+    @property
     def noise(self) -> list[Whole]:
-        """Inputs of phones that heard nothing, of each sum: int64 (phones, entries)."""
-        return [np.stack([given[each] for each in _QUIET]) for given in self.inputs.values()]
+        """Noise of each sum by the parties that add it: int64 (parties, entries).
+
+        The parties are phones that heard nothing, or the helper and the leader.
+        """
+        if not self.operated:
+            return [np.stack([given[each] for each in _QUIET]) for given in self.inputs.values()]
+        return [np.stack((each.helper, each.leader)) for each in self.operators.sums.values()]
+
+    def added(self) -> Iterator[AddedBy]:
+        """Yield the noise that each party, or all of a kind, added."""
+        parameters, noise = self.parameters, self.noise
+        if not self.operated:
+            shares = shares_of(parameters)
+
+            def of_one(mechanism: SumMechanism) -> Law:
+                counted: Any = replace(mechanism, honest_survivors=shares)  # type: ignore[type-var]
+                return share_law(counted.noise_share)
+
+            yield AddedBy(
+                "quiet phones add", f"noise of one of n' = {shares} phones", of_one, noise
+            )
+            return
+        for number, who in enumerate(("the helper adds", "the leader adds")):
+            yield AddedBy(
+                who,
+                "one operator's noise",
+                lambda mechanism: counted_on(mechanism, parameters).law,
+                [each[number] for each in noise],
+            )
+        yield AddedBy(
+            "a result has beyond plain addition",
+            "both operators' noise",
+            lambda mechanism: all_noise(mechanism, parameters).law,
+            [each.both for each in self.operators.sums.values()],
+        )
 
 
-PLAYED = tuple(name for name, each in PHASES.items() if each.summation is SummationName.BELL)
-"""Phases that are played: those whose phones add noise."""
-
-
-def audit_whole_phones(names: Iterable[str] = PLAYED) -> Iterator[Result]:
+def audit_whole_phones(names: Iterable[str] = tuple(PHASES)) -> Iterator[Result]:
     """Audit phases of every kind.
 
     Args:
@@ -125,10 +183,15 @@ def audit_whole_phones(names: Iterable[str] = PLAYED) -> Iterator[Result]:
     """
     for name in names:
         seen = play(small(PHASES[name]))
-        yield noise_law(name, seen)
-        yield sums_apart(name, seen)
-        yield phones_apart(name, seen)
+        yield from audit_noise(name, seen)
         yield from ledger(name, seen)
+
+
+def audit_noise(name: str, seen: PlayedPhases) -> Iterator[Check]:
+    """Check the laws of all noise, and that no two sums or parties have any in common."""
+    yield from noise_laws(name, seen)
+    yield sums_apart(name, seen)
+    yield parties_apart(name, seen)
 
 
 def small(parameters: Parameters) -> Parameters:
@@ -136,7 +199,7 @@ def small(parameters: Parameters) -> Parameters:
     names = tuple(f"place {number}" for number in range(min(_ENTRIES, LARGEST_LABELS)))
     few = names[:20]
     labels = with_choices(few) if parameters.hierarchy else LabelHierarchy.flat(few)
-    noise = noises(2.0, DELTA, samples=_ENTRIES)
+    noise = noises(2.0, DELTA, samples=_ENTRIES, summation=parameters.summation)
     many: dict[str, dict[str, Any]] = {
         "learning": {
             "recordings": 4,
@@ -171,52 +234,64 @@ def play(parameters: Parameters, crowd: AuditedPhones | None = None) -> PlayedPh
     """
     crowd = crowd or AuditedPhones()
     nominal = getattr(parameters, "recordings", 0)
-    seen = PlayedPhases(parameters, max(_SOME, _MORE * nominal))
-    summation, hierarchy = _watched(seen, crowd.reuses), hierarchy_of(parameters)
+    operators = WatchedOperators(crowd.operators)
+    seen = PlayedPhases(parameters, max(_SOME, _MORE * nominal), operators)
+    summation = operators.summation if seen.operated else _watched(seen, crowd.reuses)
     for number in range(_PHONES):
         seen.phones[number] = _phone(seen, number, crowd, summation)
-    for _ in range(_REPEATED):
-        coordinator = Coordinator.start(
-            MemoryPhaseStore(),
-            _Found(),
-            parameters,
-            0.0,
-            choices=tuple(hierarchy.groups.values()) if parameters.hierarchy else (),
-            summation=summation,
-        )
-        seen.phases.append(coordinator.phase)
-        while coordinator.step not in (PUBLISHED, FAILED):
-            for number, phone in seen.phones.items():
-                answer = phone.answer(coordinator.task_for(number))
-                if answer is not None:
-                    coordinator.accept(number, answer)
-            coordinator.advance(2 * parameters.step_seconds)
-        if coordinator.step == FAILED:
-            raise WrongStateError(f"a {parameters.kind} phase failed: {coordinator.state.failure}")
+    with operators.watching():
+        for _ in range(_REPEATED):
+            _play_phase(seen, summation)
     return seen
 
 
-def noise_law(name: str, seen: PlayedPhases) -> Check:
-    """Check that quiet phones add their share of the declared noise, n' being the audit's own."""
-    shares, plan = shares_of(seen.parameters), seen.parameters.plan()
-    sums = [part.mechanism for part in plan.parts if isinstance(part, SecureSum)]
-    drawn: dict[Any, list[Whole]] = defaultdict(list)
-    for mechanism, noise in zip(_REPEATED * sums, seen.noise, strict=True):
-        drawn[replace(mechanism, honest_survivors=shares)].append(noise.ravel())  # type: ignore[type-var]
-    fits = [fit(share_law(each.noise_share), np.concatenate(drawn[each])) for each in drawn]
-    worst, least = min(fits), min(sum(map(len, each)) for each in drawn.values())
-    return Check(
-        f"{name}: what quiet phones add",
-        f"noise of one of n' = {shares} phones (p ≥ {_UNLIKELY:g})",
-        p_said(worst[0]),
-        worst[0] >= _UNLIKELY,
-        f"χ² tests, {_REPEATED} phases of {_PHONES} real phones, {least} numbers or more",
-        power.of_fit(worst[1], least, _UNLIKELY),
+def _play_phase(seen: PlayedPhases, summation: Summation) -> None:
+    """Let the phones, and the helper where it is asked, take part in one phase more."""
+    parameters = seen.parameters
+    coordinator = Coordinator.start(
+        MemoryPhaseStore(),
+        _Found(),
+        parameters,
+        0.0,
+        choices=tuple(hierarchy_of(parameters).groups.values()) if parameters.hierarchy else (),
+        summation=summation,
     )
+    seen.phases.append(coordinator.phase)
+    while coordinator.step not in (PUBLISHED, FAILED):
+        step = parameters.plan().step(coordinator.step)
+        if step is not None and step.asks is Asks.HELPER:
+            coordinator.accept(HELPER, seen.operators.answer(coordinator.task_for(HELPER)))
+        for number, phone in seen.phones.items():
+            answer = phone.answer(coordinator.task_for(number))
+            if answer is not None:
+                coordinator.accept(number, answer)
+        coordinator.advance(2 * parameters.step_seconds)
+    if coordinator.step == FAILED:
+        raise WrongStateError(f"a {parameters.kind} phase failed: {coordinator.state.failure}")
+
+
+def noise_laws(name: str, seen: PlayedPhases) -> Iterator[Check]:
+    """Check that whoever adds noise adds what is declared, n' being the audit's own."""
+    plan = seen.parameters.plan()
+    sums = [part.mechanism for part in plan.parts if isinstance(part, SecureSum)]
+    for added in seen.added():
+        drawn: dict[SumMechanism, list[Whole]] = defaultdict(list)
+        for mechanism, noise in zip(_REPEATED * sums, added.sums, strict=True):
+            drawn[mechanism].append(noise.ravel())
+        fits = [fit(added.law(each), np.concatenate(drawn[each])) for each in drawn]
+        worst, least = min(fits), min(sum(map(len, each)) for each in drawn.values())
+        yield Check(
+            f"{name}: what {added.who}",
+            f"{added.stated} (p ≥ {UNLIKELY:g})",
+            p_said(worst[0]),
+            worst[0] >= UNLIKELY,
+            f"χ² tests, {_REPEATED} phases of {_PHONES} real phones, {least} numbers or more",
+            power.of_fit(worst[1], least, UNLIKELY),
+        )
 
 
 def sums_apart(name: str, seen: PlayedPhases) -> Check:
-    """Check that a phone's noise in one sum tells nothing of its noise in another."""
+    """Check that a party's noise in one sum tells nothing of its noise in another."""
     pairs = [
         together(one[:, :entries], other[:, :entries])
         for one, other in itertools.combinations(seen.noise, 2)
@@ -225,14 +300,15 @@ def sums_apart(name: str, seen: PlayedPhases) -> Check:
     return apart(f"{name}: two sums' noise", pairs)
 
 
-def phones_apart(name: str, seen: PlayedPhases) -> Check:
-    """Check that a phone's noise tells nothing of another's in the same sum."""
+def parties_apart(name: str, seen: PlayedPhases) -> Check:
+    """Check that a party's noise tells nothing of another's in the same sum."""
     pairs = [
         together(noise[[one]], noise[[other]])
         for noise in seen.noise
-        for one, other in itertools.combinations(range(len(_QUIET)), 2)
+        for one, other in itertools.combinations(range(len(noise)), 2)
     ]
-    return apart(f"{name}: two phones' noise", pairs)
+    parties = "operators" if seen.operated else "phones"
+    return apart(f"{name}: two {parties}' noise", pairs)
 
 
 def ledger(name: str, seen: PlayedPhases) -> Iterator[Finding]:
@@ -252,44 +328,20 @@ def ledger(name: str, seen: PlayedPhases) -> Iterator[Finding]:
         )
 
 
-def together(one: Whole, other: Whole) -> tuple[float, int]:
-    """Return Spearman's correlation over all rows, in deviations; and the count of its numbers."""
-    from scipy.stats import rankdata
-
-    scores = [rankdata(each, axis=1) - (each.shape[1] + 1) / 2 for each in (one, other)]
-    lengths = math.prod(float(np.linalg.norm(each)) for each in scores)
-    if not lengths:
-        return math.inf, one.size  # constant noise hides nothing
-    return abs(float((scores[0] * scores[1]).sum())) / lengths * math.sqrt(one.size), one.size
-
-
-def apart(case: str, pairs: list[tuple[float, int]]) -> Check:
-    """Check that no pair of noises correlates more than independent noise does."""
-    found = max(deviations for deviations, _ in pairs)
-    return Check(
-        case,
-        f"no correlation beyond {_DEVIATIONS:g} deviations",
-        f"{found:.1f} deviations",
-        found <= _DEVIATIONS,
-        f"Spearman's correlation of {len(pairs)} pairs, entry by entry; independent noise fails "
-        f"with a probability of {_ALARM * len(pairs):.0e}",
-        power.of_correlation(min(numbers for _, numbers in pairs), _DEVIATIONS),
-    )
-
-
 def _phone(seen: PlayedPhases, number: int, crowd: AuditedPhones, summation: Summation) -> Phone:
     """Return a phone that has heard nothing, or more than the phase says."""
     parameters = seen.parameters
     dimensions = 2 if parameters.reads is None else parameters.reads.dimensions
     generator = np.random.default_rng(number)
     held = seen.held if number in _HOLDING else 0
+    keys = seen.operators.keys
     points = unit_rows(generator.standard_normal((held, dimensions)))
     hierarchy = hierarchy_of(parameters)
     given: dict[str, Any] = {} if crowd.random is None else {"random": crowd.random(number)}
     return Phone(
         crowd.store(points.astype(np.float32), generator.choice(rows_of(hierarchy), held).tolist()),
         HeardPoints("points", dimensions),
-        AGREES,
+        replace(AGREES, leaders=(keys.identity,), helpers=(keys.helper,)),
         hierarchy=hierarchy,
         summation=summation,
         **given,

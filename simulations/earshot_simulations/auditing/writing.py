@@ -39,6 +39,7 @@ TITLES = {
     "samplers": "The samplers of noise",
     "secure-sum": "The secrets of the secure sum",
     "two-operators": "The noise of two operators, in real sums",
+    "proved-ballots": "What either operator sees of a proved ballot",
     "printed": "As printed",
     "faults": "Broken on purpose",
 }

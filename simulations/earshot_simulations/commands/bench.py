@@ -33,21 +33,24 @@ def secure_sum(
     """Measure one secure sum: CPU of phone and server, bytes, and whether it was exact.
 
     Args:
-        summation: Summation; two-operators is measured beside bell, at several lengths.
+        summation: Summation; those by two operators are measured beside bell, at several lengths.
         phones: Phones in the sum.
         neighbours: Neighbours of a phone; by default the fewest that are safe.
-        length: Entries of a vector; by default 1000, and with two operators 100 to 10,000.
+        length: Entries of a vector; by default 1000, and with two operators 100 to 10,000, or 100
+            to 2000 of a proved ballot.
         dropout: Fraction of phones that drop after sharing their keys, or send no report.
         corrupted: Fraction of phones an adversary may control.
         as_json: Print one JSON object.
     """
     from earshot_simulations.benchmarks import secure_sum, two_operators
 
-    if summation is SummationName.TWO_OPERATORS:
-        lengths = two_operators.LENGTHS if length is None else (length,)
+    if summation is not SummationName.BELL:
+        proved = summation is SummationName.TWO_OPERATORS_PROVED
+        usual = two_operators.BALLOTS if proved else two_operators.LENGTHS
+        lengths = usual if length is None else (length,)
         with shown() as progress:
             rows = two_operators.benchmark(
-                phones, neighbours, lengths, dropout, corrupted, progress
+                phones, neighbours, lengths, dropout, corrupted, progress, proved=proved
             )
         _print_table("sums", rows, as_json)
         return

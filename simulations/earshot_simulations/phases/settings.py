@@ -107,7 +107,7 @@ class SummationChoice(enum.StrEnum):
 
 _PROTOCOLS: Mapping[SummationChoice, SummationName] = {
     SummationChoice.TWO_OPERATORS: SummationName.TWO_OPERATORS,
-    SummationChoice.TWO_OPERATORS_PROVED: SummationName.PROVED,
+    SummationChoice.TWO_OPERATORS_PROVED: SummationName.TWO_OPERATORS_PROVED,
 }
 
 

@@ -1,0 +1,195 @@
+"""Two operators of the product's code in this process, and what each adds to their sums.
+
+A phone's input is the sum of its two shares. So a phone that is watched, the share that it sends to
+the leader, and the helper's total give away the helper's noise, and the result gives away the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from earshot_protocol.prio3 import field as field128
+from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.secure_sum import encoding
+from earshot_protocol.secure_sum.interface import Summation
+from earshot_protocol.secure_sum.masks import word_type
+from earshot_protocol.secure_sum.messages import SumTask
+from earshot_protocol.summations import TWO_OPERATORS
+from earshot_protocol.two_operators.leader import Leader, LeaderKeys
+from earshot_protocol.two_operators.messages import (
+    HelperTotal,
+    MakeOffer,
+    OfferMade,
+    PhoneReport,
+    SendReport,
+)
+from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.participant import ReportingParticipant
+from earshot_protocol.wire import Answer, Task
+from earshot_server.helper.book import MemoryBook
+from earshot_server.helper.helper import Helper, HelperPolicy
+from earshot_server.proofs.engine import fastest
+from earshot_simulations.auditing.watching import replaced
+
+Whole = npt.NDArray[np.int64]
+
+
+def _system(number: int) -> RandomBytes:
+    return os.urandom
+
+
+@dataclass(frozen=True)
+class AuditedOperators:
+    """Operators of sums; without arguments they are the product's, and a fault changes a part.
+
+    Attributes:
+        book: Type of the helper's book.
+        helper: Returns the source of the helper's noise, by the number of the sum.
+        leader: Returns the source of the leader's noise, likewise.
+    """
+
+    book: Callable[[], MemoryBook] = MemoryBook
+    helper: Callable[[int], RandomBytes] = _system
+    leader: Callable[[int], RandomBytes] = _system
+
+
+PRODUCT = AuditedOperators()
+
+
+@dataclass
+class WatchedSum:
+    """One sum, as the audit saw it.
+
+    Attributes:
+        parameters: Parameters of the sum.
+        inputs: Input of each phone, as it was shared.
+        shares: Share of each phone that the leader got.
+        offered: Noise that the helper kept with its key when it offered the sum.
+        helpers: Total that the helper gave.
+        result: Result of the leader.
+    """
+
+    parameters: TwoOperatorParameters
+    inputs: list[Whole] = field(default_factory=list)
+    shares: list[bytes] = field(default_factory=list)
+    offered: Whole = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    helpers: bytes = b""
+    result: Whole = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    @property
+    def both(self) -> Whole:
+        """Noise of both operators: the result less plain addition of what phones put in."""
+        return self.result - self._plain
+
+    @property
+    def helper(self) -> Whole:
+        """Noise in the helper's total."""
+        parameters = self.parameters
+        if parameters.ones is None:
+            words = np.zeros(parameters.length, dtype=word_type(parameters.modulus_bits))
+            encoding.add_packed(words, (self.helpers, *self.shares), parameters)
+            total = encoding.decode(words, parameters).reshape(-1).astype(np.int64)
+            return total - self._plain
+        size = field128.ENCODED_BYTES * parameters.length  # a proof follows
+        parts = (self.helpers, *(share[:size] for share in self.shares))
+        values = np.stack([field128.decode(part, parameters.length) for part in parts], axis=1)
+        return field128.to_signed(fastest().total(values)) - self._plain
+
+    @property
+    def leader(self) -> Whole:
+        """Noise in the result beyond the helper's."""
+        return self.both - self.helper
+
+    @property
+    def _plain(self) -> Whole:
+        total: Whole = np.sum(self.inputs, axis=0, dtype=np.int64)
+        return total
+
+
+class WatchedOperators:
+    """A leader and a helper, and the sums of theirs in order.
+
+    Args:
+        operators: Operators, with a fault where one is planted.
+
+    Attributes:
+        sums: Sums that were offered, by their identifiers.
+        keys: Keys of the leader.
+        book: Book of the helper.
+        summation: Summation of phones that are watched, and of this leader.
+    """
+
+    def __init__(self, operators: AuditedOperators = PRODUCT) -> None:
+        leader, helper = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+        self.sums: dict[bytes, WatchedSum] = {}
+        self.book = operators.book()
+        self._operators = operators
+        identity = helper.public_key().public_bytes_raw()
+        self.keys = LeaderKeys(leader, identity, self._source(operators.leader), fastest)
+        policy = HelperPolicy(frozenset({self.keys.identity}), least_reports=2)
+        self._helper = Helper(helper, self.book, policy, random=self._source(operators.helper))
+        sums = self.sums
+
+        class Noting(ReportingParticipant):
+            """A phone whose input and share are noted."""
+
+            def __init__(self, task: SendReport, values: npt.ArrayLike, told: bytes = b"") -> None:
+                super().__init__(task, values, told)
+                sums[task.sum_id].inputs.append(np.asarray(values, dtype=np.int64).reshape(-1))
+
+            def answer(self, task: SumTask) -> PhoneReport:
+                """Return the report."""
+                report = super().answer(task)
+                sums[task.sum_id].shares.append(report.share)
+                return report
+
+        self.summation: Summation = replace(TWO_OPERATORS, participant=Noting, aggregator=self.keys)
+
+    def answer(self, task: Task) -> Answer:
+        """Let the helper answer."""
+        if isinstance(task, MakeOffer):
+            self.sums[task.sum_id] = WatchedSum(task.parameters)
+        given = self._helper.answer(task)
+        if isinstance(given, OfferMade):
+            secret = self.book.secret(given.sum_id)
+            noise = np.frombuffer(secret.noise if secret else b"", dtype="<i8")
+            self.sums[given.sum_id].offered = noise.astype(np.int64)
+        elif isinstance(given, HelperTotal):
+            self.sums[given.sum_id].helpers = given.total
+        return given
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Note the results of leaders in this process, each of the sum that was offered last."""
+        result = Leader.result
+
+        def noted(leader: Leader) -> npt.NDArray[np.int64 | np.float64]:
+            total = result(leader)
+            self._last.result = total.astype(np.int64).reshape(-1)
+            return total
+
+        with replaced(Leader, result=noted):
+            yield
+
+    @property
+    def _last(self) -> WatchedSum:
+        return next(reversed(self.sums.values()))
+
+    def _source(self, of_sum: Callable[[int], RandomBytes]) -> RandomBytes:
+        """Return a source of noise that is another one, begun anew, in every sum."""
+        sources: dict[int, RandomBytes] = {}
+
+        def random(size: int) -> bytes:
+            number = len(self.sums) - 1
+            if number not in sources:
+                sources[number] = of_sum(number)
+            return sources[number](size)
+
+        return random
