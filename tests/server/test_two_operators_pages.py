@@ -24,7 +24,7 @@ from earshot_server.processes.settings import Serving
 from earshot_server.records import RUNNING, PhaseRecord, StepRecord, Trouble
 from earshot_server.store.database import Database
 
-PROVED = msgspec.structs.replace(LEARNING, summation=SummationName.PROVED)
+PROVED = msgspec.structs.replace(LEARNING, summation=SummationName.TWO_OPERATORS_PROVED)
 BY_TWO = msgspec.structs.replace(PARAMETERS, summation=SummationName.TWO_OPERATORS)
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32))).public_key().public_bytes_raw().hex()
 NOW = 1.8e9

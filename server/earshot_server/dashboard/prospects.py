@@ -207,7 +207,7 @@ def _operators(parameters: Parameters) -> list[str]:
         "phones take part whose app names both operators (earshot phone --leader-key, "
         "--helper-key); all others refuse: unknown_helper"
     ]
-    if parameters.summation is SummationName.PROVED:
+    if parameters.summation is SummationName.TWO_OPERATORS_PROVED:
         said.append(
             "  their apps also need the package that proves ballots (earshot-sensing[proofs]); "
             "without it, phones refuse: proofs"

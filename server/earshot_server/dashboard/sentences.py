@@ -264,7 +264,7 @@ def _places(places: AgreedPlaces | None) -> str:
 _SUMMATIONS = {
     SummationName.BELL: "phones’ masks (Bell et al.)",
     SummationName.TWO_OPERATORS: "two operators",
-    SummationName.PROVED: "two operators, ballots proved",
+    SummationName.TWO_OPERATORS_PROVED: "two operators, ballots proved",
 }
 _OPERATORS = (
     "Two operators add up, this server and its helper: phones trust that these two never put their "
@@ -276,7 +276,7 @@ _TRUST = {
         "the protocol, and that no more of them are corrupted or vanish than the phase allows for."
     ),
     SummationName.TWO_OPERATORS: _OPERATORS,
-    SummationName.PROVED: f"{_OPERATORS} A ballot that is none is left out.",
+    SummationName.TWO_OPERATORS_PROVED: f"{_OPERATORS} A ballot that is none is left out.",
 }
 _PARAMETERS = {
     "phones": ("Phones", "n"),
