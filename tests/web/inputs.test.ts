@@ -8,9 +8,7 @@ import {
   RefusedError,
 } from "../../client/web/protocol/errors.ts";
 import type { Rows } from "../../client/web/protocol/matrix.ts";
-import {
-  agreedHierarchy,
-} from "../../client/web/protocol/phases/parameters.ts";
+import { agreedHierarchy } from "../../client/web/protocol/phases/parameters.ts";
 import { discoveryParameters, startCentroids } from "../../client/web/protocol/phases/discovery.ts";
 import { labellingParameters } from "../../client/web/protocol/phases/labelling.ts";
 import { statisticsParameters } from "../../client/web/protocol/phases/statistics.ts";
@@ -38,9 +36,9 @@ function matrixOf(table: readonly (readonly number[])[]): any {
 
 /** A table of rows, as the vectors have it. */
 function tableOf(input: Int32Array, columns: number): number[][] {
-  return Array.from({ length: input.length / columns }, (_, at) =>
-    [...input.subarray(at * columns, (at + 1) * columns)],
-  );
+  return Array.from({ length: input.length / columns }, (_, at) => [
+    ...input.subarray(at * columns, (at + 1) * columns),
+  ]);
 }
 
 const cells = await vectors("cells");
@@ -48,7 +46,13 @@ const { parameters: anyDiscovery } = cells.sums[0];
 
 function phase(case_: any, own: object): any {
   const { start } = case_;
-  return { ...read(discoveryParameters, withoutType(anyDiscovery)), ...(start ? { start: read(discoveryParameters, { ...withoutType(anyDiscovery), start }).start } : {}), ...own };
+  return {
+    ...read(discoveryParameters, withoutType(anyDiscovery)),
+    ...(start
+      ? { start: read(discoveryParameters, { ...withoutType(anyDiscovery), start }).start }
+      : {}),
+    ...own,
+  };
 }
 
 function withoutType({ type: _, ...rest }: any): any {
@@ -75,7 +79,9 @@ test("what a phone puts into the sum of labels", () => {
   for (const each of cells.label_inputs) {
     const given = phase(each, { labels: each.labels, rows: each.rows, kinds: each.kinds });
     const agreed = each.choices.length
-      ? new LabelHierarchy(each.labels.map((label: string, at: number) => [label, each.choices[at]]))
+      ? new LabelHierarchy(
+          each.labels.map((label: string, at: number) => [label, each.choices[at]]),
+        )
       : LabelHierarchy.flat(each.labels);
     const task: any = {
       type: "sum-labels",
@@ -98,7 +104,15 @@ test("cells and rows that a phase cannot have are refused", () => {
   for (const wrong of [
     { centroids: null },
     { centroids: matrixOf([[1, 0, 0]]) },
-    { centroids: matrixOf([[1, 0], [0, 1], [1, 1], [1, 2], [2, 1]]) },
+    {
+      centroids: matrixOf([
+        [1, 0],
+        [0, 1],
+        [1, 1],
+        [1, 2],
+        [2, 1],
+      ]),
+    },
   ]) {
     assert.throws(() => cellsInput(given, { ...task, ...wrong }, points, agreed), RefusedError);
   }
@@ -148,18 +162,29 @@ test("votes and agreement by weight", async () => {
   assert.deepEqual([...votesInput(given, ["no label", null, null], 1)], Array(9).fill(0));
   // An answer that is no label agrees with no proposal.
   assert.deepEqual([...agreementInput(given, ["no label", null, null], [0, 0, 0], 1)], [0, 0, 0]);
-  for (const wrong of [[0, 1], [0, 1, 3]]) {
+  for (const wrong of [
+    [0, 1],
+    [0, 1, 3],
+  ]) {
     assert.throws(() => agreementInput(given, names, wrong, 1), RefusedError);
   }
 });
 
 test("a histogram counts the newest in the window, once", () => {
   const given = read(statisticsParameters, {
-    phones: 500, labels: ["a", "b"], dropout: 0, corrupted: 0, contacts: 2, epsilon: 1,
-    since: "2026-01-01", until: "2026-01-08",
+    phones: 500,
+    labels: ["a", "b"],
+    dropout: 0,
+    corrupted: 0,
+    contacts: 2,
+    epsilon: 1,
+    since: "2026-01-01",
+    until: "2026-01-08",
   });
   const contact = (environment: string | null, day: string | null, counted = false) => ({
-    environment, day, counted,
+    environment,
+    day,
+    counted,
   });
   const found = contactsInput(given, [
     contact("a", "2026-01-02"), // displaced by two newer ones
@@ -180,13 +205,28 @@ test("a histogram counts the newest in the window, once", () => {
 
 test("a contact without a choice has the name of the nearest place, within its radius", () => {
   const places = {
-    encoder: "contrast-2", geometry: "spherical", labels: [0, -1],
-    centroids: { rows: 2, columns: 2, data: "AACAPwAAAAAAAAAAAACAPw==" }, radius: 0.25,
+    encoder: "contrast-2",
+    geometry: "spherical",
+    labels: [0, -1],
+    centroids: { rows: 2, columns: 2, data: "AACAPwAAAAAAAAAAAACAPw==" },
+    radius: 0.25,
   };
   const given = read(statisticsParameters, {
-    phones: 500, labels: ["a", "b"], dropout: 0, corrupted: 0, contacts: 2, epsilon: 1, places,
+    phones: 500,
+    labels: ["a", "b"],
+    dropout: 0,
+    corrupted: 0,
+    contacts: 2,
+    epsilon: 1,
+    places,
   });
-  const points = rows([[1, 0.1], [1, 0.9], [0.1, 1], [1, 0.1], [1, 0]]);
+  const points = rows([
+    [1, 0.1],
+    [1, 0.9],
+    [0.1, 1],
+    [1, 0.1],
+    [1, 0],
+  ]);
   assert.deepEqual(
     environmentsOf(given, points, [null, null, null, "x", "y"], [null, null, null, "b", null]),
     ["a", null, null, "b", null],
@@ -194,16 +234,46 @@ test("a contact without a choice has the name of the nearest place, within its r
 });
 
 test("a choice counts as the class that it stands for, here or in the phone's own polls", () => {
-  const agreed = new LabelHierarchy([["street", ["siren"]], ["nature", []]]);
-  const usual = new LabelHierarchy([["nature", ["birds"]], ["home", ["kitchen"]]]);
+  const agreed = new LabelHierarchy([
+    ["street", ["siren"]],
+    ["nature", []],
+  ]);
+  const usual = new LabelHierarchy([
+    ["nature", ["birds"]],
+    ["home", ["kitchen"]],
+  ]);
   assert.deepEqual(
     classesOf(["siren", "street", "birds", "kitchen", "unknown", null], agreed, usual),
     ["street", "street", "nature", null, null, null],
   );
-  assert.deepEqual(rowNames(new LabelHierarchy([["a", ["a", "b"]], ["c", ["d"]]])), ["a", "c", "b", "d"]);
+  assert.deepEqual(
+    rowNames(
+      new LabelHierarchy([
+        ["a", ["a", "b"]],
+        ["c", ["d"]],
+      ]),
+    ),
+    ["a", "c", "b", "d"],
+  );
   for (const wrong of [
-    [], [["a", []], ["a", []]], [["a", ["b"]], ["c", ["b"]]], [["a", ["c"]], ["c", []]], [["", []]], [[" a", []]],
-    [["a\n", []]], [["a".repeat(65), []]], [["a\u200b", []]],
+    [],
+    [
+      ["a", []],
+      ["a", []],
+    ],
+    [
+      ["a", ["b"]],
+      ["c", ["b"]],
+    ],
+    [
+      ["a", ["c"]],
+      ["c", []],
+    ],
+    [["", []]],
+    [[" a", []]],
+    [["a\n", []]],
+    [["a".repeat(65), []]],
+    [["a\u200b", []]],
   ] as any[]) {
     assert.throws(() => new LabelHierarchy(wrong), InvalidInputError);
   }
@@ -211,16 +281,28 @@ test("a choice counts as the class that it stands for, here or in the phone's ow
 
 test("choices are those of the digest that was agreed on", async () => {
   const given = read(statisticsParameters, {
-    phones: 500, labels: ["a", "b"], dropout: 0, corrupted: 0, contacts: 2, epsilon: 1,
+    phones: 500,
+    labels: ["a", "b"],
+    dropout: 0,
+    corrupted: 0,
+    contacts: 2,
+    epsilon: 1,
   });
   assert.deepEqual((await agreedHierarchy(given, [])).choices, ["a", "b"]);
   const choices = [["c", "d"], []];
-  const hierarchy = await new LabelHierarchy([["a", ["c", "d"]], ["b", []]]).digest();
+  const hierarchy = await new LabelHierarchy([
+    ["a", ["c", "d"]],
+    ["b", []],
+  ]).digest();
   assert.equal(hex(hierarchy).length, 64);
   const finer = { ...given, hierarchy };
   assert.deepEqual((await agreedHierarchy(finer, choices)).classes, ["a", "b"]);
   for (const [stated, wrong] of [
-    [given, choices], [finer, []], [finer, [["d", "c"], []]], [finer, [["c", "d"]]], [finer, [["c", "d"], ["c"]]],
+    [given, choices],
+    [finer, []],
+    [finer, [["d", "c"], []]],
+    [finer, [["c", "d"]]],
+    [finer, [["c", "d"], ["c"]]],
   ] as const) {
     await assert.rejects(agreedHierarchy(stated, wrong), InvalidParametersError);
   }

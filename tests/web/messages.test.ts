@@ -25,7 +25,7 @@ const { tasks, answers, bodies, malformed_tasks, malformed_answers } = await vec
 const LEARNING = ["cluster", "global-centroids", "top-centroids"];
 const BELLS = ["share-keys", "mask-input", "unmask"];
 
-test("every task of a kind that is spoken reads alike from both encodings, and writes itself", () => {
+test("every task that is spoken reads alike from both encodings, and writes itself", () => {
   const spoken = tasks.filter(
     ({ json }: any) =>
       ![...LEARNING, ...BELLS].includes(json.type) && json.advertise?.type !== "advertise-keys",
@@ -105,7 +105,14 @@ test("every body is read and written", () => {
   }
   assert.ok(rules.size > 30);
   assert.equal(hex(encode(leave, {})), "80");
-  assert.throws(() => refuse.read(new Map([["phase", new Uint8Array(16)], ["rule", "any"]] as never)));
+  assert.throws(() =>
+    refuse.read(
+      new Map([
+        ["phase", new Uint8Array(16)],
+        ["rule", "any"],
+      ] as never),
+    ),
+  );
   for (const phone of ["", "a b", "a".repeat(65), "a\n"]) {
     assert.throws(() => enrolled.read(new Map([["phone", phone]])), MalformedMessageError);
   }

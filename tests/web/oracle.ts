@@ -19,8 +19,18 @@ import {
   task,
   told,
 } from "../../client/web/protocol/messages.ts";
-import { limitsOf, refusalsOfPhase, weightFor } from "../../client/web/protocol/phases/acceptance.ts";
-import { expensesOf, parameters, partOf, planOf, sumOf } from "../../client/web/protocol/phases/plan.ts";
+import {
+  limitsOf,
+  refusalsOfPhase,
+  weightFor,
+} from "../../client/web/protocol/phases/acceptance.ts";
+import {
+  expensesOf,
+  parameters,
+  partOf,
+  planOf,
+  sumOf,
+} from "../../client/web/protocol/phases/plan.ts";
 import { composedCost, epsilonAt } from "../../client/web/protocol/privacy/accounting.ts";
 import { composedEpsilon } from "../../client/web/protocol/privacy/composition.ts";
 import { Ledger } from "../../client/web/protocol/privacy/ledger.ts";
@@ -56,7 +66,13 @@ const CALLS: Record<string, (...given: any[]) => unknown> = {
     const [given, known] = [part(digits), phase(agreed)];
     const expected = sumOf(known, partOf(planOf(known), given));
     const operators = { leaders: [of(leader)], helpers: [of(helper)] };
-    const found = await refusalsOfOffer(openingOf(given), expected, told(given, known), operators, now);
+    const found = await refusalsOfOffer(
+      openingOf(given),
+      expected,
+      told(given, known),
+      operators,
+      now,
+    );
     return found.map((each) => each.rule);
   },
   async digest(digits: string) {
@@ -77,7 +93,10 @@ const CALLS: Record<string, (...given: any[]) => unknown> = {
   expenses: (agreed: string, weight: number) => expensesOf(phase(agreed), weight),
   sum(agreed: string, name: string) {
     const known = phase(agreed);
-    const found = sumOf(known, planOf(known).find((each) => each.name === name)!);
+    const found = sumOf(
+      known,
+      planOf(known).find((each) => each.name === name)!,
+    );
     return hex(canonical(sumParameters, found));
   },
   epsilon: (events: any[], delta: number) => String(composedEpsilon(events, delta)),
@@ -92,7 +111,11 @@ const CALLS: Record<string, (...given: any[]) => unknown> = {
     return written.map(hex);
   },
   async refusals(agreed: string, limits: object, ledger: string[], today: string) {
-    const [known, kept, spent] = [phase(agreed), limitsOf(limits), await Ledger.open(ledger.map(of))];
+    const [known, kept, spent] = [
+      phase(agreed),
+      limitsOf(limits),
+      await Ledger.open(ledger.map(of)),
+    ];
     const found = [...refusalsOfPhase(kept, known, spent, today)].map((each) => each.rule);
     return [found, found.length ? null : weightFor(kept, known, spent, today)];
   },
@@ -110,7 +133,13 @@ const CALLS: Record<string, (...given: any[]) => unknown> = {
     const rows = rowsOf(points, known.start.dimensions);
     return [...cellsInput(known, part(digits) as any, rows, new LabelHierarchy(groups))];
   },
-  labels(digits: string, agreed: string, points: number[][], choices: (string | null)[], groups: any) {
+  labels(
+    digits: string,
+    agreed: string,
+    points: number[][],
+    choices: (string | null)[],
+    groups: any,
+  ) {
     const known = phase(agreed);
     if (known.type !== "discovery") throw new Error("no discovery phase");
     const hierarchy = new LabelHierarchy(groups);

@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { InvalidInputError, InvalidParametersError, WrongStateError } from "../../client/web/protocol/errors.ts";
+import {
+  InvalidInputError,
+  InvalidParametersError,
+  WrongStateError,
+} from "../../client/web/protocol/errors.ts";
 import {
   limitsOf,
   refusalOfChange,
@@ -11,8 +15,19 @@ import {
   standing,
   weightFor,
 } from "../../client/web/protocol/phases/acceptance.ts";
-import { expensesOf, type Parameters, parameters } from "../../client/web/protocol/phases/plan.ts";
-import { composedCost, epsilonAt, type Expense, total } from "../../client/web/protocol/privacy/accounting.ts";
+import {
+  expensesOf,
+  type Parameters,
+  parameters,
+  planOf,
+  sumOf,
+} from "../../client/web/protocol/phases/plan.ts";
+import {
+  composedCost,
+  epsilonAt,
+  type Expense,
+  total,
+} from "../../client/web/protocol/privacy/accounting.ts";
 import { BUDGETS } from "../../client/web/protocol/privacy/budgets.ts";
 import { composedEpsilon } from "../../client/web/protocol/privacy/composition.ts";
 import { exp, expm1, log, log1p, logaddexp } from "../../client/web/protocol/privacy/elementary.ts";
@@ -41,7 +56,26 @@ const rules = (refusals: Iterable<{ rule: string }>): string[] =>
   [...refusals].map((each) => each.rule);
 
 test("exponentials and logarithms agree with the engine's", () => {
-  const points = [1e-300, 1e-17, 1e-9, 1e-3, 0.1, 0.29, 0.31, 0.34, 0.36, 0.5, 0.7, 1, Math.SQRT2, 2, 3.7, 10, 99.5, 700];
+  const points = [
+    1e-300,
+    1e-17,
+    1e-9,
+    1e-3,
+    0.1,
+    0.29,
+    0.31,
+    0.34,
+    0.36,
+    0.5,
+    0.7,
+    1,
+    Math.SQRT2,
+    2,
+    3.7,
+    10,
+    99.5,
+    700,
+  ];
   for (const x of points.flatMap((point) => [point, -point])) {
     assert.ok(isClose(exp(x), Math.exp(x)), `exp ${x}`);
     assert.ok(isClose(expm1(x), Math.expm1(x), 4e-15), `expm1 ${x}`);
@@ -52,7 +86,18 @@ test("exponentials and logarithms agree with the engine's", () => {
     }
   }
   assert.deepEqual(
-    [exp(710), exp(-746), exp(-745), exp(0), exp(NaN), expm1(-800), log(0), log(-1), log(Infinity), log(1)],
+    [
+      exp(710),
+      exp(-746),
+      exp(-745),
+      exp(0),
+      exp(NaN),
+      expm1(-800),
+      log(0),
+      log(-1),
+      log(Infinity),
+      log(1),
+    ],
     [Infinity, 0, 5e-324, 1, NaN, -1, -Infinity, NaN, Infinity, 0],
   );
   assert.ok(isClose(log(5e-324), Math.log(5e-324)));
@@ -61,11 +106,19 @@ test("exponentials and logarithms agree with the engine's", () => {
 });
 
 test("zCDP costs what one over many orders finds", () => {
-  for (const [rho, delta] of [[0.01, 1e-6], [0.5, 1e-5], [3, 1e-9], [1e-5, 1e-3]] as const) {
+  for (const [rho, delta] of [
+    [0.01, 1e-6],
+    [0.5, 1e-5],
+    [3, 1e-9],
+    [1e-5, 1e-3],
+  ] as const) {
     let best = Infinity;
     for (let at = 0; at < 200_000; at++) {
       const order = 1.0001 * Math.exp((at / 200_000) * Math.log(1e6));
-      best = Math.min(best, order * rho + Math.log1p(-1 / order) - Math.log(delta * order) / (order - 1));
+      best = Math.min(
+        best,
+        order * rho + Math.log1p(-1 / order) - Math.log(delta * order) / (order - 1),
+      );
     }
     const found = composedEpsilon([{ event: "zcdp", rho }], delta);
     assert.ok(found >= best * (1 - 1e-9) && found <= best * 1.001, `${found} ${best}`);
@@ -74,7 +127,10 @@ test("zCDP costs what one over many orders finds", () => {
 
 test("pure releases compose below their sum, and no less than binomial losses allow", () => {
   const [count, epsilon, delta] = [30, 0.2, 1e-5];
-  const events = Array.from({ length: count }, () => ({ event: "pure", epsilon, times: 1 }) as const);
+  const events = Array.from(
+    { length: count },
+    () => ({ event: "pure", epsilon, times: 1 }) as const,
+  );
   const found = composedEpsilon(events, delta);
   assert.ok(found < count * epsilon);
   // δ of the composition of randomized responses at that ε, by its definition.
@@ -86,7 +142,10 @@ test("pure releases compose below their sum, and no less than binomial losses al
     chance *= ((count - ups) / (ups + 1)) * (p / (1 - p));
   }
   assert.ok(reached <= delta && reached > delta * 0.98, `${reached}`);
-  assert.equal(composedEpsilon(events, 0), events.reduce((sum, each) => sum + each.epsilon, 0));
+  assert.equal(
+    composedEpsilon(events, 0),
+    events.reduce((sum, each) => sum + each.epsilon, 0),
+  );
   assert.equal(composedEpsilon([{ event: "zcdp", rho: 1 }], 0), Infinity);
   assert.equal(composedEpsilon(events, 1), 0);
   assert.equal(composedEpsilon([], 1e-6), 0);
@@ -122,7 +181,13 @@ test("nothing that is no cost is recorded", async () => {
   const { statistics } = await phases();
   const [expense] = expensesOf(statistics, 1);
   const ledger = await Ledger.open();
-  for (const own of [{ epsilon: -1 }, { epsilon: NaN }, { delta: 2 }, { delta: -1 }, { delta: NaN }]) {
+  for (const own of [
+    { epsilon: -1 },
+    { epsilon: NaN },
+    { delta: 2 },
+    { delta: -1 },
+    { delta: NaN },
+  ]) {
     const wrong = { ...expense!, release: { ...expense!.release, ...own } };
     await assert.rejects(ledger.append(PHASE, [wrong], TODAY), InvalidInputError);
   }
@@ -133,7 +198,10 @@ test("nothing that is no cost is recorded", async () => {
     ledger.append(PHASE, [expense!], TODAY),
     ledger.append(new Uint8Array(16).fill(1), [expense!], TODAY),
   ]);
-  assert.deepEqual(both.map(({ status }) => status), ["fulfilled", "rejected"]);
+  assert.deepEqual(
+    both.map(({ status }) => status),
+    ["fulfilled", "rejected"],
+  );
 });
 
 test("a year has 366 days, and no clock that is set back frees anything", async () => {
@@ -170,7 +238,8 @@ test("a phase is refused by the limit that it breaks", async () => {
   const limits = limitsOf({ largest_phone_epsilon: 10 });
   const refused = (own: object, kind: keyof typeof given = "statistics"): string[] =>
     rules(refusalsOfPhase(limits, { ...given[kind], ...own } as Parameters, ledger, TODAY));
-  for (const kind of ["statistics", "discovery", "labelling"] as const) assert.deepEqual(refused({}, kind), []);
+  for (const kind of ["statistics", "discovery", "labelling"] as const)
+    assert.deepEqual(refused({}, kind), []);
   assert.deepEqual(refused({ summation: "bell" }), ["protocol"]);
   assert.deepEqual(refused({ summation: "two-operators-proved" }), ["protocol"]);
   assert.deepEqual(refused({ phones: 99 }), ["least_phones"]);
@@ -183,10 +252,19 @@ test("a phase is refused by the limit that it breaks", async () => {
   assert.deepEqual(refused({ contacts: 10_001 }), ["parameters"]);
   assert.deepEqual(refused({ since: "2026-01-08" }), ["parameters"]);
   assert.deepEqual(refused({ epsilon: NaN }), ["parameters"]);
-  assert.deepEqual(refused({ cells_noise: 0.5 }, "discovery"), ["largest_epsilon", "largest_phone_epsilon"]);
+  assert.deepEqual(refused({ cells_noise: 0.5 }, "discovery"), [
+    "largest_epsilon",
+    "largest_phone_epsilon",
+  ]);
   assert.deepEqual(refused({ rows: null }, "discovery"), ["parameters"]);
   assert.deepEqual(refused({ most_cells: 3 }, "discovery"), ["parameters"]);
-  assert.deepEqual(refused({ most_cells: 1024, start: { dimensions: 1, count: 1, rows: new Uint8Array(2) } }, "discovery"), ["parameters"]);
+  assert.deepEqual(
+    refused(
+      { most_cells: 1024, start: { dimensions: 1, count: 1, rows: new Uint8Array(2) } },
+      "discovery",
+    ),
+    ["parameters"],
+  );
   assert.deepEqual(refused({ delta: 1e-4 }, "discovery"), ["largest_delta", "largest_phone_delta"]);
   assert.deepEqual(refused({ phones: 400_000 }, "discovery"), ["delta"]);
   assert.deepEqual(refused({ threshold: 0 }, "labelling"), ["parameters"]);
@@ -197,7 +275,9 @@ test("what was spent counts against a year and a life", async () => {
   const { statistics } = await phases();
   const ledger = await Ledger.open();
   const limits = limitsOf({
-    largest_yearly_epsilon: 1, largest_phone_epsilon: 100, largest_yearly_phone_epsilon: 100,
+    largest_yearly_epsilon: 1,
+    largest_phone_epsilon: 100,
+    largest_yearly_phone_epsilon: 100,
     largest_lifetime_phone_epsilon: 100,
   });
   const refused = (today: string): string[] =>
@@ -210,7 +290,15 @@ test("what was spent counts against a year and a life", async () => {
   const [year] = standing(limits, ledger, "2025-01-02");
   assert.ok(year!.epsilon <= 1 && year!.epsilon > 0.99 && year!.largestEpsilon === 1);
   const expenses = expensesOf(statistics, 1);
-  const mine = rules(refusalsOfCost(limitsOf({ ...limits, largest_epsilon: 0.9 }), expenses, ledger, "2026-01-02", PHASE));
+  const mine = rules(
+    refusalsOfCost(
+      limitsOf({ ...limits, largest_epsilon: 0.9 }),
+      expenses,
+      ledger,
+      "2026-01-02",
+      PHASE,
+    ),
+  );
   assert.deepEqual(mine, ["largest_epsilon"]);
 });
 
@@ -224,6 +312,10 @@ test("a phone that has spent its budget weighs nothing, and pays nothing", async
   const poor = limitsOf({ largest_yearly_epsilon: 0.001 });
   assert.equal(weightFor(poor, given, ledger, TODAY), 0);
   const unpaid: readonly Expense[] = expensesOf(given, 0);
+  for (const own of [16, 1, 0]) {
+    // Of every weight, so that nobody can tell it from the sum's parameters.
+    for (const part of planOf(given, own)) assert.equal(sumOf(given, part).bound, 16n);
+  }
   assert.deepEqual(rules(refusalsOfCost(poor, unpaid, ledger, TODAY)), []);
   assert.deepEqual(total(unpaid, "phone"), { epsilon: 0, delta: 0 });
   assert.equal(epsilonAt(1e-6, expensesOf(given, 1)) > 0, true);
@@ -237,7 +329,10 @@ test("other parameters and another encoder are refused", async () => {
   assert.equal(refusalOfChange(discovery, statistics)?.rule, "changed");
   assert.deepEqual(rules(refusalsOfEncoder(discovery, "contrast-2", 128)), []);
   assert.deepEqual(rules(refusalsOfEncoder(discovery, "contrast-1", 1)), ["encoder", "dimensions"]);
-  assert.deepEqual(rules(refusalsOfEncoder({ ...statistics, places: null } as Parameters, "", 0)), []);
+  assert.deepEqual(
+    rules(refusalsOfEncoder({ ...statistics, places: null } as Parameters, "", 0)),
+    [],
+  );
 });
 
 test("limits that mean nothing are refused", () => {

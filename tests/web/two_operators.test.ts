@@ -207,7 +207,11 @@ test("an offer is refused by the first rule that is broken", async () => {
       // Its ballots are to be proved, which this phone cannot, whatever the case's own reason is.
       const proved = opening(all.proved_sum.phones[0].task).offer!.offer.parameters;
       const [first] = await refusalsOfOffer(
-        opening(each.task), proved, of(all.proved_sum.told), operators, each.now,
+        opening(each.task),
+        proved,
+        of(all.proved_sum.told),
+        operators,
+        each.now,
       );
       assert.equal(first?.rule, "proofs");
       continue;
@@ -215,14 +219,23 @@ test("an offer is refused by the first rule that is broken", async () => {
     const expected = opening(sum.phones[0].task).offer!.offer.parameters;
     const known = { leaders: each.leaders.map(of), helpers: each.helpers.map(of) };
     const [first] = await refusalsOfOffer(
-      opening(each.task), expected, of(sum.told), known, each.now,
+      opening(each.task),
+      expected,
+      of(sum.told),
+      known,
+      each.now,
     );
     assert.equal(first?.rule ?? null, each.rule, each.why);
     if (first) assert.ok(first.message.startsWith(`${first.rule}: `));
     rules.set(`${each.rule}`, (rules.get(`${each.rule}`) ?? 0) + 1);
   }
   assert.deepEqual([...rules.keys()].sort(), [
-    "closed", "null", "too_few", "unknown_helper", "weak_noise", "wrong_offer",
+    "closed",
+    "null",
+    "too_few",
+    "unknown_helper",
+    "weak_noise",
+    "wrong_offer",
   ]);
 });
 
@@ -269,7 +282,10 @@ test("a report is drawn anew each time, and of nothing but an input", async () =
   }
   await assert.rejects(makeReport({ ...given, offer: null }, input), UnexpectedMessageError);
   const signed = given.offer!;
-  const low = { ...given, offer: { ...signed, offer: { ...signed.offer, key: new Uint8Array(32) } } };
+  const low = {
+    ...given,
+    offer: { ...signed, offer: { ...signed.offer, key: new Uint8Array(32) } },
+  };
   await assert.rejects(makeReport(low, input), MalformedMessageError);
   assert.equal(lengthOf(signed.offer.parameters), input.length);
 });

@@ -26,12 +26,12 @@ export function of(hexadecimal: string): Bytes {
   return Uint8Array.from(hexadecimal.match(/../g) ?? [], (byte) => parseInt(byte, 16));
 }
 
-const BYTES = new Set(
-  "phase sum_id hierarchy data report_id sealed share public leader helper key task public_key known"
-    .split(" "),
-);
+const BYTES = new Set([
+  ...["phase", "sum_id", "hierarchy", "data", "report_id", "sealed", "share", "public", "leader"],
+  ...["helper", "key", "task", "public_key", "known"],
+]);
 
-/** A message in JSON as it is on the wire, where bytes are told apart by the names of their fields. */
+/** A message in JSON as it is on the wire; bytes are told apart by the names of their fields. */
 export function wire(json: any, name = ""): Wire {
   if (Array.isArray(json)) return json.map((entry) => wire(entry, name));
   if (json !== null && typeof json === "object") {

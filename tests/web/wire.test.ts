@@ -52,9 +52,7 @@ test("numbers are as short as can be, and reals are reals", () => {
 
 test("headers change at the sizes of MessagePack", () => {
   const heads = (make: (size: number) => Wire): string[] =>
-    [15, 16, 31, 32, 255, 256, 65_535, 65_536].map((size) =>
-      hex(pack(make(size)).subarray(0, 5)),
-    );
+    [15, 16, 31, 32, 255, 256, 65_535, 65_536].map((size) => hex(pack(make(size)).subarray(0, 5)));
   assert.deepEqual(
     heads((size) => "a".repeat(size)).map((head) => head.slice(0, 4)),
     ["af61", "b061", "bf61", "d920", "d9ff", "da01", "daff", "db00"],
@@ -74,7 +72,14 @@ test("headers change at the sizes of MessagePack", () => {
 });
 
 test("a longer header or number than needed is read", () => {
-  for (const digits of ["cc01", "cd0001", "ce00000001", "cf0000000000000001", "d001", "d30000000000000001"]) {
+  for (const digits of [
+    "cc01",
+    "cd0001",
+    "ce00000001",
+    "cf0000000000000001",
+    "d001",
+    "d30000000000000001",
+  ]) {
     assert.equal(taken(digits), 1);
   }
   assert.equal(taken("db0000000161"), "a");
@@ -171,8 +176,24 @@ test("a map has its fields, and no others", () => {
     assert.throws(() => field.read(taken(digits)), MalformedMessageError);
   }
   const kinds = tagged("kind", { one: map({}), two: map({ a: whole() }) });
-  assert.deepEqual(kinds.read(new Map<string, Wire>([["a", 1], ["kind", "two"]])), { kind: "two", a: 1 });
-  for (const wrong of [[["kind", "three"]], [["kind", "toString"]], [["a", 1]], [["kind", "one"], ["a", 1]]]) {
+  assert.deepEqual(
+    kinds.read(
+      new Map<string, Wire>([
+        ["a", 1],
+        ["kind", "two"],
+      ]),
+    ),
+    { kind: "two", a: 1 },
+  );
+  for (const wrong of [
+    [["kind", "three"]],
+    [["kind", "toString"]],
+    [["a", 1]],
+    [
+      ["kind", "one"],
+      ["a", 1],
+    ],
+  ]) {
     assert.throws(() => kinds.read(new Map(wrong as [string, Wire][])), MalformedMessageError);
   }
 });
@@ -180,7 +201,18 @@ test("a map has its fields, and no others", () => {
 test("a line is one line of as many characters", () => {
   const field = line(3, 1);
   for (const text of ["a", "öäü", "𝄞𝄞𝄞", "a b"]) assert.equal(field.read(text), text);
-  for (const text of ["", "abcd", "a\n", "\u200b", "\u202e", "\ufeff", "\u{e0001}", "\x7f", "\x85", 3]) {
+  for (const text of [
+    "",
+    "abcd",
+    "a\n",
+    "\u200b",
+    "\u202e",
+    "\ufeff",
+    "\u{e0001}",
+    "\x7f",
+    "\x85",
+    3,
+  ]) {
     assert.throws(() => field.read(text), MalformedMessageError);
   }
 });
@@ -188,7 +220,15 @@ test("a line is one line of as many characters", () => {
 test("a day is a day", () => {
   for (const text of ["2026-01-08", "2024-02-29", "0001-01-01"]) assert.equal(day.read(text), text);
   for (const text of [
-    "2026-02-29", "2026-02-30", "2026-13-01", "2026-00-10", "0000-01-01", "2026-1-08", "2026-01-08T00:00Z", "", 3,
+    "2026-02-29",
+    "2026-02-30",
+    "2026-13-01",
+    "2026-00-10",
+    "0000-01-01",
+    "2026-1-08",
+    "2026-01-08T00:00Z",
+    "",
+    3,
   ]) {
     assert.throws(() => day.read(text), MalformedMessageError);
   }

@@ -51,7 +51,7 @@ export function whole(least = -(2 ** 53) + 1, most = 2 ** 53 - 1): Field<number>
   };
 }
 
-/** Describe whole numbers of up to 63 bits and a sign; their limits are checked where they are used. */
+/** Describe whole numbers of up to 64 bits; their limits are checked where they are used. */
 export const large: Field<bigint> = {
   read(value) {
     if (typeof value !== "number" && typeof value !== "bigint") {
@@ -62,7 +62,7 @@ export const large: Field<bigint> = {
   write: (value) => value,
 };
 
-/** Describe real numbers from `least` to `most`, both included; a whole number may stand for one. */
+/** Describe real numbers from `least` to `most`, both included; whole ones may stand for them. */
 export function real(least = -Infinity, most = Infinity): Field<number> {
   return {
     read(value) {
@@ -72,8 +72,9 @@ export function real(least = -Infinity, most = Infinity): Field<number> {
           : typeof value === "number" || typeof value === "bigint"
             ? Number(value)
             : null;
-      // Without limits, not-a-number passes here, and fails where it is compared, as in Python.
-      if (number === null || number < least || number > most) {
+      // Not-a-number is within no limits. Without any it is refused where it is used, as in Python.
+      const isFree = least === -Infinity && most === Infinity;
+      if (number === null || !(isFree || (number >= least && number <= most))) {
         throw new MalformedMessageError(`a number from ${least} to ${most} is needed`);
       }
       return number;

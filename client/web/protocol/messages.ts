@@ -24,13 +24,7 @@ import {
 import { matrix } from "./matrix.ts";
 import { discovered, discoveryParameters, kindsOfCells, repetition } from "./phases/discovery.ts";
 import { labelled, labellingParameters, proposed } from "./phases/labelling.ts";
-import {
-  choices,
-  encoderName,
-  labelName,
-  LARGEST_LABELS,
-  releases,
-} from "./phases/parameters.ts";
+import { choices, encoderName, labelName, LARGEST_LABELS, releases } from "./phases/parameters.ts";
 import { geometryName } from "./phases/places.ts";
 import { type Parameters, parameters } from "./phases/plan.ts";
 import { statistics, statisticsParameters } from "./phases/statistics.ts";

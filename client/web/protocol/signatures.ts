@@ -56,11 +56,7 @@ export async function signingKey(seed: Uint8Array): Promise<SigningKey> {
 }
 
 /** Return whether this is the signature of that key, 32 bytes, over the message. */
-export async function verified(
-  key: Bytes,
-  signature: Bytes,
-  message: Bytes,
-): Promise<boolean> {
+export async function verified(key: Bytes, signature: Bytes, message: Bytes): Promise<boolean> {
   try {
     const known = await crypto.subtle.importKey("raw", key, "Ed25519", false, ["verify"]);
     return await crypto.subtle.verify("Ed25519", known, signature, message);

@@ -42,7 +42,12 @@ export function cellsInput(
   checkedRows(given, agreed);
   const steps = sphereGrid(points);
   const cells = nearest(steps, cellsOf(given, task), "spherical");
-  const { sums, counts } = addedUp(steps, cells.map((cell, at) => [at, cell]), given.most_cells, 0);
+  const { sums, counts } = addedUp(
+    steps,
+    cells.map((cell, at) => [at, cell]),
+    given.most_cells,
+    0,
+  );
   return quantized(bounded(sums, counts));
 }
 

@@ -24,7 +24,10 @@ export function counted(
   const wide = new Float64Array((sums.length / columns) * (columns + 1));
   for (let row = 0; row * columns < sums.length; row++) {
     const own = sums.subarray(row * columns, (row + 1) * columns);
-    wide.set(own.map((value) => UNCOUNTED * value), row * (columns + 1));
+    wide.set(
+      own.map((value) => UNCOUNTED * value),
+      row * (columns + 1),
+    );
     wide[row * (columns + 1) + columns] = COUNTED * counts[row]!;
   }
   return wide;

@@ -8,7 +8,13 @@
 import { checkBetween, demand } from "../checks.ts";
 import { InvalidParametersError, RefusedError } from "../errors.ts";
 import { canonical } from "../canonical.ts";
-import { addedEpsilon, composedCost, epsilonAt, type Expense, statedDelta } from "../privacy/accounting.ts";
+import {
+  addedEpsilon,
+  composedCost,
+  epsilonAt,
+  type Expense,
+  statedDelta,
+} from "../privacy/accounting.ts";
 import { BUDGETS, type LedgerBudget, OVER, type Standing } from "../privacy/budgets.ts";
 import { isNothing, UNITS } from "../privacy/events.ts";
 import { Ledger } from "../privacy/ledger.ts";
@@ -27,7 +33,7 @@ import {
 /** Relative room for rounding: thirty times 0.1 is at most 3. */
 const SLACK = 1e-9;
 
-/** Limits by default, by the names of the rules that they give; Python's `Limits` says of each what it is. */
+/** Limits by default, by the names of their rules; Python's `Limits` says of each what it is. */
 export const DEFAULT_LIMITS = {
   least_phones: 100,
   largest_phones: 10 ** 7,
@@ -148,9 +154,7 @@ export function* refusalsOfCost(
   phase?: Bytes,
 ): Generator<RefusedError, void> {
   for (const unit of UNITS) {
-    const added = expenses.filter(
-      (each) => each.release.unit === unit && !isNothing(each.event),
-    );
+    const added = expenses.filter((each) => each.release.unit === unit && !isNothing(each.event));
     if (!added.length) continue;
     const before = {
       phase: phase === undefined ? [] : ledger.expensesOf(unit, { phase }),
@@ -183,7 +187,7 @@ export function standing(limits: Limits, ledger: Ledger, today: string): readonl
   });
 }
 
-/** Return why a phone refuses parameters other than those that it agreed to; null if they are the same. */
+/** Return why a phone refuses parameters that it did not agree to; null if they are the same. */
 export function refusalOfChange(agreed: Parameters, proposed: Parameters): RefusedError | null {
   const isSame = compared(canonical(parameters, agreed), canonical(parameters, proposed)) === 0;
   return isSame
@@ -192,7 +196,7 @@ export function refusalOfChange(agreed: Parameters, proposed: Parameters): Refus
 }
 
 /**
- * Yield why a phone with embeddings of this encoder, in so many dimensions, refuses a phase that is
+ * Yield why a phone with embeddings of this encoder, of as many dimensions, refuses a phase that is
  * about others.
  */
 export function* refusalsOfEncoder(

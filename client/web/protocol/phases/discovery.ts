@@ -131,8 +131,9 @@ export function checkDiscovery(given: DiscoveryParameters): void {
 export function startCentroids(given: DiscoveryParameters): Rows {
   const { dimensions, count } = given.start;
   const norms = startNorms(given);
-  const values = Float32Array.from(coordinates(given), (value, at) =>
-    value / norms[Math.floor(at / dimensions)]!,
+  const values = Float32Array.from(
+    coordinates(given),
+    (value, at) => value / norms[Math.floor(at / dimensions)]!,
   );
   return { rows: count, columns: dimensions, values };
 }

@@ -1,4 +1,4 @@
-/** A labelling phase: phones vote on public samples, and say whether they agree with the outcome. */
+/** A labelling phase: phones vote on public samples, and say if they agree with the outcome. */
 
 import { checkBetween, checkProbability, checkWhole, demand } from "../checks.ts";
 import { InvalidParametersError, MalformedMessageError } from "../errors.ts";

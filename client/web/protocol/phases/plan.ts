@@ -96,7 +96,7 @@ export function checkParameters(given: Parameters): void {
  * Throws `InvalidParametersError` where no word holds the sum.
  */
 export function sumOf(given: Parameters, part: Part): SumParameters {
-  const { mechanism } = planOf(given).find((each) => each.name === part.name) ?? part;
+  const { mechanism } = planOf(given).find((each) => each.name === part.name)!;
   const sum = {
     phones: given.phones,
     shape: part.shape,

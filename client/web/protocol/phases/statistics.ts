@@ -3,13 +3,7 @@
 import { checkWhole, demand } from "../checks.ts";
 import { day, list, map, nullable, type Of, optional, real, whole } from "../fields.ts";
 import { countSum } from "../privacy/mechanisms.ts";
-import {
-  checkCommon,
-  COMMON,
-  labelName,
-  LARGEST_LABELS,
-  releases,
-} from "./parameters.ts";
+import { checkCommon, COMMON, labelName, LARGEST_LABELS, releases } from "./parameters.ts";
 import { agreedPlaces, checkPlaces } from "./places.ts";
 import type { Part } from "./plan.ts";
 

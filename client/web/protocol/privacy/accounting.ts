@@ -44,7 +44,10 @@ export function addedEpsilon(spent: readonly Expense[]): number {
 
 /** Return the sum of the δ that expenses of one unit state, at most 1. */
 export function statedDelta(spent: readonly Expense[]): number {
-  return Math.min(1, spent.reduce((sum, each) => sum + each.release.delta, 0));
+  return Math.min(
+    1,
+    spent.reduce((sum, each) => sum + each.release.delta, 0),
+  );
 }
 
 /**

@@ -93,7 +93,10 @@ export class Ledger {
     if (!expenses.length || !expenses.every(isCost)) {
       throw new InvalidInputError("nothing to record, or an ε below 0 or a δ not from 0 to 1");
     }
-    this.checkUnreleased(phase, expenses.map((each) => each.release.step));
+    this.checkUnreleased(
+      phase,
+      expenses.map((each) => each.release.step),
+    );
     // Both are changed at once at the end, so that no other call sees half of it.
     let head = this.#head;
     const added: LedgerEntry[] = [];

@@ -37,7 +37,10 @@ export function lengthOf({ shape }: SumParameters): number {
 export function widthOf(parameters: SumParameters): number {
   const { phones, bound, noise } = parameters;
   const bits = bitLength(BigInt(phones) * bound + reach(noise, lengthOf(parameters)));
-  demand(bits <= 63, "phones · bound and the noise do not fit 64 bits: fewer phones, or less noise");
+  demand(
+    bits <= 63,
+    "phones · bound and the noise do not fit 64 bits: fewer phones, or less noise",
+  );
   return bits + 1;
 }
 

@@ -46,9 +46,7 @@ export async function draw(): Promise<Drawn> {
   return {
     seed: crypto.getRandomValues(new Uint8Array(SEED_BYTES)),
     reportId: crypto.getRandomValues(new Uint8Array(ID_BYTES)),
-    ephemeral: (await crypto.subtle.generateKey("X25519", false, [
-      "deriveBits",
-    ])) as CryptoKeyPair,
+    ephemeral: (await crypto.subtle.generateKey("X25519", false, ["deriveBits"])) as CryptoKeyPair,
   };
 }
 
