@@ -7,12 +7,13 @@ import {
   InvalidParametersError,
   RefusedError,
 } from "../../client/web/protocol/errors.ts";
-import type { Rows } from "../../client/web/protocol/matrix.ts";
+import { row, type Rows } from "../../client/web/protocol/matrix.ts";
 import { agreedHierarchy } from "../../client/web/protocol/phases/parameters.ts";
 import { discoveryParameters, startCentroids } from "../../client/web/protocol/phases/discovery.ts";
 import { labellingParameters } from "../../client/web/protocol/phases/labelling.ts";
+import { type NamedCentroids, namesAt, placesOf } from "../../client/web/protocol/phases/places.ts";
 import { statisticsParameters } from "../../client/web/protocol/phases/statistics.ts";
-import { nearest, rint } from "../../client/web/voting/geometry.ts";
+import { nearest, rint, sphereGrid, squared } from "../../client/web/voting/geometry.ts";
 import {
   agreementInput,
   cellsInput,
@@ -138,6 +139,38 @@ test("vectors are rounded as the vectors are, and none is too long", () => {
   assert.throws(() => quantized(Float64Array.of(NaN)), InvalidInputError);
   assert.throws(() => quantized(Float64Array.of(Infinity)), InvalidInputError);
   assert.deepEqual([0.5, 1.5, 2.5, -0.5, -1.5, 2.4999, 3].map(rint), [0, 2, 2, 0, -2, 2, 3]);
+});
+
+test("no recording is rounded to more than its length", () => {
+  const random = (at: number): number => Math.sin(at * at + 1); // any numbers, always the same
+  const table = Array.from({ length: 200 }, (_, at) => [0, 1, 2].map((c) => random(3 * at + c)));
+  const steps = sphereGrid(rows(table, 3));
+  let longest = 0;
+  for (let at = 0; at < steps.rows; at++) longest = Math.max(longest, squared(row(steps, at)));
+  assert.ok(longest <= 2 ** 32 && longest > 0.9999 * 2 ** 32);
+});
+
+test("a result names sound by the names that stand clear of the noise", () => {
+  const result: NamedCentroids = {
+    geometry: "spherical",
+    centroids: matrixOf([
+      [1, 0],
+      [0, 1],
+      [-1, 0],
+    ]),
+    labels: [1, 0, -1],
+    label_names: ["street", "nature"],
+    name_p_values: [0.05, 0.06, 0],
+  };
+  const points = rows([
+    [1, 0.1],
+    [0.1, 1],
+    [-1, 0.1],
+  ]);
+  assert.deepEqual(namesAt(placesOf(result), points), ["nature", null, null]);
+  assert.deepEqual(placesOf({ ...result, name_p_values: [] }).names, [null, null, null]);
+  const near = placesOf({ ...result, radius: 0.001 });
+  assert.deepEqual(namesAt(near, points), [null, null, null]);
 });
 
 test("the nearest centroid is the first of equally near ones", async () => {

@@ -246,6 +246,7 @@ test("a phase is refused by the limit that it breaks", async () => {
   assert.deepEqual(refused({ phones: 10 ** 7 + 1 }), ["largest_phones"]);
   assert.deepEqual(refused({ dropout: 0.31 }), ["largest_dropout"]);
   assert.deepEqual(refused({ dropout: 0.3, corrupted: 0.7 }), ["parameters"]);
+  assert.deepEqual(refused({ phones: 100, dropout: 0.3, corrupted: 0.695 }), []); // half a phone
   assert.deepEqual(refused({ epsilon: 3.1 }), ["largest_epsilon", "largest_phone_epsilon"]);
   assert.deepEqual(refused({ epsilon: 1.1 }), ["largest_phone_epsilon"]);
   assert.deepEqual(refused({ labels: ["a", "a"] }), ["parameters"]);

@@ -25,7 +25,12 @@ import {
   sumOf,
   weightsOf,
 } from "../../client/web/protocol/phases/plan.ts";
-import { noiseOfOperators, reach } from "../../client/web/protocol/privacy/sum_noise.ts";
+import {
+  gaussian,
+  laplace,
+  noiseOfOperators,
+  reach,
+} from "../../client/web/protocol/privacy/sum_noise.ts";
 import { encodeInput, packWords, subtract } from "../../client/web/protocol/secure_sum/encoding.ts";
 import {
   offerDigest,
@@ -237,6 +242,29 @@ test("an offer is refused by the first rule that is broken", async () => {
     "weak_noise",
     "wrong_offer",
   ]);
+});
+
+test("each of the two signatures is needed", async () => {
+  const [phone] = all.sum.phones;
+  const given = opening(phone.task);
+  const signed = given.offer!;
+  for (const who of ["helper", "leader"] as const) {
+    const forged = signed[who].slice();
+    forged[0]! ^= 1;
+    const [first] = await refusalsOfOffer(
+      { ...given, offer: { ...signed, [who]: forged } },
+      signed.offer.parameters,
+      of(all.sum.told),
+      operators,
+      signed.offer.opens,
+    );
+    assert.equal(first?.rule, "wrong_offer", who);
+  }
+});
+
+test("noise is stated as no less than it is", () => {
+  assert.deepEqual(laplace(2 / 3), { law: "discrete-laplace", fine_scale: 43_691n });
+  assert.deepEqual(gaussian(1e-9), { law: "discrete-gaussian", fine_variance: 1n });
 });
 
 test("a report is that of the vectors, bit for bit, and its seed is erased", async () => {
