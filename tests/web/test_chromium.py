@@ -15,6 +15,7 @@ from support.node import PACKAGE, ROOT, TESTS, stripped
 
 FILES = sorted(TESTS.glob("*.test.ts"))
 PAGE = """<!doctype html>
+<link rel="icon" href="data:,">
 <script type="importmap">
 {"imports": {
   "node:test": "/tests/web/chromium/test.ts",
