@@ -238,9 +238,10 @@ function resampled(mono: Float64Array, wanted: number): Float64Array {
     prepared = { rate, wanted, down, up: new ChirpTransform(bins, wanted, wanted, 1) };
   }
   const [real, imaginary] = prepared.down.apply(mono);
-  // The other half of the spectrum is the mirror image of this one, so twice the real part is both.
+  // The other half of the spectrum is the mirror image of this one, so twice the real part is both;
+  // bin 0, which has no image, is nothing once the offset is removed.
   const [second] = prepared.up.apply(real, imaginary);
-  return second.map((sample) => (2 * sample - real[0]!) / rate);
+  return second.map((sample) => (2 * sample) / rate);
 }
 
 function rootMeanSquare(samples: Float32Array | Float64Array): number {
