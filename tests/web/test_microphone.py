@@ -97,6 +97,7 @@ def test_it_hears_one_second_of_what_is_played_and_is_off_at_once(
     assert "error" not in heard, heard
     samples = np.frombuffer(base64.b64decode(heard["samples"]), dtype="<f4")
     assert (heard["channels"], len(samples)) == (1, heard["rate"])
+    assert heard["rate"] == page.evaluate("new AudioContext().sampleRate")
     assert samples[:128].any()  # from the first block on that is no silence
     assert page.evaluate("given.map((track) => track.readyState)") == ["ended"]
     off = {"echoCancellation": False, "noiseSuppression": False, "autoGainControl": False}

@@ -51,7 +51,7 @@ export async function listen(worklet: string | URL): Promise<Sound> {
       );
     });
     const samples = await Promise.race([second(stream, context, worklet), late]);
-    return { channels: [samples], rate: samples.length };
+    return { channels: [samples], rate: context.sampleRate };
   } catch (error) {
     if (error instanceof MicrophoneError) throw error;
     const reason = error instanceof Error ? (REASONS.get(error.name) ?? error.message) : error;
