@@ -8,6 +8,7 @@ after that lock: it is fetched once, and again when the lock changes.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -20,6 +21,15 @@ TESTS = ROOT / "tests" / "web"
 _LOCKED = ("package.json", "package-lock.json", ".npmrc")
 _PATIENCE = 300.0
 """Seconds for npm, which downloads some 10 MB."""
+
+_STRIP = """
+import { globSync, readFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
+process.removeAllListeners("warning");
+const paths = process.argv.slice(1).flatMap((folder) => globSync(`${folder}/**/*.ts`));
+const texts = paths.map((path) => [path, stripTypeScriptTypes(readFileSync(path, "utf8"))]);
+process.stdout.write(JSON.stringify(Object.fromEntries(texts)));
+"""
 
 
 class NoNodeError(Exception):
@@ -78,6 +88,20 @@ def type_errors(folder: Path) -> str:
         timeout=_PATIENCE,
     )
     return run.stdout + run.stderr if run.returncode else ""
+
+
+def stripped(*folders: Path) -> dict[str, str]:
+    """All modules below some folders as a browser runs them, by their paths in this repository."""
+    run = subprocess.run(  # noqa: S603 - Node of the wheel
+        [node(), "--input-type=module", "--eval", _STRIP, *folders],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
+        timeout=_PATIENCE,
+    )
+    texts: dict[str, str] = json.loads(run.stdout)
+    return {Path(path).relative_to(ROOT).as_posix(): text for path, text in texts.items()}
 
 
 def _install(folder: Path) -> None:

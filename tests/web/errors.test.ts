@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { LocalError, MalformedMessageError, RefusedError } from "../../client/web/protocol/errors.ts";
+import {
+  LocalError,
+  MalformedMessageError,
+  RefusedError,
+} from "../../client/web/protocol/errors.ts";
 import { RULES } from "../../client/web/protocol/rules.ts";
 
 test("an error says its class and is told apart by it", () => {

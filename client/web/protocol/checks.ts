@@ -1,0 +1,27 @@
+/** Validators of numbers: each says in one sentence what was wrong and what would be accepted. */
+
+import { InvalidParametersError } from "./errors.ts";
+
+/** Refuse what does not hold; the condition fails for not-a-number. */
+export function demand(holds: boolean, message: string): void {
+  if (!holds) throw new InvalidParametersError(message);
+}
+
+/** Refuse what is not a whole number from `least` to `most`. */
+export function checkWhole(name: string, value: number, least: number, most: number): void {
+  demand(
+    Number.isInteger(value) && value >= least && value <= most,
+    `${name}=${value}: must be a whole number, from ${least} to ${most}`,
+  );
+}
+
+/** Refuse what is not a number from `least` to `most`. */
+export function checkBetween(name: string, value: number, least: number, most: number): void {
+  const holds = value >= least && value <= most;
+  demand(holds, `${name}=${value}: must be a number, from ${least} to ${most}`);
+}
+
+/** Refuse a probability that is impossible or certain, such as a δ. */
+export function checkProbability(name: string, value: number): void {
+  demand(value > 0 && value < 1, `${name}=${value}: must be above 0 and below 1`);
+}

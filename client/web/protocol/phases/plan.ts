@@ -1,0 +1,127 @@
+/**
+ * The plan of a phase: its parts in order, as phone and server derive them alike from its
+ * parameters. Every part is a sum by two operators, in three steps, of which a phone answers one.
+ */
+
+import { UnexpectedMessageError } from "../errors.ts";
+import { type Of, tagged } from "../fields.ts";
+import type { Expense } from "../privacy/accounting.ts";
+import { expenses, type SumMechanism, unspent } from "../privacy/mechanisms.ts";
+import { checkSum, type SumParameters } from "../secure_sum/parameters.ts";
+import { checkDiscovery, discoveryParameters, discoveryParts } from "./discovery.ts";
+import { checkLabelling, labellingParameters, labellingParts } from "./labelling.ts";
+import { leastSurvivors } from "./parameters.ts";
+import { checkStatistics, statisticsParameters, statisticsParts } from "./statistics.ts";
+
+/** Parameters of any kind of phase in which this phone takes part, told apart by their `type`. */
+export const parameters = tagged("type", {
+  discovery: discoveryParameters,
+  labelling: labellingParameters,
+  statistics: statisticsParameters,
+});
+export type Parameters = Of<typeof parameters>;
+
+/** A part of a phase: a sum, in which phones send inputs and only the total is revealed. */
+export interface Part {
+  /** Name of the part, and of its private step in the ledger. */
+  readonly name: string;
+  /** Type of the task that begins it. */
+  readonly task: "sum-cells" | "sum-labels" | "count-contacts" | "label-samples" | "check-labels";
+  /** Tells parts apart that begin with tasks of one type; 0 where there is one. */
+  readonly repetition: number;
+  /** Shape of a phone's input. */
+  readonly shape: readonly number[];
+  readonly mechanism: SumMechanism;
+}
+
+/** Return the parts of a phase, in order, for a phone of this weight; by default the largest. */
+export function planOf(given: Parameters, weight = weightsOf(given)[0]!): readonly Part[] {
+  switch (given.type) {
+    case "discovery":
+      return discoveryParts(given);
+    case "labelling":
+      return labellingParts(given, weight);
+    case "statistics":
+      return statisticsParts(given);
+  }
+}
+
+/** Return the part that a task begins; throws `UnexpectedMessageError` if there is none. */
+export function partOf(
+  plan: readonly Part[],
+  task: { readonly type: string; readonly repetition?: number },
+): Part {
+  const part = plan.find(
+    (each) => each.task === task.type && each.repetition === (task.repetition ?? 0),
+  );
+  if (part) return part;
+  throw new UnexpectedMessageError(
+    `${task.type} in a phase that has no such part: its parts are ` +
+      plan.map((each) => each.name).join(", "),
+  );
+}
+
+/**
+ * Return the possible weights of a phone's part in its sums, the largest first.
+ *
+ * Where 0 is among them, a phone that has spent its budget adds zeros, and nobody can tell.
+ */
+export function weightsOf(given: Parameters): readonly number[] {
+  if (given.type !== "labelling") return [1];
+  return Array.from({ length: given.largest_weight + 1 }, (_, at) => given.largest_weight - at);
+}
+
+/** Return everything that a phone of this weight releases in a phase, in each unit. */
+export function expensesOf(given: Parameters, weight: number): readonly Expense[] {
+  const spent = weight ? expenses : unspent;
+  return planOf(given, weight).flatMap(({ name, mechanism }) => spent(name, mechanism));
+}
+
+/** Refuse parameters under which no phase should run, by `InvalidParametersError`. */
+export function checkParameters(given: Parameters): void {
+  switch (given.type) {
+    case "discovery":
+      return checkDiscovery(given);
+    case "labelling":
+      return checkLabelling(given);
+    case "statistics":
+      return checkStatistics(given);
+  }
+}
+
+/**
+ * Derive the parameters of a part's sum, as phones and operators do alike.
+ *
+ * The bound is that of the largest weight, whatever this phone's is, as no message names a weight.
+ * Throws `InvalidParametersError` where no word holds the sum.
+ */
+export function sumOf(given: Parameters, part: Part): SumParameters {
+  const { mechanism } = planOf(given).find((each) => each.name === part.name)!;
+  const sum = {
+    phones: given.phones,
+    shape: part.shape,
+    bound: BigInt(mechanism.bound),
+    noise: mechanism.noise,
+    least: Math.max(2, leastSurvivors(given)),
+    window: given.step_seconds,
+    ones: null,
+  };
+  checkSum(sum);
+  return sum;
+}
+
+/** Return the embeddings that a phase is about; null if it is about none. */
+export function readsOf(
+  given: Parameters,
+): { readonly encoder: string; readonly dimensions: number } | null {
+  switch (given.type) {
+    case "discovery":
+      return { encoder: given.encoder, dimensions: given.start.dimensions };
+    case "labelling":
+      return { encoder: given.encoder, dimensions: given.samples.columns };
+    case "statistics":
+      return given.places === null
+        ? null
+        : { encoder: given.places.encoder, dimensions: given.places.centroids.columns };
+  }
+}

@@ -1,0 +1,132 @@
+/**
+ * Private mechanisms of sums by two operators: each has its noise, its sensitivity and its cost.
+ *
+ * Neighbours differ in one recording of a phone, or in all that the phone contributes, an absent
+ * phone counting as zeros.
+ */
+
+import { checkProbability, checkWhole, demand } from "../checks.ts";
+import type { Expense } from "./accounting.ts";
+import { composedEpsilon } from "./composition.ts";
+import { NOTHING, UNITS, type Unit } from "./events.ts";
+import { eventOf, gaussian, laplace, type NoiseOfOperators } from "./sum_noise.ts";
+
+/** Steps per unit of length of a vector that is summed. */
+export const GRID = 2 ** 12;
+/** Most entries of a sum. */
+export const LARGEST_LENGTH = 2 ** 24;
+
+/** A mechanism on a sum to which each of two operators adds the whole noise. */
+export interface SumMechanism {
+  readonly name: string;
+  /** Noise of one operator on every entry. */
+  readonly noise: NoiseOfOperators;
+  /** Largest absolute value of an entry of one phone's input. */
+  readonly bound: number;
+  /** Most that one phone's input adds to all entries together, in both norms, by unit. */
+  readonly distances: Readonly<Record<Unit, { readonly l1: number; readonly l2: number }>>;
+  /** Value of δ for which costs are stated; 0 where the release is pure. */
+  readonly delta: number;
+  /** Stated ε by unit of a pure release; null where ε follows from the noise at `delta`. */
+  readonly pure: Readonly<Record<Unit, number>> | null;
+}
+
+/**
+ * Return the mechanism of a histogram of at most `contacts` counts: discrete Laplace noise of scale
+ * 2/ε, since one recording more may displace another.
+ */
+export function countSum(epsilon: number, contacts: number): SumMechanism {
+  return {
+    name: "ballot sum with discrete Laplace noise",
+    noise: laplace(2 / epsilon),
+    bound: contacts,
+    distances: { recording: { l1: 2, l2: 2 }, phone: { l1: contacts, l2: contacts } },
+    delta: 0,
+    pure: { recording: epsilon, phone: (epsilon * contacts) / 2 },
+  };
+}
+
+/**
+ * Return the mechanism of a sum of vectors of at most `GRID` steps, with discrete Gaussian noise.
+ *
+ * `multiplier` is the noise's standard deviation over `GRID`, `length` the entries of a vector,
+ * `row` those that one recording adds to. Python's `voting.vectors` proves what it moves.
+ */
+export function vectorSum(
+  multiplier: number,
+  length: number,
+  delta: number,
+  row: number,
+): SumMechanism {
+  checkWhole("length", length, 1, LARGEST_LENGTH);
+  checkWhole("row", row, 1, length);
+  checkProbability("delta", delta);
+  const steps = multiplier * GRID;
+  const rounded = Math.sqrt(length);
+  const longest = GRID - rounded / 2;
+  const recording = Math.max(
+    GRID,
+    longest + Math.sqrt(row),
+    (2 / Math.sqrt(5)) * longest + rounded,
+  );
+  return {
+    name: "sum of bounded vectors with Skellam noise",
+    noise: gaussian(steps * steps),
+    bound: GRID,
+    distances: {
+      recording: { l1: rounded * recording, l2: recording },
+      phone: { l1: rounded * GRID, l2: GRID },
+    },
+    delta,
+    pure: null,
+  };
+}
+
+/**
+ * Return the mechanism of votes on `queries` samples, with discrete Gaussian noise.
+ *
+ * A vote of weight `weight` is one entry; one recording may move it, by L1 `moved` and L2 its root.
+ */
+export function voteSum(
+  queries: number,
+  weight: number,
+  moved: 1 | 2,
+  deviation: number,
+  delta: number,
+): SumMechanism {
+  checkProbability("delta", delta);
+  demand(deviation > 0 && Number.isFinite(deviation), `deviation=${deviation}: must be above 0`);
+  const many = Math.sqrt(queries);
+  return {
+    name: "sum of votes with Skellam noise",
+    noise: gaussian(deviation * deviation),
+    bound: weight,
+    distances: {
+      recording: { l1: queries * (weight * moved), l2: many * (weight * Math.sqrt(moved)) },
+      phone: { l1: queries * weight, l2: many * weight },
+    },
+    delta,
+    pure: null,
+  };
+}
+
+/** Return the cost of one private step in each unit, for the ledger. */
+export function expenses(step: string, mechanism: SumMechanism): readonly Expense[] {
+  return UNITS.map((unit) => {
+    const { l1, l2 } = mechanism.distances[unit];
+    const event = eventOf(mechanism.noise, l1, l2);
+    const epsilon = mechanism.pure?.[unit] ?? composedEpsilon([event], mechanism.delta);
+    return {
+      release: { step, unit, epsilon, delta: mechanism.delta, mechanism: mechanism.name },
+      event,
+    };
+  });
+}
+
+/** Return one private step, in each unit, to which a phone adds zeros. */
+export function unspent(step: string, mechanism: SumMechanism): readonly Expense[] {
+  return UNITS.map((unit) => ({
+    release: { step, unit, epsilon: 0, delta: 0, mechanism: mechanism.name },
+    event: NOTHING,
+  }));
+}

@@ -1,0 +1,73 @@
+/** Inputs as words modulo 2^w, and words packed at w bits an entry. */
+
+import { InvalidInputError } from "../errors.ts";
+import type { Bytes } from "../wire.ts";
+import { lengthOf, type SumParameters, widthOf } from "./parameters.ts";
+
+/**
+ * Vectors modulo 2^16, 2^32 or 2^64: words that wrap by themselves.
+ *
+ * Key streams are read into them as they lie in memory, little-endian, as in every browser.
+ */
+export type Words =
+  Uint16Array<ArrayBuffer> | Uint32Array<ArrayBuffer> | BigUint64Array<ArrayBuffer>;
+
+/**
+ * Return whole numbers, row by row, as words: a negative −x is 2^w − x.
+ *
+ * Throws `InvalidInputError` for a wrong number of entries, one that is not whole or beyond the
+ * bound.
+ */
+export function encodeInput(values: ArrayLike<number>, parameters: SumParameters): Words {
+  const words = wordsOf(parameters, lengthOf(parameters));
+  if (values.length !== words.length) {
+    throw new InvalidInputError(`${values.length} entries; this sum takes ${words.length}`);
+  }
+  const bound = Number(parameters.bound);
+  for (let at = 0; at < words.length; at++) {
+    const value = values[at]!;
+    if (!Number.isSafeInteger(value) || Math.abs(value) > bound) {
+      throw new InvalidInputError(`entry ${value} is not whole or exceeds the bound ${bound}`);
+    }
+    words[at] = words instanceof BigUint64Array ? BigInt(value) : value;
+  }
+  return words;
+}
+
+/** Subtract the words of a key stream from a vector, in place. */
+export function subtract(words: Words, stream: Words): void {
+  if (words instanceof BigUint64Array) {
+    for (let at = 0; at < words.length; at++) words[at]! -= stream[at] as bigint;
+  } else {
+    for (let at = 0; at < words.length; at++) words[at]! -= stream[at] as number;
+  }
+}
+
+/** Make words of zeros for `length` entries: the narrowest that hold the sum's width. */
+export function wordsOf(parameters: SumParameters, length: number): Words {
+  const width = widthOf(parameters);
+  if (width > 32) return new BigUint64Array(length);
+  return width > 16 ? new Uint32Array(length) : new Uint16Array(length);
+}
+
+/** Pack the low `bits` bits of every word without gaps, low bit first. */
+export function packWords(words: Words, bits: number): Bytes {
+  const packed = new Uint8Array(Math.ceil((words.length * bits) / 8));
+  let at = 0; // in bits
+  const put = (value: number, count: number): void => {
+    // 32 bits and a shift of 7 are far below 2^53, where bitwise operators would cut.
+    let rest = (value % 2 ** count) * 2 ** (at % 8);
+    for (let byte = at >> 3; rest > 0; byte++, rest = Math.floor(rest / 256)) {
+      packed[byte]! |= rest % 256;
+    }
+    at += count;
+  };
+  for (const word of words) {
+    if (typeof word === "number") put(word, bits);
+    else {
+      put(Number(word & 0xffffffffn), 32);
+      put(Number(word >> 32n), bits - 32);
+    }
+  }
+  return packed;
+}

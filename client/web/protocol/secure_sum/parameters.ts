@@ -1,0 +1,65 @@
+/** Parameters of a sum by two operators, and the width of its words. */
+
+import { canonical } from "../canonical.ts";
+import { checkWhole, demand } from "../checks.ts";
+import { large, list, map, nullable, type Of, real, whole } from "../fields.ts";
+import { LARGEST_LENGTH } from "../privacy/mechanisms.ts";
+import { bitLength, checkNoise, noiseOfOperators, reach } from "../privacy/sum_noise.ts";
+import { compared } from "../wire.ts";
+
+const LARGEST_PHONES = 10 ** 8;
+const LARGEST_RANK = 8;
+
+/** Parameters that phones and both operators agree on; `ones` is for ballots that are proved. */
+export const sumParameters = map({
+  phones: whole(),
+  shape: list(whole(), 2 ** 16),
+  bound: large,
+  noise: noiseOfOperators,
+  least: whole(),
+  window: real(),
+  ones: nullable(whole()),
+});
+
+export type SumParameters = Of<typeof sumParameters>;
+
+/** Return the number of entries of a vector, ℓ. */
+export function lengthOf({ shape }: SumParameters): number {
+  return shape.reduce((length, size) => length * size, 1);
+}
+
+/**
+ * Return the width w of a word, 64 bits at most: signed, it holds n inputs and both operators'
+ * noise.
+ *
+ * Throws `InvalidParametersError` where no word holds them.
+ */
+export function widthOf(parameters: SumParameters): number {
+  const { phones, bound, noise } = parameters;
+  const bits = bitLength(BigInt(phones) * bound + reach(noise, lengthOf(parameters)));
+  demand(
+    bits <= 63,
+    "phones · bound and the noise do not fit 64 bits: fewer phones, or less noise",
+  );
+  return bits + 1;
+}
+
+/** Refuse parameters under which no sum should run, by `InvalidParametersError`. */
+export function checkSum(parameters: SumParameters): void {
+  const { phones, shape, bound, noise, least, window, ones } = parameters;
+  checkWhole("phones", phones, 3, LARGEST_PHONES);
+  checkWhole("the number of dimensions", shape.length, 0, LARGEST_RANK);
+  for (const size of shape) checkWhole("a dimension of shape", size, 1, LARGEST_LENGTH);
+  checkWhole("length", lengthOf(parameters), 1, LARGEST_LENGTH);
+  demand(bound >= 1n && bound <= 2n ** 62n, `bound=${bound}: must be from 1 to 2^62`);
+  demand(window > 0 && Number.isFinite(window), `window=${window}: must be above 0`);
+  checkWhole("least", least, 2, phones);
+  if (ones !== null) checkWhole("ones", ones, 1, lengthOf(parameters));
+  checkNoise(noise);
+  widthOf(parameters);
+}
+
+/** Return whether two sums have the same parameters. */
+export function isSameSum(one: SumParameters, other: SumParameters): boolean {
+  return compared(canonical(sumParameters, one), canonical(sumParameters, other)) === 0;
+}

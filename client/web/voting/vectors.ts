@@ -1,0 +1,65 @@
+/**
+ * Vectors of bounded length, which phones put into a sum.
+ *
+ * Python's `voting.vectors` proves how far one recording, or a whole phone, can move them.
+ */
+
+import { InvalidInputError } from "../protocol/errors.ts";
+import { GRID } from "../protocol/privacy/mechanisms.ts";
+import { rint } from "./geometry.ts";
+
+/** Last entry of the unit vector of a labelled recording, whose sum says how many there are. */
+const COUNTED = 0.25;
+/** Length of its other entries together. */
+const UNCOUNTED = Math.sqrt(1 - COUNTED ** 2);
+/** Steps far above the errors of doubles between a point and its step. */
+const ROUNDOFF = 2 ** -20;
+
+/** Return sums of unit vectors, rows of `columns`, with one more entry each, which counts them. */
+export function counted(
+  sums: Float64Array,
+  columns: number,
+  counts: ArrayLike<number>,
+): Float64Array {
+  const wide = new Float64Array((sums.length / columns) * (columns + 1));
+  for (let row = 0; row * columns < sums.length; row++) {
+    const own = sums.subarray(row * columns, (row + 1) * columns);
+    wide.set(
+      own.map((value) => UNCOUNTED * value),
+      row * (columns + 1),
+    );
+    wide[row * (columns + 1) + columns] = COUNTED * counts[row]!;
+  }
+  return wide;
+}
+
+/** Return values divided by the L2 norm of all counts; zeros where all counts are zero. */
+export function bounded(values: Float64Array, counts: readonly number[]): Float64Array {
+  const norm = Math.sqrt(counts.reduce((sum, count) => sum + count * count, 0));
+  return norm ? values.map((value) => value / norm) : new Float64Array(values.length);
+}
+
+/**
+ * Return a vector of norm at most 1 as whole numbers of norm at most 2^12.
+ *
+ * Throws `InvalidInputError` if it is longer or not finite: nothing of it may be released.
+ */
+export function quantized(vector: Float64Array): Int32Array {
+  const units = unitSteps(vector.length);
+  let sum = 0;
+  const steps = vector.map((value) => {
+    const step = rint(value * units);
+    sum += step * step;
+    return step;
+  });
+  // Negated, so that not-a-number is refused.
+  if (!(sum <= GRID ** 2)) {
+    throw new InvalidInputError("a vector must be finite and at most 1 long to be summed");
+  }
+  return Int32Array.from(steps);
+}
+
+/** Return the steps of the grid in a length of 1, for a vector of `length` entries. */
+export function unitSteps(length: number): number {
+  return GRID - Math.sqrt(length) / 2 - ROUNDOFF;
+}

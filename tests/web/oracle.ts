@@ -1,0 +1,164 @@
+/**
+ * The phone's pure functions, asked by Python's tests: a request a line, and an answer a line.
+ *
+ * A request is `[name, …arguments]`, in JSON; bytes are hexadecimal digits. An answer is
+ * `{"is": …}`, or `{"error": class, "rule": …}` where the phone refuses.
+ */
+
+import { createInterface } from "node:readline";
+
+import { canonical, sha256 } from "../../client/web/protocol/canonical.ts";
+import { classesOf, LabelHierarchy } from "../../client/web/protocol/environments.ts";
+import { EarshotError, RefusedError } from "../../client/web/protocol/errors.ts";
+import {
+  decodeTask,
+  encodeReport,
+  openingOf,
+  type PartTask,
+  refusalOf,
+  task,
+  told,
+} from "../../client/web/protocol/messages.ts";
+import {
+  limitsOf,
+  refusalsOfPhase,
+  weightFor,
+} from "../../client/web/protocol/phases/acceptance.ts";
+import {
+  expensesOf,
+  parameters,
+  partOf,
+  planOf,
+  sumOf,
+} from "../../client/web/protocol/phases/plan.ts";
+import { composedCost, epsilonAt } from "../../client/web/protocol/privacy/accounting.ts";
+import { composedEpsilon } from "../../client/web/protocol/privacy/composition.ts";
+import { Ledger } from "../../client/web/protocol/privacy/ledger.ts";
+import { encodeInput, packWords, subtract } from "../../client/web/protocol/secure_sum/encoding.ts";
+import { offerDigest, refusalsOfOffer } from "../../client/web/protocol/secure_sum/offer.ts";
+import { sumParameters, widthOf } from "../../client/web/protocol/secure_sum/parameters.ts";
+import { helperShare, makeReport } from "../../client/web/protocol/secure_sum/report.ts";
+import { type Bytes, hex, pack, unpack, type Wire } from "../../client/web/protocol/wire.ts";
+import { cellsInput, labelsInput } from "../../client/web/voting/inputs.ts";
+import { of } from "./vectors.ts";
+
+const LIMIT = 64 * 2 ** 20;
+const phase = (digits: string) => parameters.read(unpack(of(digits), LIMIT));
+const part = (digits: string) => decodeTask(of(digits)) as PartTask;
+
+function rowsOf(table: number[][], columns: number) {
+  return { rows: table.length, columns, values: Float32Array.from(table.flat()) };
+}
+
+const CALLS: Record<string, (...given: any[]) => unknown> = {
+  /** Write again what was read, in its own order and in that of names. */
+  repacked(digits: string) {
+    const value: Wire = unpack(of(digits), LIMIT);
+    return [hex(pack(value)), hex(pack(value, true))];
+  },
+  task(digits: string) {
+    const found = decodeTask(of(digits));
+    const refused = refusalOf(found);
+    return refused ? refused.message : hex(canonical(task, found));
+  },
+  told: (digits: string, agreed: string) => hex(told(part(digits), phase(agreed))),
+  async offered(digits: string, agreed: string, leader: string, helper: string, now: number) {
+    const [given, known] = [part(digits), phase(agreed)];
+    const expected = sumOf(known, partOf(planOf(known), given));
+    const operators = { leaders: [of(leader)], helpers: [of(helper)] };
+    const found = await refusalsOfOffer(
+      openingOf(given),
+      expected,
+      told(given, known),
+      operators,
+      now,
+    );
+    return found.map((each) => each.rule);
+  },
+  async digest(digits: string) {
+    const { offer } = openingOf(part(digits)).offer!;
+    return [hex(await offerDigest(offer)), hex(await sha256())];
+  },
+  async report(digits: string, input: number[]) {
+    return hex(encodeReport(await makeReport(openingOf(part(digits)), input)));
+  },
+  /** Both shares of an input, and the packed one, of a sum of these parameters. */
+  async shares(digits: string, seed: string, input: number[]) {
+    const sum = sumParameters.read(unpack(of(digits), LIMIT));
+    const share = await helperShare(of(seed), sum);
+    const rest = encodeInput(input, sum);
+    subtract(rest, share);
+    return [[...share].map(String), hex(packWords(rest, widthOf(sum)))];
+  },
+  expenses: (agreed: string, weight: number) => expensesOf(phase(agreed), weight),
+  sum(agreed: string, name: string) {
+    const known = phase(agreed);
+    const found = sumOf(
+      known,
+      planOf(known).find((each) => each.name === name)!,
+    );
+    return hex(canonical(sumParameters, found));
+  },
+  epsilon: (events: any[], delta: number) => String(composedEpsilon(events, delta)),
+  /** Enter phases into a ledger, each on its day, and read it back. */
+  async ledger(entries: [string, string, number, string | null][]) {
+    const ledger = await Ledger.open();
+    const written: Bytes[] = [];
+    for (const [name, agreed, weight, day] of entries) {
+      written.push(...(await ledger.append(of(name), expensesOf(phase(agreed), weight), day)));
+    }
+    await Ledger.open(written);
+    return written.map(hex);
+  },
+  async refusals(agreed: string, limits: object, ledger: string[], today: string) {
+    const [known, kept, spent] = [
+      phase(agreed),
+      limitsOf(limits),
+      await Ledger.open(ledger.map(of)),
+    ];
+    const found = [...refusalsOfPhase(kept, known, spent, today)].map((each) => each.rule);
+    return [found, found.length ? null : weightFor(kept, known, spent, today)];
+  },
+  async spent(ledger: string[], unit: "recording" | "phone", today: string, delta: number) {
+    const expenses = (await Ledger.open(ledger.map(of))).expensesOf(unit, { today });
+    return [String(epsilonAt(delta, expenses)), composedCost(expenses)];
+  },
+  async hierarchy(groups: [string, string[]][], choices: (string | null)[]) {
+    const known = new LabelHierarchy(groups);
+    return [hex(await known.digest()), classesOf(choices, known, known)];
+  },
+  cells(digits: string, agreed: string, points: number[][], groups: [string, string[]][]) {
+    const known = phase(agreed);
+    if (known.type !== "discovery") throw new Error("no discovery phase");
+    const rows = rowsOf(points, known.start.dimensions);
+    return [...cellsInput(known, part(digits) as any, rows, new LabelHierarchy(groups))];
+  },
+  labels(
+    digits: string,
+    agreed: string,
+    points: number[][],
+    choices: (string | null)[],
+    groups: any,
+  ) {
+    const known = phase(agreed);
+    if (known.type !== "discovery") throw new Error("no discovery phase");
+    const hierarchy = new LabelHierarchy(groups);
+    const rows = rowsOf(points, known.start.dimensions);
+    const classes = classesOf(choices, hierarchy, hierarchy);
+    return [...labelsInput(known, part(digits) as any, rows, choices, classes, hierarchy)];
+  },
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  let answered: unknown;
+  try {
+    const [name, ...given] = JSON.parse(line);
+    answered = { is: await CALLS[name]!(...given) };
+  } catch (error) {
+    // Anything but a refusal is a defect, and is told as one.
+    const known = error instanceof EarshotError;
+    const rule = error instanceof RefusedError ? error.rule : null;
+    answered = { error: known ? error.name : String((error as Error).stack), rule };
+  }
+  process.stdout.write(`${JSON.stringify(answered)}\n`);
+}

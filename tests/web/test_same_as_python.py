@@ -1,0 +1,466 @@
+"""The phone in TypeScript against Python's, on messages, phases and ledgers drawn at random."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.web_phone import WebPhone, WebPhoneError
+
+from earshot_client.phases import discovery as own
+from earshot_client.phases.memory import Memory
+from earshot_client.store.memory import MemoryStore
+from earshot_protocol.environments import LabelHierarchy
+from earshot_protocol.errors import (
+    InvalidInputError,
+    InvalidParametersError,
+    MalformedMessageError,
+)
+from earshot_protocol.messages import decode_task
+from earshot_protocol.phases.acceptance import Limits
+from earshot_protocol.phases.discovery import DiscoveryParameters, SumCells, SumLabels
+from earshot_protocol.phases.labelling import CheckLabels, LabellingParameters, LabelSamples
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.phases.statistics import CountContacts, StatisticsParameters
+from earshot_protocol.privacy.accounting import composed_cost, epsilon_at
+from earshot_protocol.privacy.composition import composed_epsilon
+from earshot_protocol.privacy.events import Pure, ZeroConcentrated
+from earshot_protocol.privacy.ledger import Ledger
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.secure_sum.interface import SummationName
+from earshot_protocol.start_centroids import CentroidSet
+from earshot_protocol.two_operators.messages import SendReport
+from earshot_protocol.wire import Matrix, canonical, encode
+
+ROOT = Path(__file__).resolve().parents[2]
+SPOKEN = (
+    *("count-contacts", "sum-cells", "sum-labels", "label-samples", "check-labels", "wait"),
+    *("statistics", "discovered", "labelled", "result", "failed"),
+)
+LABELS = ("bus", "park", "Straßenbahn")
+PHASE = bytes(range(16))
+OPENING = SendReport(sum_id=bytes(16), index=3)
+TODAY = date(2026, 1, 8)
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[WebPhone]:
+    with WebPhone() as phone:
+        yield phone
+
+
+# ------------------------------------------------------------------------------------- MessagePack
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary(),
+    lambda values: st.lists(values) | st.dictionaries(st.text(), values),
+    max_leaves=20,
+)
+
+
+@given(value=VALUES)
+def test_any_value_is_written_as_msgspec_writes_it(web: WebPhone, value: Any) -> None:
+    written = msgspec.msgpack.encode(value)
+    in_order = msgspec.msgpack.Encoder(order="sorted").encode(value)
+    assert web.ask("repacked", written) == [written.hex(), in_order.hex()]
+
+
+# ----------------------------------------------------------------------------------------- messages
+
+
+def crowd(draw: st.DrawFn) -> dict[str, Any]:
+    return {
+        "phones": draw(st.sampled_from([100, 500, 5000, 10**7, 3, 99, 10**7 + 1])),
+        "labels": LABELS[: draw(st.integers(2, 3))],
+        "dropout": draw(st.sampled_from([0.0, 0.1, 0.1, 0.1, 0.2, 0.3, 0.31])),
+        "corrupted": draw(st.sampled_from([0.0, 0.05, 0.05, 0.05, 0.1, 0.7, 0.9])),
+        "step_seconds": draw(st.sampled_from([86_400.0, 0.5])),
+        "summation": SummationName.TWO_OPERATORS,
+    }
+
+
+@st.composite
+def statistics(draw: st.DrawFn) -> StatisticsParameters:
+    window = draw(st.booleans())
+    return StatisticsParameters(
+        **crowd(draw),
+        contacts=draw(st.sampled_from([1, 2, 4, 20, 4, 2, 10_001])),
+        epsilon=draw(st.sampled_from([0.01, 0.1, 0.37, 1.0, 3.0, 3.5, 1e-10])),
+        since=TODAY if window else None,
+        until=TODAY + timedelta(draw(st.sampled_from([1, 366, 367]))) if window else None,
+    )
+
+
+@st.composite
+def discoveries(draw: st.DrawFn, dimensions: int | None = None) -> DiscoveryParameters:
+    given = crowd(draw)
+    d, count = dimensions or draw(st.integers(1, 5)), draw(st.integers(1, 4))
+    rows = np.random.default_rng(draw(st.integers(0, 99))).standard_normal((count, d))
+    noise = st.sampled_from([6.5, 20.0, 30.0, 8.0, 3.0, 1.0, 1e-10])
+    return DiscoveryParameters(
+        **given,
+        encoder="points",
+        start=CentroidSet.of(rows),
+        most_cells=count + draw(st.integers(0, 3)),
+        sums=draw(st.integers(0, 3)),
+        cells_noise=draw(noise),
+        labels_noise=draw(noise),
+        rows=len(given["labels"]) + draw(st.integers(0, 2)),
+        kinds=draw(st.sampled_from([1, 2, 3, 16, 1, 2, 17])),
+        delta=draw(st.sampled_from([1e-6, 1e-9, 1e-8, 1e-4])),
+    )
+
+
+@st.composite
+def labellings(draw: st.DrawFn) -> LabellingParameters:
+    samples = np.random.default_rng(draw(st.integers(0, 99))).standard_normal(
+        (draw(st.integers(1, 30)), 2)
+    )
+    noise = st.sampled_from([40.0, 20.0, 8.0, 60.0, 1.0, 1e-7])
+    return LabellingParameters(
+        **crowd(draw),
+        encoder="points",
+        samples=Matrix.of(samples),
+        votes_noise=draw(noise),
+        check_noise=draw(noise),
+        threshold=draw(st.sampled_from([1.0, 3.0, 2.0, 0.5, 0.0])),
+        largest_weight=draw(st.sampled_from([1, 2, 5, 16])),
+        delta=draw(st.sampled_from([1e-6, 1e-8])),
+    )
+
+
+PHASES = st.one_of(statistics(), discoveries(), labellings())
+
+
+PUBLISHED = [
+    bytes.fromhex(each["messagepack"])
+    for each in json.loads((ROOT / "docs/vectors/messages.json").read_text("utf-8"))["tasks"]
+    if each["json"]["type"] in SPOKEN
+    and each["json"].get("advertise", {}).get("type") != "advertise-keys"
+]
+
+
+@st.composite
+def tasks(draw: st.DrawFn) -> bytes:
+    parameters = draw(PHASES)
+    match parameters:
+        case StatisticsParameters():
+            task: Any = CountContacts(phase=PHASE, parameters=parameters, opening=OPENING)
+        case DiscoveryParameters() if draw(st.booleans()):
+            task = SumCells(phase=PHASE, repetition=1, parameters=parameters, opening=OPENING)
+        case DiscoveryParameters():
+            task = SumLabels(phase=PHASE, parameters=parameters, kinds=(0, 3), opening=OPENING)
+        case LabellingParameters() if draw(st.booleans()):
+            task = LabelSamples(phase=PHASE, parameters=parameters, opening=OPENING)
+        case _:
+            task = CheckLabels(phase=PHASE, proposed=(0, 1), opening=OPENING)
+    return encode(task)
+
+
+CHANGES = st.none() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(max_size=70)
+CHANGES |= st.binary(max_size=40) | st.booleans() | st.lists(st.integers(0, 300), max_size=3)
+CHANGES |= st.sampled_from([0, 1, -1, 1.0, 2**32, "2026-02-30", "2026-02-28", "bell", b"", {}])
+
+
+def alike(value: Any) -> st.SearchStrategy[Any]:
+    """Values of the same type, most of which a reader takes."""
+    if isinstance(value, bool):
+        return st.booleans()
+    if isinstance(value, int):
+        return st.integers(-2, 5) | st.integers(-(2**53), 2**53)
+    if isinstance(value, float):
+        return (
+            st.sampled_from([value / 2, 0.0, -0.0, 1, 1.0, math.nan, math.inf, -0.5]) | st.floats()
+        )
+    if isinstance(value, str):
+        return st.text(max_size=66) | st.sampled_from(["spherical", "2024-02-29", "two-operators"])
+    if isinstance(value, bytes):
+        return st.binary(min_size=len(value), max_size=len(value))
+    if isinstance(value, list) and value:
+        return st.just([*value, value[0]]) | st.just(value[1:])
+    return st.none()
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Ways to every value within others."""
+    keys = value if isinstance(value, dict) else range(len(value)) if type(value) is list else ()
+    return [path, *(way for key in keys for way in places(value[key], (*path, key)))]
+
+
+@given(data=st.data())
+def test_a_task_that_was_changed_anywhere_is_read_as_in_python(
+    web: WebPhone, data: st.DataObject
+) -> None:
+    message = msgspec.msgpack.decode(data.draw(st.sampled_from(PUBLISHED) | tasks()))
+    *way, last = data.draw(st.sampled_from([way for way in places(message) if way]))
+    inner = message
+    for key in way:
+        inner = inner[key]
+    match data.draw(st.sampled_from(["alike", "set", "drop", "add"])):
+        case "alike":
+            inner[last] = data.draw(alike(inner[last]))
+        case "drop" if isinstance(inner, dict) and last != "type":
+            del inner[last]
+        case "add" if isinstance(inner, dict) and "start" not in way:  # Python takes it there
+            inner["surplus"] = 1
+        case _:
+            inner[last] = data.draw(CHANGES)
+    changed = msgspec.msgpack.encode(message)
+    try:
+        wanted: str | None = canonical(decode_task(changed)).hex()
+    except MalformedMessageError:
+        wanted = None
+    found = read_by(web, changed)
+    assert found == wanted or is_beyond(message, found)
+
+
+def read_by(web: WebPhone, task: bytes) -> str | None:
+    """The canonical form of a task; None where it is malformed, and for no other error."""
+    try:
+        return str(web.ask("task", task))
+    except WebPhoneError as error:
+        if error.name != "MalformedMessageError":
+            raise
+    return None
+
+
+def is_beyond(message: Any, found: str | None) -> bool:
+    """Whether a number is so large that only Python reads it, to refuse it later."""
+    values = [message]
+    while values:
+        value = values.pop()
+        if type(value) is int and not -(2**53) < value < 2**53:
+            return found is None
+        values += (
+            value.values() if isinstance(value, dict) else value if type(value) is list else []
+        )
+    return False
+
+
+# -------------------------------------------------------------------------------------------- costs
+
+
+@given(
+    events=st.lists(
+        st.tuples(st.booleans(), st.sampled_from([1e-6, 0.01, 0.1, 0.25, 1.0, 7.0, 300.0])),
+        max_size=40,
+    ),
+    delta=st.sampled_from([0.0, 1e-12, 1e-9, 1e-6, 1e-5, 1e-3, 0.5, 1.0]),
+    only=st.sampled_from(["pure", "zcdp", "both"]),
+)
+def test_events_compose_as_in_python(
+    web: WebPhone, events: list[tuple[bool, float]], delta: float, only: str
+) -> None:
+    pure = [(is_pure or only == "pure") and only != "zcdp" for is_pure, _ in events]
+    ours = [
+        Pure(value) if own else ZeroConcentrated(value)
+        for own, (_, value) in zip(pure, events, strict=True)
+    ]
+    theirs = msgspec.to_builtins(ours)
+    found = float(web.ask("epsilon", theirs, delta).replace("Infinity", "inf"))
+    assert found == pytest.approx(composed_epsilon(ours, delta), rel=1e-6, abs=1e-12)
+    if not any(pure):
+        assert found == pytest.approx(composed_epsilon(ours, delta), rel=1e-11, abs=1e-15)
+
+
+@given(parameters=PHASES, weight=st.integers(0, 3))
+def test_a_phase_costs_and_sums_as_in_python(
+    web: WebPhone, parameters: Parameters, weight: int
+) -> None:
+    if weight not in parameters.weights:
+        weight = parameters.weights[0]
+    if not is_valid(parameters):
+        return  # refused, which the next test looks at
+    wanted = parameters.expenses(weight)
+    found = web.ask("expenses", canonical(parameters), weight)
+    assert len(found) == len(wanted)
+    for theirs, ours in zip(found, wanted, strict=True):
+        release, event = (msgspec.to_builtins(each) for each in ours)
+        assert theirs["release"].pop("epsilon") == pytest.approx(release.pop("epsilon"), rel=1e-11)
+        assert theirs["release"] == release
+        assert theirs["event"] == event
+    for part in parameters.plan().parts:
+        assert isinstance(part, SecureSum)
+        shape = part_shape(parameters, part.name)
+        sum_parameters = parameters.sum_parameters(part, shape)
+        assert web.ask("sum", canonical(parameters), part.name) == canonical(sum_parameters).hex()
+
+
+def part_shape(parameters: Parameters, name: str) -> tuple[int, ...]:
+    match parameters:
+        case DiscoveryParameters() if name == "labels":
+            assert parameters.rows is not None
+            return parameters.rows * parameters.kinds, parameters.dimensions + 1
+        case DiscoveryParameters():
+            return parameters.most_cells, parameters.dimensions
+        case LabellingParameters():
+            return parameters.samples.rows, 1 if name == "check" else len(parameters.labels)
+        case _:
+            return (len(parameters.labels),)
+
+
+def is_valid(parameters: Parameters) -> bool:
+    try:
+        parameters.check()
+        parameters.plan()
+    except InvalidParametersError:
+        return False
+    return True
+
+
+DAYS = st.none() | st.integers(0, 800).map(lambda ago: TODAY - timedelta(ago))
+HISTORY = st.lists(
+    st.tuples(
+        PHASES.filter(is_valid),
+        DAYS,
+    ),
+    max_size=6,
+)
+BUDGETS = st.fixed_dictionaries(
+    {},
+    optional={
+        "largest_epsilon": st.sampled_from([0.5, 100.0]),
+        "largest_phone_epsilon": st.sampled_from([0.5, 10.0, 1e4]),
+        "largest_yearly_epsilon": st.sampled_from([0.9, 3.0]),
+        "largest_yearly_phone_epsilon": st.sampled_from([2.0, 50.0]),
+        "largest_lifetime_epsilon": st.sampled_from([2.0, 5.0]),
+        "largest_lifetime_phone_epsilon": st.sampled_from([20.0, 1e4]),
+        "least_phones": st.just(3),
+        "any_delta": st.booleans(),
+    },
+)
+
+
+@given(history=HISTORY, proposed=PHASES, changes=BUDGETS)
+def test_a_phone_refuses_the_same_phases_by_the_same_rules(
+    web: WebPhone,
+    history: list[tuple[Parameters, date | None]],
+    proposed: Parameters,
+    changes: dict[str, Any],
+) -> None:
+    entries = [
+        (number.to_bytes(16).hex(), canonical(spent).hex(), 1, day and day.isoformat())
+        for number, (spent, day) in enumerate(history)
+    ]
+    written = [bytes.fromhex(entry) for entry in web.ask("ledger", entries)]
+    ledger, ours, whole = Ledger(written), Ledger(), []
+    for number, (spent, day) in enumerate(history):
+        whole += ours.append(number.to_bytes(16), spent.expenses(1), day)
+    assert len(written) == len(whole)
+    for theirs, mine in zip(ledger.export(), ours.export(), strict=True):
+        assert theirs.pop("epsilon") == pytest.approx(mine.pop("epsilon"), rel=1e-11)
+        assert theirs == mine
+    if all(isinstance(spent, StatisticsParameters) for spent, _ in history):
+        assert written == whole  # where no logarithm is on the way, bit for bit
+
+    limits = Limits(**changes)
+    for unit in (Unit.RECORDING, Unit.PHONE):
+        spent_in = ledger.expenses_of(unit, today=TODAY)
+        epsilon, cost = web.ask("spent", written, unit.value, TODAY.isoformat(), 1e-6)
+        assert float(epsilon) == pytest.approx(epsilon_at(1e-6, spent_in), rel=1e-6)
+        wanted = composed_cost(spent_in)
+        assert (cost["epsilon"], cost["delta"]) == pytest.approx(
+            (wanted.epsilon, wanted.delta), rel=1e-6
+        )
+    refused, weight = web.ask("refusals", canonical(proposed), changes, written, TODAY.isoformat())
+    if not is_valid(proposed):
+        assert refused == ["parameters"]
+        return
+    mine = [each.rule.value for each in limits.refusals_of_phase(proposed, ledger, TODAY)]
+    assert refused == mine
+    if not mine:
+        assert weight == limits.weight(proposed, ledger, TODAY)
+
+
+# ------------------------------------------------------------------------------------------- inputs
+
+
+@given(data=st.data())
+def test_what_a_phone_heard_becomes_the_same_input(web: WebPhone, data: st.DataObject) -> None:
+    choices: dict[str, tuple[str, ...]] = {
+        "bus": ("bus", "tram"), "park": (), "Straßenbahn": ("line 3", "tram stop")
+    }  # fmt: skip
+    parameters = data.draw(discoveries(dimensions=data.draw(st.sampled_from([2, 3, 7, 16]))))
+    hierarchy = LabelHierarchy({label: choices[label] for label in parameters.labels})
+    rows = data.draw(st.sampled_from([len(parameters.labels), len(own.rows_of(hierarchy))]))
+    kinds = data.draw(st.sampled_from([1, 2]))
+    parameters = msgspec.structs.replace(parameters, rows=rows, kinds=kinds, sums=1)
+    d = parameters.dimensions
+    generator = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    count = data.draw(st.integers(0, 12))
+    points = generator.standard_normal((count, d)).astype(np.float32)
+    names: list[str | None] = [None, "bus", "tram", "park", "line 3", "unknown"]
+    heard = [names[int(place)] for place in generator.integers(0, len(names), count)]
+    cells = generator.standard_normal((parameters.start.count, d))
+
+    memory = Heard(points, tuple(heard), hierarchy)
+    groups = [[label, list(each)] for label, each in hierarchy.groups.items()]
+    for first in (True, False):
+        told: dict[str, Any] = (
+            {"parameters": parameters} if first else {"centroids": Matrix.of(cells)}
+        )
+        task = SumCells(phase=PHASE, repetition=1, opening=OPENING, **told)
+        found = web.ask("cells", encode(task), canonical(parameters), points.tolist(), groups)
+        wanted = own._cells(memory, parameters, task)
+        assert found == wanted.reshape(-1).tolist()
+        of_cells = tuple(int(kind) for kind in generator.integers(0, kinds, len(cells)))
+        label_task = SumLabels(phase=PHASE, kinds=of_cells, opening=OPENING, **told)
+        found = web.ask(
+            "labels", encode(label_task), canonical(parameters), points.tolist(), heard, groups
+        )
+        wanted = own._labels(memory, parameters, label_task)
+        assert found == wanted.reshape(-1).tolist()
+        assert math.fsum(entry**2 for entry in found) <= 2**24
+
+
+class Heard(Memory):
+    """A phone's memory, as far as a discovery phase reads it."""
+
+    def __init__(
+        self, points: np.ndarray[Any, Any], choices: tuple[str | None, ...], agreed: LabelHierarchy
+    ) -> None:
+        object.__setattr__(self, "store", MemoryStore())
+        object.__setattr__(self, "fixed", agreed)
+        object.__setattr__(self, "heard", (points, choices))
+
+    def points(self, dimensions: int) -> Any:
+        return self.heard  # type: ignore[attr-defined]
+
+
+@given(
+    groups=st.dictionaries(
+        st.sampled_from(["a", "bus", "ö", "Straßenbahn"]),
+        st.lists(st.sampled_from(["c", "d", "e" * 64]), unique=True),
+        min_size=1,
+    ),
+    choices=st.lists(st.sampled_from(["a", "c", "d", "x", None])),
+)
+def test_a_hierarchy_has_python_s_digest(
+    web: WebPhone, groups: dict[str, list[str]], choices: list[str | None]
+) -> None:
+    listed = [[label, each] for label, each in groups.items()]
+    try:
+        ours = LabelHierarchy({label: tuple(each) for label, each in groups.items()})
+    except InvalidInputError:
+        with pytest.raises(WebPhoneError, match="InvalidInputError"):
+            web.ask("hierarchy", listed, choices)
+        return
+    digest, classes = web.ask("hierarchy", listed, choices)
+    assert digest == ours.digest.hex()
+    known = {**{c: k for k, each in groups.items() for c in each}, **{k: k for k in groups}}
+    assert classes == [known.get(choice) if choice is not None else None for choice in choices]
