@@ -3,42 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import subprocess
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from support.node import PACKAGE, node
+from support.node import PACKAGE, ROOT, stripped
 
 POLICY = "default-src 'none'; script-src 'self'; worker-src 'self'; connect-src 'self'"
 """The page's rules for its own scripts: no text becomes a script, no other host is asked."""
-
-_STRIP = """
-import { stripTypeScriptTypes } from "node:module";
-import { globSync, readFileSync } from "node:fs";
-const files = globSync("**/*.ts", { exclude: ["node_modules/**"] });
-const text = (name) => stripTypeScriptTypes(readFileSync(name, "utf8"));
-console.log(JSON.stringify(Object.fromEntries(files.map((name) => [`/${name}`, text(name)]))));
-"""
-
-
-def scripts() -> dict[str, bytes]:
-    """The package's scripts by path, such as `/phone/encoder.ts`, in JavaScript."""
-    run = subprocess.run(  # noqa: S603 - Node of the wheel
-        [node(), "--input-type=module", "--disable-warning=ExperimentalWarning", "-e", _STRIP],
-        cwd=PACKAGE,
-        capture_output=True,
-        check=True,
-        timeout=60,
-    )
-    return {path: text.encode() for path, text in json.loads(run.stdout).items()}
 
 
 @contextlib.contextmanager
 def served(others: Mapping[str, bytes]) -> Iterator[str]:
     """Serve the scripts, an empty page and other files; the address, without a slash."""
-    files = {"/": b"<!doctype html><title>Earshot</title>", **scripts(), **others}
+    root = PACKAGE.relative_to(ROOT).as_posix()
+    scripts = {path.removeprefix(root): text.encode() for path, text in stripped(PACKAGE).items()}
+    files = {"/": b"<!doctype html><title>Earshot</title>", **scripts, **others}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

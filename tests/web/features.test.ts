@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { InvalidInputError } from "../../client/web/protocol/errors.ts";
 import {
   oneSecond,
   type Sound,
@@ -20,16 +19,16 @@ function noise(length = RATE, level = 0.1): Float32Array {
   });
 }
 
-function refused(sound: Sound, reason: Unusable, says: RegExp): void {
-  assert.throws(
-    () => oneSecond(sound, 16_000),
-    (error: unknown) => {
-      assert.ok(error instanceof UnusableRecordingError);
-      assert.equal(error.reason, reason);
-      assert.match(String(error), says);
-      return true;
-    },
-  );
+function refused(sound: Sound, reason: Unusable, says: string): void {
+  try {
+    oneSecond(sound, 16_000);
+  } catch (error) {
+    assert.ok(error instanceof UnusableRecordingError);
+    assert.equal(error.reason, reason);
+    assert.match(String(error), new RegExp(`^UnusableRecordingError: .*is ${reason}: .*${says}`));
+    return;
+  }
+  assert.ok(false, `it is not ${reason}`);
 }
 
 test("channels are averaged, an offset is removed, and only the first second counts", () => {
@@ -47,28 +46,28 @@ test("channels are averaged, an offset is removed, and only the first second cou
 test("a tone that the encoder cannot hear is gone, and another keeps its level", () => {
   const tone = (hertz: number): Float32Array =>
     Float32Array.from({ length: RATE }, (_, i) => 0.5 * Math.sin((2 * Math.PI * hertz * i) / RATE));
-  refused({ channels: [tone(9000)], rate: RATE }, "silent", /rms is/);
+  refused({ channels: [tone(9000)], rate: RATE }, "silent", "rms is");
   const heard = oneSecond({ channels: [tone(7999)], rate: RATE }, 16_000);
   const power = heard.reduce((sum, sample) => sum + sample * sample, 0) / heard.length;
   assert.ok(Math.abs(power - 0.125) < 1e-6);
 });
 
 test("a second that says nothing of its place is refused, by its reason", () => {
-  refused({ channels: [noise(RATE - 1)], rate: RATE }, "too short", /has 44099 samples/);
-  refused({ channels: [new Float32Array(RATE)], rate: RATE }, "silent", /at least 1e-4/);
-  refused({ channels: [new Float32Array(RATE).fill(0.5)], rate: RATE }, "silent", /rms/);
-  refused({ channels: [noise(RATE, 1e-4)], rate: RATE }, "silent", /rms/);
+  refused({ channels: [noise(RATE - 1)], rate: RATE }, "too short", "has 44099 samples");
+  refused({ channels: [new Float32Array(RATE)], rate: RATE }, "silent", "at least 1e-4");
+  refused({ channels: [new Float32Array(RATE).fill(0.5)], rate: RATE }, "silent", "rms");
+  refused({ channels: [noise(RATE, 1e-4)], rate: RATE }, "silent", "rms");
   for (const value of [NaN, Infinity, -Infinity]) {
     const channels = [noise(), noise()];
     channels[1]![RATE - 1] = value;
-    refused({ channels, rate: RATE }, "not finite", /NaN or infinite/);
+    refused({ channels, rate: RATE }, "not finite", "NaN or infinite");
   }
   const clipped = (count: number): Sound => {
     const samples = noise();
     samples.fill(-0.9995, 0, count);
     return { channels: [noise(), samples], rate: RATE };
   };
-  refused(clipped(45), "clipped", /0\.1 % of its samples/);
+  refused(clipped(45), "clipped", "0.1 % of its samples");
   assert.equal(oneSecond(clipped(44), 16_000).length, 16_000);
 });
 
@@ -86,10 +85,7 @@ test("sound of another shape or rate is the caller's mistake", () => {
   for (const [sound, message] of wrong) {
     assert.throws(
       () => oneSecond(sound, 16_000),
-      (error) =>
-        error instanceof InvalidInputError &&
-        !(error instanceof UnusableRecordingError) &&
-        message.test(error.message),
+      new RegExp(`^InvalidInputError: .*${message.source}`),
     );
   }
 });

@@ -1,13 +1,14 @@
 /** Encoders: one second of sound → 128 numbers on the unit sphere. */
 
+import { sha256 } from "../protocol/canonical.ts";
 import { InvalidInputError, LocalError } from "../protocol/errors.ts";
+import { hex } from "../protocol/wire.ts";
 import {
   type CentroidSet,
   DamagedEncoderError,
   DIMENSIONS,
   type EncoderFile,
   readEncoderFile,
-  sha256,
 } from "./encoder_file.ts";
 import { BANDS, FRAMES, Spectrum } from "./features.ts";
 import { Network } from "./tflite.ts";
@@ -42,8 +43,8 @@ export interface Encoder {
   /**
    * Return public points of the projection, by the nearest of which phones sort what they hear.
    *
-   * @returns `count` rows of `dimensions` numbers, each of length one.
-   * @throws MissingCentroidsError - The encoder has none, or not these.
+   * Returns: `count` rows of `dimensions` numbers, each of length one.
+   * Throws `MissingCentroidsError`: the encoder has none, or not these.
    */
   startCentroids(dimensions: number, count: number): Float32Array;
 }
@@ -51,8 +52,8 @@ export interface Encoder {
 /**
  * Open a shipped encoder.
  *
- * @param data - The encoder's file, as Earshot ships it.
- * @throws DamagedEncoderError - The file is not the one that all phones share.
+ * `data`: the encoder's file, as Earshot ships it.
+ * Throws `DamagedEncoderError`: the file is not the one that all phones share.
  */
 export async function shippedEncoder(
   data: Uint8Array<ArrayBuffer>,
@@ -65,7 +66,7 @@ export async function shippedEncoder(
         [...SHIPPED_ENCODERS.keys()].join(", "),
     );
   }
-  if ((await sha256(data)) !== digest) {
+  if (hex(await sha256(data)) !== digest) {
     throw new DamagedEncoderError(
       `the file of encoder '${name}' does not have the digest ${digest}: get it again`,
     );
@@ -110,7 +111,7 @@ export class FileEncoder implements Encoder {
   /**
    * Open any encoder file; see `shippedEncoder` for those that all phones share.
    *
-   * @throws DamagedEncoderError - The file is damaged, or its model is one that cannot run here.
+   * Throws `DamagedEncoderError`: the file is damaged, or its model is one that cannot run here.
    */
   static async open(data: Uint8Array<ArrayBuffer>): Promise<FileEncoder> {
     return new FileEncoder(await readEncoderFile(data));
@@ -119,7 +120,7 @@ export class FileEncoder implements Encoder {
   /**
    * Embed a second of sound; louder or softer copies get the same embedding.
    *
-   * @throws InvalidInputError - The second has another length, or is not finite.
+   * Throws `InvalidInputError`: the second has another length, or is not finite.
    */
   embed(second: Float32Array): Float32Array {
     return unitRow(this.#network.run(this.#spectrum.of(second)).data);
@@ -128,7 +129,7 @@ export class FileEncoder implements Encoder {
   /**
    * Project an embedding on the leading principal coordinates of public sound, whitened.
    *
-   * @throws InvalidInputError - The embedding does not have 128 numbers, or `dimensions` is not a
+   * Throws `InvalidInputError`: the embedding does not have 128 numbers, or `dimensions` is not a
    * whole number from 1 to 128.
    */
   project(embedding: Float32Array, dimensions: number): Float32Array {

@@ -4,7 +4,9 @@
  * The archive is a ZIP file whose entries are stored as they are.
  */
 
+import { sha256 } from "../protocol/canonical.ts";
 import { LocalError } from "../protocol/errors.ts";
+import { hex } from "../protocol/wire.ts";
 
 /** Length of every embedding. */
 export const DIMENSIONS = 128;
@@ -50,7 +52,7 @@ export interface EncoderFile {
 /**
  * Read and check an encoder file.
  *
- * @throws DamagedEncoderError - The data are not an encoder file, of another format, or altered.
+ * Throws `DamagedEncoderError`: the data are not an encoder file, of another format, or altered.
  */
 export async function readEncoderFile(data: Uint8Array<ArrayBuffer>): Promise<EncoderFile> {
   if (data.length > MOST_BYTES) {
@@ -84,7 +86,7 @@ export async function readEncoderFile(data: Uint8Array<ArrayBuffer>): Promise<En
     );
   }
   const model = data.subarray(0, typeof length === "number" && length > 0 ? length : 0);
-  if (model.length !== length || (await sha256(model)) !== card["sha256"]) {
+  if (model.length !== length || hex(await sha256(model)) !== card["sha256"]) {
     throw new DamagedEncoderError(
       `the model of encoder '${name}' is not the one that its card describes: get the file again`,
     );
@@ -97,12 +99,6 @@ export async function readEncoderFile(data: Uint8Array<ArrayBuffer>): Promise<En
     scale: Float32Array.from(scale),
     startCentroids: centroidSets(card["start_centroids"] ?? [], name),
   };
-}
-
-/** Return the SHA-256 of bytes, hexadecimal. */
-export async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function parse(card: Uint8Array): { readonly [field: string]: unknown } {
@@ -119,7 +115,7 @@ function parse(card: Uint8Array): { readonly [field: string]: unknown } {
 /**
  * Return the bytes of an entry of the ZIP archive that ends a file (APPNOTE.TXT, 4.3 and 4.4).
  *
- * @throws DamagedEncoderError - There is no archive, or the entry is missing, packed or cut short.
+ * Throws `DamagedEncoderError`: there is no archive, or the entry is missing, packed or cut short.
  */
 function entry(data: Uint8Array, name: string): Uint8Array {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);

@@ -45,11 +45,11 @@ export interface Sound {
  * Channels are averaged and a constant offset is removed. Resampling cuts the discrete spectrum of
  * that second, so only the sound below half that rate counts.
  *
- * @param wanted - Samples per second that the encoder hears; the sound's rate must not be below it.
- * @returns `wanted` numbers.
- * @throws InvalidInputError - The sound has another shape or rate, or lacks some of what the
+ * `wanted`: samples per second that the encoder hears; the sound's rate must not be below it.
+ * Returns: `wanted` numbers.
+ * Throws `InvalidInputError`: the sound has another shape or rate, or lacks some of what the
  * encoder hears.
- * @throws UnusableRecordingError - The second is too short, not finite, silent (root mean square
+ * Throws `UnusableRecordingError`: the second is too short, not finite, silent (root mean square
  * below `SILENT_RMS`) or clipped (over `CLIPPED_FRACTION` of the samples of a channel at
  * `FULL_SCALE` or above).
  */
@@ -118,9 +118,9 @@ export class Spectrum {
    * power of a frame is divided by the energy of the window, so white noise of variance v reads
    * log(v) in every band.
    *
-   * @param second - `rate` finite numbers.
-   * @returns 61 rows of 64 bands: log(mean power + 1e-8), natural logarithm.
-   * @throws InvalidInputError - The second has another length, or is not finite.
+   * `second`: `rate` finite numbers.
+   * Returns: 61 rows of 64 bands: log(mean power + 1e-8), natural logarithm.
+   * Throws `InvalidInputError`: the second has another length, or is not finite.
    */
   of(second: Float32Array): Float32Array {
     if (second.length !== this.rate || !second.every(Number.isFinite)) {

@@ -19,8 +19,8 @@ export class Table {
   /**
    * Find a table.
    *
-   * @param at - Where it begins.
-   * @throws DamagedEncoderError - It leaves the buffer; so do all methods.
+   * `at`: where it begins.
+   * Throws `DamagedEncoderError`: it leaves the buffer; so do all methods.
    */
   constructor(bytes: DataView, at: number) {
     this.#bytes = bytes;
@@ -98,8 +98,8 @@ export class Table {
 /**
  * Return the root table of a flatbuffer.
  *
- * @param identifier - Four letters by which the format is known.
- * @throws DamagedEncoderError - The buffer is another one, or is cut short.
+ * `identifier`: four letters by which the format is known.
+ * Throws `DamagedEncoderError`: the buffer is another one, or is cut short.
  */
 export function rootOf(buffer: Uint8Array, identifier: string): Table {
   const bytes = new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength);

@@ -88,7 +88,7 @@ export class ChirpTransform {
   /**
    * Prepare the sums.
    *
-   * @param sign - Sign of the exponent: -1 for a spectrum, 1 for sound from a spectrum.
+   * `sign`: sign of the exponent: -1 for a spectrum, 1 for sound from a spectrum.
    */
   constructor(count: number, bins: number, period: number, sign: 1 | -1) {
     this.#count = count;
@@ -116,9 +116,9 @@ export class ChirpTransform {
   /**
    * Return the sums of `count` complex numbers.
    *
-   * @param real - Real parts.
-   * @param imaginary - Imaginary parts; absent for real numbers.
-   * @returns Real and imaginary parts, `bins` of each.
+   * `real`: real parts.
+   * `imaginary`: imaginary parts; absent for real numbers.
+   * Returns: real and imaginary parts, `bins` of each.
    */
   apply(real: Float64Array, imaginary?: Float64Array): [Float64Array, Float64Array] {
     const length = this.#fast.length;

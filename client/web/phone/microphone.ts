@@ -22,9 +22,9 @@ export class MicrophoneError extends LocalError {}
  * Echo cancellation, noise suppression and gain control are off: they are made for speech, and
  * remove the place around it.
  *
- * @param worklet - Address of the page's `worklet` script.
- * @returns One channel at the rate of the device.
- * @throws MicrophoneError - There is no microphone, or it does not work; the message says why.
+ * `worklet`: address of the page's `worklet` script.
+ * Returns: one channel at the rate of the device.
+ * Throws `MicrophoneError`: there is no microphone, or it does not work; the message says why.
  */
 export async function listen(worklet: string | URL): Promise<Sound> {
   if (globalThis.navigator?.mediaDevices === undefined) {

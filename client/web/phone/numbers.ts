@@ -20,7 +20,7 @@ export class Allowance {
   #numbers = MOST_NUMBERS;
   #work = MOST_WORK;
 
-  /** Return zeros of a shape. @throws DamagedEncoderError - The run has made too many numbers. */
+  /** Return zeros of a shape. Throws `DamagedEncoderError`: the run has made too many numbers. */
   zeros(shape: readonly number[]): Numbers {
     const count = countOf(shape);
     this.#numbers -= count;
@@ -30,7 +30,7 @@ export class Allowance {
     return { shape, data: new Float64Array(count) };
   }
 
-  /** Count additions before they are made. @throws DamagedEncoderError - They are too many. */
+  /** Count additions before they are made. Throws `DamagedEncoderError`: they are too many. */
   spend(additions: number): void {
     this.#work -= additions;
     if (this.#work < 0) {
@@ -42,7 +42,7 @@ export class Allowance {
 /**
  * Return how many numbers an array of a shape has.
  *
- * @throws DamagedEncoderError - It has too many dimensions, or one that is not a positive whole
+ * Throws `DamagedEncoderError`: it has too many dimensions, or one that is not a positive whole
  * number.
  */
 export function countOf(shape: readonly number[]): number {
@@ -63,9 +63,9 @@ export function stridesOf(shape: readonly number[]): number[] {
 /**
  * Return the place in another array of every number of an array, row by row.
  *
- * @param shape - Shape of the array.
- * @param strides - Steps in the other array, one for each dimension.
- * @param start - Place of the first number.
+ * `shape`: shape of the array.
+ * `strides`: steps in the other array, one for each dimension.
+ * `start`: place of the first number.
  */
 export function places(
   shape: readonly number[],

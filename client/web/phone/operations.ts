@@ -28,7 +28,7 @@ export class Inputs {
     return this.#arrays.map((_, place) => this.at(place));
   }
 
-  /** Return an array. @throws DamagedEncoderError - The step has none there. */
+  /** Return an array. Throws `DamagedEncoderError`: the step has none there. */
   at(place: number): Numbers {
     const found = this.#arrays[place];
     if (found === undefined) throw new DamagedEncoderError("a step of the model lacks an input");

@@ -127,7 +127,7 @@ export function depthwise(
 /**
  * Visit each row of a filter at each of its places, as far as it lies within the image.
  *
- * @param visit - Takes where the row's first pixel begins in the images, the number of pixels, the
+ * `visit`: takes where the row's first pixel begins in the images, the number of pixels, the
  * number of the place, and that of the first pixel in the filter.
  */
 function eachRun(

@@ -49,7 +49,7 @@ export class Network {
   /**
    * Read a model.
    *
-   * @throws DamagedEncoderError - The model is damaged, too large, or has an operation that is not
+   * Throws `DamagedEncoderError`: the model is damaged, too large, or has an operation that is not
    * known here.
    */
   constructor(model: Uint8Array) {
@@ -75,10 +75,10 @@ export class Network {
   /**
    * Run the network.
    *
-   * @param input - As many numbers as `inputShape` says.
-   * @returns The numbers of its output, with their shape.
-   * @throws InvalidInputError - The input has another length.
-   * @throws DamagedEncoderError - The model's steps do not fit each other, or ask for too much.
+   * `input`: as many numbers as `inputShape` says.
+   * Returns: the numbers of its output, with their shape.
+   * Throws `InvalidInputError`: the input has another length.
+   * Throws `DamagedEncoderError`: the model's steps do not fit each other, or ask for too much.
    */
   run(input: ArrayLike<number>): Numbers {
     const count = countOf(this.inputShape);
