@@ -152,7 +152,7 @@ class _Network:
     def _resize(self, batch: int) -> None:
         self._input = self._interpreter.get_input_details()[0]["index"]
         self._output = self._interpreter.get_output_details()[0]["index"]
-        # Models say that they take one second; their steps compute sizes, so many at once will do.
+        # Not `strict`: a model may say that it takes one second, and compute sizes from its input.
         self._interpreter.resize_tensor_input(self._input, (batch, FRAMES, BANDS, 1))
         self._interpreter.allocate_tensors()
         self._batch = batch

@@ -17,8 +17,8 @@ class SecondCollector extends AudioWorkletProcessor {
   process([channels]: readonly (readonly Float32Array[])[]): boolean {
     const block = channels?.[0];
     if (block === undefined) return true;
-    // A browser gives zeros until the microphone runs: they are no sound of this place. Whoever
-    // gives nothing but zeros for a second gives silence.
+    // A browser gives zeros until the microphone runs: they are not sound of this place. A
+    // device that gives zeros for a whole second is silent.
     if (this.#count === 0 && this.#skipped < sampleRate && block.every((sample) => sample === 0)) {
       this.#skipped += block.length;
       return true;
