@@ -134,14 +134,11 @@ class _Network:
         try:
             with _no_chatter():
                 self._interpreter: Any = Interpreter(model_content=model, num_threads=1)
+                _check_shape("take", self._interpreter.get_input_details(), (1, FRAMES, BANDS, 1))
                 self._resize(1)
         except (ValueError, RuntimeError) as error:
             raise DamagedEncoderError(f"LiteRT cannot run this encoder: {error}") from error
-        shape = tuple(self._interpreter.get_output_details()[0]["shape"])
-        if shape != (1, DIMENSIONS):
-            raise DamagedEncoderError(
-                f"the encoder's model must give (1, {DIMENSIONS}) numbers, not {shape}"
-            )
+        _check_shape("give", self._interpreter.get_output_details(), (1, DIMENSIONS))
 
     def __call__(self, spectra: NDArray[np.float32]) -> NDArray[np.float32]:
         """Map float32 spectra (batch, 61, 64) → (batch, 128); threads wait for each other."""
@@ -155,9 +152,16 @@ class _Network:
     def _resize(self, batch: int) -> None:
         self._input = self._interpreter.get_input_details()[0]["index"]
         self._output = self._interpreter.get_output_details()[0]["index"]
-        self._interpreter.resize_tensor_input(self._input, (batch, FRAMES, BANDS, 1), strict=True)
+        # Not `strict`: a model may say that it takes one second, and compute sizes from its input.
+        self._interpreter.resize_tensor_input(self._input, (batch, FRAMES, BANDS, 1))
         self._interpreter.allocate_tensors()
         self._batch = batch
+
+
+def _check_shape(verb: str, details: Any, wanted: tuple[int, ...]) -> None:
+    shape = tuple(details[0]["shape"].tolist())
+    if shape != wanted:
+        raise DamagedEncoderError(f"the encoder's model must {verb} {wanted} numbers, not {shape}")
 
 
 @contextlib.contextmanager

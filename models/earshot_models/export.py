@@ -82,7 +82,8 @@ def to_lite_rt(network: keras.Model, kinds: Iterable[bool]) -> dict[bool, bytes]
             ranges for all, chosen beforehand, cost the statistics of a texture half their digits.
 
     Returns:
-        A flatbuffer of each kind; its first dimension can be resized.
+        A flatbuffer of each kind. It takes one second at a time, as some runtimes insist on a fixed
+        size; those that can resize its first dimension may give it more.
     """
     import tensorflow as tf
 
@@ -93,7 +94,7 @@ def to_lite_rt(network: keras.Model, kinds: Iterable[bool]) -> dict[bool, bytes]
             converter = tf.lite.TFLiteConverter.from_saved_model(folder)
             if int8:
                 converter.optimizations = [tf.lite.Optimize.DEFAULT]
-            made[int8] = bytes(converter.convert())
+            made[int8] = _one_at_a_time(converter.convert())
     return made
 
 
@@ -126,6 +127,21 @@ def write_encoder(
     data = pack(flatbuffer, name, int8, mean, scale, trained, credits_, start_centroids, spectrum)
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, data)
+
+
+def _one_at_a_time(flatbuffer: bytes) -> bytes:
+    """Say that input and output are of one second, of which the converter says any number.
+
+    Steps within still compute their sizes from the input's, so that it can be resized.
+    """
+    from tensorflow.lite.python import schema_py_generated as schema
+
+    changed = bytearray(flatbuffer)
+    graph = schema.Model.GetRootAs(changed).Subgraphs(0)
+    for place in (graph.Inputs(0), graph.Outputs(0)):
+        sizes = graph.Tensors(place).ShapeSignatureAsNumpy()  # a view into `changed`
+        sizes[0] = 1
+    return bytes(changed)
 
 
 def _spectrum() -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
+from support.lite_models import LiteModel
 from support.recordings import RATE
 
 from earshot_client.encoder import default_encoder, encoder_path, rate_of
@@ -135,6 +136,21 @@ def test_a_model_that_lite_rt_cannot_run_is_refused() -> None:
     )
     with pytest.raises(DamagedEncoderError, match="cannot run"):
         LiteRtEncoder(data)
+
+
+def test_a_model_of_other_sizes_is_refused() -> None:
+    wide, flat = LiteModel((1, 61, 128, 1)), LiteModel((1, 61, 64, 1))
+    weights = wide.constant(np.zeros((128, 7808), np.float32))
+    row = wide.step("FULLY_CONNECTED", [0, weights, -1], (1, 128))
+    same = flat.step("ABS", [0], (1, 61, 64, 1))
+    numbers = [1.0] * DIMENSIONS
+    for model, output, message in (
+        (wide, row, r"must take \(1, 61, 64, 1\) numbers, not \(1, 61, 128, 1\)"),
+        (flat, same, r"must give \(1, 128\) numbers, not \(1, 61, 64, 1\)"),
+    ):
+        data = encoder_file.pack(model.packed(output), "x", False, numbers, numbers, {}, "")
+        with pytest.raises(DamagedEncoderError, match=message):
+            LiteRtEncoder(data)
 
 
 def test_an_encoder_hears_at_the_rate_that_its_card_says() -> None:

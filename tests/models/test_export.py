@@ -11,6 +11,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from ai_edge_litert.interpreter import Interpreter
 
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_models import export, training
@@ -158,6 +159,16 @@ def test_a_file_holds_what_was_written(written: Callable[[bool], Path], int8: bo
     assert path.read_bytes().startswith(found.model)
     with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
         assert archive.testzip() is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("int8", [False, True])
+def test_a_model_says_that_it_takes_one_second(written: Callable[[bool], Path], int8: bool) -> None:
+    """Browsers' runtimes refuse one that takes any number; phones give it many all the same."""
+    network = Interpreter(model_content=encoder_file.read(written(int8).read_bytes()).model)
+    (given,), (said,) = network.get_input_details(), network.get_output_details()
+    assert given["shape_signature"].tolist() == [1, 61, 64, 1]
+    assert said["shape_signature"].tolist() == [1, 128]
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from playwright.sync_api import Page
 from support.dashboard_browser import browser, overheard
 from support.node import PACKAGE, ROOT, TESTS, stripped
 
+SERVED = ("docs/vectors/", "protocol/earshot_protocol/data/")
 FILES = sorted(TESTS.glob("*.test.ts"))
 PAGE = """<!doctype html>
 <link rel="icon" href="data:,">
@@ -26,23 +27,22 @@ PAGE = """<!doctype html>
 
 
 class Modules(BaseHTTPRequestHandler):
-    """Serve the stripped modules, the vectors and an empty page."""
+    """Serve the stripped modules, the vectors, the encoders and an empty page."""
 
     texts: ClassVar[dict[str, str]] = {}
 
     def do_GET(self) -> None:
         path = self.path.lstrip("/")
         if path == "":
-            self._say("text/html", PAGE)
+            self._say("text/html", PAGE.encode())
         elif path in self.texts:
-            self._say("text/javascript", self.texts[path])
-        elif Path(path).parts[:2] == ("docs", "vectors") and ".." not in path:
-            self._say("application/json", (ROOT / path).read_text("utf-8"))
+            self._say("text/javascript", self.texts[path].encode())
+        elif path.startswith(SERVED) and ".." not in path:
+            self._say("application/octet-stream", (ROOT / path).read_bytes())
         else:
             self.send_error(404)
 
-    def _say(self, kind: str, text: str) -> None:
-        body = text.encode()
+    def _say(self, kind: str, body: bytes) -> None:
         self.send_response(200)
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))

@@ -1,0 +1,35 @@
+/** The part of a microphone that runs on the browser's audio thread: it collects one second. */
+
+// Names of AudioWorkletGlobalScope, which no library of types has.
+declare const sampleRate: number;
+declare abstract class AudioWorkletProcessor {
+  readonly port: MessagePort;
+}
+declare function registerProcessor(name: string, kind: new () => AudioWorkletProcessor): void;
+
+/** Sends one second of its first channel to its port, once, and ends. */
+class SecondCollector extends AudioWorkletProcessor {
+  readonly #samples = new Float32Array(sampleRate);
+  #count = 0;
+  #skipped = 0;
+
+  /** Take the next samples; return whether more are wanted. */
+  process([channels]: readonly (readonly Float32Array[])[]): boolean {
+    const block = channels?.[0];
+    if (block === undefined) return true;
+    // A browser gives zeros until the microphone runs: they are not sound of this place. A
+    // device that gives zeros for a whole second is silent.
+    if (this.#count === 0 && this.#skipped < sampleRate && block.every((sample) => sample === 0)) {
+      this.#skipped += block.length;
+      return true;
+    }
+    const taken = block.subarray(0, sampleRate - this.#count);
+    this.#samples.set(taken, this.#count);
+    this.#count += taken.length;
+    if (this.#count < sampleRate) return true;
+    this.port.postMessage(this.#samples, [this.#samples.buffer]);
+    return false;
+  }
+}
+
+registerProcessor("second-collector", SecondCollector);
