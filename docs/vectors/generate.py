@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from labelling import labelling_vectors
+from schema import schema
 from scripted import drawn, scripted
 from two_operators import two_operator_vectors
 
@@ -534,6 +535,7 @@ def encoder_vector(name: str) -> Vector:
 
 
 VECTORS = {
+    "schema.json": schema,
     "signatures.json": signature_vectors,
     "messages.json": message_vectors,
     "salt.json": salt_vectors,
