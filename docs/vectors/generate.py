@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from labelling import labelling_vectors
+from refused import refused_vectors
 from schema import schema
 from scripted import drawn, scripted
 from two_operators import two_operator_vectors
@@ -548,6 +549,7 @@ VECTORS = {
     "cells.json": cell_vectors,
     "labelling.json": labelling_vectors,
     "two_operators.json": two_operator_vectors,
+    "refused.json": refused_vectors,
     "encoder.json": encoder_vectors,
 }
 

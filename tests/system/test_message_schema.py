@@ -215,3 +215,26 @@ def test_the_table_refuses_what_is_malformed(case: Table) -> None:
         return
     with pytest.raises(Refused):
         read_as(SCHEMA["messages"]["tasks"], value)
+
+
+def reals(table: Table) -> Iterator[Table]:
+    """The real numbers in a field, at any depth of its lists."""
+    if table["type"] == "list":
+        yield from reals(table["of"])
+    elif table["type"] == "real":
+        yield table
+
+
+def test_only_parameters_may_hold_what_is_not_finite() -> None:
+    """These are checked by name; NaN passes no limit, and infinity none above."""
+    open_ended = {
+        f"{name}.{field['name']}"
+        for name, table in SCHEMA["maps"].items()
+        if "Parameters" not in name and name != "Budget"
+        for field in table["fields"]
+        for each in reals(field)
+        if not {"most", "below"} & each.keys()
+    }
+    assert open_ended == {"Release.epsilon"}
+    (epsilon,) = (f for f in SCHEMA["maps"]["Release"]["fields"] if f["name"] == "epsilon")
+    assert epsilon["least"] == 0
