@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from labelling import labelling_vectors
+from links import link_vectors
 from refused import refused_vectors
 from schema import schema
 from scripted import drawn, scripted
@@ -550,6 +551,7 @@ VECTORS = {
     "labelling.json": labelling_vectors,
     "two_operators.json": two_operator_vectors,
     "refused.json": refused_vectors,
+    "links.json": link_vectors,
     "encoder.json": encoder_vectors,
 }
 

@@ -1,4 +1,4 @@
-"""Origins of pages, as browsers write them, which an operator names one by one."""
+"""Pages that hold phones, and their origins, which an operator names one by one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from earshot_protocol.connecting import is_this_machine
 from earshot_protocol.errors import InvalidInputError
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[1-9][0-9]{0,4})?")
+_LARGEST_PAGE = 256
 _USUAL_PORTS = {"http": 80, "https": 443}
 
 
@@ -43,3 +44,29 @@ def read_origin(text: str) -> str:
     if scheme in ("file", "data", "blob", "javascript", "about"):
         raise InvalidInputError(f"{refused}: pages of {scheme}: have none")
     return text
+
+
+def read_page(text: str) -> str:
+    """Return the URL of a page that holds a phone.
+
+    Raises:
+        InvalidInputError: The text is not such a URL.
+    """
+    try:
+        parts = urlsplit(text)
+    except ValueError as error:
+        raise InvalidInputError(f"{text[:200]!r} is not a URL: {error}") from None
+    read_origin(f"{parts.scheme}://{parts.netloc}")
+    wrong = [letter for letter in text if not "!" <= letter <= "~"]
+    if parts.query or parts.fragment or wrong or "#" in text or len(text) > _LARGEST_PAGE:
+        raise InvalidInputError(
+            f"{text[:200]!r} is not the address of a page: give it without a query and a fragment, "
+            f"in at most {_LARGEST_PAGE} characters, as in https://phone.example.org/"
+        )
+    return text
+
+
+def origin_of(page: str) -> str:
+    """Return the origin of a page."""
+    parts = urlsplit(page)
+    return f"{parts.scheme}://{parts.netloc}"

@@ -47,6 +47,7 @@ class ApiSettings:
         metrics_folder: Folder of the figures of several workers, empty when the server starts; None
             for a single process.
         phone_origins: Origins of pages that hold phones.
+        phone_page: URL of a page that holds a phone, to which invitations lead; empty without one.
         helper_key: Public key of the helper of sums by two operators, in hexadecimal; empty without
             one.
         data_folder: Folder on whose disk there must be room; None if nothing is kept there.
@@ -62,6 +63,7 @@ class ApiSettings:
     proxies: int = 0
     metrics_folder: Path | None = None
     phone_origins: tuple[str, ...] = ()
+    phone_page: str = ""
     helper_key: str = ""
     data_folder: Path | None = None
 
@@ -130,7 +132,7 @@ def create_app(settings: ApiSettings) -> Flask:
         health(database, settings.data_folder),
         figures,
         watched,
-        desk(orders, browsers),
+        desk(orders, browsers, settings.phone_page),
     ):
         app.register_blueprint(blueprint)
     return app
