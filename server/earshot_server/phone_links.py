@@ -6,23 +6,23 @@ import io
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phone_link import PhoneLink
-from earshot_server.api.views import TwoOperators
 
 
-def link_to(page: str, server: str, invitation: str, operators: TwoOperators) -> str:
+def link_to(page: str, server: str, invitation: str, leader: str, helper: str) -> str:
     """Return the link to a page that holds a phone, with all that the phone is told.
 
     Args:
         page: URL of the page, as `origins.read_page` returns it.
         server: URL of the server as phones reach it.
         invitation: Invitation code.
-        operators: Both operators of the server's sums.
+        leader: Key of the server as the leader of sums, in hexadecimal; empty without a helper.
+        helper: Key of the helper, in hexadecimal; empty without one.
 
     Raises:
         InvalidInputError: The server has no helper, so that a phone in a browser could not take
             part in anything; or a part of the link is not what it must be.
     """
-    if not (operators.leader and operators.helper):
+    if not (leader and helper):
         raise InvalidInputError(
             "a phone in a browser takes part in sums by two operators alone, and this server has "
             "no helper: start it with --helper and --helper-key"
@@ -30,8 +30,8 @@ def link_to(page: str, server: str, invitation: str, operators: TwoOperators) ->
     invited = PhoneLink(
         server=server.removesuffix("/"),
         invitation=invitation,
-        leader=bytes.fromhex(operators.leader),
-        helper=bytes.fromhex(operators.helper),
+        leader=bytes.fromhex(leader),
+        helper=bytes.fromhex(helper),
     )
     return f"{page}#{invited.fragment()}"
 

@@ -197,10 +197,12 @@ class OperatorDesk:
 
     def _invited(self, issued: Invitation) -> Response:
         """Show a code, and the way to a page that holds a phone, if there is one."""
-        link, operators = "", self._orders.two_operators
+        link, keys = "", self._orders.two_operators
         if self._phone_page:
             with contextlib.suppress(InvalidInputError):  # a code that is signed must be shown
-                link = link_to(self._phone_page, request.host_url, issued.code, operators)
+                link = link_to(
+                    self._phone_page, request.host_url, issued.code, keys.leader, keys.helper
+                )
         code = Markup(drawn(link or issued.code))  # noqa: S704 - segno draws it, of blocks alone
         return self._page("invited.html", issued=issued, link=link, code=code)
 

@@ -49,9 +49,10 @@ def invite(
         print(json.dumps(msgspec.to_builtins(invitation)) if as_json else invitation.code)
         return
     server = phone_server or connection.address
-    link_to(page, server, "checked before a code is signed", operators)
+    keys = operators.leader, operators.helper
+    link_to(page, server, "checked before a code is signed", *keys)
     invitation = operator.invite(invited)
-    link = link_to(page, server, invitation.code, operators)
+    link = link_to(page, server, invitation.code, *keys)
     if as_json:
         print(json.dumps(msgspec.to_builtins(invitation) | {"link": link}))
         return
