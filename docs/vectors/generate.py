@@ -21,6 +21,9 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from labelling import labelling_vectors
+from links import link_vectors
+from refused import refused_vectors
+from schema import schema
 from scripted import drawn, scripted
 from two_operators import two_operator_vectors
 
@@ -534,6 +537,7 @@ def encoder_vector(name: str) -> Vector:
 
 
 VECTORS = {
+    "schema.json": schema,
     "signatures.json": signature_vectors,
     "messages.json": message_vectors,
     "salt.json": salt_vectors,
@@ -546,6 +550,8 @@ VECTORS = {
     "cells.json": cell_vectors,
     "labelling.json": labelling_vectors,
     "two_operators.json": two_operator_vectors,
+    "refused.json": refused_vectors,
+    "links.json": link_vectors,
     "encoder.json": encoder_vectors,
 }
 

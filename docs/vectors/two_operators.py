@@ -570,6 +570,12 @@ def _offers_to_refuse(task: SendReport) -> Iterator[tuple[str, str | None, float
         ("another task", Rule.WRONG_OFFER, _with(task, task=bytes(32))),
         ("another version", Rule.WRONG_OFFER, _with(task, version=2)),
         ("another suite", Rule.WRONG_OFFER, _with(task, suite=2)),
+        ("a key of low order", Rule.WRONG_OFFER, _with(task, key=bytes(32))),
+        (
+            "a key of low order, larger than the prime",
+            Rule.WRONG_OFFER,
+            _with(task, key=(2**255 - 18).to_bytes(32, "little")),
+        ),
         ("a longer window", Rule.CLOSED, _with(task, closes=offer.closes + 1)),
     ):
         yield why, rule, _NOW, given

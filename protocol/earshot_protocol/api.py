@@ -13,6 +13,7 @@ from msgspec import Meta
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, MalformedMessageError
 from earshot_protocol.messages import AnyParameters
 from earshot_protocol.phases.parameters import Choices, Parameters, hierarchy_of
+from earshot_protocol.repeated_names import check_names
 from earshot_protocol.rules import Rule
 from earshot_protocol.signatures import KEY_ID
 from earshot_protocol.text import line
@@ -204,10 +205,14 @@ def decode_body(data: bytes, media_type: str, kind: type[_T]) -> _T:
     """Read a body of one of the two media types.
 
     Raises:
-        MalformedMessageError: The data are not such a body; the message says where.
+        MalformedMessageError: The data are not such a body, and the message says where; or a name
+            stands twice in a map of MessagePack.
     """
     decode = msgspec.json.decode if media_type == JSON else msgspec.msgpack.decode
     try:
-        return decode(data, type=kind)
+        body = decode(data, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise MalformedMessageError(f"the body is not as expected: {error}") from error
+    if media_type != JSON:
+        check_names(data, body)
+    return body

@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError
 from earshot_protocol.remembering import remembered
+from earshot_protocol.repeated_names import check_names
 
 Identifier = Annotated[bytes, Meta(min_length=16, max_length=16)]
 """Identifier of a phase or of a sum: 16 bytes."""
@@ -135,11 +136,13 @@ def decode(decoder: msgspec.msgpack.Decoder[_T], data: bytes, limit: int) -> _T:
 
     Raises:
         MalformedMessageError: The data exceed `limit` bytes or are not a message that the decoder
-            reads.
+            reads, or a name stands twice in a map.
     """
     if len(data) > limit:
         raise MalformedMessageError(f"a message of {len(data)} bytes; at most {limit} are accepted")
     try:
-        return decoder.decode(data)
+        message = decoder.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise MalformedMessageError(f"not a message: {error}") from error
+    check_names(data, message)
+    return message

@@ -15,6 +15,7 @@ import pytest
 from support.api_caller import Server, body_of, problem_of
 from support.desk import ACCEPT, OperatorsBrowser
 from support.played_phase import PARAMETERS
+from support.textbook_link import read
 from werkzeug.test import TestResponse
 
 from earshot_protocol.api import AUDIT, OPERATORS, PHASES
@@ -28,6 +29,7 @@ from earshot_server.commands.phase.kinds import SECURE_SUM, Options, parameters_
 from earshot_server.credentials import Credentials
 from earshot_server.dashboard import prospects
 from earshot_server.dashboard.wording import sentence
+from earshot_server.phone_links import drawn
 from earshot_server.processes import logs
 from earshot_server.records import AuditEntry
 from earshot_server.store.database import Database
@@ -636,6 +638,38 @@ def test_an_invitation_is_shown_once_and_is_good(server: Server) -> None:
         assert f'id="{name}-mistake"' in wrong.text
         assert browser.fields(wrong)[name] == text
     assert audit(server)[0] == newest
+
+
+def scanned(shown: TestResponse) -> str:
+    """The QR code of a page."""
+    (drawing,) = re.findall(r'class="scan"[^>]*>(<svg.*?</svg>)', shown.text, re.DOTALL)
+    assert isinstance(drawing, str)
+    return drawing
+
+
+@pytest.mark.parametrize("helper", ["", "ab" * 32])
+def test_an_invitation_leads_to_a_page_that_holds_a_phone(
+    database: Database, tmp_path: Path, helper: str
+) -> None:
+    page = "https://phone.example.org/"
+    credentials = Credentials.load_or_create(tmp_path, leads=True)
+    settings = ApiSettings(database, credentials, phone_page=page, helper_key=helper)
+    server = Server(create_app(settings), credentials)
+    browser = OperatorsBrowser(server)
+    browser.sign_in(token_of(server, "olga", Role.OPERATOR))
+    form = {"uses": "3", "days": "2", "cohort": "", "form_key": browser.key("/invite")}
+    shown = browser.post("/invite", form | {"do": "sign"})
+    code, *links = re.findall(r"<code>([^<]+)</code></pre>", shown.text)
+    if not helper:  # a phone in a browser could take part in nothing
+        assert links == []
+        assert scanned(shown).strip() == drawn(code).strip()
+        return
+    (link,) = links
+    told = read(link.removeprefix(page + "#"))
+    assert (told["invitation"], told["server"]) == (code, "http://localhost")
+    assert (told["leader"].hex(), told["helper"].hex()) == (credentials.leader, helper)
+    assert scanned(shown).strip() == drawn(link).strip()
+    assert "style=" not in scanned(shown)  # which the page's policy forbids
 
 
 def test_a_phase_is_stopped_for_a_reason_that_the_audit_log_keeps(server: Server) -> None:

@@ -20,6 +20,7 @@ from support.networked import await_
 from earshot_protocol.api import JSON, LARGEST_SMALL_BODY
 from earshot_server.api import bodies, problems
 from earshot_server.api.health import LIVE
+from earshot_server.api.pages_of_phones import PagesOfPhones
 from earshot_server.api.problems import OperatorError
 from earshot_server.front import gateway
 from earshot_server.front.connections import SWEEP_EVERY, Connections, Patience
@@ -42,7 +43,7 @@ class Door:
         self.gateway = Gateway(app, threads, self.connections)
         config = uvicorn.Config(
             self.gateway,
-            http=partial(PatientProtocol, self.connections),
+            http=partial(PatientProtocol, self.connections, pages=self.gateway.pages),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -417,6 +418,31 @@ def test_what_is_no_request_is_refused_and_that_is_all(
         assert b"application/problem+json" in said
     with door.say(get(LIVE)) as client:
         assert answer(client) == (200, b"live")
+
+
+@pytest.mark.parametrize(
+    ("request_", "refused", "told"),
+    [
+        (b"POST /v1/task HTTP/1.1\r\nOrigin: https://a.example\r\n", 431, True),
+        (b"POST /v1/task HTTP/1.1\r\nOrigin: https://b.example\r\n", 431, False),
+        (b"POST /v1/phases HTTP/1.1\r\nOrigin: https://a.example\r\n", 431, False),
+        (b"GET /v1/phones HTTP/1.1\r\nOrigin: https://a.example\r\n", 431, False),
+        (b"POST /v1/task HTTP/1.1\r\n", 431, False),
+        (b"POST /v1/task HTTP/2.0\r\nOrigin: https://a.example\r\n", 505, True),
+    ],
+)
+def test_a_page_may_read_refusals_of_what_no_application_sees(
+    request_: bytes, refused: int, told: bool
+) -> None:
+    app = Flask(__name__)
+    PagesOfPhones(("https://a.example",)).install(app)
+    with Door(app, PATIENT, 1).open() as door, door.connect() as client:
+        with contextlib.suppress(OSError):
+            client.sendall(request_ + b"X: a\r\n" * (110 if refused == 431 else 1) + b"\r\n")
+        said = heard(client)
+    assert status(said) == refused
+    assert (b"access-control-allow-origin: https://a.example\r\n" in said.lower()) is told
+    assert (b"b.example" in said) is False
 
 
 def test_the_application_sees_what_was_sent(door: Door) -> None:

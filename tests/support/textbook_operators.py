@@ -228,9 +228,22 @@ def refusals(
     stated = (offer["version"], offer["suite"], offer["sum_id"], offer["task"], terms)
     if stated != (1, 1, opening["sum_id"], hashlib.sha256(told).digest(), expected):
         yield "wrong_offer"
+    if not is_key(offer["key"]):
+        yield "wrong_offer"
     in_time = offer["opens"] - HOUR <= now <= offer["closes"] + HOUR
     if not in_time or abs(offer["closes"] - offer["opens"] - terms["window"]) > 1e-3:
         yield "closed"
+
+
+def is_key(key: bytes) -> bool:
+    """Whether anything secret can be agreed on with a key: for one of low order it is zeros."""
+    try:
+        X25519PrivateKey.from_private_bytes(bytes(31) + b"\x40").exchange(
+            X25519PublicKey.from_public_bytes(key)
+        )
+    except ValueError:
+        return False
+    return True
 
 
 def report(

@@ -53,6 +53,9 @@ _SINGLE = {0xC0: None, 0xC2: False, 0xC3: True}
 
 def packed(value: Any) -> bytes:
     """The shortest MessagePack of a value; floats take 64 bits."""
+    for code, single in _SINGLE.items():
+        if value is single:
+            return bytes([code])
     if isinstance(value, int):
         return _packed_int(value)
     if isinstance(value, float):

@@ -23,6 +23,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from hypothesis import example, given
+from hypothesis import strategies as st
 from support import signed
 from support import textbook_phone as textbook
 
@@ -516,6 +518,36 @@ def test_neighbours_and_thresholds(case: dict[str, Any]) -> None:
     chosen = choose(case["phones"], (1,), 1, case["dropout"], case["corrupted"])
     assert (chosen.neighbours, chosen.threshold) == expected
     assert case["least_survivors"] == case["phones"] - math.floor(dropout * case["phones"])
+
+
+def rounded(product: float) -> float:
+    """A product before ⌈ ⌉ or ⌊ ⌋ is taken of it, as the document says."""
+    return round(product) if abs(product - round(product)) < 5e-7 else product
+
+
+@given(
+    st.integers(3, 10**8),
+    st.integers(0, 999).map(lambda parts: parts / 1000) | st.floats(0.0, 0.99),
+    st.integers(0, 999).map(lambda parts: parts / 1000) | st.floats(0.0, 0.99),
+)
+@example(100, 0.07, 0.0)
+@example(500, 0.1, 0.0)
+def test_numbers_of_phones_are_rounded_as_the_document_says(
+    phones: int, dropout: float, corrupted: float
+) -> None:
+    parameters = msgspec.convert(
+        PARAMETERS["votes"][-1]["parameters"]
+        | {"phones": phones, "dropout": dropout, "corrupted": corrupted},
+        AnyParameters,
+    )
+    assert parameters.least_survivors == phones - math.floor(rounded(dropout * phones))
+    honest = rounded((1.0 - dropout - corrupted) * phones)
+    assert parameters.honest_survivors == math.ceil(honest)
+
+
+def test_seven_of_a_hundred() -> None:
+    assert 0.07 * 100 != 7
+    assert rounded(0.07 * 100) == 7
 
 
 @pytest.mark.parametrize("case", PARAMETERS["votes"], ids=lambda case: case["vote"])

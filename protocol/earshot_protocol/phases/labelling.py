@@ -23,6 +23,7 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.overriding import override
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import (
+    LARGEST_CROWD,
     LARGEST_LABELS,
     Choices,
     Embeddings,
@@ -200,7 +201,7 @@ class Labelled(NamedCentroids, frozen=True, kw_only=True, tag="labelled"):
     label_names: Annotated[tuple[LabelName, ...], PerLabel]
     label_votes: Annotated[tuple[Annotated[tuple[int, ...], PerLabel], ...], PerSample]
     agreement: Annotated[tuple[int, ...], PerSample]
-    threshold: float
+    threshold: Annotated[float, Meta(gt=0, le=LARGEST_CROWD * LARGEST_WEIGHT)]
     name_p_values: Annotated[tuple[PValue, ...], PerSample]
     encoder: EncoderName
     privacy: Releases

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Annotated, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import Event, Pure
@@ -28,8 +29,8 @@ class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     step: Annotated[str, line(LARGEST_STEP)]
     unit: Unit
-    epsilon: float
-    delta: float
+    epsilon: Annotated[float, Meta(ge=0)]
+    delta: Annotated[float, Meta(ge=0, le=1)]
     mechanism: Annotated[str, line(LARGEST_MECHANISM)]
 
 

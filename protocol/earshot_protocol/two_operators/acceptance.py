@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 
 from earshot_protocol.errors import MalformedMessageError, RefusedError
 from earshot_protocol.rules import Rule
+from earshot_protocol.secure_sum.points import LOW_ORDER, points
 from earshot_protocol.two_operators.messages import VERSION, X25519_AES128, SendReport
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.proofs import available
@@ -78,6 +79,11 @@ def refusals_of_offer(
     if about != agreed:
         yield RefusedError(
             f"{Rule.WRONG_OFFER}: the offer is for another task, sum or version than this one",
+            Rule.WRONG_OFFER,
+        )
+    if points([offer.key]) & LOW_ORDER:
+        yield RefusedError(
+            f"{Rule.WRONG_OFFER}: whatever is sealed to the key of the offer, anybody can open",
             Rule.WRONG_OFFER,
         )
     opens, closes = offer.opens - LARGEST_SKEW, offer.closes + LARGEST_SKEW

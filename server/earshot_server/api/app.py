@@ -20,6 +20,7 @@ from earshot_server.api.metrics import PATH as METRICS
 from earshot_server.api.metrics import Metrics
 from earshot_server.api.operators import OperatorEndpoints
 from earshot_server.api.orders import Orders
+from earshot_server.api.pages_of_phones import PagesOfPhones
 from earshot_server.api.phones import Phones
 from earshot_server.api.public import public
 from earshot_server.attestation import Attestation, InvitationCodes
@@ -45,6 +46,8 @@ class ApiSettings:
         proxies: Number of reverse proxies before the server, each adding to X-Forwarded-For.
         metrics_folder: Folder of the figures of several workers, empty when the server starts; None
             for a single process.
+        phone_origins: Origins of pages that hold phones.
+        phone_page: URL of a page that holds a phone, to which invitations lead; empty without one.
         helper_key: Public key of the helper of sums by two operators, in hexadecimal; empty without
             one.
         data_folder: Folder on whose disk there must be room; None if nothing is kept there.
@@ -59,6 +62,8 @@ class ApiSettings:
     address_failures_per_minute: int = FAILURES
     proxies: int = 0
     metrics_folder: Path | None = None
+    phone_origins: tuple[str, ...] = ()
+    phone_page: str = ""
     helper_key: str = ""
     data_folder: Path | None = None
 
@@ -107,6 +112,7 @@ def create_app(settings: ApiSettings) -> Flask:
     attestation = settings.attestation or InvitationCodes(credentials.invitation_key)
 
     app = bare_app(limits, metrics, settings.proxies)
+    PagesOfPhones(settings.phone_origins).install(app)
     app.url_map.converters |= {"phase": _PhaseConverter, "operator": _NameConverter}
     app.url_map.converters["phone"] = _PhoneConverter
     operators = OperatorAuthentication(credentials, database, limits)
@@ -126,7 +132,7 @@ def create_app(settings: ApiSettings) -> Flask:
         health(database, settings.data_folder),
         figures,
         watched,
-        desk(orders, browsers),
+        desk(orders, browsers, settings.phone_page),
     ):
         app.register_blueprint(blueprint)
     return app

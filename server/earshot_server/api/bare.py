@@ -14,6 +14,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from earshot_server.api import bodies, problems
 from earshot_server.api.limits import RateLimits
 from earshot_server.api.metrics import Metrics
+from earshot_server.api.pages_of_phones import PREFLIGHTS
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -60,7 +61,8 @@ def _begin(limits: RateLimits) -> None:
     g.request_id = secrets.token_hex(8)
     g.began = time.perf_counter()
     # A load balancer that was refused would take a busy server for a dead one.
-    if request.blueprint != "health" and not bodies.is_second_look():
+    # A page is not shown why a browser's own question was refused, only that of its request.
+    if request.blueprint not in ("health", PREFLIGHTS) and not bodies.is_second_look():
         limits.count_address(request.remote_addr)
 
 

@@ -7,6 +7,7 @@ second page carries the first one's texts, which are read again.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
 from collections.abc import Callable
@@ -14,8 +15,9 @@ from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response, g, request, url_for
+from markupsafe import Markup
 
-from earshot_protocol.api import StartPhase
+from earshot_protocol.api import Invitation, StartPhase
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.api import bodies, forms
@@ -27,6 +29,7 @@ from earshot_server.api.problems import ForgedRequestError, OperatorError
 from earshot_server.dashboard import prospects, rendering
 from earshot_server.dashboard.verdict import verdict
 from earshot_server.phases.forecast import forecast
+from earshot_server.phone_links import drawn, link_to
 from earshot_server.store.operators import Role
 from earshot_server.store.sessions import HOURS
 
@@ -41,11 +44,15 @@ class OperatorDesk:
     Args:
         orders: Orders that operators may give.
         browsers: Sessions of browsers.
+        phone_page: URL of a page that holds a phone, to which invitations lead; empty without one.
         clock: Clock in seconds since 1970.
     """
 
-    def __init__(self, orders: Orders, browsers: Browsers, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, orders: Orders, browsers: Browsers, phone_page: str, clock: Callable[[], float]
+    ) -> None:
         self._orders = orders
+        self._phone_page = phone_page
         self._browsers = browsers
         self._clock = clock
         self._render = partial(rendering.render, now=clock)
@@ -189,7 +196,7 @@ class OperatorDesk:
         if form.get("do") == "change":
             return self._invite_form(filled)
         if form.get("do") == "sign":
-            return self._page("invited.html", issued=self._orders.invite(wanted))
+            return self._invited(self._orders.invite(wanted))
         enrolled = sum(cohort.phones for cohort in self._orders.archive.cohorts())
         until = self._clock() + wanted.days * 86_400.0
         return self._page(
@@ -200,6 +207,17 @@ class OperatorDesk:
     def _by_two(self) -> bool:
         """Whether this server has a helper."""
         return bool(self._orders.two_operators.helper)
+
+    def _invited(self, issued: Invitation) -> Response:
+        """Show a code, and the way to a page that holds a phone, if there is one."""
+        link, keys = "", self._orders.two_operators
+        if self._phone_page:
+            with contextlib.suppress(InvalidInputError):  # a code that is signed must be shown
+                link = link_to(
+                    self._phone_page, request.host_url, issued.code, keys.leader, keys.helper
+                )
+        code = Markup(drawn(link or issued.code))  # noqa: S704 - segno draws it, of blocks alone
+        return self._page("invited.html", issued=issued, link=link, code=code)
 
     # ------------------------------------------------------------------------------- pages
 
@@ -223,16 +241,20 @@ class OperatorDesk:
 
 
 def blueprint(
-    orders: Orders, browsers: Browsers, clock: Callable[[], float] = time.time
+    orders: Orders,
+    browsers: Browsers,
+    phone_page: str = "",
+    clock: Callable[[], float] = time.time,
 ) -> Blueprint:
     """Return the pages on which operators change something.
 
     Args:
         orders: Orders that operators may give.
         browsers: Sessions of browsers.
+        phone_page: URL of a page that holds a phone, to which invitations lead; empty without one.
         clock: Clock in seconds since 1970.
     """
-    return OperatorDesk(orders, browsers, clock).blueprint()
+    return OperatorDesk(orders, browsers, phone_page, clock).blueprint()
 
 
 def _texts(fields: tuple[forms.Field, ...], form: dict[str, str]) -> dict[str, str]:

@@ -291,7 +291,10 @@ _BEARER = (
 _ABOUT = (
     "Phones enrol, ask for tasks and send answers; operators start and watch phases; results are "
     "public. Bodies are MessagePack or JSON, told apart by their content type; in JSON, bytes are "
-    "base64. Every error is a problem (RFC 9457) whose `type` is one of: "
+    "base64. Where the operator has named origins of pages that hold phones, the paths that phones "
+    "call also answer `OPTIONS`, and tell these origins by `Access-Control-…` fields that they may "
+    "call them and read `Retry-After`; no other path does. Every error is a problem (RFC 9457) "
+    "whose `type` is one of: "
 )
 
 

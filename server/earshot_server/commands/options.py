@@ -34,10 +34,14 @@ class OperatorConnection:
     server: Annotated[str | None, Parameter(env_var="EARSHOT_SERVER")] = None
     data: Path = Serving.data
 
+    @property
+    def address(self) -> str:
+        """URL of the server."""
+        return self.server or remembered(self.data).reachable.url
+
     def operator(self) -> OperatorClient:
         """Return the operator's side of the connection."""
-        server = self.server or remembered(self.data).reachable.url
-        return OperatorClient(server, read_token(self.data))
+        return OperatorClient(self.address, read_token(self.data))
 
 
 DEFAULT = OperatorConnection()

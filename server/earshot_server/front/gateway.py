@@ -24,6 +24,7 @@ from earshot_protocol.api import LARGEST_SMALL_BODY
 from earshot_protocol.overriding import override
 from earshot_server.api.bodies import ARRIVAL, Arrival, BodyAwaited
 from earshot_server.api.health import LIVE, READY
+from earshot_server.api.pages_of_phones import PAGES, PagesOfPhones
 from earshot_server.front.connections import Connection, Connections
 
 _RIGHT_BEHIND = 0.05
@@ -60,6 +61,8 @@ class Gateway:
     def __init__(self, app: Flask, threads: int, connections: Connections) -> None:
         self._app = app
         self.connections = connections
+        self.pages: PagesOfPhones = app.extensions.get(PAGES, PagesOfPhones())
+        """Pages of other origins that may read what is refused before the application sees it."""
         self._threads = ThreadPoolExecutor(threads, "request")
         self._health = {path: ThreadPoolExecutor(1, path) for path in (LIVE, READY)}
         self._senders: Counter[str] = Counter()

@@ -11,6 +11,7 @@ The turns are:
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from uvicorn.config import Config
@@ -20,6 +21,7 @@ from uvicorn.server import ServerState
 from earshot_protocol.api import PROBLEM
 from earshot_protocol.overriding import override
 from earshot_server.api.limits import subscriber
+from earshot_server.api.pages_of_phones import PagesOfPhones
 from earshot_server.api.problems import (
     BAD_REQUEST,
     FIELDS_TOO_LARGE,
@@ -30,6 +32,7 @@ from earshot_server.api.problems import (
 from earshot_server.front.connections import Connections
 
 _VERSIONS = ("1.0", "1.1")
+_NO_PAGES = PagesOfPhones()
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -40,6 +43,7 @@ class PatientProtocol(HttpToolsProtocol):
         config: Configuration of uvicorn.
         server_state: State of uvicorn's server.
         app_state: State of uvicorn's application.
+        pages: Pages of other origins that may read its refusals.
     """
 
     def __init__(
@@ -49,8 +53,11 @@ class PatientProtocol(HttpToolsProtocol):
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        pages: PagesOfPhones = _NO_PAGES,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self._pages = pages
         self.address = ""
         self.deadline: float | None = None
         self._all = connections
@@ -186,13 +193,23 @@ class PatientProtocol(HttpToolsProtocol):
 
     def _refuse(self, kind: ProblemKind) -> None:
         body = encode_problem(kind, _DETAILS[kind])
+        for_browsers = "".join(f"{name}: {value}\r\n" for name, value in self._for_browsers())
         fields = (
             f"content-type: {PROBLEM}\r\ncontent-length: {len(body)}\r\n"
-            "x-content-type-options: nosniff\r\nconnection: close\r\n\r\n"
+            "x-content-type-options: nosniff\r\nconnection: close\r\n"
+            f"{for_browsers}\r\n"
         )
         self.transport.write(STATUS_LINE[kind.status] + fields.encode() + body)
         self.transport.close()
         self._their_turn()
+
+    def _for_browsers(self) -> Iterable[tuple[str, str]]:
+        """Return what a page must be told to read a refusal, as far as its fields have arrived."""
+        if not self.headers:  # or nothing of a request at all
+            return ()
+        origins = [value.decode("latin-1") for name, value in self.headers if name == b"origin"]
+        method, path = self.parser.get_method().decode(), self.url.decode("latin-1")
+        return self._pages.fields(method, path, origins[0] if origins else None).items()
 
     # ------------------------------------------------------------------------- responses
 

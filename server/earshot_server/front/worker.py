@@ -44,7 +44,7 @@ class Worker(UvicornWorker):  # type: ignore[misc]  # it has no types
 
     async def _serve(self) -> None:
         connections = self.wsgi.connections
-        self.config.http = partial(PatientProtocol, connections)
+        self.config.http = partial(PatientProtocol, connections, pages=self.wsgi.pages)
         watching = [
             asyncio.create_task(watch) for watch in (connections.watch(), self._end_with_parent())
         ]

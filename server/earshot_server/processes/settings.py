@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from earshot_protocol.connecting import connection, is_this_machine
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.two_operators.messages import read_identity
+from earshot_server.origins import origin_of, read_origin, read_page
 from earshot_server.processes.address import Address, remembered
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -79,6 +80,10 @@ class Serving:
         address_connections: Most connections of one address to each worker; no limit behind
             --proxies.
         proxies: Number of reverse proxies before the server, whose X-Forwarded-For is believed.
+        phone_origins: Origin of pages that hold phones, such as https://phone.example.org; may be
+            given again for another one. Without any, phones in browsers cannot reach the server.
+        phone_page: URL of a page that holds a phone, to which the dashboard's invitations lead; its
+            origin is let in like those of --phone-origin.
         helper: URL of the helper of sums by two operators, another organization's; without it, the
             server leads no such sums.
         helper_key: The helper's public key, 64 hexadecimal digits.
@@ -101,6 +106,13 @@ class Serving:
     address_requests_per_minute: int = 6000
     address_connections: int = 1000
     proxies: int = 0
+    phone_origins: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--phone-origin", env_var="EARSHOT_PHONE_ORIGINS", negative=(), show_default=False
+        ),
+    ] = ()
+    phone_page: Annotated[str | None, Parameter(env_var="EARSHOT_PHONE_PAGE")] = None
     helper: Annotated[str | None, Parameter(env_var="EARSHOT_HELPER")] = None
     helper_key: Annotated[str | None, Parameter(env_var="EARSHOT_HELPER_KEY")] = None
     log_level: str = "INFO"
@@ -110,6 +122,11 @@ class Serving:
     def leads(self) -> bool:
         """Whether it leads sums by two operators: an empty variable is none."""
         return bool(self.helper)
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """Origins of all pages that hold phones."""
+        return (*self.phone_origins, *((origin_of(self.phone_page),) if self.phone_page else ()))
 
     @property
     def helper_identity(self) -> str:
@@ -158,6 +175,15 @@ class Serving:
                 "--web-database, --driver-database: give both together with --database, or neither"
             )
         check_web(self, self.address.host)
+        for option, read, given in (
+            ("--phone-origin", read_origin, self.phone_origins),
+            ("--phone-page", read_page, (self.phone_page,) if self.phone_page else ()),
+        ):
+            try:
+                for each in given:
+                    read(each)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"{option}: {error}") from None
         if bool(self.helper) != bool(self.helper_key):
             raise InvalidInputError("--helper, --helper-key: give both, or neither")
         if self.helper and self.helper_key:

@@ -155,6 +155,8 @@ def _app(serving: Serving, url: str, metrics: Path) -> Flask:
             # One more lets readiness be checked while all threads are at work.
             database=Database(url, pool_size=serving.threads + 1),
             credentials=Credentials.load_or_create(serving.data, leads=serving.leads),
+            phone_origins=serving.origins,
+            phone_page=serving.phone_page or "",
             helper_key=serving.helper_identity,
             phone_requests_per_minute=serving.requests_per_minute,
             address_requests_per_minute=serving.address_requests_per_minute,

@@ -1,0 +1,58 @@
+"""Invitation of a phone in a browser: all that it is told, in the fragment of its page's address.
+
+A browser sends no fragment to whoever serves the page. It names the two operators, whom a phone
+takes from no server: from here, from whoever made the link.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated
+
+import msgspec
+
+from earshot_protocol.connecting import connection
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.text import line
+from earshot_protocol.wire import PublicKey, canonical
+
+PREFIX = "earshot1."
+"""Beginning of a fragment; the digit is the format's version."""
+LARGEST_FRAGMENT = 2048
+"""Most characters of a fragment, its beginning included: what a QR code holds at ease."""
+
+
+class PhoneLink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Invitation of a phone in a browser.
+
+    Attributes:
+        server: URL of the server as phones reach it, without a path.
+        invitation: Invitation code, or another attestation that the server asks for.
+        leader: Identity of the server as the leader of sums by two operators, an Ed25519 key.
+        helper: Identity of the helper of these sums, an Ed25519 key.
+    """
+
+    server: Annotated[str, line(256, least=1)]
+    invitation: Annotated[str, line(1024, least=1)]
+    leader: PublicKey
+    helper: PublicKey
+
+    def fragment(self) -> str:
+        """Return the fragment of the page's address, without its `#`.
+
+        Raises:
+            InvalidInputError: It cannot be made: the server's URL is not one that a phone accepts,
+                a part is too long, or leader and helper are the same.
+        """
+        connection(self.server, None, 1.0)
+        if self.server.endswith("/"):
+            raise InvalidInputError(f"{self.server!r} ends in a slash; leave it out")
+        if self.leader == self.helper:
+            raise InvalidInputError("leader and helper have one key; they are two organizations")
+        written = base64.urlsafe_b64encode(canonical(self)).decode().rstrip("=")
+        if len(PREFIX + written) > LARGEST_FRAGMENT:
+            raise InvalidInputError(
+                f"the invitation takes {len(PREFIX + written)} characters of a link; at most "
+                f"{LARGEST_FRAGMENT} are accepted"
+            )
+        return PREFIX + written

@@ -1,0 +1,83 @@
+"""Phones in browsers: pages of other origins that may call the phones' endpoints (CORS).
+
+A browser lets a page read a response of another origin, and send what phones send, only if that
+other origin says so. This is said for the origins that an operator names, for the endpoints of
+phones, and for nothing else: no cookie counts there, and a page can do no more than any phone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from flask import Blueprint, Flask, Response, request
+
+from earshot_protocol.api import ANSWER, ENROL, LEAVE, REFUSAL, TASK
+
+PAGES: Final = "earshot-pages"
+"""Name under which an application keeps its pages of phones, for whoever stands before it."""
+PREFLIGHTS: Final = "preflights"
+"""Name of the blueprint that answers what a browser asks before a page's request."""
+_PATHS = frozenset({ENROL, TASK, ANSWER, REFUSAL, LEAVE})
+_READ = "Retry-After"
+"""Header field that phones read, and that a page is not shown otherwise."""
+_SENT = "Content-Digest, Content-Type, Signature, Signature-Input"
+"""Header fields that phones send, and that a page may not send otherwise."""
+_SECONDS = 7200
+"""Seconds for which a browser need not ask again: the most that all of them keep to."""
+
+
+class PagesOfPhones:
+    """Origins whose pages may hold phones.
+
+    Args:
+        origins: Origins as browsers write them; by default none, and nothing is said to anybody.
+    """
+
+    def __init__(self, origins: Collection[str] = ()) -> None:
+        self._origins = frozenset(origins)
+
+    def install(self, app: Flask) -> None:
+        """Let an application answer browsers, in its refusals as well, if there are any origins."""
+        app.extensions[PAGES] = self
+        if not self._origins:
+            return
+        blueprint = Blueprint(PREFLIGHTS, __name__)
+        for path in sorted(_PATHS):
+            blueprint.add_url_rule(path, f"preflight {path[4:]}", _preflight, methods=["OPTIONS"])
+        app.register_blueprint(blueprint)
+        app.after_request(self._say)
+
+    def fields(self, method: str, path: str, origin: str | None) -> dict[str, str]:
+        """Return the header fields that a response has for browsers.
+
+        Args:
+            method: Method of the request.
+            path: Path of the request.
+            origin: Value of its field `Origin`, if it has one.
+        """
+        if not self._origins or path not in _PATHS or method not in ("POST", "OPTIONS"):
+            return {}
+        # A cache must not show one origin what was said to another.
+        said = {"Vary": "Origin"}
+        if origin in self._origins:
+            said |= {"Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": _READ}
+            if method == "OPTIONS":
+                said |= {
+                    "Access-Control-Allow-Methods": "POST",
+                    "Access-Control-Allow-Headers": _SENT,
+                    "Access-Control-Max-Age": str(_SECONDS),
+                }
+        return said
+
+    def _say(self, response: Response) -> Response:
+        said = self.fields(request.method, request.path, request.headers.get("Origin"))
+        if said:
+            response.vary.add(said.pop("Vary"))
+        response.headers.update(said)
+        return response
+
+
+def _preflight() -> Response:
+    """Answer what a browser asks before a page's request; the header fields say everything."""
+    return Response(status=204)

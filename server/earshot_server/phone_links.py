@@ -1,0 +1,56 @@
+"""Links by which phones in browsers are invited, and QR codes of them."""
+
+from __future__ import annotations
+
+import io
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.phone_link import PhoneLink
+
+
+def link_to(page: str, server: str, invitation: str, leader: str, helper: str) -> str:
+    """Return the link to a page that holds a phone, with all that the phone is told.
+
+    Args:
+        page: URL of the page, as `origins.read_page` returns it.
+        server: URL of the server as phones reach it.
+        invitation: Invitation code.
+        leader: Key of the server as the leader of sums, in hexadecimal; empty without a helper.
+        helper: Key of the helper, in hexadecimal; empty without one.
+
+    Raises:
+        InvalidInputError: The server has no helper, so that a phone in a browser could not take
+            part in anything; or a part of the link is not what it must be.
+    """
+    if not (leader and helper):
+        raise InvalidInputError(
+            "a phone in a browser takes part in sums by two operators alone, and this server has "
+            "no helper: start it with --helper and --helper-key"
+        )
+    invited = PhoneLink(
+        server=server.removesuffix("/"),
+        invitation=invitation,
+        leader=bytes.fromhex(leader),
+        helper=bytes.fromhex(helper),
+    )
+    return f"{page}#{invited.fragment()}"
+
+
+def drawn(text: str) -> str:
+    """Return a QR code as an SVG element, without style, to stand in a page."""
+    import segno
+
+    code = segno.make_qr(text, error="l")
+    shown: str = code.svg_inline(
+        dark="#000", light="#fff", svgclass=None, lineclass=None, omitsize=True
+    )
+    return shown
+
+
+def printed(text: str) -> str:
+    """Return a QR code in blocks, two rows a line, as terminals show them."""
+    import segno
+
+    lines = io.StringIO()
+    segno.make_qr(text, error="l").terminal(lines, compact=True)
+    return lines.getvalue()
