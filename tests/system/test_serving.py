@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import os
 import signal
@@ -19,10 +20,13 @@ from support.command import earshot
 from support.networked import ServerProcess, await_
 from support.played_phase import PHONES
 
-from earshot_protocol.api import Invite, StartPhase
+from earshot_protocol.api import TASK, Invite, StartPhase
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_server.operator_client import OperatorClient, read_token
 from earshot_server.processes.embedded import EmbeddedPostgres, embedded
+
+PAGES = ("capacitor://localhost", "https://phone.example.org")
+"""Origins of pages that hold phones."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +39,8 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostg
 def server(
     tmp_path_factory: pytest.TempPathFactory, postgres: EmbeddedPostgres
 ) -> Iterator[ServerProcess]:
-    with ServerProcess(tmp_path_factory.mktemp("server"), postgres.url) as running:
+    options = ("--phone-origin", PAGES[0], "--phone-page", PAGES[1] + "/phone")
+    with ServerProcess(tmp_path_factory.mktemp("server"), postgres.url, *options) as running:
         yield running
 
 
@@ -53,6 +58,20 @@ def earshot_process(*arguments: str, **environment: str) -> subprocess.Completed
 
 def at(server: ServerProcess) -> tuple[str, ...]:
     return "--server", server.address, "--data", str(server.data)
+
+
+@pytest.mark.parametrize("origin", [*PAGES, "https://other.example.org"])
+def test_pages_that_hold_phones_are_let_in(server: ServerProcess, origin: str) -> None:
+    """Also where the application sees nothing of their requests."""
+    for method, more, status in (("OPTIONS", {}, 204), ("POST", {}, 415), ("POST", None, 431)):
+        fields = {"Origin": origin} | ({f"X-{i}": "a" for i in range(110)} if more is None else {})
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection.request(method, TASK, headers=fields)
+        response = connection.getresponse()
+        assert response.status == status
+        told = response.headers.get("Access-Control-Allow-Origin")
+        assert told == (origin if origin in PAGES else None)
+        connection.close()
 
 
 # ------------------------------------------------------------------------------------- operators
