@@ -515,7 +515,7 @@ def test_operators_see_both_keys_and_the_proposal(
     )
     for kind in ([], ["--statistics"]):
         said = earshot("phase", "start", "--phones", "1000", "--dry-run", *kind, *there).stdout
-        assert "--summation two-operators. A phone visits once a sum, not 4 times" in said
+        assert "(--summation two-operators). A phone visits once a sum, not 4 times" in said
     words = ("phase", "start", "--phones", "1000", "--summation", "two-operators", *there)
     seen = earshot(*words, "--dry-run", "--verbose").stdout
     assert "a sum by two operators, one message a phone" in seen
