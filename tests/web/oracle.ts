@@ -40,6 +40,7 @@ import { sumParameters, widthOf } from "../../client/web/protocol/secure_sum/par
 import { helperShare, makeReport } from "../../client/web/protocol/secure_sum/report.ts";
 import { type Bytes, hex, pack, unpack, type Wire } from "../../client/web/protocol/wire.ts";
 import { cellsInput, labelsInput } from "../../client/web/voting/inputs.ts";
+import { played } from "./phones.ts";
 import { of } from "./vectors.ts";
 
 const LIMIT = 64 * 2 ** 20;
@@ -51,6 +52,7 @@ function rowsOf(table: number[][], columns: number) {
 }
 
 const CALLS: Record<string, (...given: any[]) => unknown> = {
+  played,
   /** Write again what was read, in its own order and in that of names. */
   repacked(digits: string) {
     const value: Wire = unpack(of(digits), LIMIT);
