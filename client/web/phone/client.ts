@@ -3,7 +3,7 @@
  * visits. It holds nothing but what its store has, so a page may be closed at any moment.
  */
 
-import { LocalError, WrongStateError } from "../protocol/errors.ts";
+import { InvalidInputError, LocalError, WrongStateError } from "../protocol/errors.ts";
 import type { LabelHierarchy } from "../protocol/environments.ts";
 import { row, rowsOf } from "../protocol/matrix.ts";
 import { decodeTask, type Task } from "../protocol/messages.ts";
@@ -93,6 +93,9 @@ export class Client {
   constructor(options: Options) {
     const { server, leader, helper, policy, tellRefusals, keepDays = KEEP_DAYS } = options;
     checkServer(server);
+    if (keepDays !== null && !(keepDays >= 1)) {
+      throw new InvalidInputError(`keepDays=${keepDays}: must be at least one day, or null`);
+    }
     const clock = options.clock ?? (() => Date.now() / 1000);
     this.#options = options;
     this.#settings = {

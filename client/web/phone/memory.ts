@@ -351,7 +351,6 @@ export class Memory {
   /** Note that a phase is over; return whether that is news. */
   end(ending: Ending): boolean {
     const { known, met } = this.state;
-    this.state.met = true;
     if (known.some((each) => compared(each, ending.phase) === 0)) return false;
     this.state.known = [ending.phase, ...known].slice(0, KNOWN);
     // A result that comes before anything else is older than this phone.

@@ -59,8 +59,8 @@ export async function exchanged(
   let [body, isNews, remark]: [Bytes | null, boolean, string] = [null, false, ""];
   try {
     body = await answered(memory, given);
-    memory.state.met = true;
     if (isEnding(given)) isNews = memory.end(given);
+    memory.state.met = true;
     if (body || isNews) memory.state.refusal = "";
     if ("parameters" in given && given.parameters) remark = await shortfall(memory);
   } catch (error) {
@@ -105,9 +105,9 @@ async function refused(
   given: Task,
   error: RemoteError,
 ): Promise<Visit> {
-  memory.state.met = true;
   // An ending that makes no sense to this phone will make none tomorrow either.
   if (isEnding(given)) memory.end(given);
+  memory.state.met = true;
   if (!(error instanceof RefusedError)) {
     await memory.commit();
     throw error;

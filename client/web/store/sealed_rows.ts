@@ -44,8 +44,12 @@ export class SealedRows implements Store {
   readonly name: string;
   readonly #appKey: Bytes;
   #database: Promise<IDBDatabase> | null = null;
-  /** The key of the rows with this proof. */
-  #known: { readonly proof: Bytes; readonly key: CryptoKey } | null = null;
+  /** The key of the rows with this proof, and whether the file still has one of older rows. */
+  #known: {
+    readonly proof: Bytes;
+    readonly key: CryptoKey;
+    readonly isUnfinished: boolean;
+  } | null = null;
 
   /**
    * Name a store; nothing is opened yet.
@@ -68,9 +72,10 @@ export class SealedRows implements Store {
   }
 
   async commit(changes: Changes, renew = false): Promise<void> {
-    // Everything is needed where all is sealed anew, and else the proof alone.
-    const [known, rows] = await this.#opened(renew ? "" : null);
-    if (!renew && rows.has(PROOF)) return this.#write(await sealed(known, changes), false);
+    const [known, { size }] = await this.#opened(null);
+    const isWhole = size > 0 && !this.#known?.isUnfinished;
+    if (isWhole && !renew) return this.#write(await sealed(known, changes), false);
+    const [, rows] = await this.#opened("");
     const kept = new Map<string, Bytes | null>([...(await opened(known, rows)), ...changes]);
     const before = rows.has(PROOF) ? await this.#secrets() : [];
     const secret = crypto.getRandomValues(new Uint8Array(SECRET_BYTES));
@@ -79,7 +84,7 @@ export class SealedRows implements Store {
     // Whenever this ends, the file has the secret of the rows.
     await this.#keep([...before, secret]);
     await this.#write(fresh, true);
-    this.#known = { proof: fresh.get(PROOF)!, key };
+    this.#known = { proof: fresh.get(PROOF)!, key, isUnfinished: false };
     await this.#keep([secret]);
   }
 
@@ -109,10 +114,11 @@ export class SealedRows implements Store {
       const proof = rows.get(PROOF);
       if (proof === undefined) return [await this.#keyOf(NONE), new Map()];
       if (this.#known && compared(this.#known.proof, proof) === 0) return [this.#known.key, rows];
-      for (const secret of await this.#secrets()) {
+      const secrets = await this.#secrets();
+      for (const secret of secrets) {
         const key = await this.#keyOf(secret);
         if ((await unsealed(key, PROOF, proof)) === null) continue;
-        this.#known = { proof, key };
+        this.#known = { proof, key, isUnfinished: secrets.length > 1 };
         return [key, rows];
       }
       // Another page may have sealed all rows anew in between.
