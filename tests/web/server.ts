@@ -31,6 +31,9 @@ export class Server {
   /** Phases that the phone named as known at its last request. */
   known: readonly string[] = [];
   key: string | null = null;
+  /** Whether the server asks for everything twice. */
+  lingers = false;
+  #isAnswered = false;
   /** What is done before a request is served, and before its response leaves. */
   before: (path: string) => void | Promise<void> = () => {};
   after: (path: string) => void | Promise<void> = () => {};
@@ -63,11 +66,13 @@ export class Server {
       }
       case "/v1/answer": {
         const answer = hex(body);
-        // The same answer again is fine, as long as the next step has not begun.
-        if (this.answers.at(-1) === answer) return new Response(null, { status: 204 });
-        if (!this.tasks.length) return problem(409, "unexpected");
-        this.answers.push(answer);
-        this.tasks.shift();
+        const isAgain = this.answers.at(-1) === answer;
+        if (!isAgain && !this.tasks.length) return problem(409, "unexpected");
+        if (this.lingers && !isAgain && this.#isAnswered) return problem(409, "repeated");
+        if (!isAgain) this.answers.push(answer);
+        // One that lingers asks the same once more, and takes nothing but the same answer.
+        if (this.lingers ? isAgain && this.#isAnswered : !isAgain) this.tasks.shift();
+        this.#isAnswered = this.lingers && !isAgain;
         return new Response(null, { status: 204 });
       }
       case "/v1/refusal": {
