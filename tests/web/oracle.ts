@@ -7,6 +7,8 @@
 
 import { createInterface } from "node:readline";
 
+import { defaultHierarchy } from "../../client/web/phone/labels.ts";
+import { NearestRecordings } from "../../client/web/phone/voters.ts";
 import { canonical, sha256 } from "../../client/web/protocol/canonical.ts";
 import { classesOf, LabelHierarchy } from "../../client/web/protocol/environments.ts";
 import { EarshotError, RefusedError } from "../../client/web/protocol/errors.ts";
@@ -124,6 +126,11 @@ const CALLS: Record<string, (...given: any[]) => unknown> = {
   async spent(ledger: string[], unit: "recording" | "phone", today: string, delta: number) {
     const expenses = (await Ledger.open(ledger.map(of))).expensesOf(unit, { today });
     return [String(epsilonAt(delta, expenses)), composedCost(expenses)];
+  },
+  /** Classes and choices of everyday life. */
+  usual: () => defaultHierarchy().groups,
+  votes(points: number[][], labels: (string | null)[], samples: number[][], columns: number) {
+    return new NearestRecordings(rowsOf(points, columns), labels).answers(rowsOf(samples, columns));
   },
   async hierarchy(groups: [string, string[]][], choices: (string | null)[]) {
     const known = new LabelHierarchy(groups);

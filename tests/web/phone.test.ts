@@ -68,13 +68,16 @@ function sound(...point: readonly number[]) {
   return { channels: [samples], rate: 8000 };
 }
 
+function floats(...values: readonly number[]): Bytes {
+  return new Uint8Array(Float32Array.from(values).buffer);
+}
+
 function discovered(changes: object = {}): Bytes {
-  const rows = Float32Array.of(1, 0, 0, 1, -1, 0);
   return encode(task, {
     type: "discovered",
     phase: PHASE,
     geometry: "spherical",
-    centroids: { rows: 3, columns: 2, data: new Uint8Array(rows.buffer) },
+    centroids: { rows: 3, columns: 2, data: floats(1, 0, 0, 1, -1, 0) },
     labels: [0, 1, 0],
     choices: [],
     label_names: ["a", "b"],
@@ -163,6 +166,44 @@ test("a scene has the name of the nearest prototype, if it is near and clear", a
   await phone.told();
   assert.equal(await phone.ending(), null);
   assert.deepEqual(server.known, [hex(PHASE)]);
+});
+
+test("samples that were labelled name sound before the result's places", async () => {
+  const labelled = (changes: object = {}): Bytes =>
+    encode(task, {
+      type: "labelled",
+      phase: PHASE.map(() => 50),
+      geometry: "spherical",
+      centroids: { rows: 3, columns: 2, data: floats(-1, 0, 0, 1, 0.8, 0.6) },
+      labels: [1, -1, 0],
+      label_names: ["a", "b"],
+      label_votes: [],
+      agreement: [],
+      threshold: 1,
+      name_p_values: [0.01, 0.01, 0.5],
+      encoder: "contrast-2",
+      privacy: [],
+      ...changes,
+    } as Ending);
+  const { phone, server } = await opened([discovered()]);
+  await phone.visit();
+  server.tasks[0] = labelled();
+  await phone.visit();
+  assert.equal(await phone.scene(sound(-1, 0)), "b"); // which had no clear name
+  assert.equal(await phone.scene(sound(0, 1)), "b"); // a sample without an answer hides nothing
+  assert.equal(await phone.scene(sound(0.81, 0.59)), "a"); // nor does one that may be noise
+  server.tasks[0] = labelled({
+    phase: PHASE.map(() => 51),
+    ...{ centroids: { rows: 1, columns: 1, data: floats(1) }, labels: [0], name_p_values: [0] },
+  });
+  await phone.visit();
+  assert.equal(await phone.scene(sound(-1, 0)), null); // the two do not compare
+  // Of a newer result, the samples of an older one are no part.
+  server.tasks[0] = labelled({ phase: PHASE.map(() => 52) });
+  await phone.visit();
+  server.tasks[0] = discovered({ phase: PHASE.map(() => 53) });
+  await phone.visit();
+  assert.equal(await phone.scene(sound(-1, 0)), null);
 });
 
 test("results of other encoders and results that make no sense name nothing", async () => {
