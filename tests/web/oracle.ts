@@ -1,17 +1,9 @@
-/**
- * The phone's pure functions, asked by Python's tests: a request a line, and an answer a line.
- *
- * A request is `[name, …arguments]`, in JSON; bytes are hexadecimal digits. An answer is
- * `{"is": …}`, or `{"error": class, "rule": …}` where the phone refuses.
- */
-
-import { createInterface } from "node:readline";
+/** The phone's pure functions, asked by Python's tests. */
 
 import { defaultHierarchy } from "../../client/web/phone/labels.ts";
 import { NearestRecordings } from "../../client/web/phone/voters.ts";
 import { canonical, sha256 } from "../../client/web/protocol/canonical.ts";
 import { classesOf, LabelHierarchy } from "../../client/web/protocol/environments.ts";
-import { EarshotError, RefusedError } from "../../client/web/protocol/errors.ts";
 import {
   decodeTask,
   encodeReport,
@@ -42,6 +34,7 @@ import { sumParameters, widthOf } from "../../client/web/protocol/secure_sum/par
 import { helperShare, makeReport } from "../../client/web/protocol/secure_sum/report.ts";
 import { type Bytes, hex, pack, unpack, type Wire } from "../../client/web/protocol/wire.ts";
 import { cellsInput, labelsInput } from "../../client/web/voting/inputs.ts";
+import { answering } from "./line.ts";
 import { played } from "./phones.ts";
 import { of } from "./vectors.ts";
 
@@ -158,16 +151,4 @@ const CALLS: Record<string, (...given: any[]) => unknown> = {
   },
 };
 
-for await (const line of createInterface({ input: process.stdin })) {
-  let answered: unknown;
-  try {
-    const [name, ...given] = JSON.parse(line);
-    answered = { is: await CALLS[name]!(...given) };
-  } catch (error) {
-    // Anything but a refusal is a defect, and is told as one.
-    const known = error instanceof EarshotError;
-    const rule = error instanceof RefusedError ? error.rule : null;
-    answered = { error: known ? error.name : String((error as Error).stack), rule };
-  }
-  process.stdout.write(`${JSON.stringify(answered)}\n`);
-}
+await answering(CALLS);

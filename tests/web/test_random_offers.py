@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -10,9 +9,6 @@ from typing import Any
 import pytest
 from support import random_offers
 from support.web_phone import WebPhone
-
-CASES = int(os.environ.get("EARSHOT_RANDOM_OFFERS", "200"))
-SEED = 40
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +30,18 @@ def alike(found: Any, wanted: Any) -> bool:
     return bool(found == wanted)
 
 
-def test_what_is_drawn_at_random_gets_the_same_answers(web: WebPhone) -> None:
+@pytest.mark.parametrize(
+    ("seed", "count"), [(40, 100), pytest.param(41, 400, marks=pytest.mark.slow)]
+)
+def test_what_is_drawn_at_random_gets_the_same_answers(
+    web: WebPhone, seed: int, count: int
+) -> None:
     said: Counter[str] = Counter()
-    for case in random_offers.cases(SEED, CASES):
+    for case in random_offers.cases(seed, count):
         found = web.ask("played", case)
         assert alike(found, case["outcomes"]), (case["case"], found, case["outcomes"])
         for outcome in case["outcomes"]:
             said[outcome.get("rule") or outcome.get("error") or "booked"] += 1
     # The cases are worth something: phones take part, and refuse by many rules.
-    assert said["booked"] > CASES / 2, said
-    assert len(said) > 12, said
+    assert said["booked"] > count / 2, said
+    assert len(said) > 8, said

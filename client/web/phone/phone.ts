@@ -119,7 +119,7 @@ async function report(memory: Memory, given: PartTask): Promise<Bytes> {
     ? await join(memory, given, opening.index, stated)
     : memberOf(memory, given.phase);
   const { phase, parameters: agreed, weight } = member;
-  const part = partOf(planOf(agreed, weight), given);
+  const part = partOf(planOf(agreed), given);
   const { input, counted } = await contribution(memory, member, given);
   const ledger = await memory.ledger();
   checkUnreleased(ledger, phase, [part.name]);
