@@ -6,16 +6,8 @@ export { DEFAULT_LIMITS, type Limits } from "./protocol/phases/acceptance.ts";
 export type { Ending } from "./protocol/messages.ts";
 export type { Standing } from "./protocol/privacy/budgets.ts";
 export type { Bytes } from "./protocol/wire.ts";
-export {
-  DEFAULT_ENCODER,
-  type Encoder,
-  FileEncoder,
-  MissingCentroidsError,
-  shippedEncoder,
-} from "./phone/encoder.ts";
-export { DamagedEncoderError } from "./phone/encoder_file.ts";
-export { type Sound, UnusableRecordingError } from "./phone/features.ts";
-export { listen, MicrophoneError } from "./phone/microphone.ts";
+export type { Encoder } from "./phone/encoder.ts";
+export type { Sound } from "./phone/features.ts";
 export {
   Client,
   type Heard,

@@ -19,7 +19,7 @@ import { SigningClock } from "../transport/clock.ts";
 import { HttpTransport, SignatureError, StaleSignatureError } from "../transport/http.ts";
 import type { Encoder } from "./encoder.ts";
 import { KEEP_DAYS } from "./expiry.ts";
-import { oneSecond, type Sound } from "./features.ts";
+import type { Sound } from "./features.ts";
 import { checkChoice } from "./labels.ts";
 import { checkServer } from "./link.ts";
 import { Memory, type Settings } from "./memory.ts";
@@ -339,6 +339,8 @@ export class Client {
 
   async #embedded(sound: Sound): Promise<Float32Array> {
     const { encoder } = this.#settings;
+    // A page that only visits its server loads nothing that hears.
+    const { oneSecond } = await import("./features.ts");
     return encoder.embed(oneSecond(sound, encoder.rate));
   }
 }
