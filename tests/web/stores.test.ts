@@ -251,4 +251,25 @@ if (hasDatabases) {
     }
     await store.erase();
   });
+
+  test("a worker writes the secret in place, and a page reads on", async () => {
+    const store = fresh();
+    await store.commit(changes({ "from the page": "1", both: "2" }));
+    const before = new Uint8Array(await (await secretOf(store.name)).arrayBuffer());
+    const address = new URL("./chromium/worker.ts", import.meta.url);
+    const worker = new Worker(address, { type: "module" });
+    const found = await new Promise((resolve, reject) => {
+      worker.onmessage = ({ data }) => resolve(data);
+      worker.onerror = ({ message }) => reject(new Error(message));
+      worker.postMessage(store.name);
+    });
+    assert.deepEqual(found, ["both", "from the page"]);
+    assert.deepEqual(await shown(store), ["both=2", "from the worker=1"]);
+    const after = new Uint8Array(await (await secretOf(store.name)).arrayBuffer());
+    assert.equal(after.length, 32);
+    assert.notEqual(hex(after), hex(before));
+    worker.terminate();
+    await store.erase();
+    assert.equal((await secretOf(store.name)).size, 0);
+  });
 }
