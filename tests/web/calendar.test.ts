@@ -29,12 +29,15 @@ test("after a new start a week counts at most", () => {
 });
 
 test("days are those of UTC", () => {
-  assert.deepEqual([dayOf(0), dayOf(DAY - 0.001), dayOf(DAY)], ["1970-01-01", "1970-01-01", "1970-01-02"]);
+  assert.deepEqual(
+    [dayOf(0), dayOf(DAY - 0.001), dayOf(DAY)],
+    ["1970-01-01", "1970-01-01", "1970-01-02"],
+  );
   assert.equal(daysBefore("2028-03-01", 1), "2028-02-29");
   assert.equal(daysBefore("2027-01-15", 28), "2026-12-18");
 });
 
-test("a recording expires when it is so many days old, one without a day from a first day on", () => {
+test("recordings expire at an age, those without a day from a first day on", () => {
   const made = [
     [1, "2027-01-01"],
     [2, "2027-01-02"],

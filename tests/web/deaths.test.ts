@@ -79,7 +79,7 @@ async function stepsOf(phone: Client): Promise<string[]> {
   return (await phone.ledger()).map(({ phase, step, unit }) => `${phase} ${step} ${unit}`);
 }
 
-/** A phone's whole phase, in lives of which the first ends at that moment; returns how many passed. */
+/** A phone's whole phase, in lives of which the first ends at a moment; return how many passed. */
 async function lived(given: Case, last: number): Promise<number> {
   const [kept, server] = [new MemoryStore(), new Server(...given.tasks.map(of))];
   server.lingers = true;

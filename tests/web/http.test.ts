@@ -178,7 +178,8 @@ test("a wrong clock is corrected, once", async () => {
   const { transport, said } = await line(stale, task, task);
   await transport.task("p", []);
   await transport.task("p", []);
-  const created = said.map(({ fields }) => /created=(\d+)/.exec(fields.get("Signature-Input")!)![1]);
+  const inputs = said.map(({ fields }) => fields.get("Signature-Input")!);
+  const created = inputs.map((input) => /created=(\d+)/.exec(input)![1]);
   assert.deepEqual(created, ["1800000000", "1800005000", "1800005000"]);
   const { error, said: twice } = await failure(stale);
   assert.ok(error instanceof StaleSignatureError);

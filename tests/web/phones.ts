@@ -78,7 +78,8 @@ export async function played(given: any): Promise<readonly unknown[]> {
   await before.expire();
   before.book(await booked(given.ledger));
   for (let at = 0; at < given.recordings; at++) {
-    before.keep(Float32Array.from({ length: 128 }, (_, place) => +(place === at % 128)), "2027-01-01");
+    const embedding = Float32Array.from({ length: 128 }, (_, place) => +(place === at % 128));
+    before.keep(embedding, "2027-01-01");
   }
   await before.commit();
   const outcomes: unknown[] = [];

@@ -18,7 +18,8 @@ function isAlike(found: any, wanted: any): boolean {
   if (wanted === null || typeof wanted !== "object") return found === wanted;
   const names = Object.keys(wanted);
   return (
-    Object.keys(found).length === names.length && names.every((name) => isAlike(found[name], wanted[name]))
+    Object.keys(found).length === names.length &&
+    names.every((name) => isAlike(found[name], wanted[name]))
   );
 }
 

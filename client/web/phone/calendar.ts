@@ -6,15 +6,14 @@
  * closed, a week counts at most (Python's `calendar`).
  */
 
-import { map, real } from "../protocol/fields.ts";
-import type { Of } from "../protocol/fields.ts";
+import { map, type Of, real } from "../protocol/fields.ts";
 
 /** Most seconds that count between the last look before a start and the first one after it. */
 export const LONGEST_OFF = 7 * 86_400;
 /** Largest factor between two clocks that are right. */
 const SLACK = 1.001;
 
-/** The newest look: seconds that count since 1970, what both clocks read, and which start it was. */
+/** The newest look: seconds that count since 1970, both clocks, and which start it was. */
 export const look = map({ counted: real(), clock: real(), uptime: real(), start: real() });
 export type Look = Of<typeof look>;
 

@@ -173,7 +173,7 @@ export class Client {
     });
   }
 
-  /** Return everything that ever left this phone, oldest first; `LostLedgerError` if it is lost. */
+  /** Return everything that ever left this phone, oldest first, or throw `LostLedgerError`. */
   async ledger(): Promise<readonly Readonly<Record<string, unknown>>[]> {
     return (await (await this.#memory()).ledger()).export();
   }
@@ -182,7 +182,7 @@ export class Client {
   async standing(): Promise<readonly Standing[]> {
     const memory = await this.#memory();
     const ledger = await memory.ledger();
-    return standing(this.#settings.policy.limits, ledger, await memory.today());
+    return standing(this.#settings.policy.limits, ledger, memory.today());
   }
 
   /** Return why this phone refused the last request; null once it took part again. */
@@ -205,7 +205,7 @@ export class Client {
     });
   }
 
-  /** Return everything that the phone keeps, for its user, but for its keys: to be written as JSON. */
+  /** Return all that the phone keeps but for its keys, for its user: to be written as JSON. */
   async export(): Promise<Readonly<Record<string, unknown>>> {
     const memory = await this.#memory();
     const { encoder, name, member, labels, choices, known, refusal } = memory.state;
@@ -246,8 +246,8 @@ export class Client {
   /**
    * Ask the server for a task, do it and answer; enrol first where that is not done.
    *
-   * Come again after the outcome's seconds, at once where they are 0. Throws `NotEnrolledError`: the
-   * phone is new and has no invitation. `InvitationRefusedError`: the server does not admit it.
+   * Come again after the outcome's seconds, at once where they are 0. Throws `NotEnrolledError`:
+   * the phone is new and has no invitation. `InvitationRefusedError`: the server does not admit it.
    * `LocalError`: something is wrong on this phone; trouble elsewhere is told by the outcome.
    */
   visit(): Promise<Visit> {
@@ -272,13 +272,13 @@ export class Client {
     return alone(this.#store.name, async () => {
       const memory = await this.#memory();
       const { seed, name } = memory.state;
-      if (!name) throw new NotEnrolledError("this phone is not enrolled: there is nothing to leave");
+      if (!name) throw new NotEnrolledError("this phone is enrolled nowhere");
       try {
         await (await this.#line(seed)).leave(name);
       } catch (error) {
         // A server that does not know the phone holds nothing of it: a response may be lost.
-        const isUnknown = error instanceof SignatureError && !(error instanceof StaleSignatureError);
-        if (!isUnknown) throw error;
+        const isStale = error instanceof StaleSignatureError;
+        if (isStale || !(error instanceof SignatureError)) throw error;
       }
       Object.assign(memory.state, { seed: new Uint8Array(), name: "" });
       memory.leavePhase();

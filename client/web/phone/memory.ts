@@ -25,7 +25,7 @@ import { choices, encoderName, labelName, LARGEST_LABELS } from "../protocol/pha
 import { type Places, placesOf } from "../protocol/phases/places.ts";
 import { parameters } from "../protocol/phases/plan.ts";
 import { DamagedLedgerError, Ledger } from "../protocol/privacy/ledger.ts";
-import { type Bytes, compared, joined, unpack } from "../protocol/wire.ts";
+import { type Bytes, compared, joined, pack, unpack } from "../protocol/wire.ts";
 import { DamagedStoreError, LostLedgerError, type Store } from "../store/interface.ts";
 import { dayOf, look, lookedAt } from "./calendar.ts";
 import type { Encoder } from "./encoder.ts";
@@ -41,6 +41,8 @@ const NONE: Bytes = new Uint8Array();
 const STATE = "state";
 const RECORDING = "recording/";
 const LEDGER = "ledger/";
+/** Row with the number of entries: a ledger cannot tell that its newest are missing. */
+const LENGTH = "ledger";
 
 /** The phase that a phone is in, as it agreed to it, and the weight of its part. */
 const membership = map({ phase: bytes(16), index: whole(), parameters, weight: whole(0) });
@@ -65,7 +67,7 @@ const state = map({
   told: optional(bytes(0, 16), NONE),
   look: nullable(look),
   undated: nullable(day),
-  /** Number of the next recording, and of entries in the ledger. */
+  /** Number of the next recording, and a number of entries that the ledger has at least. */
   next: optional(whole(1), 1),
   entries: optional(whole(0), 0),
 });
@@ -78,7 +80,7 @@ const recordingRow = map({
   choice: nullable(labelName),
   counted: optional(flag, false),
 });
-/** A recording: its embedding, the day on which it was made, the user's choice, and if it counted. */
+/** A recording: its embedding, its day, the user's choice, and if a histogram counted it. */
 export type Recording = Of<typeof recordingRow>;
 
 /** Results that name sound, each in a row of its type. */
@@ -211,8 +213,11 @@ export class Memory {
       }
       this.state.encoder = encoder.name;
     }
+    // Kept day by day, also by a phone that takes part in nothing until its budget is free again.
+    this.today();
     if (keepDays === null) return;
-    const made = [...(await this.recordings())].map(([number, each]) => [number, each.day] as const);
+    const kept = [...(await this.recordings())];
+    const made = kept.map(([number, each]) => [number, each.day] as const);
     const { numbers, since } = expired(made, this.state.undated, keepDays, this.day);
     this.forget(numbers);
     this.state.undated = since;
@@ -310,10 +315,15 @@ export class Memory {
   /** Return the ledger; throws `LostLedgerError` if it is not what was written. */
   async ledger(): Promise<Ledger> {
     if (this.#ledger) return this.#ledger;
-    const entries = [...(await this.#store.read(LEDGER)).values()];
+    // At once, since another page may enter something between two reads.
+    const rows = await this.#store.read(LENGTH);
+    const said = rows.get(LENGTH);
+    const length = said === undefined ? 0 : read(LENGTH, whole(0), said);
+    const entries = [...rows].filter(([name]) => name !== LENGTH).map(([, entry]) => entry);
     const lost = "Without its ledger this phone releases nothing";
-    if (entries.length !== this.state.entries) {
-      throw new LostLedgerError(`${entries.length} of ${this.state.entries} entries. ${lost}`);
+    if (entries.length !== length || length < this.state.entries) {
+      const needed = Math.max(length, this.state.entries);
+      throw new LostLedgerError(`${entries.length} of ${needed} entries. ${lost}`);
     }
     try {
       return (this.#ledger = await Ledger.open(entries));
@@ -323,13 +333,14 @@ export class Memory {
     }
   }
 
-  /** Enter encoded entries into the ledger. */
+  /** Enter encoded entries into the ledger, those that it has appended. */
   book(entries: readonly Bytes[]): void {
     for (const entry of entries) this.put(rowName(LEDGER, ++this.state.entries), entry);
+    this.put(LENGTH, pack(this.state.entries));
   }
 
   /** Return the day in UTC to which budgets count, whatever the clock says. */
-  async today(): Promise<string> {
+  today(): string {
     const isNew = this.state.entries === 0;
     this.state.look = lookedAt(isNew ? null : this.state.look, this.settings.clock());
     return dayOf(this.state.look.counted);

@@ -131,7 +131,7 @@ async function report(memory: Memory, given: PartTask): Promise<Bytes> {
   memory.begin(opening.sum_id);
   const body = encodeReport(await makeReport(opening, input));
   const spent = expensesOf(agreed, weight).filter((each) => each.release.step === part.name);
-  const today = await memory.today();
+  const today = memory.today();
   throwFirst(refusalsOfCost(limits, spent, ledger, today, phase));
   memory.book(await ledger.append(phase, spent, today));
   // Even if the phase fails now, what was counted counts in no other histogram.
@@ -164,7 +164,7 @@ async function join(
   await agreedHierarchy(stated, choices);
   const { encoder, policy } = memory.settings;
   throwFirst(refusalsOfEncoder(stated, encoder.name, encoder.dimensions));
-  const today = await memory.today();
+  const today = memory.today();
   throwFirst(refusalsOfPhase(policy.limits, stated, ledger, today));
   // It depends on the ledger alone, and on nothing that was heard.
   const weight = weightFor(policy.limits, stated, ledger, today);

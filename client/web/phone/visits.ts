@@ -1,4 +1,4 @@
-/** One exchange with the server: a task, its answer, and what to do when something is in the way. */
+/** One exchange with the server: a task, its answer, and what to do if something is in the way. */
 
 import {
   MalformedMessageError,
@@ -8,8 +8,7 @@ import {
   UnexpectedMessageError,
 } from "../protocol/errors.ts";
 import { isEnding, type Task } from "../protocol/messages.ts";
-import type { Bytes } from "../protocol/wire.ts";
-import { compared } from "../protocol/wire.ts";
+import { type Bytes, compared } from "../protocol/wire.ts";
 import { type HttpTransport, InvitationRefusedError, UnavailableError } from "../transport/http.ts";
 import type { Memory } from "./memory.ts";
 import { answered, shortfall } from "./phone.ts";

@@ -27,7 +27,7 @@ import type { SigningClock } from "./clock.ts";
 /** Milliseconds that one try may take, from its request to the end of its response. */
 const DEADLINE = 60_000;
 const TRIES = 5;
-/** Seconds: the first pause between tries, the longest, and the longest that a server may ask for. */
+/** Seconds: the first pause between tries, the longest, and the longest that a server gets. */
 const [FIRST_PAUSE, LONGEST_PAUSE, LONGEST_AWAY] = [0.5, 30, 3600];
 const LARGEST_TASK = 64 * 2 ** 20;
 const LARGEST_SMALL = 64 * 2 ** 10;
