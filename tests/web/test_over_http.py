@@ -1,4 +1,4 @@
-"""Phones in TypeScript beside Python's, over HTTP: a phase of each kind, with a helper.
+"""Phones in Node and in a browser beside Python's, over HTTP: each kind of phase, with a helper.
 
 The server runs in processes of its own, over PostgreSQL; its helper answers in this one.
 """
@@ -6,16 +6,19 @@ The server runs in processes of its own, over PostgreSQL; its helper answers in 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from playwright.sync_api import Browser, Page
+from support.dashboard_browser import browser
 from support.discovery_phase import by_plain_addition
 from support.networked import ServerProcess, await_
 from support.policies import without_budget
 from support.served_helper import ServedHelper
+from support.web_pages import served
 from support.web_phone import WebPhone
 
 from earshot_client.labels import LabelHierarchy
@@ -121,6 +124,82 @@ class PythonPhone:
         self._line.close()
 
 
+_OPEN = """
+async ([about, heard, labels]) => {
+  const { LabelHierarchy, openPhone } = await import("/index.ts");
+  const bytes = (text) => Uint8Array.from(text.match(/../g), (byte) => parseInt(byte, 16));
+  const unit = (row) => {
+    const norm = Math.hypot(...row);
+    return row.map((value) => value / norm);
+  };
+  const policy = { least_phones: 3, any_delta: true };
+  for (const span of ["", "yearly_", "lifetime_"]) {
+    for (const unit of ["", "phone_"]) {
+      for (const what of ["epsilon", "delta"]) policy[`largest_${span}${unit}${what}`] = Infinity;
+    }
+  }
+  const phone = openPhone({
+    server: about.server,
+    invitation: about.invitation,
+    leader: bytes(about.leader),
+    helper: bytes(about.helper),
+    hierarchy: LabelHierarchy.flat(about.classes),
+    policy,
+    encoder: {
+      name: about.encoder,
+      dimensions: heard[0].length,
+      rate: 8000,
+      embed: (second) => unit(second.slice(0, heard[0].length)),
+      project: (embedding, dimensions) => unit(embedding.slice(0, dimensions)),
+    },
+  });
+  for (const [at, point] of heard.entries()) {
+    const samples = new Float32Array(8000);
+    samples.set(point.map((value) => value / 2));
+    samples.set(point.map((value) => -value / 2), 4000);
+    const recording = await phone.hear({ channels: [samples], rate: 8000 });
+    if (labels[at] !== null) await phone.label(recording, labels[at]);
+  }
+  window.phone = phone;
+}
+"""
+_VISIT = """
+async () => {
+  const visit = await phone.visit();
+  const ending = await phone.ending();
+  const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return [visit, ending && [ending.type, hex(ending.phase)]];
+}
+"""
+
+
+class PagePhone:
+    """A phone in a page of another origin than the server's, in a browser of its own profile."""
+
+    def __init__(self, running: Browser, origin: str, number: int, about: dict[str, Any]) -> None:
+        points, labels = heard(number)
+        self._context = running.new_context()
+        self._page: Page = self._context.new_page()
+        self._page.goto(origin)
+        self._page.evaluate(_OPEN, [about, points.tolist(), labels])
+        self.ended: tuple[str, str] | None = None
+
+    def visit(self) -> None:
+        said, ending = self._page.evaluate(_VISIT)
+        assert said["event"] in ("waiting", "answered", "phase over"), said
+        self.ended = None if ending is None else (ending[0], ending[1])
+
+    def steps(self) -> list[str]:
+        steps: list[str] = self._page.evaluate(
+            "async () => (await phone.ledger()).map((entry) => entry.step)"
+        )
+        return steps
+
+    def close(self) -> None:
+        self._page.evaluate("() => phone.leave()")
+        self._context.close()
+
+
 class NodePhone:
     """A phone in TypeScript."""
 
@@ -158,22 +237,49 @@ def helper() -> Iterator[ServedHelper]:
 
 
 @pytest.fixture(scope="module")
+def running() -> Iterator[Browser]:
+    with browser() as chromium:
+        yield chromium
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[str]:
+    with served({}, "http://127.0.0.1:*") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
 def server(
-    helper: ServedHelper, tmp_path_factory: pytest.TempPathFactory
+    helper: ServedHelper, origin: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("leader")
-    with ServerProcess(
-        folder, None, "--helper", helper.address, "--helper-key", helper.key
-    ) as running:
+    terms = ("--helper", helper.address, "--helper-key", helper.key, "--phone-origin", origin)
+    with ServerProcess(folder, None, *terms) as running:
         leader = Credentials.load_or_create(folder, leads=True).leader
         helper.leaders = frozenset({bytes.fromhex(leader)})
         yield running
 
 
-def played(
-    server: ServerProcess, helper: ServedHelper, web: WebPhone, parameters: Parameters
-) -> Outcome:
-    """A whole phase, of which every second phone is in TypeScript; return what was published."""
+class Everybody(NamedTuple):
+    """What a phase takes: a server, its helper, and phones in Node and in a browser."""
+
+    server: ServerProcess
+    helper: ServedHelper
+    web: WebPhone
+    running: Browser
+    origin: str
+
+
+@pytest.fixture
+def everybody(
+    server: ServerProcess, helper: ServedHelper, web: WebPhone, running: Browser, origin: str
+) -> Everybody:
+    return Everybody(server, helper, web, running, origin)
+
+
+def played(everybody: Everybody, parameters: Parameters) -> Outcome:
+    """A whole phase of phones in Python, Node and a browser; return what was published."""
+    server, helper, web, running, origin = everybody
     operator = server.operator()
     (leader,) = helper.leaders
     about = {
@@ -185,9 +291,10 @@ def played(
         "classes": CLASSES,
     }
     phase = operator.start(StartPhase(parameters=parameters, anyway=True))
-    crowd = [
-        NodePhone(web, number, about) if number % 2 else PythonPhone(number, about)
-        for number in range(PHONES)
+    crowd: list[PythonPhone | NodePhone | PagePhone] = [
+        *(PythonPhone(number, about) for number in range(5)),
+        *(NodePhone(web, number, about) for number in range(5, PHONES - 2)),
+        *(PagePhone(running, origin, number, about) for number in range(PHONES - 2, PHONES)),
     ]
 
     def all_have() -> bool:
@@ -211,18 +318,18 @@ def played(
 
 
 @pytest.mark.slow
-def test_statistics_of_both_kinds_of_phones_are_those_of_plain_addition(
-    server: ServerProcess, helper: ServedHelper, web: WebPhone
+def test_statistics_of_all_kinds_of_phones_are_those_of_plain_addition(
+    everybody: Everybody,
 ) -> None:
-    result = played(server, helper, web, STATISTICS)
+    result = played(everybody, STATISTICS)
     assert isinstance(result, Statistics)
     spoken = [label for number in range(PHONES) for label in heard(number)[1]]
     assert result.contacts == tuple(spoken.count(label) for label in CLASSES)
 
 
 @pytest.mark.slow
-def test_discovery_by_both_kinds_of_phones_gives_what_plain_addition_gives(
-    server: ServerProcess, helper: ServedHelper, web: WebPhone
+def test_discovery_by_all_kinds_of_phones_gives_what_plain_addition_gives(
+    everybody: Everybody,
 ) -> None:
     alone = msgspec.structs.replace(DISCOVERY, summation=SummationName.BELL)
     expected = by_plain_addition(
@@ -238,7 +345,7 @@ def test_discovery_by_both_kinds_of_phones_gives_what_plain_addition_gives(
             for number in range(PHONES)
         ],
     )
-    result = played(server, helper, web, DISCOVERY)
+    result = played(everybody, DISCOVERY)
     assert isinstance(result, Discovered)
     assert result.names == expected.names == CLASSES
     found, plain = (unit_rows(each.centroids.array().astype(float)) for each in (result, expected))
@@ -246,10 +353,8 @@ def test_discovery_by_both_kinds_of_phones_gives_what_plain_addition_gives(
 
 
 @pytest.mark.slow
-def test_samples_are_labelled_by_the_votes_of_both_kinds_of_phones(
-    server: ServerProcess, helper: ServedHelper, web: WebPhone
-) -> None:
-    result = played(server, helper, web, LABELLING)
+def test_samples_are_labelled_by_the_votes_of_all_kinds_of_phones(everybody: Everybody) -> None:
+    result = played(everybody, LABELLING)
     assert isinstance(result, Labelled)
     answers = [NearestRecordings.of(*heard(number)).answers(SAMPLES) for number in range(PHONES)]
     votes = [[column.count(label) for label in CLASSES] for column in zip(*answers, strict=True)]
