@@ -21,5 +21,4 @@ export type { Visit } from "./phone/visits.ts";
 export type { Voter } from "./phone/voters.ts";
 export * from "./store/interface.ts";
 export { BusyError } from "./store/locks.ts";
-export { MemoryStore } from "./store/memory.ts";
 export { InvitationRefusedError, UnavailableError } from "./transport/http.ts";

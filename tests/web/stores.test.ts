@@ -191,6 +191,29 @@ if (hasDatabases) {
     await store.erase();
   });
 
+  test("what cannot be written leaves everything as it was", async () => {
+    const store = fresh();
+    await store.commit(changes({ a: "1" }));
+    const { transaction } = IDBDatabase.prototype;
+    IDBDatabase.prototype.transaction = function (names, mode, options) {
+      if (mode === "readwrite") throw new DOMException("the disk is full", "QuotaExceededError");
+      return transaction.call(this, names, mode, options);
+    };
+    try {
+      for (const renew of [false, true]) {
+        await assert.rejects(store.commit(changes({ a: null }), renew), /disk is full/);
+        assert.deepEqual(await shown(store), ["a=1"]);
+        assert.deepEqual(await shown(new SealedRows(undefined, store.name)), ["a=1"]);
+      }
+    } finally {
+      IDBDatabase.prototype.transaction = transaction;
+    }
+    await store.commit(changes({ b: "2" }));
+    assert.deepEqual(await shown(new SealedRows(undefined, store.name)), ["a=1", "b=2"]);
+    assert.equal((await secretOf(store.name)).size, 32);
+    await store.erase();
+  });
+
   test("another tab reads and writes on after everything was sealed anew", async () => {
     const one = fresh();
     const other = new SealedRows(undefined, one.name);

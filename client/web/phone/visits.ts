@@ -113,7 +113,8 @@ async function refused(
   }
   memory.state.refusal = [...error.message].slice(0, LONGEST_REFUSAL).join("");
   await memory.commit();
-  const phase = "phase" in given ? given.phase : (memory.state.member?.phase ?? null);
+  // A task that names no phase belongs to the one that the phone is in.
+  const phase = ("phase" in given ? given.phase : null) ?? memory.state.member?.phase;
   const isTold = !phase || compared(phase, memory.state.told) === 0;
   if (!isTold && memory.settings.policy.tellRefusals) {
     try {

@@ -74,7 +74,7 @@ export class SealedRows implements Store {
   async commit(changes: Changes, renew = false): Promise<void> {
     const [known, { size }] = await this.#opened(null);
     const isWhole = size > 0 && !this.#known?.isUnfinished;
-    if (isWhole && !renew) return this.#write(await sealed(known, changes), false);
+    if (isWhole && !renew) return this.#write(await sealed(known, changes));
     const [, rows] = await this.#opened("");
     const kept = new Map<string, Bytes | null>([...(await opened(known, rows)), ...changes]);
     const before = rows.has(PROOF) ? await this.#secrets() : [];
@@ -83,7 +83,7 @@ export class SealedRows implements Store {
     const fresh = await sealed(key, new Map([[PROOF, NONE], ...kept]));
     // Whenever this ends, the file has the secret of the rows.
     await this.#keep([...before, secret]);
-    await this.#write(fresh, true);
+    await this.#write(fresh);
     this.#known = { proof: fresh.get(PROOF)!, key, isUnfinished: false };
     await this.#keep([secret]);
   }
@@ -143,9 +143,8 @@ export class SealedRows implements Store {
     return found;
   }
 
-  async #write(changes: ReadonlyMap<string, Bytes | null>, isAll: boolean): Promise<void> {
+  async #write(changes: Changes): Promise<void> {
     await this.#transact(await this.#open(), "readwrite", (rows) => {
-      if (isAll) rows.clear();
       for (const [name, content] of changes) {
         if (content === null) rows.delete(name);
         else rows.put(content, name);
