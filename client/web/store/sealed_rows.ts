@@ -81,7 +81,8 @@ export class SealedRows implements Store {
     const secret = crypto.getRandomValues(new Uint8Array(SECRET_BYTES));
     const key = await this.#keyOf(secret);
     const fresh = await sealed(key, new Map([[PROOF, NONE], ...kept]));
-    // Whenever this ends, the file has the secret of the rows.
+    // Whenever this ends, the file has the secret of the rows; which one is then looked at again.
+    this.#known = null;
     await this.#keep([...before, secret]);
     await this.#write(fresh);
     this.#known = { proof: fresh.get(PROOF)!, key, isUnfinished: false };
