@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { shippedEncoder } from "../../client/web/phone/encoder.ts";
 import { UnusableRecordingError } from "../../client/web/phone/features.ts";
 import { UnknownLabelError } from "../../client/web/phone/labels.ts";
 import { type Client, NotEnrolledError, openPhone } from "../../client/web/phone/client.ts";
@@ -19,6 +20,7 @@ import { LostLedgerError } from "../../client/web/store/interface.ts";
 import { BusyError } from "../../client/web/store/locks.ts";
 import { MemoryStore } from "../../client/web/store/memory.ts";
 import { InvitationRefusedError } from "../../client/web/transport/http.ts";
+import { bytesOf } from "./files.ts";
 import { points, settings } from "./phones.ts";
 import { Server } from "./server.ts";
 import { of, vectors } from "./vectors.ts";
@@ -135,6 +137,19 @@ test("a phone hears, labels, forgets, and lets recordings expire", async () => {
   await phone.forget();
   assert.deepEqual(await phone.recordings(), []);
   assert.equal((await store.read("recording/")).size, 0);
+});
+
+test("a phone hears by the encoder that all phones share", async () => {
+  const file = await bytesOf("protocol/earshot_protocol/data/contrast-2.tflite");
+  const { phone, store } = await opened([], { encoder: await shippedEncoder(file) });
+  const samples = Float32Array.from({ length: 48_000 }, (_, at) => Math.sin(at * at) / 3);
+  assert.equal(await phone.hear({ channels: [samples, samples], rate: 48_000 }), 1);
+  const { embedding } = ((await phone.export()) as any).recordings[0];
+  assert.equal(embedding.length, 128);
+  assert.ok(Math.abs(Math.hypot(...embedding) - 1) < 1e-6);
+  // Of the sound nothing is kept.
+  const size = [...(await store.read("")).values()].reduce((sum, row) => sum + row.length, 0);
+  assert.ok(size < 2000, `${size}`);
 });
 
 test("a clock that was wrong keeps no recording for ever", async () => {
