@@ -86,9 +86,10 @@ class _Drawn:
             tasks.append(self.later(parameters, choices, tasks))
         window = parameters.step_seconds
         late = (-3601.0, -1800.0, window + 1800.0, window + 3601.0)
+        limits, now = self.limits(), phones.NOW + self.one((0.0, window / 2), late)
         about: Case = {
-            "limits": self.limits(),
-            "now": phones.NOW + self.one((0.0, window / 2), late),
+            "limits": limits,
+            "now": now if math.isfinite(now) else phones.NOW,  # a window may be infinite
             "recordings": self.random.choice((0, 1, 20, 1001)),
             "ledger": self.ledger(),
         }

@@ -20,11 +20,18 @@ class WebPhoneError(Exception):
 
 
 class WebPhone:
-    """A process of Node with `tests/web/oracle.ts`, which says what can be asked."""
+    """A process of Node with `tests/web/oracle.ts`, or another script that says what can be asked.
+
+    Args:
+        script: Name of the script.
+    """
+
+    def __init__(self, script: str = "oracle.ts") -> None:
+        self._script = script
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(  # noqa: S603 - Node of the wheel
-            [node(), TESTS / "oracle.ts"],
+            [node(), TESTS / self._script],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

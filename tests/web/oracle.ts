@@ -1,15 +1,9 @@
-/**
- * The phone's pure functions, asked by Python's tests: a request a line, and an answer a line.
- *
- * A request is `[name, …arguments]`, in JSON; bytes are hexadecimal digits. An answer is
- * `{"is": …}`, or `{"error": class, "rule": …}` where the phone refuses.
- */
+/** The phone's pure functions, asked by Python's tests. */
 
-import { createInterface } from "node:readline";
-
+import { defaultHierarchy } from "../../client/web/phone/labels.ts";
+import { NearestRecordings } from "../../client/web/phone/voters.ts";
 import { canonical, sha256 } from "../../client/web/protocol/canonical.ts";
 import { classesOf, LabelHierarchy } from "../../client/web/protocol/environments.ts";
-import { EarshotError, RefusedError } from "../../client/web/protocol/errors.ts";
 import {
   decodeTask,
   encodeReport,
@@ -40,6 +34,8 @@ import { sumParameters, widthOf } from "../../client/web/protocol/secure_sum/par
 import { helperShare, makeReport } from "../../client/web/protocol/secure_sum/report.ts";
 import { type Bytes, hex, pack, unpack, type Wire } from "../../client/web/protocol/wire.ts";
 import { cellsInput, labelsInput } from "../../client/web/voting/inputs.ts";
+import { answering } from "./line.ts";
+import { played } from "./phones.ts";
 import { of } from "./vectors.ts";
 
 const LIMIT = 64 * 2 ** 20;
@@ -51,6 +47,7 @@ function rowsOf(table: number[][], columns: number) {
 }
 
 const CALLS: Record<string, (...given: any[]) => unknown> = {
+  played,
   /** Write again what was read, in its own order and in that of names. */
   repacked(digits: string) {
     const value: Wire = unpack(of(digits), LIMIT);
@@ -123,6 +120,11 @@ const CALLS: Record<string, (...given: any[]) => unknown> = {
     const expenses = (await Ledger.open(ledger.map(of))).expensesOf(unit, { today });
     return [String(epsilonAt(delta, expenses)), composedCost(expenses)];
   },
+  /** Classes and choices of everyday life. */
+  usual: () => defaultHierarchy().groups,
+  votes(points: number[][], labels: (string | null)[], samples: number[][], columns: number) {
+    return new NearestRecordings(rowsOf(points, columns), labels).answers(rowsOf(samples, columns));
+  },
   async hierarchy(groups: [string, string[]][], choices: (string | null)[]) {
     const known = new LabelHierarchy(groups);
     return [hex(await known.digest()), classesOf(choices, known, known)];
@@ -149,16 +151,4 @@ const CALLS: Record<string, (...given: any[]) => unknown> = {
   },
 };
 
-for await (const line of createInterface({ input: process.stdin })) {
-  let answered: unknown;
-  try {
-    const [name, ...given] = JSON.parse(line);
-    answered = { is: await CALLS[name]!(...given) };
-  } catch (error) {
-    // Anything but a refusal is a defect, and is told as one.
-    const known = error instanceof EarshotError;
-    const rule = error instanceof RefusedError ? error.rule : null;
-    answered = { error: known ? error.name : String((error as Error).stack), rule };
-  }
-  process.stdout.write(`${JSON.stringify(answered)}\n`);
-}
+await answering(CALLS);

@@ -19,7 +19,8 @@ from support.web_phone import WebPhone, WebPhoneError
 from earshot_client.phases import discovery as own
 from earshot_client.phases.memory import Memory
 from earshot_client.store.memory import MemoryStore
-from earshot_protocol.environments import LabelHierarchy
+from earshot_client.voters import NearestRecordings
+from earshot_protocol.environments import DEFAULT_ENVIRONMENTS, LabelHierarchy
 from earshot_protocol.errors import (
     InvalidInputError,
     InvalidParametersError,
@@ -464,3 +465,33 @@ def test_a_hierarchy_has_python_s_digest(
     assert digest == ours.digest.hex()
     known = {**{c: k for k, each in groups.items() for c in each}, **{k: k for k in groups}}
     assert classes == [known.get(choice) if choice is not None else None for choice in choices]
+
+
+def test_the_environments_of_everyday_life_are_python_s(web: WebPhone) -> None:
+    ours = [[name, list(choices)] for name, choices in DEFAULT_ENVIRONMENTS.items()]
+    assert web.ask("usual") == ours
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    counts=st.tuples(st.integers(0, 40), st.integers(1, 8)),
+    spread=st.sampled_from([0.05, 0.3, 1.0]),
+    columns=st.sampled_from([2, 5]),
+)
+def test_recordings_vote_on_samples_as_in_python(
+    web: WebPhone, seed: int, counts: tuple[int, int], spread: float, columns: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    centres = generator.standard_normal((3, columns))
+    owners = generator.integers(0, 3, counts[0])
+    heard = (centres[owners] + spread * generator.standard_normal((counts[0], columns))).astype(
+        np.float32
+    )
+    kinds: list[str | None] = [None, "bus", "park", "home"]
+    labels = [kinds[int(place)] for place in generator.integers(0, 4, counts[0])]
+    samples = (
+        centres[generator.integers(0, 3, counts[1])]
+        + spread * generator.standard_normal((counts[1], columns))
+    ).astype(np.float32)
+    wanted = NearestRecordings.of(heard, labels).answers(samples)
+    assert web.ask("votes", heard.tolist(), labels, samples.tolist(), columns) == wanted

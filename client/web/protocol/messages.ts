@@ -122,6 +122,11 @@ export type Ending = Extract<
   { readonly type: "statistics" | "discovered" | "labelled" | "result" | "failed" }
 >;
 
+/** Return whether a task is the ending of a phase. */
+export function isEnding(given: Task): given is Ending {
+  return "privacy" in given || given.type === "failed";
+}
+
 /** Every answer of this phone, by its `type`. */
 export const answer = tagged("type", { report: phoneReport });
 

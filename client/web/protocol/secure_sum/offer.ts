@@ -1,12 +1,13 @@
 /** The offer of a sum by two operators, and all that a phone checks before it sends a report. */
 
 import { canonical, sha256 } from "../canonical.ts";
-import { RefusedError } from "../errors.ts";
+import { MalformedMessageError, RefusedError } from "../errors.ts";
 import { bytes, map, nullable, type Of, real, whole } from "../fields.ts";
 import { protectsAs } from "../privacy/sum_noise.ts";
 import type { Rule } from "../rules.ts";
 import { verified } from "../signatures.ts";
 import { type Bytes, compared, hex, joined, utf8 } from "../wire.ts";
+import { exchanged } from "./exchange.ts";
 import { isSameSum, sumParameters, type SumParameters } from "./parameters.ts";
 
 const VERSION = 1;
@@ -111,6 +112,7 @@ export async function refusalsOfOffer(
     "wrong_offer",
     "the offer is for another task, sum or version than this one",
   );
+  demand(await seals(stated.key), "wrong_offer", "what is sealed to its key, anybody can open");
   const { opens, closes } = stated;
   demand(
     opens - LARGEST_SKEW <= now &&
@@ -124,6 +126,18 @@ export async function refusalsOfOffer(
 
 function refusal(rule: Rule, why: string): RefusedError {
   return new RefusedError(`${rule}: ${why}`, rule);
+}
+
+/** Return whether a key is one of X25519, and not of low order. */
+async function seals(key: Bytes): Promise<boolean> {
+  const own = (await crypto.subtle.generateKey("X25519", false, ["deriveBits"])) as CryptoKeyPair;
+  try {
+    await exchanged(own.privateKey, key);
+    return true;
+  } catch (error) {
+    if (!(error instanceof MalformedMessageError)) throw error;
+    return false;
+  }
 }
 
 async function isSigned(key: Bytes, tag: string, digest: Bytes, signature: Bytes) {

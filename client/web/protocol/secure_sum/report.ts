@@ -4,11 +4,12 @@
  * The helper's share follows from a seed that is sealed to it, the leader's is the rest.
  */
 
-import { MalformedMessageError, UnexpectedMessageError } from "../errors.ts";
+import { UnexpectedMessageError } from "../errors.ts";
 import { bytes, map, type Of, optional, whole } from "../fields.ts";
 import { sha256 } from "../canonical.ts";
 import { type Bytes, joined, utf8 } from "../wire.ts";
 import { encodeInput, packWords, subtract, type Words, wordsOf } from "./encoding.ts";
+import { exchanged } from "./exchange.ts";
 import { type Offer, offerDigest, type SendReport } from "./offer.ts";
 import { lengthOf, type SumParameters, widthOf } from "./parameters.ts";
 
@@ -135,16 +136,6 @@ async function seal(
   // Sequence number 0, which is combined with the nonce, changes nothing in it.
   const nonce = { name: "AES-GCM", iv: await expand("base_nonce", 12) };
   return joined(enc, new Uint8Array(await crypto.subtle.encrypt(nonce, key, seed)));
-}
-
-async function exchanged(privateKey: CryptoKey, publicKey: Bytes): Promise<Bytes> {
-  try {
-    const known = await crypto.subtle.importKey("raw", publicKey, "X25519", false, []);
-    const bits = await crypto.subtle.deriveBits({ name: "X25519", public: known }, privateKey, 256);
-    return new Uint8Array(bits);
-  } catch (error) {
-    throw new MalformedMessageError("the helper's key is not one that seals", { cause: error });
-  }
 }
 
 function labelled(suite: Bytes, label: string, value: Bytes): Bytes {

@@ -1,0 +1,354 @@
+/**
+ * Everything that an app needs of Earshot in one object: a phone, its store, its server and their
+ * visits. It holds nothing but what its store has, so a page may be closed at any moment.
+ */
+
+import { InvalidInputError, LocalError, WrongStateError } from "../protocol/errors.ts";
+import type { LabelHierarchy } from "../protocol/environments.ts";
+import { row, rowsOf } from "../protocol/matrix.ts";
+import { decodeTask, type Task } from "../protocol/messages.ts";
+import { type Limits, standing } from "../protocol/phases/acceptance.ts";
+import { namesAt } from "../protocol/phases/places.ts";
+import type { Standing } from "../protocol/privacy/budgets.ts";
+import { signingKey } from "../protocol/signatures.ts";
+import { type Bytes, hex } from "../protocol/wire.ts";
+import type { Store } from "../store/interface.ts";
+import { alone } from "../store/locks.ts";
+import { SealedRows } from "../store/sealed_rows.ts";
+import { SigningClock } from "../transport/clock.ts";
+import { HttpTransport, SignatureError, StaleSignatureError } from "../transport/http.ts";
+import type { Encoder } from "./encoder.ts";
+import { KEEP_DAYS } from "./expiry.ts";
+import type { Sound } from "./features.ts";
+import { checkChoice } from "./labels.ts";
+import { checkServer } from "./link.ts";
+import { Memory, type Settings } from "./memory.ts";
+import { policyOf } from "./policy.ts";
+import { exchanged, hasFailed, type Visit, visited } from "./visits.ts";
+import type { Voter } from "./voters.ts";
+
+/** A phone that no server knows yet, and that has nothing with which to enrol. */
+export class NotEnrolledError extends LocalError {}
+
+/** A recording, as its user sees it. */
+export interface Heard {
+  readonly number: number;
+  /** Day in UTC. */
+  readonly day: string | null;
+  readonly choice: string | null;
+  /** Whether a histogram of contacts that left this phone has counted it. */
+  readonly counted: boolean;
+}
+
+/** What an app says of its phone. */
+export interface Options {
+  /** Address of the server: https, a host and perhaps a port. */
+  readonly server: string;
+  /** Ed25519 keys of 32 bytes: of the server as the leader of sums, and of their helper. */
+  readonly leader: Bytes;
+  readonly helper: Bytes;
+  readonly encoder: Encoder;
+  /** Code with which a new phone enrols at its first visit. */
+  readonly invitation?: string;
+  /** 32 secret bytes from the platform's key store, under which the store is sealed. */
+  readonly key?: Bytes;
+  /** Limits other than the default ones. */
+  readonly policy?: Partial<Limits>;
+  /** Whether the server is told by which rule a phase is refused; by default it is. */
+  readonly tellRefusals?: boolean;
+  /** Choices of polls; by default those of the newest phase, or of everyday life. */
+  readonly hierarchy?: LabelHierarchy;
+  /** Days after which recordings are forgotten, 28 by default; null keeps them. */
+  readonly keepDays?: number | null;
+  /** Model that votes in labelling phases; by default the labelled recordings do. */
+  readonly voter?: Voter;
+  /** Store in place of the browser's. */
+  readonly store?: Store;
+  /** For tests: `fetch`, the pause between tries, and a clock of the seconds since 1970. */
+  readonly fetch?: typeof fetch;
+  readonly pause?: (seconds: number) => Promise<void>;
+  readonly clock?: () => number;
+}
+
+/**
+ * Open the phone of this page's origin; nothing is sent yet.
+ *
+ * Throws `InvalidInputError` for a server, key or operator that cannot be one, and
+ * `InvalidParametersError` for a limit that is none.
+ */
+export function openPhone(options: Options): Client {
+  return new Client(options);
+}
+
+/** A phone of one server. Work that changes something throws `BusyError` while other work is. */
+export class Client {
+  readonly #options: Options;
+  readonly #settings: Settings;
+  readonly #store: Store;
+  readonly #clock: SigningClock;
+  #expiredOn = "";
+  #failures = 0;
+
+  /** Take what an app says; see `openPhone`. */
+  constructor(options: Options) {
+    const { server, leader, helper, policy, tellRefusals, keepDays = KEEP_DAYS } = options;
+    checkServer(server);
+    if (keepDays !== null && !(keepDays >= 1)) {
+      throw new InvalidInputError(`keepDays=${keepDays}: must be at least one day, or null`);
+    }
+    const clock = options.clock ?? (() => Date.now() / 1000);
+    this.#options = options;
+    this.#settings = {
+      encoder: options.encoder,
+      policy: policyOf(leader, helper, policy, tellRefusals),
+      hierarchy: options.hierarchy ?? null,
+      keepDays,
+      voter: options.voter ?? null,
+      clock,
+    };
+    this.#store = options.store ?? new SealedRows(options.key);
+    this.#clock = new SigningClock(clock);
+  }
+
+  /**
+   * Keep the embedding of one second of sound, and the day; the sound is not kept.
+   *
+   * Returns: the recording's number.
+   * Throws `UnusableRecordingError`: the sound is too short, silent, clipped or not finite.
+   */
+  async hear(sound: Sound): Promise<number> {
+    const embedding = await this.#embedded(sound);
+    return this.#changed(async (memory) => memory.keep(embedding, memory.day));
+  }
+
+  /**
+   * Attach the answer of a poll to a recording.
+   *
+   * Throws `UnknownLabelError`: no poll offers the choice. `InvalidInputError`: there is no such
+   * recording.
+   */
+  label(recording: number, choice: string): Promise<void> {
+    return this.#changed(async (memory) => {
+      checkChoice(choice, memory.usual, memory.hierarchy);
+      memory.change(recording, { ...(await memory.recording(recording)), choice });
+    });
+  }
+
+  /**
+   * Name a second of sound by the nearest prototype that was published; null is unknown.
+   *
+   * Throws `WrongStateError`: no result has arrived yet.
+   */
+  async scene(sound: Sound): Promise<string | null> {
+    const memory = await this.#memory();
+    const places = memory.isOfAnotherEncoder ? null : await memory.places();
+    if (places === null) {
+      throw new WrongStateError("no published places yet: take part in a phase first");
+    }
+    const { columns } = places.points;
+    const values = this.#settings.encoder.project(await this.#embedded(sound), columns);
+    return namesAt(places, { rows: 1, columns, values })[0]!;
+  }
+
+  /** Classes, and the choices of each, that a poll offers now. */
+  async poll(): Promise<LabelHierarchy> {
+    return (await this.#memory()).hierarchy;
+  }
+
+  /** Return the recordings, oldest first. */
+  async recordings(): Promise<readonly Heard[]> {
+    const all = [...(await (await this.#memory()).recordings())];
+    return all.map(([number, { day, choice, counted }]) => ({ number, day, choice, counted }));
+  }
+
+  /**
+   * Erase a recording and its choice; without a number, all of them. The ledger stays, and so does
+   * what has left the phone. Throws `InvalidInputError`: there is no such recording.
+   */
+  forget(recording?: number): Promise<void> {
+    return this.#changed(async (memory) => {
+      if (recording === undefined) return memory.forget([...(await memory.recordings()).keys()]);
+      await memory.recording(recording);
+      memory.forget([recording]);
+    });
+  }
+
+  /** Return everything that ever left this phone, oldest first, or throw `LostLedgerError`. */
+  async ledger(): Promise<readonly Readonly<Record<string, unknown>>[]> {
+    return (await (await this.#memory()).ledger()).export();
+  }
+
+  /** Return what was spent, and what may be, in 366 days and in the phone's life, in each unit. */
+  async standing(): Promise<readonly Standing[]> {
+    const memory = await this.#memory();
+    const ledger = await memory.ledger();
+    return standing(this.#settings.policy.limits, ledger, memory.today());
+  }
+
+  /** Return why this phone refused the last request; null once it took part again. */
+  async refusal(): Promise<string | null> {
+    return (await this.#memory()).state.refusal || null;
+  }
+
+  /** Return the newest ending of a phase of which the user was not told; null if there is none. */
+  async ending(): Promise<Task | null> {
+    const memory = await this.#memory();
+    const saved = memory.state.untold ? await memory.get("ending") : null;
+    return saved === null ? null : decodeTask(saved);
+  }
+
+  /** Note that the user knows of the ending. */
+  told(): Promise<void> {
+    return this.#changed(async (memory) => {
+      memory.state.untold = false;
+      memory.put("ending", null);
+    });
+  }
+
+  /** Return all that the phone keeps but for its keys, for its user: to be written as JSON. */
+  async export(): Promise<Readonly<Record<string, unknown>>> {
+    const memory = await this.#memory();
+    const { encoder, name, member, labels, choices, known, refusal } = memory.state;
+    const recordings = [...(await memory.recordings())];
+    return {
+      server: this.#options.server,
+      name,
+      encoder,
+      phase: member && plain(member),
+      labels,
+      choices,
+      over: known.map(hex),
+      refusal,
+      recordings: recordings.map(([number, { embedding, ...about }]) => ({
+        number,
+        ...about,
+        embedding: [...row(rowsOf(embedding), 0)],
+      })),
+      result: plain(await memory.names("result")),
+      labelled: plain(await memory.names("labelled")),
+      ledger: (await memory.ledger()).export(),
+    };
+  }
+
+  /**
+   * Forget everything, the ledger and both keys included. The server still knows the phone: `leave`
+   * first. Whoever enrols again is a new phone with new budgets.
+   */
+  erase(): Promise<void> {
+    return alone(this.#store.name, () => this.#store.erase());
+  }
+
+  /** Let go of the store; the next call opens it again. */
+  close(): void {
+    this.#store.close();
+  }
+
+  /**
+   * Ask the server for a task, do it and answer; enrol first where that is not done.
+   *
+   * Come again after the outcome's seconds, at once where they are 0. Throws `NotEnrolledError`:
+   * the phone is new and has no invitation. `InvitationRefusedError`: the server does not admit it.
+   * `LocalError`: something is wrong on this phone; trouble elsewhere is told by the outcome.
+   */
+  visit(): Promise<Visit> {
+    return alone(this.#store.name, async () => {
+      const found = await visited(async () => {
+        const [line, phone] = await this.#enrolled();
+        return exchanged(line, phone, () => this.#memory());
+      }, this.#failures);
+      this.#failures = hasFailed(found) ? this.#failures + 1 : 0;
+      return found;
+    });
+  }
+
+  /**
+   * Let the server forget this phone, and the phone its name and key. Recordings, results and the
+   * ledger stay.
+   *
+   * Throws `NotEnrolledError`: no server knows the phone. `UnavailableError`: the server cannot be
+   * reached now; nothing has changed here.
+   */
+  leave(): Promise<void> {
+    return alone(this.#store.name, async () => {
+      const memory = await this.#memory();
+      const { seed, name } = memory.state;
+      if (!name) throw new NotEnrolledError("this phone is enrolled nowhere");
+      try {
+        await (await this.#line(seed)).leave(name);
+      } catch (error) {
+        // A server that does not know the phone holds nothing of it: a response may be lost.
+        const isStale = error instanceof StaleSignatureError;
+        if (isStale || !(error instanceof SignatureError)) throw error;
+      }
+      Object.assign(memory.state, { seed: new Uint8Array(), name: "" });
+      memory.leavePhase();
+      await memory.commit(true);
+    });
+  }
+
+  /** Return the line to the server and the phone's name there, once it is enrolled. */
+  async #enrolled(): Promise<readonly [HttpTransport, string]> {
+    const { invitation } = this.#options;
+    const memory = await this.#expired();
+    const { state } = memory;
+    if (!state.name && invitation === undefined) {
+      throw new NotEnrolledError("this phone is not enrolled yet: it needs an invitation");
+    }
+    if (!state.seed.length) {
+      state.seed = crypto.getRandomValues(new Uint8Array(32));
+      // Before the server hears of the key: it gives the same key the same name.
+      await memory.commit();
+    }
+    const line = await this.#line(state.seed);
+    if (!state.name) {
+      state.name = await line.enrol(invitation!);
+      await memory.commit();
+    }
+    return [line, state.name];
+  }
+
+  async #line(seed: Bytes): Promise<HttpTransport> {
+    const { server, fetch, pause } = this.#options;
+    return new HttpTransport(server, await signingKey(seed), this.#clock, fetch, pause);
+  }
+
+  #memory(): Promise<Memory> {
+    return Memory.open(this.#store, this.#settings);
+  }
+
+  /** Return the memory once what is old is forgotten; a day has to pass before anything else is. */
+  async #expired(): Promise<Memory> {
+    const memory = await this.#memory();
+    const { day } = memory;
+    if (day !== this.#expiredOn || memory.isOfAnotherEncoder) {
+      await memory.expire();
+      await memory.commit();
+      this.#expiredOn = day;
+    }
+    return memory;
+  }
+
+  #changed<T>(work: (memory: Memory) => Promise<T>): Promise<T> {
+    return alone(this.#store.name, async () => {
+      const memory = await this.#expired();
+      const done = await work(memory);
+      await memory.commit();
+      return done;
+    });
+  }
+
+  async #embedded(sound: Sound): Promise<Float32Array> {
+    const { encoder } = this.#settings;
+    // A page that only visits its server loads nothing that hears.
+    const { oneSecond } = await import("./features.ts");
+    return encoder.embed(oneSecond(sound, encoder.rate));
+  }
+}
+
+/** Return a value as JSON has it: bytes as hexadecimal digits. */
+function plain(value: unknown): unknown {
+  if (value instanceof Uint8Array) return hex(value);
+  if (Array.isArray(value)) return value.map(plain);
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, plain(each)]));
+}

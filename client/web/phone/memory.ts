@@ -1,0 +1,403 @@
+/**
+ * A phone's memory during one piece of work: what it reads of its store, and the changes that it
+ * makes, which reach the store in one transaction at the end, or not at all.
+ */
+
+import { classesOf, LabelHierarchy } from "../protocol/environments.ts";
+import { EarshotError, InvalidInputError, RefusedError } from "../protocol/errors.ts";
+import {
+  bytes,
+  day,
+  encode,
+  type Field,
+  flag,
+  line,
+  list,
+  map,
+  nullable,
+  type Of,
+  optional,
+  whole,
+} from "../protocol/fields.ts";
+import { matrix, row, type Rows, rowsOf } from "../protocol/matrix.ts";
+import { decodeTask, type Ending, task } from "../protocol/messages.ts";
+import { choices, encoderName, labelName, LARGEST_LABELS } from "../protocol/phases/parameters.ts";
+import { type Places, placesOf } from "../protocol/phases/places.ts";
+import { parameters } from "../protocol/phases/plan.ts";
+import { DamagedLedgerError, Ledger } from "../protocol/privacy/ledger.ts";
+import { type Bytes, compared, joined, pack, unpack } from "../protocol/wire.ts";
+import { DamagedStoreError, LostLedgerError, type Store } from "../store/interface.ts";
+import { dayOf, look, lookedAt } from "./calendar.ts";
+import type { Encoder } from "./encoder.ts";
+import { expired } from "./expiry.ts";
+import { defaultHierarchy } from "./labels.ts";
+import type { Policy } from "./policy.ts";
+import type { Voter } from "./voters.ts";
+
+const LARGEST_ROW = 64 * 2 ** 20;
+/** Phases that are named to the server as known, and sums that a phone remembers to have begun. */
+const [KNOWN, BEGUN] = [8, 1024];
+const NONE: Bytes = new Uint8Array();
+const STATE = "state";
+const RECORDING = "recording/";
+const LEDGER = "ledger/";
+/** Row with the number of entries: a ledger cannot tell that its newest are missing. */
+const LENGTH = "ledger";
+
+/** The phase that a phone is in, as it agreed to it, and the weight of its part. */
+const membership = map({ phase: bytes(16), index: whole(), parameters, weight: whole(0) });
+
+/** Everything small that a phone keeps, in one row. */
+const state = map({
+  encoder: optional(encoderName, ""),
+  /** The secret half of the phone's Ed25519 key, and the name by which its server knows it. */
+  seed: optional(bytes(0, 32), NONE),
+  name: optional(line(64), ""),
+  member: nullable(membership),
+  begun: optional(bytes(0, 16 * BEGUN), NONE),
+  /** Labels of the newest phase, and their choices. */
+  labels: optional(list(labelName, LARGEST_LABELS), []),
+  choices,
+  /** Whether a server has said anything, the phases that are over, and one with untold ending. */
+  met: optional(flag, false),
+  known: optional(list(bytes(16), KNOWN), []),
+  untold: optional(flag, false),
+  /** Why the last request was refused, and the phase of which the server was told so. */
+  refusal: optional(line(1024), ""),
+  told: optional(bytes(0, 16), NONE),
+  look: nullable(look),
+  undated: nullable(day),
+  /** Number of the next recording, and a number of entries that the ledger has at least. */
+  next: optional(whole(1), 1),
+  entries: optional(whole(0), 0),
+});
+/** Everything small that a phone keeps. */
+export type State = { -readonly [N in keyof Of<typeof state>]: Of<typeof state>[N] };
+
+const recordingRow = map({
+  embedding: matrix,
+  day: nullable(day),
+  choice: nullable(labelName),
+  counted: optional(flag, false),
+});
+/** A recording: its embedding, its day, the user's choice, and if a histogram counted it. */
+export type Recording = Of<typeof recordingRow>;
+
+/** Results that name sound, each in a row of its type. */
+export type Naming = Extract<Ending, { readonly centroids: unknown }>;
+type Names = "result" | "labelled";
+
+/** What a phone is, besides what it remembers. */
+export interface Settings {
+  readonly encoder: Encoder;
+  readonly policy: Policy;
+  /** Choices of the app's polls; null for those of the newest phase. */
+  readonly hierarchy: LabelHierarchy | null;
+  readonly keepDays: number | null;
+  readonly voter: Voter | null;
+  /** Clock of the seconds since 1970. */
+  readonly clock: () => number;
+}
+
+/** What a phone remembers, and what it is about to change. */
+export class Memory {
+  readonly settings: Settings;
+  readonly state: State;
+  readonly #store: Store;
+  #before: Bytes;
+  readonly #changes = new Map<string, Bytes | null>();
+  #recordings: Map<number, Recording> | null = null;
+  #ledger: Ledger | null = null;
+  #renews = false;
+
+  private constructor(store: Store, settings: Settings, saved: State) {
+    this.#store = store;
+    this.settings = settings;
+    this.state = saved;
+    this.#before = encode(state, saved);
+  }
+
+  /** Open what a store has; one that is new has nothing. */
+  static async open(store: Store, settings: Settings): Promise<Memory> {
+    const saved = (await store.read(STATE)).get(STATE);
+    return new Memory(store, settings, read("state", state, saved ?? Uint8Array.of(0x80)));
+  }
+
+  /**
+   * Make all changes durable at once; only then may anything that rests on them leave the phone.
+   *
+   * With `renew`, what they replace cannot be read on the disk afterwards.
+   */
+  async commit(renew = this.#renews): Promise<void> {
+    const after = encode(state, this.state);
+    if (compared(after, this.#before) !== 0) this.#changes.set(STATE, after);
+    if (this.#changes.size) await this.#store.commit(this.#changes, renew);
+    this.#changes.clear();
+    this.#before = after;
+    this.#renews = false;
+  }
+
+  /** Return a row of the store, with the changes made here; null if there is none. */
+  async get(name: string): Promise<Bytes | null> {
+    const changed = this.#changes.get(name);
+    if (changed !== undefined) return changed;
+    return (await this.#store.read(name)).get(name) ?? null;
+  }
+
+  /** Change a row; null removes it. */
+  put(name: string, content: Bytes | null): void {
+    this.#changes.set(name, content);
+  }
+
+  // -------------------------------------------------------------------------------- recordings
+
+  /** Return all recordings by their numbers, oldest first. */
+  async recordings(): Promise<ReadonlyMap<number, Recording>> {
+    if (this.#recordings === null) {
+      const rows = [...(await this.#store.read(RECORDING))];
+      this.#recordings = new Map(
+        rows.map(([name, content]) => [numberIn(name), read(name, recordingRow, content)]),
+      );
+    }
+    return this.#recordings;
+  }
+
+  /** Keep a recording, and return its number, which is never used again. */
+  keep(embedding: Float32Array, on: string): number {
+    const number = this.state.next++;
+    this.change(number, {
+      embedding: matrixOf(embedding),
+      day: on,
+      choice: null,
+      counted: false,
+    });
+    return number;
+  }
+
+  /** Replace a recording. */
+  change(number: number, recording: Recording): void {
+    this.#recordings?.set(number, recording);
+    this.put(rowName(RECORDING, number), encode(recordingRow, recording));
+  }
+
+  /** Return one recording. Throws `InvalidInputError` if there is none of this number. */
+  async recording(number: number): Promise<Recording> {
+    const name = rowName(RECORDING, number);
+    const content = await this.get(name);
+    if (content === null) throw new InvalidInputError(`there is no recording ${number}`);
+    return read(name, recordingRow, content);
+  }
+
+  /** Forget recordings for good: nothing on the disk can be read as one of them afterwards. */
+  forget(numbers: Iterable<number>): void {
+    for (const number of numbers) {
+      this.#recordings?.delete(number);
+      this.put(rowName(RECORDING, number), null);
+      this.#renews = true;
+    }
+  }
+
+  /** Whether what is kept is of another encoder than this phone's: the two do not compare. */
+  get isOfAnotherEncoder(): boolean {
+    return this.state.encoder !== this.settings.encoder.name;
+  }
+
+  /** Forget what reached its age, and all recordings of another encoder than this phone's. */
+  async expire(): Promise<void> {
+    const { encoder, keepDays } = this.settings;
+    if (this.isOfAnotherEncoder) {
+      if (this.state.encoder) {
+        this.forget((await this.recordings()).keys());
+        this.leavePhase();
+        for (const name of ["result", "labelled"]) this.put(name, null);
+      }
+      this.state.encoder = encoder.name;
+    }
+    // Kept day by day, also by a phone that takes part in nothing until its budget is free again.
+    this.today();
+    if (keepDays === null) return;
+    const kept = [...(await this.recordings())];
+    const made = kept.map(([number, each]) => [number, each.day] as const);
+    const { numbers, since } = expired(made, this.state.undated, keepDays, this.day);
+    this.forget(numbers);
+    this.state.undated = since;
+  }
+
+  /** The present day in UTC, by the phone's clock. */
+  get day(): string {
+    return dayOf(this.settings.clock());
+  }
+
+  /** Return the projected recordings, oldest first. */
+  async points(dimensions: number): Promise<Rows> {
+    const all = [...(await this.recordings()).values()];
+    const values = new Float32Array(all.length * dimensions);
+    all.forEach(({ embedding }, at) => {
+      const own = Float32Array.from(row(rowsOf(embedding), 0));
+      values.set(this.settings.encoder.project(own, dimensions), at * dimensions);
+    });
+    return { rows: all.length, columns: dimensions, values };
+  }
+
+  // ------------------------------------------------------------------------------------ labels
+
+  /** Choices that a poll offers now: the app's, those of the newest phase, or the default. */
+  get hierarchy(): LabelHierarchy {
+    return this.settings.hierarchy ?? this.agreed;
+  }
+
+  /** Classes and choices of the newest phase; before the first, those of polls. */
+  get agreed(): LabelHierarchy {
+    const { labels, choices: stated } = this.state;
+    if (!labels.length) return this.usual;
+    if (!stated.length) return LabelHierarchy.flat(labels);
+    return new LabelHierarchy(labels.map((label, at) => [label, stated[at] ?? []]));
+  }
+
+  /** Choices of polls before the first phase. */
+  get usual(): LabelHierarchy {
+    return this.settings.hierarchy ?? defaultHierarchy();
+  }
+
+  /** Return, for each choice, the class of the newest phase that it stands for; null if none. */
+  classesOf(given: readonly (string | null)[]): readonly (string | null)[] {
+    return classesOf(given, this.agreed, this.usual);
+  }
+
+  // ------------------------------------------------------------------------------------ places
+
+  /** Keep a result by which sound is named; one of samples belongs to the result before it. */
+  keepNames(result: Naming): void {
+    this.put(result.type === "labelled" ? "labelled" : "result", encode(task, result));
+    if (result.type !== "labelled") this.put("labelled", null);
+  }
+
+  /** Return a result by which sound is named; null if there is none. */
+  async names(name: Names): Promise<Naming | null> {
+    const saved = await this.get(name);
+    if (saved === null) return null;
+    try {
+      return decodeTask(saved) as Naming;
+    } catch (error) {
+      if (!(error instanceof EarshotError)) throw error;
+      return null; // a former release accepted others
+    }
+  }
+
+  /**
+   * Return the places by which sound is named; null as long as nothing was published.
+   *
+   * Samples that got a name precede the result's centroids, if the two compare.
+   */
+  async places(): Promise<Places | null> {
+    const [result, labelled] = [await this.names("result"), await this.names("labelled")];
+    const [only, samples] = [result ?? labelled, labelled && placesOf(labelled)];
+    if (only === null) return null;
+    const found = placesOf(only);
+    const { columns } = found.points;
+    const compares =
+      result && samples?.geometry === found.geometry && samples.points.columns === columns;
+    if (!samples || !compares) return found;
+    const named = samples.names.flatMap((name, at) => (name === null ? [] : [at]));
+    const rows = named.length + found.points.rows;
+    const values = new Float32Array(rows * columns);
+    named.forEach((at, to) => values.set(row(samples.points, at), to * columns));
+    values.set(found.points.values, named.length * columns);
+    return {
+      ...found,
+      points: { rows, columns, values },
+      names: [...named.map((at) => samples.names[at]!), ...found.names],
+    };
+  }
+
+  // ------------------------------------------------------------------------------------ ledger
+
+  /** Return the ledger; throws `LostLedgerError` if it is not what was written. */
+  async ledger(): Promise<Ledger> {
+    if (this.#ledger) return this.#ledger;
+    // At once, since another page may enter something between two reads.
+    const rows = await this.#store.read(LENGTH);
+    const said = rows.get(LENGTH);
+    const length = said === undefined ? 0 : read(LENGTH, whole(0), said);
+    const entries = [...rows].filter(([name]) => name !== LENGTH).map(([, entry]) => entry);
+    const lost = "Without its ledger this phone releases nothing";
+    if (entries.length !== length || length < this.state.entries) {
+      const needed = Math.max(length, this.state.entries);
+      throw new LostLedgerError(`${entries.length} of ${needed} entries. ${lost}`);
+    }
+    try {
+      return (this.#ledger = await Ledger.open(entries));
+    } catch (error) {
+      if (!(error instanceof DamagedLedgerError)) throw error;
+      throw new LostLedgerError(`${error.message}. ${lost}`);
+    }
+  }
+
+  /** Enter encoded entries into the ledger, those that it has appended. */
+  book(entries: readonly Bytes[]): void {
+    for (const entry of entries) this.put(rowName(LEDGER, ++this.state.entries), entry);
+    this.put(LENGTH, pack(this.state.entries));
+  }
+
+  /** Return the day in UTC to which budgets count, whatever the clock says. */
+  today(): string {
+    const isNew = this.state.entries === 0;
+    this.state.look = lookedAt(isNew ? null : this.state.look, this.settings.clock());
+    return dayOf(this.state.look.counted);
+  }
+
+  // ------------------------------------------------------------------------------------- phases
+
+  /** Note that a sum was begun; refuse one that was begun before. */
+  begin(sum: Bytes): void {
+    const { begun } = this.state;
+    for (let at = 0; at < begun.length; at += sum.length) {
+      if (compared(begun.subarray(at, at + sum.length), sum) === 0) {
+        throw new RefusedError("a sum begins only once; this one has begun", "repeated");
+      }
+    }
+    this.state.begun = joined(begun, sum).slice(-BEGUN * sum.length);
+  }
+
+  /** Note that a phase is over; return whether that is news. */
+  end(ending: Ending): boolean {
+    const { known, met } = this.state;
+    if (known.some((each) => compared(each, ending.phase) === 0)) return false;
+    this.state.known = [ending.phase, ...known].slice(0, KNOWN);
+    // A result that comes before anything else is older than this phone.
+    this.state.untold = met || !("centroids" in ending);
+    this.put("ending", this.state.untold ? encode(task, ending) : null);
+    return true;
+  }
+
+  /** Forget the phase under way; the ledger stays. */
+  leavePhase(): void {
+    this.state.member = null;
+    this.put("answered", null);
+  }
+}
+
+function rowName(prefix: string, number: number): string {
+  return prefix + String(number).padStart(10, "0");
+}
+
+function numberIn(name: string): number {
+  return Number(name.slice(name.indexOf("/") + 1));
+}
+
+function matrixOf(embedding: Float32Array): Of<typeof matrix> {
+  const data = new Uint8Array(4 * embedding.length);
+  const view = new DataView(data.buffer);
+  embedding.forEach((value, at) => view.setFloat32(4 * at, value, true));
+  return { rows: 1, columns: embedding.length, data };
+}
+
+/** Read a row; throws `DamagedStoreError` for one that is not what was written. */
+function read<T>(name: string, field: Field<T>, content: Bytes): T {
+  try {
+    return field.read(unpack(content, LARGEST_ROW));
+  } catch (error) {
+    if (!(error instanceof EarshotError)) throw error;
+    throw new DamagedStoreError(`row '${name}' is not what was written: ${error.message}`);
+  }
+}

@@ -1,0 +1,130 @@
+/** One exchange with the server: a task, its answer, and what to do if something is in the way. */
+
+import {
+  MalformedMessageError,
+  RefusedError,
+  RemoteError,
+  RepeatedMessageError,
+  UnexpectedMessageError,
+} from "../protocol/errors.ts";
+import { isEnding, type Task } from "../protocol/messages.ts";
+import { type Bytes, compared } from "../protocol/wire.ts";
+import { type HttpTransport, InvitationRefusedError, UnavailableError } from "../transport/http.ts";
+import type { Memory } from "./memory.ts";
+import { answered, shortfall } from "./phone.ts";
+
+/** Longest pause between visits, in seconds; a refusing phone comes again after it. */
+const LONGEST_PAUSE = 3600;
+const LONGEST_REFUSAL = 1024;
+
+/** Outcome of a visit: what happened, in words, and the seconds after which to come again. */
+export interface Visit {
+  readonly event: "waiting" | "answered" | "too late" | "phase over" | "refused" | "trouble";
+  readonly detail: string;
+  readonly seconds: number;
+}
+
+/** Return whether a visit has come to nothing, so that the next one should wait longer. */
+export function hasFailed({ event }: Visit): boolean {
+  return event === "too late" || event === "trouble";
+}
+
+/** Turn the other side's trouble into an outcome; `failures` visits before have failed in a row. */
+export async function visited(work: () => Promise<Visit>, failures: number): Promise<Visit> {
+  let found: Visit;
+  try {
+    found = await work();
+  } catch (error) {
+    if (!(error instanceof RemoteError) || error instanceof InvitationRefusedError) throw error;
+    const seconds = error instanceof UnavailableError ? error.seconds : 0;
+    found = { event: "trouble", detail: error.message, seconds };
+  }
+  const pause = hasFailed(found) ? Math.min(2 ** Math.min(failures, 12), LONGEST_PAUSE) : 0;
+  return { ...found, seconds: Math.max(found.seconds, pause) };
+}
+
+/**
+ * Ask for a task, do it and send the answer; `open` opens the memory as the store has it.
+ *
+ * Throws a `RemoteError` for the other side's trouble, unless it is a refusal.
+ */
+export async function exchanged(
+  line: HttpTransport,
+  phone: string,
+  open: () => Promise<Memory>,
+): Promise<Visit> {
+  const memory = await open();
+  const given = await line.task(phone, memory.state.known);
+  let [body, isNews, remark]: [Bytes | null, boolean, string] = [null, false, ""];
+  try {
+    body = await answered(memory, given);
+    if (isEnding(given)) isNews = memory.end(given);
+    memory.state.met = true;
+    if (body || isNews) memory.state.refusal = "";
+    if ("parameters" in given && given.parameters) remark = await shortfall(memory);
+  } catch (error) {
+    if (!(error instanceof RemoteError)) throw error;
+    return refused(line, phone, await open(), given, error);
+  }
+  // Durable before anything is sent.
+  await memory.commit();
+  if (body) return sent(line, phone, body, remark && `; this phone ${remark}`);
+  if (given.type === "wait") {
+    const seconds = Math.min(Math.max(given.seconds, 1), LONGEST_PAUSE);
+    return { event: "waiting", detail: "nothing to do now", seconds };
+  }
+  if (isNews) return { event: "phase over", detail: given.type, seconds: 0 };
+  throw new UnexpectedMessageError("the server reports the end of a phase a second time");
+}
+
+async function sent(
+  line: HttpTransport,
+  phone: string,
+  body: Bytes,
+  remark: string,
+): Promise<Visit> {
+  try {
+    await line.send(phone, body);
+  } catch (error) {
+    const isLate =
+      error instanceof UnexpectedMessageError ||
+      error instanceof RepeatedMessageError ||
+      error instanceof MalformedMessageError;
+    if (!isLate) throw error;
+    return { event: "too late", detail: error.message, seconds: 0 };
+  }
+  return { event: "answered", detail: `report${remark}`, seconds: 0 };
+}
+
+/** Note why a task was not answered, and say it to the server, once a phase. */
+async function refused(
+  line: HttpTransport,
+  phone: string,
+  memory: Memory,
+  given: Task,
+  error: RemoteError,
+): Promise<Visit> {
+  // An ending that makes no sense to this phone will make none tomorrow either.
+  if (isEnding(given)) memory.end(given);
+  memory.state.met = true;
+  if (!(error instanceof RefusedError)) {
+    await memory.commit();
+    throw error;
+  }
+  memory.state.refusal = [...error.message].slice(0, LONGEST_REFUSAL).join("");
+  await memory.commit();
+  // A task that names no phase belongs to the one that the phone is in.
+  const phase = ("phase" in given ? given.phase : null) ?? memory.state.member?.phase;
+  const isTold = !phase || compared(phase, memory.state.told) === 0;
+  if (!isTold && memory.settings.policy.tellRefusals) {
+    try {
+      await line.refuse(phone, phase, error.rule);
+      memory.state.told = phase;
+      await memory.commit();
+    } catch (deaf) {
+      // Nothing is lost: the phone says it when it refuses again.
+      if (!(deaf instanceof RemoteError)) throw deaf;
+    }
+  }
+  return { event: "refused", detail: error.message, seconds: LONGEST_PAUSE };
+}

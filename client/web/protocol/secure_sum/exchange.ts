@@ -1,0 +1,22 @@
+/** The exchange of keys under which a seed is sealed (X25519, RFC 7748). */
+
+import { MalformedMessageError } from "../errors.ts";
+import type { Bytes } from "../wire.ts";
+
+/**
+ * Return what a private key shares with a public one of 32 bytes.
+ *
+ * Throws `MalformedMessageError` for a public key of low order, with which everybody shares zeros.
+ */
+export async function exchanged(privateKey: CryptoKey, publicKey: Bytes): Promise<Bytes> {
+  try {
+    const known = await crypto.subtle.importKey("raw", publicKey, "X25519", false, []);
+    const bits = await crypto.subtle.deriveBits({ name: "X25519", public: known }, privateKey, 256);
+    const shared = new Uint8Array(bits);
+    // Engines refuse these as the standard says; one that does not would seal to everybody.
+    if (shared.every((byte) => byte === 0)) throw new RangeError("a key of low order");
+    return shared;
+  } catch (error) {
+    throw new MalformedMessageError("the helper's key is not one that seals", { cause: error });
+  }
+}

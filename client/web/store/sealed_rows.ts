@@ -1,0 +1,282 @@
+/**
+ * A store in IndexedDB whose rows are sealed by AES-256-GCM.
+ *
+ * The key follows from a secret in a file of the page's own file system, and from the app's key if
+ * it has one. A database never overwrites what it removes, but a file can be: so what must be gone
+ * is left out when all rows are sealed anew under another secret. All cryptography is done before a
+ * transaction opens, since a transaction ends as soon as it waits for anything else.
+ */
+
+import { InvalidInputError } from "../protocol/errors.ts";
+import { type Bytes, compared, joined, utf8 } from "../protocol/wire.ts";
+import {
+  type Changes,
+  DamagedStoreError,
+  type Store,
+  StoreUnavailableError,
+  WrongKeyError,
+} from "./interface.ts";
+
+const SECRET_BYTES = 32;
+const IV_BYTES = 12;
+/** Contents are padded to multiples of this, so that lengths say nothing of a label. */
+const PADDED = 1024;
+const ROWS = "rows";
+/** Row that tells under which key the others are; no other has an empty name. */
+const PROOF = "";
+const NONE: Bytes = new Uint8Array();
+
+type Sealed = Map<string, Bytes>;
+
+/** A file of the page's own file system; what only workers have is in no library of types here. */
+interface OwnFile extends FileSystemFileHandle {
+  createSyncAccessHandle?(): Promise<{
+    getSize(): number;
+    write(data: Bytes, options: { readonly at: number }): number;
+    truncate(size: number): void;
+    flush(): void;
+    close(): void;
+  }>;
+}
+
+/** A `Store` in this browser's IndexedDB, which only pages of this origin open. */
+export class SealedRows implements Store {
+  readonly name: string;
+  readonly #appKey: Bytes;
+  #database: Promise<IDBDatabase> | null = null;
+  /** The key of the rows with this proof, and whether the file still has one of older rows. */
+  #known: {
+    readonly proof: Bytes;
+    readonly key: CryptoKey;
+    readonly isUnfinished: boolean;
+  } | null = null;
+
+  /**
+   * Name a store; nothing is opened yet.
+   *
+   * `key`: 32 secret bytes from the platform's key store; without, whoever reads the browser's
+   * files reads the store.
+   * Throws `InvalidInputError`: the key has another length.
+   */
+  constructor(key: Bytes = NONE, name = "earshot-phone") {
+    if (key.length !== 0 && key.length !== SECRET_BYTES) {
+      throw new InvalidInputError(`a key of ${key.length} bytes; it has ${SECRET_BYTES}`);
+    }
+    this.#appKey = key;
+    this.name = name;
+  }
+
+  async read(prefix: string): Promise<ReadonlyMap<string, Bytes>> {
+    const [key, rows] = await this.#opened(prefix);
+    return opened(key, rows);
+  }
+
+  async commit(changes: Changes, renew = false): Promise<void> {
+    const [known, { size }] = await this.#opened(null);
+    const isWhole = size > 0 && !this.#known?.isUnfinished;
+    if (isWhole && !renew) return this.#write(await sealed(known, changes));
+    const [, rows] = await this.#opened("");
+    const kept = new Map<string, Bytes | null>([...(await opened(known, rows)), ...changes]);
+    const before = rows.has(PROOF) ? await this.#secrets() : [];
+    const secret = crypto.getRandomValues(new Uint8Array(SECRET_BYTES));
+    const key = await this.#keyOf(secret);
+    const fresh = await sealed(key, new Map([[PROOF, NONE], ...kept]));
+    // Whenever this ends, the file has the secret of the rows; which one is then looked at again.
+    this.#known = null;
+    await this.#keep([...before, secret]);
+    await this.#write(fresh);
+    this.#known = { proof: fresh.get(PROOF)!, key, isUnfinished: false };
+    await this.#keep([secret]);
+  }
+
+  async erase(): Promise<void> {
+    await this.#keep([]);
+    const database = await this.#open();
+    await this.#transact(database, "readwrite", (rows) => rows.clear());
+    this.#known = null;
+  }
+
+  close(): void {
+    this.#database?.then(
+      (database) => database.close(),
+      () => {},
+    );
+    this.#database = this.#known = null;
+  }
+
+  /**
+   * Return rows as they are sealed, the proof among them, and their key; with null the proof alone.
+   *
+   * A store that is new has no rows, and any key will do.
+   */
+  async #opened(prefix: string | null): Promise<[CryptoKey, Sealed]> {
+    for (let tries = 3; ; tries--) {
+      const rows = await this.#sealedRows(prefix);
+      const proof = rows.get(PROOF);
+      if (proof === undefined) return [await this.#keyOf(NONE), new Map()];
+      if (this.#known && compared(this.#known.proof, proof) === 0) return [this.#known.key, rows];
+      const secrets = await this.#secrets();
+      for (const secret of secrets) {
+        const key = await this.#keyOf(secret);
+        if ((await unsealed(key, PROOF, proof)) === null) continue;
+        this.#known = { proof, key, isUnfinished: secrets.length > 1 };
+        return [key, rows];
+      }
+      // Another page may have sealed all rows anew in between.
+      if (tries === 1) {
+        throw new WrongKeyError("this phone's things were sealed with another key, or it is gone");
+      }
+    }
+  }
+
+  async #sealedRows(prefix: string | null): Promise<Sealed> {
+    const found: Sealed = new Map();
+    await this.#transact(await this.#open(), "readonly", (rows) => {
+      const range =
+        prefix === null ? IDBKeyRange.only(PROOF) : IDBKeyRange.bound(prefix, `${prefix}\uffff`);
+      for (const each of prefix ? [IDBKeyRange.only(PROOF), range] : [range]) {
+        const names = rows.getAllKeys(each);
+        const contents = rows.getAll(each);
+        contents.onsuccess = () =>
+          names.result.forEach((name, at) => found.set(name as string, contents.result[at]));
+      }
+    });
+    return found;
+  }
+
+  async #write(changes: Changes): Promise<void> {
+    await this.#transact(await this.#open(), "readwrite", (rows) => {
+      for (const [name, content] of changes) {
+        if (content === null) rows.delete(name);
+        else rows.put(content, name);
+      }
+    });
+  }
+
+  /** Ask for something in one transaction, and wait until it is durable. */
+  #transact(
+    database: IDBDatabase,
+    mode: IDBTransactionMode,
+    ask: (rows: IDBObjectStore) => void,
+  ): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const fail = (why: unknown): void =>
+        reject(new StoreUnavailableError(`this phone's store cannot be used now: ${why}`));
+      try {
+        const transaction = database.transaction(ROWS, mode, { durability: "strict" });
+        transaction.oncomplete = () => resolve();
+        transaction.onabort = () => fail(transaction.error);
+        ask(transaction.objectStore(ROWS));
+      } catch (error) {
+        fail(error);
+      }
+    });
+  }
+
+  #open(): Promise<IDBDatabase> {
+    this.#database ??= new Promise((resolve, reject) => {
+      const request = indexedDB.open(this.name, 1);
+      request.onupgradeneeded = () => request.result.createObjectStore(ROWS);
+      request.onsuccess = () => {
+        const database = request.result;
+        database.onversionchange = database.onclose = () => this.close();
+        resolve(database);
+      };
+      request.onerror = () => {
+        this.#database = null;
+        const why = `this browser keeps nothing for the page: ${request.error}`;
+        reject(new StoreUnavailableError(why));
+      };
+    });
+    return this.#database;
+  }
+
+  async #keyOf(secret: Bytes): Promise<CryptoKey> {
+    const ikm = await crypto.subtle.importKey("raw", secret, "HKDF", false, ["deriveKey"]);
+    const info = utf8("earshot phone: key of the rows");
+    const terms = { name: "HKDF", hash: "SHA-256", salt: this.#appKey, info };
+    const kind = { name: "AES-GCM", length: 256 };
+    return crypto.subtle.deriveKey(terms, ikm, kind, false, ["encrypt", "decrypt"]);
+  }
+
+  /** Return the secrets in the file: one, or two while rows are sealed anew. */
+  async #secrets(): Promise<readonly Bytes[]> {
+    const file = await (await this.#file()).getFile();
+    const all = new Uint8Array(await file.arrayBuffer());
+    return Array.from({ length: Math.floor(all.length / SECRET_BYTES) }, (_, at) =>
+      all.slice(at * SECRET_BYTES, (at + 1) * SECRET_BYTES),
+    );
+  }
+
+  /** Write the secrets over those that the file has, and wait until they are on the disk. */
+  async #keep(secrets: readonly Bytes[]): Promise<void> {
+    const file = await this.#file();
+    const all = joined(...secrets);
+    // Only a worker can write in place. In a page, old secrets stay until the disk reuses them.
+    if (file.createSyncAccessHandle) {
+      const access = await file.createSyncAccessHandle();
+      try {
+        const blank = new Uint8Array(Math.max(0, access.getSize() - all.length));
+        access.write(joined(all, blank), { at: 0 });
+        access.flush();
+        access.truncate(all.length);
+        access.flush();
+      } finally {
+        access.close();
+      }
+    } else {
+      const stream = await file.createWritable();
+      await stream.write(all);
+      await stream.close();
+    }
+  }
+
+  async #file(): Promise<OwnFile> {
+    const folder = await navigator.storage.getDirectory();
+    return folder.getFileHandle(`${this.name}.key`, { create: true });
+  }
+}
+
+async function opened(key: CryptoKey, rows: Sealed): Promise<Map<string, Bytes>> {
+  const found = await Promise.all(
+    [...rows].map(async ([name, row]) => [name, await unsealed(key, name, row)] as const),
+  );
+  const content = new Map<string, Bytes>();
+  for (const [name, plain] of found) {
+    if (plain === null) throw new DamagedStoreError(`row '${name}' is not what was written`);
+    if (name !== PROOF) content.set(name, plain);
+  }
+  return content;
+}
+
+async function sealed(key: CryptoKey, changes: Changes): Promise<Map<string, Bytes | null>> {
+  const found = await Promise.all(
+    [...changes].map(async ([name, content]) => {
+      if (content === null) return [name, null] as const;
+      const size = 4 + content.length;
+      const padded = new Uint8Array(Math.ceil(size / PADDED) * PADDED);
+      new DataView(padded.buffer).setUint32(0, content.length);
+      padded.set(content, 4);
+      const iv = crypto.getRandomValues(new Uint8Array(IV_BYTES));
+      const terms = { name: "AES-GCM", iv, additionalData: utf8(name) };
+      const cipher = await crypto.subtle.encrypt(terms, key, padded);
+      return [name, joined(iv, new Uint8Array(cipher))] as const;
+    }),
+  );
+  return new Map(found);
+}
+
+/** Return what a row holds; null where it was not sealed under this key and name. */
+async function unsealed(key: CryptoKey, name: string, row: Bytes): Promise<Bytes | null> {
+  const terms = {
+    name: "AES-GCM",
+    iv: row.slice(0, IV_BYTES),
+    additionalData: utf8(name),
+  };
+  try {
+    const plain = await crypto.subtle.decrypt(terms, key, row.subarray(IV_BYTES));
+    return new Uint8Array(plain, 4, new DataView(plain).getUint32(0)).slice();
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,298 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { InvalidInputError, MalformedMessageError } from "../../client/web/protocol/errors.ts";
+import { type Bytes, hex, utf8 } from "../../client/web/protocol/wire.ts";
+import { DamagedStoreError, type Store, WrongKeyError } from "../../client/web/store/interface.ts";
+import { alone, BusyError } from "../../client/web/store/locks.ts";
+import { MemoryStore } from "../../client/web/store/memory.ts";
+import { SealedRows } from "../../client/web/store/sealed_rows.ts";
+
+const KEY = new Uint8Array(32).fill(1);
+const hasDatabases = typeof indexedDB !== "undefined";
+let made = 0;
+
+function fresh(key?: Bytes): SealedRows {
+  return new SealedRows(key, `test ${Date.now()} ${++made}`);
+}
+
+const STORES: Record<string, () => Store> = { memory: () => new MemoryStore() };
+if (hasDatabases) {
+  STORES["sealed rows"] = () => fresh();
+  STORES["sealed rows under an app's key"] = () => fresh(KEY);
+}
+
+function changes(given: Record<string, string | null>): Map<string, Bytes | null> {
+  return new Map(
+    Object.entries(given).map(([name, text]) => [name, text === null ? null : utf8(text)]),
+  );
+}
+
+async function shown(store: Store, prefix = ""): Promise<string[]> {
+  const rows = [...(await store.read(prefix))];
+  return rows.map(([name, content]) => `${name}=${new TextDecoder().decode(content)}`);
+}
+
+for (const [kind, make] of Object.entries(STORES)) {
+  test(`${kind}: rows are kept, replaced and removed`, async () => {
+    const store = make();
+    assert.deepEqual(await shown(store), []);
+    await store.commit(changes({ b: "1", a: "", "a/2": "x", "a/10": "y" }));
+    assert.deepEqual(await shown(store), ["a=", "a/10=y", "a/2=x", "b=1"]);
+    assert.deepEqual(await shown(store, "a/"), ["a/10=y", "a/2=x"]);
+    assert.deepEqual(await shown(store, "c"), []);
+    await store.commit(changes({ b: "2", a: null, none: null }));
+    assert.deepEqual(await shown(store), ["a/10=y", "a/2=x", "b=2"]);
+    store.close();
+    assert.deepEqual(await shown(store, "b"), ["b=2"]);
+    await store.commit(changes({ "a/10": null, c: "3" }), true);
+    assert.deepEqual(await shown(store), ["a/2=x", "b=2", "c=3"]);
+    await store.commit(changes({}), true);
+    assert.deepEqual(await shown(store), ["a/2=x", "b=2", "c=3"]);
+    await store.erase();
+    assert.deepEqual(await shown(store), []);
+    await store.commit(changes({ again: "1" }));
+    assert.deepEqual(await shown(store), ["again=1"]);
+    await store.erase();
+  });
+
+  test(`${kind}: what is handed in or out may be changed afterwards`, async () => {
+    const [store, content] = [make(), Uint8Array.of(1, 2, 3)];
+    await store.commit(new Map([["a", content]]));
+    content.fill(9);
+    const row = (await store.read("a")).get("a")!;
+    assert.equal(hex(row), "010203");
+    row.fill(9);
+    assert.equal(hex((await store.read("a")).get("a")!), "010203");
+    await store.erase();
+  });
+
+  test(`${kind}: contents of any size come back`, async () => {
+    const store = make();
+    for (const size of [0, 1, 1019, 1020, 1021, 2 ** 17 + 7]) {
+      const content = new Uint8Array(size).map((_, at) => at * 7);
+      await store.commit(new Map([["a", content]]));
+      assert.equal(hex((await store.read("a")).get("a")!), hex(content));
+    }
+    await store.erase();
+  });
+}
+
+test("one at a time has the lock of a name", async () => {
+  const name = `a lock ${Date.now()}`;
+  let free = (): void => {};
+  const first = alone(name, () => new Promise<void>((resolve) => (free = resolve)));
+  await Promise.resolve();
+  await assert.rejects(
+    alone(name, async () => 1),
+    BusyError,
+  );
+  assert.equal(await alone(`${name}, another`, async () => 2), 2);
+  free();
+  await first;
+  assert.equal(await alone(name, async () => 3), 3);
+  const broken = async (): Promise<never> => {
+    throw new MalformedMessageError("as it is");
+  };
+  await assert.rejects(alone(name, broken), MalformedMessageError);
+  assert.equal(await alone(name, async () => 4), 4);
+});
+
+test("a key has 32 bytes", () => {
+  assert.throws(() => new SealedRows(new Uint8Array(31)), InvalidInputError);
+});
+
+if (hasDatabases) {
+  const secretOf = async (name: string): Promise<File> => {
+    const folder = await navigator.storage.getDirectory();
+    return (await folder.getFileHandle(`${name}.key`)).getFile();
+  };
+  const keep = async (name: string, ...secrets: readonly (Blob | Bytes)[]): Promise<void> => {
+    const folder = await navigator.storage.getDirectory();
+    const stream = await (await folder.getFileHandle(`${name}.key`)).createWritable();
+    for (const secret of secrets) await stream.write(secret as Blob);
+    await stream.close();
+  };
+  /** Every row as it lies in the database, after some change to them. */
+  const raw = (name: string, change?: (rows: IDBObjectStore) => void): Promise<[string, Bytes][]> =>
+    new Promise((resolve, reject) => {
+      const request = indexedDB.open(name);
+      request.onerror = () => reject(request.error);
+      request.onsuccess = () => {
+        const database = request.result;
+        const transaction = database.transaction("rows", "readwrite");
+        const rows = transaction.objectStore("rows");
+        change?.(rows);
+        const [names, contents] = [rows.getAllKeys(), rows.getAll()];
+        transaction.oncomplete = () => {
+          database.close();
+          resolve(names.result.map((each, at) => [String(each), contents.result[at] as Bytes]));
+        };
+      };
+    });
+
+  test("rows are sealed: all of one length, and nothing can be read in them", async () => {
+    const store = fresh();
+    await store.commit(changes({ a: "secret", b: "secret", c: "s".repeat(1000) }));
+    const rows = await raw(store.name);
+    assert.equal(rows.length, 4); // with the proof
+    const found = new Set(rows.map(([, content]) => hex(content)));
+    assert.equal(found.size, 4);
+    for (const digits of found) {
+      assert.equal(digits.length, 2 * (12 + 1024 + 16));
+      assert.ok(!digits.includes(hex(utf8("secret"))));
+    }
+    await store.erase();
+  });
+
+  test("what was forgotten is under a key that is gone, and what stays under another", async () => {
+    const store = fresh(KEY);
+    await store.commit(changes({ a: "goes", b: "stays" }));
+    const [before, key] = [await raw(store.name), await (await secretOf(store.name)).bytes()];
+    await store.commit(changes({ a: null }), true);
+    const after = await (await secretOf(store.name)).bytes();
+    assert.equal(after.length, 32);
+    assert.notEqual(hex(after), hex(key as Bytes));
+    const rows = await raw(store.name);
+    assert.deepEqual(
+      rows.map(([name]) => name),
+      ["", "b"],
+    );
+    const old = new Set(before.map(([, content]) => hex(content)));
+    assert.ok(rows.every(([, content]) => !old.has(hex(content))));
+    // Old blocks, put back, open no more.
+    await raw(store.name, (all) => all.put(before.find(([name]) => name === "a")![1], "a"));
+    await assert.rejects(new SealedRows(KEY, store.name).read(""), DamagedStoreError);
+    await store.erase();
+  });
+
+  test("a page that dies while all is sealed anew leaves a store that opens", async () => {
+    const store = fresh();
+    await store.commit(changes({ a: "1" }));
+    const [old, rows] = [await secretOf(store.name), await raw(store.name)];
+    const before = new Uint8Array(await old.arrayBuffer());
+    await store.commit(changes({ b: "2" }), true);
+    const after = new Uint8Array(await (await secretOf(store.name)).arrayBuffer());
+    // The file has both, and the rows are the new ones …
+    await keep(store.name, before, after);
+    assert.deepEqual(await shown(new SealedRows(undefined, store.name)), ["a=1", "b=2"]);
+    // … or still the old ones.
+    await raw(store.name, (all) => {
+      all.clear();
+      for (const [name, content] of rows) all.put(content, name);
+    });
+    const reopened = new SealedRows(undefined, store.name);
+    assert.deepEqual(await shown(reopened), ["a=1"]);
+    await reopened.commit(changes({ c: "3" }));
+    assert.deepEqual(await shown(new SealedRows(undefined, store.name)), ["a=1", "c=3"]);
+    // What was begun is finished: no secret of older rows stays.
+    const last = new Uint8Array(await (await secretOf(store.name)).arrayBuffer());
+    assert.ok(last.length === 32 && ![hex(before), hex(after)].includes(hex(last)));
+    await store.erase();
+  });
+
+  test("what cannot be written leaves everything as it was", async () => {
+    const store = fresh();
+    await store.commit(changes({ a: "1" }));
+    const { transaction } = IDBDatabase.prototype;
+    IDBDatabase.prototype.transaction = function (names, mode, options) {
+      if (mode === "readwrite") throw new DOMException("the disk is full", "QuotaExceededError");
+      return transaction.call(this, names, mode, options);
+    };
+    try {
+      for (const renew of [false, true]) {
+        await assert.rejects(store.commit(changes({ a: null }), renew), /disk is full/);
+        assert.deepEqual(await shown(store), ["a=1"]);
+        assert.deepEqual(await shown(new SealedRows(undefined, store.name)), ["a=1"]);
+      }
+    } finally {
+      IDBDatabase.prototype.transaction = transaction;
+    }
+    await store.commit(changes({ b: "2" }));
+    assert.deepEqual(await shown(new SealedRows(undefined, store.name)), ["a=1", "b=2"]);
+    assert.equal((await secretOf(store.name)).size, 32);
+    await store.erase();
+  });
+
+  test("another tab reads and writes on after everything was sealed anew", async () => {
+    const one = fresh();
+    const other = new SealedRows(undefined, one.name);
+    await one.commit(changes({ a: "1" }));
+    assert.deepEqual(await shown(other), ["a=1"]);
+    await one.commit(changes({ a: "2" }), true);
+    assert.deepEqual(await shown(other), ["a=2"]);
+    await other.commit(changes({ b: "3" }), true);
+    await one.commit(changes({ c: "4" }));
+    assert.deepEqual(await shown(other), ["a=2", "b=3", "c=4"]);
+    await one.erase();
+    await other.commit(changes({ d: "5" }));
+    assert.deepEqual(await shown(one), ["d=5"]);
+    await one.erase();
+  });
+
+  test("another key opens nothing, and a lost one neither; erasing helps", async () => {
+    for (const lose of [
+      async (): Promise<Bytes> => KEY.map((byte) => byte + 1),
+      async (name: string): Promise<Bytes> => {
+        await keep(name, new Uint8Array(32));
+        return KEY;
+      },
+      async (name: string): Promise<Bytes> => {
+        await keep(name);
+        return KEY;
+      },
+    ]) {
+      const store = fresh(KEY);
+      await store.commit(changes({ a: "1" }));
+      const rows = await raw(store.name);
+      const other = new SealedRows(await lose(store.name), store.name);
+      await assert.rejects(other.read(""), WrongKeyError);
+      await assert.rejects(other.commit(changes({ a: "2" })), WrongKeyError);
+      await assert.rejects(other.commit(changes({ a: "2" }), true), WrongKeyError);
+      const hexed = (all: [string, Bytes][]) => all.map(([name, row]) => [name, hex(row)]);
+      assert.deepEqual(hexed(await raw(store.name)), hexed(rows));
+      await other.erase();
+      await other.commit(changes({ b: "1" }));
+      assert.deepEqual(await shown(other), ["b=1"]);
+      await other.erase();
+    }
+  });
+
+  test("a row that was changed, or put in another's place, is damaged", async () => {
+    const store = fresh();
+    await store.commit(changes({ a: "1", b: "2" }));
+    const rows = new Map(await raw(store.name));
+    for (const content of [
+      rows.get("b")!,
+      rows.get("a")!.map((byte, at) => (at === 700 ? byte ^ 1 : byte)),
+      rows.get("a")!.slice(1),
+      new Uint8Array(),
+    ]) {
+      await raw(store.name, (all) => all.put(content, "a"));
+      await assert.rejects(store.read("a"), DamagedStoreError);
+      assert.deepEqual(await shown(store, "b"), ["b=2"]);
+    }
+    await store.erase();
+  });
+
+  test("a worker writes the secret in place, and a page reads on", async () => {
+    const store = fresh();
+    await store.commit(changes({ "from the page": "1", both: "2" }));
+    const before = new Uint8Array(await (await secretOf(store.name)).arrayBuffer());
+    const address = new URL("./chromium/worker.ts", import.meta.url);
+    const worker = new Worker(address, { type: "module" });
+    const found = await new Promise((resolve, reject) => {
+      worker.onmessage = ({ data }) => resolve(data);
+      worker.onerror = ({ message }) => reject(new Error(message));
+      worker.postMessage(store.name);
+    });
+    assert.deepEqual(found, ["both", "from the page"]);
+    assert.deepEqual(await shown(store), ["both=2", "from the worker=1"]);
+    const after = new Uint8Array(await (await secretOf(store.name)).arrayBuffer());
+    assert.equal(after.length, 32);
+    assert.notEqual(hex(after), hex(before));
+    worker.terminate();
+    await store.erase();
+    assert.equal((await secretOf(store.name)).size, 0);
+  });
+}
