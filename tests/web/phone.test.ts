@@ -441,15 +441,15 @@ test("of two tabs one works, and the other is told that the phone is busy", asyn
   server.before = () => new Promise((resolve) => (go = resolve));
   const visit = phone.visit();
   for (const busy of [
-    other.visit(),
-    other.hear(sound(1)),
-    other.label(1, "car"),
-    other.forget(1),
-    other.leave(),
-    other.erase(),
-    phone.hear(sound(1)),
+    () => other.visit(),
+    () => other.hear(sound(1)),
+    () => other.label(1, "car"),
+    () => other.forget(1),
+    () => other.leave(),
+    () => other.erase(),
+    () => phone.hear(sound(1)),
   ]) {
-    await assert.rejects(busy, BusyError);
+    await assert.rejects(busy(), BusyError);
   }
   assert.equal((await other.recordings()).length, 1); // reading waits for nobody
   server.before = () => {};
