@@ -14,12 +14,12 @@ POLICY = "default-src 'none'; script-src 'self'; worker-src 'self'; connect-src 
 
 
 @contextlib.contextmanager
-def served(others: Mapping[str, bytes], server: str = "") -> Iterator[str]:
+def served(others: Mapping[str, bytes], asked: str = "") -> Iterator[str]:
     """Serve the scripts, an empty page and other files; the address, without a slash.
 
     Args:
         others: files by their paths.
-        server: address that pages may ask besides, if any.
+        asked: address of another server that pages may ask, if any.
     """
     root = PACKAGE.relative_to(ROOT).as_posix()
     scripts = {path.removeprefix(root): text.encode() for path, text in stripped(PACKAGE).items()}
@@ -32,7 +32,7 @@ def served(others: Mapping[str, bytes], server: str = "") -> Iterator[str]:
             kind = "text/javascript" if self.path.endswith(".ts") else "application/octet-stream"
             self.send_header("Content-Type", "text/html" if self.path == "/" else kind)
             self.send_header("Content-Length", str(len(body or b"")))
-            self.send_header("Content-Security-Policy", f"{POLICY} {server}")
+            self.send_header("Content-Security-Policy", f"{POLICY} {asked}")
             self.end_headers()
             self.wfile.write(body or b"")
 

@@ -180,13 +180,15 @@ class PagePhone:
         points, labels = heard(number)
         self._context = running.new_context()
         self._page: Page = self._context.new_page()
+        self._said: list[str] = []
+        self._page.on("console", lambda message: self._said.append(message.text))
         self._page.goto(origin)
         self._page.evaluate(_OPEN, [about, points.tolist(), labels])
         self.ended: tuple[str, str] | None = None
 
     def visit(self) -> None:
         said, ending = self._page.evaluate(_VISIT)
-        assert said["event"] in ("waiting", "answered", "phase over"), said
+        assert said["event"] in ("waiting", "answered", "phase over"), (said, self._said)
         self.ended = None if ending is None else (ending[0], ending[1])
 
     def steps(self) -> list[str]:
