@@ -53,7 +53,7 @@ PLACES = Places(
     mutated=(
         *(
             f"protocol/earshot_protocol/{room}"
-            for room in ("files.py", "privacy", "secure_sum", "two_operators", "phases")
+            for room in ("files.py", "privacy", "secure_sum", "phases")
         ),
         *(f"client/earshot_client/{room}" for room in ("phone.py", "policy.py", "phases", "store")),
     ),
@@ -63,8 +63,8 @@ PLACES = Places(
             f"tests/server/test_{name}.py"  # those that neither begin a database nor listen
             for name in (
                 *("accountant", "budget", "coordinator", "coordinator_answers", "deviations"),
-                *("discovery_phase", "forecast", "helper", "labelling_phase", "merging"),
-                *("phase_places", "statistics", "statistics_phase"),
+                *("discovery_phase", "forecast", "labelling_phase", "merging", "phase_places"),
+                *("statistics", "statistics_phase"),
             )
         ),
         *(
