@@ -50,6 +50,7 @@ from earshot_protocol.two_operators.messages import (
 )
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.participant import ReportingParticipant
+from earshot_protocol.two_operators.proofs import proof_of
 from earshot_protocol.two_operators.shares import helper_shares
 from earshot_protocol.two_operators.summation import TWO_OPERATORS, check
 from earshot_protocol.wire import encode
@@ -324,6 +325,8 @@ def test_a_task_without_an_offer_is_refused() -> None:
     assert [each.rule for each in refused] == [Rule.WRONG_OFFER]
     with pytest.raises(UnexpectedMessageError, match="without an offer"):
         ReportingParticipant(task, np.zeros((3, 2), dtype=np.int64))
+    with pytest.raises(MalformedMessageError, match="without an offer"):
+        _ = task.parameters
 
 
 # ------------------------------------------------------------------------------- a phone, a leader
@@ -517,6 +520,53 @@ def test_a_phone_cannot_answer_in_the_helpers_place() -> None:
         leader.accept(HELPER, offered)
 
 
+@pytest.mark.parametrize("change", [{"sender": 4}, {"sum_id": bytes(16)}])
+def test_a_leader_takes_no_report_of_another_phone_or_sum(change: dict[str, object]) -> None:
+    leader = Operators().offered()
+    report = reported(leader, 3, np.zeros((3, 2), dtype=np.int64))
+    with pytest.raises(UnexpectedMessageError, match="a report of another phone or sum"):
+        leader.accept(3, msgspec.structs.replace(report, **change))
+    leader.accept(3, report)
+
+
+def test_a_helpers_answer_is_checked_before_it_is_kept() -> None:
+    operators, stranger = Operators(), Operators()
+    leader = operators.begin()
+    asked, keys = request(leader), operators.keys
+    offered = operators.helper.answer(asked)
+    keys.check(asked, offered)
+    unsigned = msgspec.structs.replace(offered, signature=bytes(64))
+    with pytest.raises(MalformedMessageError, match="not signed"):
+        keys.check(asked, unsigned)
+    with pytest.raises(MalformedMessageError, match="another sum"):
+        stranger.keys.check(request(stranger.begin()), offered)
+    leader, _ = operators.collected(inputs_of(range(12)))
+    task = listed(leader)
+    total = total_of(operators.helper.answer(task))
+    keys.check(task, total)
+    for wrong in (total.total[::-1], bytes(len(total.total))):
+        with pytest.raises(MalformedMessageError, match="not signed"):
+            keys.check(task, msgspec.structs.replace(total, total=wrong))
+    for other in ((asked, total), (task, offered)):
+        with pytest.raises(UnexpectedMessageError, match="does not answer"):
+            keys.check(*other)
+
+
+def test_a_sum_of_another_version_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    leader = Operators().offered()
+    leader.check_version()
+    monkeypatch.setattr(messages, "VERSION", messages.VERSION + 1)
+    with pytest.raises(UnexpectedMessageError, match="another version"):
+        leader.check_version()
+
+
+def test_inputs_that_are_not_proved_have_no_proof() -> None:
+    offer = opening(Operators().offered()).offer
+    assert offer is not None
+    with pytest.raises(WrongStateError, match="not proved"):
+        proof_of(offer.offer)
+
+
 def test_a_process_without_keys_leads_no_sum() -> None:
     with pytest.raises(InvalidParametersError, match="needs a helper"):
         TWO_OPERATORS.aggregator(bytes(16), terms(), bytes)
@@ -544,6 +594,8 @@ def test_a_text_that_is_not_a_key_is_refused(text: str) -> None:
         ({"least": 1}, "least=1"),
         ({"least": 21}, "least=21"),
         ({"window": 0.0}, "window"),
+        ({"ones": 0}, "ones=0"),
+        ({"ones": 7}, "ones=7"),
         ({"noise": WholeGaussian(0)}, "fine_variance=0"),
         ({"noise": WholeLaplace(0)}, "fine_scale=0"),
     ],
