@@ -26,12 +26,11 @@ import {
   composedCost,
   epsilonAt,
   type Expense,
-  total,
 } from "../../client/web/protocol/privacy/accounting.ts";
 import { BUDGETS } from "../../client/web/protocol/privacy/budgets.ts";
 import { composedEpsilon } from "../../client/web/protocol/privacy/composition.ts";
 import { exp, expm1, log, log1p, logaddexp } from "../../client/web/protocol/privacy/elementary.ts";
-import { DamagedLedgerError, intact, Ledger } from "../../client/web/protocol/privacy/ledger.ts";
+import { DamagedLedgerError, Ledger } from "../../client/web/protocol/privacy/ledger.ts";
 import { RULES } from "../../client/web/protocol/rules.ts";
 import { read, vectors } from "./vectors.ts";
 
@@ -162,12 +161,10 @@ test("a ledger holds what was written, and nothing else", async () => {
   const again = await Ledger.open(written);
   assert.deepEqual(again.entries, ledger.entries);
   assert.deepEqual(again.export()[0]!.event, { event: "pure", epsilon: 0.5, times: 1 });
-  assert.equal(await intact(written), 8);
   await assert.rejects(again.append(PHASE, expensesOf(statistics, 1), TODAY), WrongStateError);
   for (let at = 0; at < written.length - 1; at++) {
     const cut = written.filter((_, other) => other !== at);
     await assert.rejects(Ledger.open(cut), DamagedLedgerError);
-    assert.equal(await intact(cut), at);
   }
   const changed = written.map((entry) => entry.slice());
   changed[2]![20]! ^= 1;
@@ -318,7 +315,7 @@ test("a phone that has spent its budget weighs nothing, and pays nothing", async
     for (const part of planOf(given, own)) assert.equal(sumOf(given, part).bound, 16n);
   }
   assert.deepEqual(rules(refusalsOfCost(poor, unpaid, ledger, TODAY)), []);
-  assert.deepEqual(total(unpaid, "phone"), { epsilon: 0, delta: 0 });
+  assert.ok(unpaid.every(({ release: { epsilon, delta } }) => epsilon === 0 && delta === 0));
   assert.equal(epsilonAt(1e-6, expensesOf(given, 1)) > 0, true);
   assert.ok(composedCost(expensesOf(given, 1).slice(0, 1)).epsilon > 0);
 });

@@ -2,7 +2,7 @@
 
 import { line, map, type Of, real } from "../fields.ts";
 import { composedEpsilon } from "./composition.ts";
-import { type PrivacyEvent, type Unit, unit } from "./events.ts";
+import { type PrivacyEvent, unit } from "./events.ts";
 
 /** One release of one step, counted in one unit, as it is published and kept. */
 export const release = map({
@@ -30,12 +30,6 @@ export interface Cost {
 const TOLD_DELTA = 1e-6;
 /** Share of the added ε below which a composed one is told in its place. */
 const LESS = 1 - 1e-5;
-
-/** Return the sum of all releases of a unit (basic composition); δ is at most 1. */
-export function total(spent: readonly Expense[], of: Unit): Cost {
-  const counted = spent.filter((each) => each.release.unit === of);
-  return { epsilon: addedEpsilon(counted), delta: statedDelta(counted) };
-}
 
 /** Return the sum of the ε that expenses of one unit state. */
 export function addedEpsilon(spent: readonly Expense[]): number {

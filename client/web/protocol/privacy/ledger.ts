@@ -145,23 +145,6 @@ export class Ledger {
   }
 }
 
-/** Count the entries, from the oldest, that are as written: each follows the one before it. */
-export async function intact(entries: Iterable<Bytes>): Promise<number> {
-  let head: Bytes = new Uint8Array(32);
-  let count = 0;
-  for (const encoded of entries) {
-    try {
-      decoded(count + 1, encoded, head);
-    } catch (error) {
-      if (error instanceof DamagedLedgerError) break;
-      throw error;
-    }
-    head = await sha256(encoded);
-    count += 1;
-  }
-  return count;
-}
-
 function decoded(number: number, encoded: Bytes, previous: Bytes): LedgerEntry {
   let entry: LedgerEntry;
   try {
