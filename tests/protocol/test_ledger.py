@@ -126,7 +126,7 @@ def test_a_forged_entry_without_a_cost_is_noticed() -> None:
     release = msgspec.to_builtins(both_units("cluster", 1.0)[0].release)
     for name, value in (("epsilon", math.nan), ("epsilon", -5.0), ("delta", 1.5), ("unit", "day")):
         forged = {"phase": PHASE, "release": {**release, name: value}, "previous": bytes(32)}
-        with pytest.raises(DamagedLedgerError):
+        with pytest.raises(DamagedLedgerError, match=rf"unreadable: .*{name}"):
             Ledger([msgspec.msgpack.encode(forged)])
     assert issubclass(DamagedLedgerError, LocalError)
 

@@ -182,7 +182,8 @@ class Ledger:
         if not releases:
             raise InvalidInputError("nothing to record: a step releases something in each unit")
         for release in releases:
-            if not _is_cost(release):
+            # Not-a-number fails these comparisons too; without noise, ε is infinite.
+            if not (release.epsilon >= 0 and 0 <= release.delta <= 1):
                 raise InvalidInputError(
                     f"ε={release.epsilon}, δ={release.delta} of {release.step!r}: ε must be at "
                     "least 0 and δ between 0 and 1"
@@ -212,14 +213,7 @@ def _decode(number: int, encoded: bytes, previous: bytes) -> Entry:
             f"entry {number} of the ledger does not follow the one before it: entries were "
             "altered, reordered, inserted or cut out"
         )
-    if not _is_cost(entry.release):
-        raise DamagedLedgerError(f"entry {number} of the ledger is not a cost: {entry.release}")
     return entry
-
-
-def _is_cost(release: Release) -> bool:
-    # Not-a-number fails these comparisons too; a release without noise costs an infinite ε.
-    return release.epsilon >= 0 and 0 <= release.delta <= 1
 
 
 def _hash(encoded: bytes) -> bytes:
