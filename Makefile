@@ -17,11 +17,11 @@ MAKEFLAGS += --jobs=2
 # Hundreds of processes of the tests import the same files: each is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all mutants browser lint types imports unit format lock clean
+.PHONY: help demo test test-all mutants browser lint types imports unit phone-page format lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/.editable ## run both routes over one crowd of 500 simulated phones, in two minutes
 	@echo "Simulating both routes: half a minute, and less when run again."
@@ -72,6 +72,9 @@ unit: browser
 mutants: .venv/.installed ## put mistakes into what protects people, one at a time: a test must fail
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(V)/python -m support.mutation \
 		$(if $(MINUTES),--minutes=$(MINUTES)) $(if $(ONLY),--only=$(ONLY))
+
+phone-page: .venv/.installed ## compile the page of a phone to where the server's package has it
+	PYTHONPATH=tests $(V)/python -m support.compiled_page
 
 format: .venv/.installed ## let ruff rewrite what it can
 	$(V)/ruff format .

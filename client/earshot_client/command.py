@@ -35,7 +35,7 @@ class SubCommand(NamedTuple):
 
     def module(self, name: str) -> str:
         """Return the name of the module that holds the sub-command of this name."""
-        return f"earshot_{self.package}.commands.{name}"
+        return f"earshot_{self.package}.commands.{name.replace('-', '_')}"
 
     def needed(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the extras that the call with these words needs."""
@@ -83,6 +83,9 @@ SUB_COMMANDS = {
     ),
     "invite": SubCommand(
         "server", "Make an invitation code with which phones may enrol.", ("server",)
+    ),
+    "phone-page": SubCommand(
+        "server", "Write a page that is a phone, as files for any web host.", ("server",)
     ),
     "operator": SubCommand(
         "server",

@@ -8,6 +8,9 @@ from urllib.parse import urlsplit
 from earshot_protocol.connecting import is_this_machine
 from earshot_protocol.errors import InvalidInputError
 
+HERE = "here"
+"""Word that stands for the page which the phones' own server serves, in the place of a URL."""
+HERE_PATH = "/phone/"
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[1-9][0-9]{0,4})?")
 _LARGEST_PAGE = 256
 _USUAL_PORTS = {"http": 80, "https": 443}
@@ -64,6 +67,19 @@ def read_page(text: str) -> str:
             f"in at most {_LARGEST_PAGE} characters, as in https://phone.example.org/"
         )
     return text
+
+
+def page_at(given: str, server: str) -> str:
+    """Return the URL of a page that an operator has named by its URL, or as `here`.
+
+    Args:
+        given: URL, or `HERE` for the page that the server serves itself.
+        server: URL of the server as phones reach it.
+
+    Raises:
+        InvalidInputError: It is neither.
+    """
+    return read_page(server.removesuffix("/") + HERE_PATH if given == HERE else given)
 
 
 def origin_of(page: str) -> str:

@@ -6,9 +6,9 @@
 import { InvalidInputError, LocalError, WrongStateError } from "../protocol/errors.ts";
 import type { LabelHierarchy } from "../protocol/environments.ts";
 import { row, rowsOf } from "../protocol/matrix.ts";
-import { decodeTask, type Task } from "../protocol/messages.ts";
+import { decodeTask, type Ending, isEnding } from "../protocol/messages.ts";
 import { type Limits, standing } from "../protocol/phases/acceptance.ts";
-import { namesAt } from "../protocol/phases/places.ts";
+import { namesAt, type Places } from "../protocol/phases/places.ts";
 import type { Standing } from "../protocol/privacy/budgets.ts";
 import { signingKey } from "../protocol/signatures.ts";
 import { type Bytes, hex } from "../protocol/wire.ts";
@@ -38,6 +38,8 @@ export interface Heard {
   readonly choice: string | null;
   /** Whether a histogram of contacts that left this phone has counted it. */
   readonly counted: boolean;
+  /** Name of the nearest prototype that was published; null where there is none near enough. */
+  readonly place: string | null;
 }
 
 /** What an app says of its phone. */
@@ -140,8 +142,7 @@ export class Client {
    * Throws `WrongStateError`: no result has arrived yet.
    */
   async scene(sound: Sound): Promise<string | null> {
-    const memory = await this.#memory();
-    const places = memory.isOfAnotherEncoder ? null : await memory.places();
+    const places = await this.#places(await this.#memory());
     if (places === null) {
       throw new WrongStateError("no published places yet: take part in a phase first");
     }
@@ -157,8 +158,12 @@ export class Client {
 
   /** Return the recordings, oldest first. */
   async recordings(): Promise<readonly Heard[]> {
-    const all = [...(await (await this.#memory()).recordings())];
-    return all.map(([number, { day, choice, counted }]) => ({ number, day, choice, counted }));
+    const memory = await this.#memory();
+    const places = await this.#places(memory);
+    const named = places && namesAt(places, await memory.points(places.points.columns));
+    return [...(await memory.recordings())].map(([number, { day, choice, counted }], at) => {
+      return { number, day, choice, counted, place: named?.[at] ?? null };
+    });
   }
 
   /**
@@ -191,10 +196,11 @@ export class Client {
   }
 
   /** Return the newest ending of a phase of which the user was not told; null if there is none. */
-  async ending(): Promise<Task | null> {
+  async ending(): Promise<Ending | null> {
     const memory = await this.#memory();
     const saved = memory.state.untold ? await memory.get("ending") : null;
-    return saved === null ? null : decodeTask(saved);
+    const read = saved && decodeTask(saved);
+    return read && isEnding(read) ? read : null;
   }
 
   /** Note that the user knows of the ending. */
@@ -326,6 +332,10 @@ export class Client {
       this.#expiredOn = day;
     }
     return memory;
+  }
+
+  async #places(memory: Memory): Promise<Places | null> {
+    return memory.isOfAnotherEncoder ? null : memory.places();
   }
 
   #changed<T>(work: (memory: Memory) => Promise<T>): Promise<T> {

@@ -26,6 +26,8 @@ from earshot_server.api.public import public
 from earshot_server.attestation import Attestation, InvitationCodes
 from earshot_server.credentials import Credentials
 from earshot_server.dashboard.pages import blueprint as dashboard
+from earshot_server.origins import HERE
+from earshot_server.phone_page.serving import phone_page
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
 
@@ -47,7 +49,8 @@ class ApiSettings:
         metrics_folder: Folder of the figures of several workers, empty when the server starts; None
             for a single process.
         phone_origins: Origins of pages that hold phones.
-        phone_page: URL of a page that holds a phone, to which invitations lead; empty without one.
+        phone_page: URL of a page that holds a phone, to which invitations lead; `here` for the one
+            that the application serves itself, and empty without one.
         helper_key: Public key of the helper of sums by two operators, in hexadecimal; empty without
             one.
         data_folder: Folder on whose disk there must be room; None if nothing is kept there.
@@ -133,6 +136,7 @@ def create_app(settings: ApiSettings) -> Flask:
         figures,
         watched,
         desk(orders, browsers, settings.phone_page),
+        *((phone_page(),) if settings.phone_page == HERE else ()),
     ):
         app.register_blueprint(blueprint)
     return app

@@ -15,6 +15,7 @@ from earshot_server.api import bodies, problems
 from earshot_server.api.limits import RateLimits
 from earshot_server.api.metrics import Metrics
 from earshot_server.api.pages_of_phones import PREFLIGHTS
+from earshot_server.phone_page.serving import PHONE_PAGE
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -62,7 +63,8 @@ def _begin(limits: RateLimits) -> None:
     g.began = time.perf_counter()
     # A load balancer that was refused would take a busy server for a dead one.
     # A page is not shown why a browser's own question was refused, only that of its request.
-    if request.blueprint not in ("health", PREFLIGHTS) and not bodies.is_second_look():
+    # A class that opens the page asks for thousands of files at once, which cost next to nothing.
+    if request.blueprint not in ("health", PREFLIGHTS, PHONE_PAGE) and not bodies.is_second_look():
         limits.count_address(request.remote_addr)
 
 

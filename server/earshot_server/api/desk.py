@@ -28,6 +28,7 @@ from earshot_server.api.orders import Orders
 from earshot_server.api.problems import ForgedRequestError, OperatorError
 from earshot_server.dashboard import prospects, rendering
 from earshot_server.dashboard.verdict import verdict
+from earshot_server.origins import page_at
 from earshot_server.phases.forecast import forecast
 from earshot_server.phone_links import drawn, link_to
 from earshot_server.store.operators import Role
@@ -213,9 +214,8 @@ class OperatorDesk:
         link, keys = "", self._orders.two_operators
         if self._phone_page:
             with contextlib.suppress(InvalidInputError):  # a code that is signed must be shown
-                link = link_to(
-                    self._phone_page, request.host_url, issued.code, keys.leader, keys.helper
-                )
+                page = page_at(self._phone_page, request.host_url)
+                link = link_to(page, request.host_url, issued.code, keys.leader, keys.helper)
         code = Markup(drawn(link or issued.code))  # noqa: S704 - segno draws it, of blocks alone
         return self._page("invited.html", issued=issued, link=link, code=code)
 

@@ -33,22 +33,23 @@ def invite(
         uses: Number of phones that may enrol with the code.
         days: Days for which the code is valid.
         cohort: Cohort that these phones belong to: lower-case letters, digits, hyphens.
-        phone_page: URL of a page that holds a phone: print a link to it with the code, the server
-            and both operators in it, and in a terminal its QR code.
+        phone_page: URL of a page that holds a phone, or `here` for the one that the server serves:
+            print a link to it with the code, the server and both operators in it, and in a terminal
+            its QR code.
         phone_server: URL at which that phone reaches the server; by default the one of --server.
     """
-    from earshot_server.origins import read_page
+    from earshot_server.origins import page_at
     from earshot_server.phone_links import link_to, printed
 
     operator = connection.operator()
-    page = None if phone_page is None else read_page(phone_page)
+    server = phone_server or connection.address
+    page = None if phone_page is None else page_at(phone_page, server)
     operators = None if page is None else operator.two_operators()
     invited = Invite(uses=uses, days=days, cohort=cohort)
     if page is None or operators is None:
         invitation = operator.invite(invited)
         print(json.dumps(msgspec.to_builtins(invitation)) if as_json else invitation.code)
         return
-    server = phone_server or connection.address
     keys = operators.leader, operators.helper
     link_to(page, server, "checked before a code is signed", *keys)
     invitation = operator.invite(invited)

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from earshot_protocol.connecting import connection, is_this_machine
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.two_operators.messages import read_identity
-from earshot_server.origins import origin_of, read_origin, read_page
+from earshot_server.origins import HERE, origin_of, read_origin, read_page
 from earshot_server.processes.address import Address, remembered
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -83,7 +83,8 @@ class Serving:
         phone_origins: Origin of pages that hold phones, such as https://phone.example.org; may be
             given again for another one. Without any, phones in browsers cannot reach the server.
         phone_page: URL of a page that holds a phone, to which the dashboard's invitations lead; its
-            origin is let in like those of --phone-origin.
+            origin is let in like those of --phone-origin. For a trial, `here` lets the server
+            serve the page itself, at /phone/.
         helper: URL of the helper of sums by two operators, another organization's; without it, the
             server leads no such sums.
         helper_key: The helper's public key, 64 hexadecimal digits.
@@ -126,7 +127,12 @@ class Serving:
     @property
     def origins(self) -> tuple[str, ...]:
         """Origins of all pages that hold phones."""
-        return (*self.phone_origins, *((origin_of(self.phone_page),) if self.phone_page else ()))
+        return (*self.phone_origins, *map(origin_of, self._page_elsewhere))
+
+    @property
+    def _page_elsewhere(self) -> tuple[str, ...]:
+        """URL of the page that another host serves, if there is one."""
+        return (self.phone_page,) if self.phone_page not in (None, "", HERE) else ()
 
     @property
     def helper_identity(self) -> str:
@@ -177,7 +183,7 @@ class Serving:
         check_web(self, self.address.host)
         for option, read, given in (
             ("--phone-origin", read_origin, self.phone_origins),
-            ("--phone-page", read_page, (self.phone_page,) if self.phone_page else ()),
+            ("--phone-page", read_page, self._page_elsewhere),
         ):
             try:
                 for each in given:

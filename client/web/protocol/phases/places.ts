@@ -10,7 +10,7 @@ import { encoderName } from "./parameters.ts";
 const MOST_PLACES = 4096;
 const UNNAMED = -1;
 /** Largest p-value of a name that stands clear of the noise. */
-const LEVEL = 0.05;
+export const LEVEL = 0.05;
 
 export const geometryName = oneOf("euclidean", "spherical");
 

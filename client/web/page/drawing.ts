@@ -1,0 +1,59 @@
+/** Elements of the page, made without any markup: text that came from elsewhere stays text. */
+
+type Child = Node | string | null | undefined | false;
+type Attributes = Readonly<Record<string, string | boolean | number | undefined>>;
+
+/** Return an element; an attribute that is false or undefined is left out. */
+export function element<N extends keyof HTMLElementTagNameMap>(
+  name: N,
+  attributes: Attributes = {},
+  ...children: readonly Child[]
+): HTMLElementTagNameMap[N] {
+  const made = document.createElement(name);
+  for (const [attribute, value] of Object.entries(attributes)) {
+    if (value === false || value === undefined) continue;
+    made.setAttribute(attribute, value === true ? "" : String(value));
+  }
+  made.append(...children.filter((each): each is Node | string => !!each || each === ""));
+  return made;
+}
+
+/** Return a paragraph. */
+export function paragraph(text: string, kind?: string): HTMLElement {
+  return element("p", { class: kind }, text);
+}
+
+/** Return a button that calls `act`; `does` is its name for whoever automates the page. */
+export function button(does: string, text: string, act: () => void, kind?: string): HTMLElement {
+  const made = element("button", { type: "button", "data-do": does, class: kind }, text);
+  made.addEventListener("click", act);
+  return made;
+}
+
+/** Return a table with a caption; cells of the first column head their rows. */
+export function table(
+  caption: string,
+  heads: readonly string[],
+  rows: readonly (readonly Child[])[],
+): HTMLElement {
+  const head = heads.map((each) => element("th", { scope: "col", role: "columnheader" }, each));
+  // Narrow screens stack the cells, which costs a table its roles: so they are named.
+  const body = rows.map((cells) =>
+    element(
+      "tr",
+      { role: "row" },
+      ...cells.map((cell, at) =>
+        at === 0
+          ? element("th", { scope: "row", role: "rowheader" }, cell)
+          : element("td", { role: "cell", "data-label": heads[at] }, cell),
+      ),
+    ),
+  );
+  return element(
+    "table",
+    { role: "table" },
+    element("caption", {}, caption),
+    element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, ...head)),
+    element("tbody", { role: "rowgroup" }, ...body),
+  );
+}

@@ -1,0 +1,101 @@
+/** Taking part: visits to the server as long as the page is open. */
+
+import type { Visit } from "../index.ts";
+import type { PhoneError, PhoneLine } from "./phone_line.ts";
+
+/** Longest seconds between visits in a sitting: its steps are short. */
+const SITTING_PAUSE = 3;
+/** The same where the server or the way to it has trouble, or this phone refuses. */
+const TROUBLE_PAUSE = 30;
+/** Seconds until another tab, which has the phone now, may have finished. */
+const BUSY_PAUSE = 5;
+
+/** How a visit went: as the phone tells it, or an error after which it is tried no more. */
+export type Outcome = Visit | { readonly event: "stopped"; readonly error: PhoneError };
+
+/** Visits, one after the other. */
+export class Participation {
+  readonly #line: PhoneLine;
+  readonly #tell: (outcome: Outcome, again: Date | null) => Promise<void>;
+  #isRunning = false;
+  #isSitting = false;
+  #wake: (() => void) | null = null;
+  #screen: WakeLockSentinel | null = null;
+
+  /** `tell` is called after every visit, with the time of the next one. */
+  constructor(line: PhoneLine, tell: (outcome: Outcome, again: Date | null) => Promise<void>) {
+    this.#line = line;
+    this.#tell = tell;
+    document.addEventListener("visibilitychange", () => void this.#keepScreenOn());
+    addEventListener("online", () => this.#wake?.());
+  }
+
+  /** Whether the page visits every few seconds and keeps the screen on. */
+  get isSitting(): boolean {
+    return this.#isSitting;
+  }
+
+  /** Visit now and from now on; a stopped one begins again. */
+  start(): void {
+    this.#wake?.();
+    if (!this.#isRunning) void this.#run();
+  }
+
+  /** Begin or end a sitting. */
+  sit(isSitting: boolean): void {
+    this.#isSitting = isSitting;
+    void this.#keepScreenOn();
+    this.start();
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true;
+    for (;;) {
+      const outcome = await this.#visited();
+      if (outcome.event === "stopped") {
+        await this.#tell(outcome, null);
+        break;
+      }
+      const pause = 1000 * this.#pause(outcome);
+      await this.#tell(outcome, new Date(Date.now() + pause));
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+        setTimeout(resolve, pause);
+      });
+    }
+    this.#isRunning = false;
+  }
+
+  async #visited(): Promise<Outcome> {
+    if (!navigator.onLine) {
+      return { event: "trouble", detail: "no network", seconds: TROUBLE_PAUSE };
+    }
+    try {
+      return await this.#line.ask("visit");
+    } catch (error) {
+      const failed = error as PhoneError;
+      if (failed.name !== "BusyError") return { event: "stopped", error: failed };
+      return { event: "trouble", detail: failed.message, seconds: BUSY_PAUSE };
+    }
+  }
+
+  /** Return the seconds until the next visit. */
+  #pause({ event, seconds }: Visit): number {
+    if (!this.#isSitting) return seconds;
+    const isQuiet = event === "trouble" || event === "refused";
+    return Math.min(seconds, isQuiet ? TROUBLE_PAUSE : SITTING_PAUSE);
+  }
+
+  /** Hold the screen on in a sitting; browsers let go of it whenever the page is hidden. */
+  async #keepScreenOn(): Promise<void> {
+    try {
+      await this.#screen?.release();
+      this.#screen = null;
+      if (this.#isSitting && !document.hidden) {
+        this.#screen = await navigator.wakeLock.request("screen");
+      }
+    } catch {
+      // Without it, its user keeps the screen on.
+    }
+  }
+}

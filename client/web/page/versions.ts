@@ -1,0 +1,43 @@
+/** Versions of the page: each has a folder of its own, and its reader agrees to a newer one. */
+
+const KEY = "earshot-version";
+
+/** A version, and the SHA-256 of its list of digests. */
+export interface Version {
+  readonly version: string;
+  readonly digest: string;
+}
+
+/** Return the version that the page's reader has agreed to; null before the first start. */
+export function agreedVersion(): string | null {
+  return localStorage.getItem(KEY);
+}
+
+/** Begin with this version from now on. */
+export function agreeTo(version: string): void {
+  localStorage.setItem(KEY, version);
+}
+
+/** Return the version of this page. */
+export function ownVersion(): string {
+  return new URL("..", import.meta.url).pathname.split("/").at(-2)!;
+}
+
+/** Return the newest version that the host has; null where it cannot be asked. */
+export async function newestVersion(): Promise<Version | null> {
+  try {
+    const response = await fetch(new URL("../../newest.json", import.meta.url), {
+      cache: "no-store",
+    });
+    const { version, digest }: Partial<Version> = await response.json();
+    const isOne = /^[\w.-]{1,64}$/.test(version ?? "") && /^[0-9a-f]{64}$/.test(digest ?? "");
+    return isOne ? { version: version!, digest: digest! } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Return the address of a version. */
+export function addressOf(version: string): string {
+  return new URL(`../../${version}/page/`, import.meta.url).href;
+}

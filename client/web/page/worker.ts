@@ -1,0 +1,90 @@
+/** The phone of the page, in a worker: the page asks by messages, and only draws. */
+
+import { shippedEncoder } from "../hearing.ts";
+import {
+  type Client,
+  EarshotError,
+  type Limits,
+  openPhone,
+  type PhoneLink,
+  type Sound,
+} from "../index.ts";
+import { summaryOf } from "./results.ts";
+
+/** An invitation, without its code where that has served. */
+type Opening = Omit<PhoneLink, "invitation"> & Partial<PhoneLink>;
+
+let phone: Client;
+
+/** Everything that the page may ask for, by name. */
+const work = {
+  /** Open the phone of an invitation, with the encoder at an address; nothing is sent. */
+  async open(link: Opening, encoder: string, policy: Partial<Limits>): Promise<void> {
+    const response = await fetch(encoder);
+    const file = new Uint8Array(await response.arrayBuffer());
+    phone = openPhone({ ...link, encoder: await shippedEncoder(file), policy });
+  },
+  hear: (sound: Sound) => phone.hear(sound),
+  label: (recording: number, choice: string) => phone.label(recording, choice),
+  poll: async () => (await phone.poll()).groups,
+  recordings: () => phone.recordings(),
+  forget: (recording?: number) => phone.forget(recording),
+  ledger: () => phone.ledger(),
+  standing: () => phone.standing(),
+  refusal: () => phone.refusal(),
+  visit: () => phone.visit(),
+  async ending() {
+    const ending = await phone.ending();
+    return ending && summaryOf(ending);
+  },
+  told: () => phone.told(),
+  export: () => phone.export(),
+  leave: () => phone.leave(),
+  erase: () => phone.erase(),
+};
+
+/** Everything that the page may ask for. */
+export type Work = typeof work;
+
+/** A request of the page. */
+export interface Asked {
+  readonly number: number;
+  readonly name: keyof Work;
+  readonly given: readonly unknown[];
+}
+
+/** The response to it: a result, or the name and text of an error. */
+export interface Told {
+  readonly number: number;
+  readonly done?: unknown;
+  readonly error?: { readonly name: string; readonly message: string };
+}
+
+/** Milliseconds for which its user waits while a visit is under way, and between two looks. */
+const [PATIENCE, LOOK] = [30_000, 200];
+
+async function answer({ number, name, given }: Asked): Promise<Told> {
+  const until = Date.now() + PATIENCE;
+  for (;;) {
+    const told = await tried({ number, name, given });
+    // A visit has the phone to itself until the server has answered, and is the one that can wait.
+    const isBusy = told.error?.name === "BusyError" && name !== "visit";
+    if (!isBusy || Date.now() > until) return told;
+    await new Promise((resolve) => setTimeout(resolve, LOOK));
+  }
+}
+
+async function tried({ number, name, given }: Asked): Promise<Told> {
+  try {
+    const call = work[name] as (...given: readonly unknown[]) => unknown;
+    return { number, done: await call(...given) };
+  } catch (error) {
+    const isOurs = error instanceof EarshotError;
+    const [kind, message] = isOurs ? [error.name, error.message] : ["Error", String(error)];
+    return { number, error: { name: kind, message } };
+  }
+}
+
+addEventListener("message", ({ data }: MessageEvent<Asked>) => {
+  void answer(data).then((told) => postMessage(told));
+});

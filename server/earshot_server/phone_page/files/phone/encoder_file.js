@@ -1,0 +1,136 @@
+import { sha256 } from "../protocol/canonical.js";
+import { LocalError } from "../protocol/errors.js";
+import { hex } from "../protocol/wire.js";
+export const DIMENSIONS = 128;
+export const MOST_BYTES = 16 * 2 ** 20;
+const FORMAT = 1;
+const LARGEST_NAME = 64;
+const CARD = "encoder.json";
+const RATES = new Map([8000, 16_000].map((rate) => [`log-mel 61x64 at ${rate / 1000} kHz, unit rms`, rate]));
+const MOST_CENTROIDS = 1024;
+const STEPS = 2 ** 15 - 1;
+export class DamagedEncoderError extends LocalError {
+}
+export async function readEncoderFile(data) {
+    if (data.length > MOST_BYTES) {
+        throw new DamagedEncoderError(`an encoder file has at most ${MOST_BYTES / 2 ** 20} MiB, this one has ${data.length} bytes`);
+    }
+    const card = parse(entry(data, CARD));
+    const { format, name, features, length, mean, scale } = card;
+    if (format !== FORMAT) {
+        throw new DamagedEncoderError(`the encoder file has format ${shown(format)}; this version reads format ${FORMAT}`);
+    }
+    if (typeof name !== "string" || !new RegExp(`^[^\\p{C}]{1,${LARGEST_NAME}}$`, "u").test(name)) {
+        throw new DamagedEncoderError(`the encoder's card must hold a name of 1 to ${LARGEST_NAME} printable characters`);
+    }
+    const rate = RATES.get(features);
+    if (rate === undefined) {
+        throw new DamagedEncoderError(`encoder '${name}' hears ${shown(features)}; this version computes ` +
+            [...RATES.keys()].map(shown).join(" and "));
+    }
+    if (card.dimensions !== DIMENSIONS || !numbers(mean) || !numbers(scale)) {
+        throw new DamagedEncoderError(`the card of encoder '${name}' must have ${DIMENSIONS} dimensions, and as many finite ` +
+            "numbers in mean and scale");
+    }
+    const model = data.subarray(0, typeof length === "number" && length > 0 ? length : 0);
+    if (model.length !== length || hex(await sha256(model)) !== card["sha256"]) {
+        throw new DamagedEncoderError(`the model of encoder '${name}' is not the one that its card describes: get the file again`);
+    }
+    return {
+        name,
+        model,
+        rate,
+        mean: Float32Array.from(mean),
+        scale: Float32Array.from(scale),
+        startCentroids: centroidSets(card["start_centroids"] ?? [], name),
+    };
+}
+function parse(card) {
+    let parsed;
+    try {
+        parsed = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(card));
+    }
+    catch (error) {
+        throw new DamagedEncoderError(`the encoder file's ${CARD} cannot be read: ${error}`);
+    }
+    if (!isRecord(parsed))
+        throw new DamagedEncoderError(`the encoder file's ${CARD} is not a map`);
+    return parsed;
+}
+function entry(data, name) {
+    const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+    const signed = (at, size, signature) => at >= 0 && at + size <= data.length && view.getUint32(at, true) === signature;
+    const end = data.length - 22;
+    if (!signed(end, 22, 0x06054b50)) {
+        throw new DamagedEncoderError(`not an encoder file: it must be a model with an archive of ${CARD} behind it`);
+    }
+    let at = view.getUint32(end + 16, true);
+    for (let left = view.getUint16(end + 10, true); left > 0 && signed(at, 46, 0x02014b50); left--) {
+        const nameEnd = at + 46 + view.getUint16(at + 28, true);
+        const packed = view.getUint16(at + 10, true) !== 0;
+        const size = view.getUint32(at + 20, true);
+        const header = view.getUint32(at + 42, true);
+        if (String.fromCharCode(...data.subarray(at + 46, nameEnd)) === name) {
+            if (packed || !signed(header, 30, 0x04034b50))
+                break;
+            const lengths = view.getUint16(header + 26, true) + view.getUint16(header + 28, true);
+            const start = header + 30 + lengths;
+            if (start + size > data.length)
+                break;
+            return data.subarray(start, start + size);
+        }
+        at = nameEnd + view.getUint16(at + 30, true) + view.getUint16(at + 32, true);
+    }
+    throw new DamagedEncoderError(`the encoder file must hold ${name}, whole and not compressed`);
+}
+function centroidSets(given, name) {
+    const sets = Array.isArray(given) ? given.map((each) => centroidSet(each)) : [undefined];
+    const known = new Set(sets.map((each) => each && `${each.count} in ${each.dimensions}`));
+    if (sets.includes(undefined) || known.size < sets.length) {
+        throw new DamagedEncoderError(`the card of encoder '${name}': start centroids must be sets of 1 to ${MOST_CENTROIDS} ` +
+            `rows of length 1 in 1 to ${DIMENSIONS} dimensions, each pair of numbers once`);
+    }
+    return sets;
+}
+function centroidSet(given) {
+    if (!isRecord(given))
+        return undefined;
+    const { dimensions, count, rows } = given;
+    if (!whole(dimensions, DIMENSIONS) || !whole(count, MOST_CENTROIDS))
+        return undefined;
+    const bytes = typeof rows === "string" ? fromBase64(rows) : undefined;
+    if (bytes?.length !== 2 * count * dimensions)
+        return undefined;
+    const view = new DataView(bytes.buffer);
+    const read = new Float32Array(count * dimensions);
+    for (let start = 0; start < read.length; start += dimensions) {
+        const row = Array.from({ length: dimensions }, (_, i) => view.getInt16(2 * (start + i), true) / STEPS);
+        const length = Math.hypot(...row);
+        if (Math.abs(length - 1) > Math.sqrt(dimensions) / STEPS)
+            return undefined;
+        read.set(row.map((each) => each / length), start);
+    }
+    return { dimensions, count, rows: read };
+}
+function fromBase64(text) {
+    try {
+        return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    }
+    catch {
+        return undefined;
+    }
+}
+function numbers(given) {
+    return (Array.isArray(given) &&
+        given.length === DIMENSIONS &&
+        given.every((each) => Number.isFinite(each)));
+}
+function whole(given, most) {
+    return Number.isInteger(given) && 1 <= Number(given) && Number(given) <= most;
+}
+function isRecord(given) {
+    return typeof given === "object" && given !== null && !Array.isArray(given);
+}
+function shown(given) {
+    return JSON.stringify(given)?.slice(0, 100) ?? "nothing";
+}

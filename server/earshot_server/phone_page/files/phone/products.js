@@ -1,0 +1,103 @@
+export function product(left, right, out, inner, least, bias) {
+    const columns = right.length / inner;
+    const rows = left.length / inner;
+    const wholeRows = rows - (rows % 4);
+    const wholeColumns = columns - (columns % 4);
+    for (let c = 0; c < wholeColumns; c += 4) {
+        const b0 = bias === undefined ? 0 : bias[c];
+        const b1 = bias === undefined ? 0 : bias[c + 1];
+        const b2 = bias === undefined ? 0 : bias[c + 2];
+        const b3 = bias === undefined ? 0 : bias[c + 3];
+        for (let r = 0; r < wholeRows; r += 4) {
+            let s00 = b0, s01 = b1, s02 = b2, s03 = b3;
+            let s10 = b0, s11 = b1, s12 = b2, s13 = b3;
+            let s20 = b0, s21 = b1, s22 = b2, s23 = b3;
+            let s30 = b0, s31 = b1, s32 = b2, s33 = b3;
+            let l0 = r * inner, l1 = l0 + inner, l2 = l1 + inner, l3 = l2 + inner;
+            let r0 = c * inner, r1 = r0 + inner, r2 = r1 + inner, r3 = r2 + inner;
+            for (const end = l0 + inner; l0 < end; l0++, l1++, l2++, l3++, r0++, r1++, r2++, r3++) {
+                const x0 = left[l0], x1 = left[l1], x2 = left[l2], x3 = left[l3];
+                const y0 = right[r0], y1 = right[r1], y2 = right[r2], y3 = right[r3];
+                s00 += x0 * y0;
+                s01 += x0 * y1;
+                s02 += x0 * y2;
+                s03 += x0 * y3;
+                s10 += x1 * y0;
+                s11 += x1 * y1;
+                s12 += x1 * y2;
+                s13 += x1 * y3;
+                s20 += x2 * y0;
+                s21 += x2 * y1;
+                s22 += x2 * y2;
+                s23 += x2 * y3;
+                s30 += x3 * y0;
+                s31 += x3 * y1;
+                s32 += x3 * y2;
+                s33 += x3 * y3;
+            }
+            const at = r * columns + c;
+            write(out, at, s00, s01, s02, s03, least);
+            write(out, at + columns, s10, s11, s12, s13, least);
+            write(out, at + 2 * columns, s20, s21, s22, s23, least);
+            write(out, at + 3 * columns, s30, s31, s32, s33, least);
+        }
+    }
+    for (let r = 0; r < rows; r++) {
+        for (let c = r < wholeRows ? wholeColumns : 0; c < columns; c++) {
+            let sum = bias === undefined ? 0 : bias[c];
+            for (let i = 0; i < inner; i++)
+                sum += left[r * inner + i] * right[c * inner + i];
+            out[r * columns + c] = Math.max(sum, least);
+        }
+    }
+}
+function write(out, at, a, b, c, d, least) {
+    out[at] = Math.max(a, least);
+    out[at + 1] = Math.max(b, least);
+    out[at + 2] = Math.max(c, least);
+    out[at + 3] = Math.max(d, least);
+}
+export function patches(image, window, out) {
+    const { channels } = window;
+    const taps = window.filterRows * window.filterColumns;
+    eachRun(window, (from, count, place, tap) => {
+        let to = (place * taps + tap) * channels;
+        for (const end = from + count * channels; from < end; from++, to++)
+            out[to] = image[from];
+    });
+}
+export function depthwise(image, filter, bias, window, least, out) {
+    const { channels } = window;
+    for (let at = 0; at < out.length; at += channels)
+        out.set(bias, at);
+    eachRun(window, (from, count, place, tap) => {
+        const start = place * channels;
+        let weight = tap * channels;
+        for (let i = 0; i < count; i++) {
+            for (let to = start; to < start + channels; to++) {
+                out[to] += image[from++] * filter[weight++];
+            }
+        }
+    });
+    for (let i = 0; i < out.length; i++)
+        out[i] = Math.max(out[i], least);
+}
+function eachRun(window, visit) {
+    const { height, width, channels, filterRows, filterColumns } = window;
+    let place = 0;
+    for (let image = 0; image < window.images; image++) {
+        for (let row = 0; row < window.rows; row++) {
+            for (let column = 0; column < window.columns; column++, place++) {
+                const x = column * window.strideColumns - window.left;
+                const [first, end] = [Math.max(0, -x), Math.min(filterColumns, width - x)];
+                for (let i = 0; i < filterRows; i++) {
+                    const y = row * window.strideRows - window.top + i;
+                    if (y < 0 || y >= height)
+                        continue;
+                    const from = ((image * height + y) * width + x + first) * channels;
+                    visit(from, end - first, place, i * filterColumns + first);
+                }
+            }
+        }
+    }
+}

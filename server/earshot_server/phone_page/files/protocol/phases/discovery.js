@@ -1,0 +1,101 @@
+import { checkBetween, checkProbability, checkWhole, demand } from "../checks.js";
+import { bytes, flag, line, list, map, nullable, optional, real, whole, } from "../fields.js";
+import { LARGEST_CHOICES, LARGEST_NAME } from "../environments.js";
+import { LARGEST_DIMENSIONS, matrix } from "../matrix.js";
+import { vectorSum } from "../privacy/mechanisms.js";
+import { checkCommon, COMMON, encoderName, labelName, LARGEST_LABELS, releases, } from "./parameters.js";
+import { geometryName } from "./places.js";
+const MOST_SUMS = 3;
+const MOST_CELLS = 1024;
+const MOST_KINDS = 16;
+const MOST_ROWS = LARGEST_LABELS + LARGEST_CHOICES;
+const SMALLEST_NOISE = 1e-9;
+const LARGEST_NOISE = 1e9;
+const STEPS = 2 ** 15 - 1;
+const COUNTS = 1;
+export const discoveryParameters = map({
+    ...COMMON,
+    encoder: encoderName,
+    start: map({ dimensions: whole(), count: whole(), rows: bytes(0, 2 ** 26) }),
+    most_cells: whole(),
+    sums: whole(),
+    cells_noise: real(),
+    labels_noise: real(),
+    rows: nullable(whole()),
+    kinds: optional(whole(), 1),
+    delta: optional(real(), 1e-6),
+});
+export const repetition = whole(1, MOST_SUMS);
+export const kindsOfCells = optional(list(whole(0, MOST_KINDS - 1), MOST_CELLS), []);
+const perRow = MOST_ROWS * MOST_KINDS;
+const length = real(0, 1e12);
+export const discovered = {
+    geometry: geometryName,
+    centroids: matrix,
+    labels: list(whole(0, LARGEST_LABELS - 1), perRow),
+    choices: optional(list(line(LARGEST_NAME), perRow), []),
+    label_names: list(labelName, LARGEST_LABELS),
+    label_votes: optional(list(list(real(-1e12, 1e12), LARGEST_LABELS), MOST_CELLS), []),
+    name_p_values: list(real(0, 1), perRow),
+    lengths: optional(list(length, perRow), []),
+    cells: nullable(matrix),
+    moved: list(flag, MOST_CELLS),
+    cell_lengths: optional(list(length, MOST_CELLS), []),
+    cell_prototypes: optional(list(whole(-1, perRow - 1), MOST_CELLS), []),
+    radius: nullable(real(0, 2)),
+    refused: nullable(real(0, 1)),
+    encoder: encoderName,
+    privacy: releases,
+};
+export function discoveryParts(given) {
+    const { most_cells: cells, delta, start } = given;
+    const d = start.dimensions;
+    const rows = given.rows ?? 0;
+    const levels = rows > given.labels.length ? 2 : 1;
+    const moved = vectorSum(given.cells_noise, cells * d, delta, d);
+    const entries = d + COUNTS;
+    const named = vectorSum(given.labels_noise, rows * given.kinds * entries, delta, levels * entries);
+    const sums = Array.from({ length: given.sums }, (_, at) => ({
+        name: `cells ${at + 1}`,
+        task: "sum-cells",
+        repetition: at + 1,
+        shape: [cells, d],
+        mechanism: moved,
+    }));
+    const shape = [rows * given.kinds, entries];
+    return [...sums, { name: "labels", task: "sum-labels", repetition: 0, shape, mechanism: named }];
+}
+export function checkDiscovery(given) {
+    checkCommon(given);
+    checkWhole("sums", given.sums, 0, MOST_SUMS);
+    checkBetween("cells_noise", given.cells_noise, SMALLEST_NOISE, LARGEST_NOISE);
+    checkBetween("labels_noise", given.labels_noise, SMALLEST_NOISE, LARGEST_NOISE);
+    checkProbability("delta", given.delta);
+    const { dimensions, count, rows } = given.start;
+    checkWhole("dimensions of start", dimensions, 1, LARGEST_DIMENSIONS);
+    checkWhole("count of start", count, 1, MOST_CELLS);
+    const size = 2 * count * dimensions;
+    demand(rows.length === size, `start centroids of ${rows.length} bytes, not ${size}`);
+    const off = Math.max(...startNorms(given).map((norm) => Math.abs(norm - 1)));
+    demand(off <= Math.sqrt(dimensions) / STEPS, "start centroids must have rows of length 1");
+    checkWhole("most_cells", given.most_cells, count, MOST_CELLS);
+    checkWhole("rows", given.rows ?? 0, given.labels.length, MOST_ROWS);
+    checkWhole("kinds", given.kinds, 1, MOST_KINDS);
+}
+export function startCentroids(given) {
+    const { dimensions, count } = given.start;
+    const norms = startNorms(given);
+    const values = Float32Array.from(coordinates(given), (value, at) => value / norms[Math.floor(at / dimensions)]);
+    return { rows: count, columns: dimensions, values };
+}
+function startNorms(given) {
+    const { dimensions, count } = given.start;
+    const squares = coordinates(given).map((value) => value * value);
+    return Array.from({ length: count }, (_, row) => Math.sqrt(squares
+        .subarray(row * dimensions, (row + 1) * dimensions)
+        .reduce((sum, value) => sum + value, 0)));
+}
+function coordinates({ start: { dimensions, count, rows } }) {
+    const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
+    return Float64Array.from({ length: count * dimensions }, (_, at) => view.getInt16(2 * at, true) / STEPS);
+}

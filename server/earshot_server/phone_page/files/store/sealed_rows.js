@@ -1,0 +1,205 @@
+import { InvalidInputError } from "../protocol/errors.js";
+import { compared, joined, utf8 } from "../protocol/wire.js";
+import { DamagedStoreError, StoreUnavailableError, WrongKeyError, } from "./interface.js";
+const SECRET_BYTES = 32;
+const IV_BYTES = 12;
+const PADDED = 1024;
+const ROWS = "rows";
+const PROOF = "";
+const NONE = new Uint8Array();
+export class SealedRows {
+    name;
+    #appKey;
+    #database = null;
+    #known = null;
+    constructor(key = NONE, name = "earshot-phone") {
+        if (key.length !== 0 && key.length !== SECRET_BYTES) {
+            throw new InvalidInputError(`a key of ${key.length} bytes; it has ${SECRET_BYTES}`);
+        }
+        this.#appKey = key;
+        this.name = name;
+    }
+    async read(prefix) {
+        const [key, rows] = await this.#opened(prefix);
+        return opened(key, rows);
+    }
+    async commit(changes, renew = false) {
+        const [known, { size }] = await this.#opened(null);
+        const isWhole = size > 0 && !this.#known?.isUnfinished;
+        if (isWhole && !renew)
+            return this.#write(await sealed(known, changes));
+        const [, rows] = await this.#opened("");
+        const kept = new Map([...(await opened(known, rows)), ...changes]);
+        const before = rows.has(PROOF) ? await this.#secrets() : [];
+        const secret = crypto.getRandomValues(new Uint8Array(SECRET_BYTES));
+        const key = await this.#keyOf(secret);
+        const fresh = await sealed(key, new Map([[PROOF, NONE], ...kept]));
+        this.#known = null;
+        await this.#keep([...before, secret]);
+        await this.#write(fresh);
+        this.#known = { proof: fresh.get(PROOF), key, isUnfinished: false };
+        await this.#keep([secret]);
+    }
+    async erase() {
+        await this.#keep([]);
+        const database = await this.#open();
+        await this.#transact(database, "readwrite", (rows) => rows.clear());
+        this.#known = null;
+    }
+    close() {
+        this.#database?.then((database) => database.close(), () => { });
+        this.#database = this.#known = null;
+    }
+    async #opened(prefix) {
+        for (let tries = 3;; tries--) {
+            const rows = await this.#sealedRows(prefix);
+            const proof = rows.get(PROOF);
+            if (proof === undefined)
+                return [await this.#keyOf(NONE), new Map()];
+            if (this.#known && compared(this.#known.proof, proof) === 0)
+                return [this.#known.key, rows];
+            const secrets = await this.#secrets();
+            for (const secret of secrets) {
+                const key = await this.#keyOf(secret);
+                if ((await unsealed(key, PROOF, proof)) === null)
+                    continue;
+                this.#known = { proof, key, isUnfinished: secrets.length > 1 };
+                return [key, rows];
+            }
+            if (tries === 1) {
+                throw new WrongKeyError("this phone's things were sealed with another key, or it is gone");
+            }
+        }
+    }
+    async #sealedRows(prefix) {
+        const found = new Map();
+        await this.#transact(await this.#open(), "readonly", (rows) => {
+            const range = prefix === null ? IDBKeyRange.only(PROOF) : IDBKeyRange.bound(prefix, `${prefix}\uffff`);
+            for (const each of prefix ? [IDBKeyRange.only(PROOF), range] : [range]) {
+                const names = rows.getAllKeys(each);
+                const contents = rows.getAll(each);
+                contents.onsuccess = () => names.result.forEach((name, at) => found.set(name, contents.result[at]));
+            }
+        });
+        return found;
+    }
+    async #write(changes) {
+        await this.#transact(await this.#open(), "readwrite", (rows) => {
+            for (const [name, content] of changes) {
+                if (content === null)
+                    rows.delete(name);
+                else
+                    rows.put(content, name);
+            }
+        });
+    }
+    #transact(database, mode, ask) {
+        return new Promise((resolve, reject) => {
+            const fail = (why) => reject(new StoreUnavailableError(`this phone's store cannot be used now: ${why}`));
+            try {
+                const transaction = database.transaction(ROWS, mode, { durability: "strict" });
+                transaction.oncomplete = () => resolve();
+                transaction.onabort = () => fail(transaction.error);
+                ask(transaction.objectStore(ROWS));
+            }
+            catch (error) {
+                fail(error);
+            }
+        });
+    }
+    #open() {
+        this.#database ??= new Promise((resolve, reject) => {
+            const request = indexedDB.open(this.name, 1);
+            request.onupgradeneeded = () => request.result.createObjectStore(ROWS);
+            request.onsuccess = () => {
+                const database = request.result;
+                database.onversionchange = database.onclose = () => this.close();
+                resolve(database);
+            };
+            request.onerror = () => {
+                this.#database = null;
+                const why = `this browser keeps nothing for the page: ${request.error}`;
+                reject(new StoreUnavailableError(why));
+            };
+        });
+        return this.#database;
+    }
+    async #keyOf(secret) {
+        const ikm = await crypto.subtle.importKey("raw", secret, "HKDF", false, ["deriveKey"]);
+        const info = utf8("earshot phone: key of the rows");
+        const terms = { name: "HKDF", hash: "SHA-256", salt: this.#appKey, info };
+        const kind = { name: "AES-GCM", length: 256 };
+        return crypto.subtle.deriveKey(terms, ikm, kind, false, ["encrypt", "decrypt"]);
+    }
+    async #secrets() {
+        const file = await (await this.#file()).getFile();
+        const all = new Uint8Array(await file.arrayBuffer());
+        return Array.from({ length: Math.floor(all.length / SECRET_BYTES) }, (_, at) => all.slice(at * SECRET_BYTES, (at + 1) * SECRET_BYTES));
+    }
+    async #keep(secrets) {
+        const file = await this.#file();
+        const all = joined(...secrets);
+        if (file.createSyncAccessHandle) {
+            const access = await file.createSyncAccessHandle();
+            try {
+                const blank = new Uint8Array(Math.max(0, access.getSize() - all.length));
+                access.write(joined(all, blank), { at: 0 });
+                access.flush();
+                access.truncate(all.length);
+                access.flush();
+            }
+            finally {
+                access.close();
+            }
+        }
+        else {
+            const stream = await file.createWritable();
+            await stream.write(all);
+            await stream.close();
+        }
+    }
+    async #file() {
+        const folder = await navigator.storage.getDirectory();
+        return folder.getFileHandle(`${this.name}.key`, { create: true });
+    }
+}
+async function opened(key, rows) {
+    const found = await Promise.all([...rows].map(async ([name, row]) => [name, await unsealed(key, name, row)]));
+    const content = new Map();
+    for (const [name, plain] of found) {
+        if (plain === null)
+            throw new DamagedStoreError(`row '${name}' is not what was written`);
+        if (name !== PROOF)
+            content.set(name, plain);
+    }
+    return content;
+}
+async function sealed(key, changes) {
+    const found = await Promise.all([...changes].map(async ([name, content]) => {
+        if (content === null)
+            return [name, null];
+        const size = 4 + content.length;
+        const padded = new Uint8Array(Math.ceil(size / PADDED) * PADDED);
+        new DataView(padded.buffer).setUint32(0, content.length);
+        padded.set(content, 4);
+        const iv = crypto.getRandomValues(new Uint8Array(IV_BYTES));
+        const terms = { name: "AES-GCM", iv, additionalData: utf8(name) };
+        const cipher = await crypto.subtle.encrypt(terms, key, padded);
+        return [name, joined(iv, new Uint8Array(cipher))];
+    }));
+    return new Map(found);
+}
+async function unsealed(key, name, row) {
+    const terms = {
+        name: "AES-GCM",
+        iv: row.slice(0, IV_BYTES),
+        additionalData: utf8(name),
+    };
+    try {
+        const plain = await crypto.subtle.decrypt(terms, key, row.subarray(IV_BYTES));
+        return new Uint8Array(plain, 4, new DataView(plain).getUint32(0)).slice();
+    }
+    catch {
+        return null;
+    }
+}

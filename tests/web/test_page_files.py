@@ -1,0 +1,214 @@
+"""Files of the page: those that are shipped, and what a host gets of them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from support.command import earshot
+from support.compiled_page import SHIPPED, compiled, shipped
+from support.node import PACKAGE
+
+from earshot_protocol.environments import default_hierarchy
+from earshot_protocol.shipped_encoders import packaged
+from earshot_server.phone_page.assembling import assembled, header_fields, policy
+
+TEXTS = PACKAGE / "page" / "texts"
+SERVER = "https://earshot.example.org"
+
+
+def texts(language: str) -> dict[str, str]:
+    read: dict[str, str] = json.loads((TEXTS / f"{language}.json").read_text())
+    return read
+
+
+def test_what_is_shipped_is_what_the_sources_make() -> None:
+    assert shipped() == compiled(), "run: make phone-page"
+
+
+def test_no_comment_and_no_type_is_shipped() -> None:
+    for path in SHIPPED.rglob("*.js"):
+        text = path.read_text()
+        assert "/**" not in text, path
+        assert ".ts" not in re.findall(r'from "([^"]+)"', text), path
+
+
+# ----------------------------------------------------------------------------------------- texts
+
+
+def test_all_languages_say_the_same() -> None:
+    english, german = texts("en"), texts("de")
+    assert english.keys() == {key for key in german if not key.startswith("name.")}
+    for key, text in english.items():
+        holes = re.findall(r"\{\w+\}", text)
+        assert sorted(holes) == sorted(re.findall(r"\{\w+\}", german[key])), key
+        assert text.strip() == text, key
+        assert german[key].strip() == german[key], key
+
+
+def test_the_choices_of_everyday_life_have_german_names() -> None:
+    groups = default_hierarchy().groups
+    wanted = {*groups, *(choice for choices in groups.values() for choice in choices)}
+    named = {key.removeprefix("name.") for key in texts("de") if key.startswith("name.")}
+    assert named == wanted
+
+
+def test_every_text_is_used_and_every_text_that_is_used_is_there() -> None:
+    script = "".join(path.read_text() for path in sorted((PACKAGE / "page").glob("*.ts")))
+    literal = set(re.findall(r'"([a-z]+(?:\.[a-z]+)+)"', script))
+    literal |= set(re.findall(r'say\(\s*"([a-z]+)"', script)) | {"yes", "no"}
+    made = {
+        "error.": {f"error.{name}" for name in re.findall(r"\w+Error", _errors())},
+        "visit.": {f"visit.{event}" for event in _words("phone/visits.ts", "readonly event:")},
+        "budget.": {f"budget.{s}.{u}" for s in ("year", "life") for u in ("recording", "phone")},
+        "result.": {f"result.{kind}" for kind in _words("protocol/messages.ts", "readonly type:")},
+    }
+    screens = set(re.findall(r'data-screen|"(\w+)"', _between(script, "NAVIGATION", ";"))) - {""}
+    titles = {f"{screen}.title" for screen in screens | {"welcome", "gone"}}
+    titles |= {f"{screen}.nav" for screen in screens}
+    known = {re.sub(r"\.(one|other)$", "", key) for key in texts("en")}
+    used = literal | titles | made["visit."] | made["budget."] | made["result."]
+    assert used - known - {"navigation"} <= {"worklet.js", "texts.js"}, used - known
+    errors = {key for key in known if key.startswith("error.")}
+    assert errors <= made["error."], "an error that the phone does not have"
+    assert known - errors <= used
+
+
+def _errors() -> str:
+    return "".join(path.read_text() for path in sorted(PACKAGE.rglob("*.ts")))
+
+
+def _between(text: str, start: str, end: str) -> str:
+    return text.partition(start)[2].partition(end)[0]
+
+
+def _words(path: str, field: str) -> list[str]:
+    """Literal alternatives of a field's type."""
+    return re.findall(r'"([^"]+)"', _between((PACKAGE / path).read_text(), field, ";"))
+
+
+# ---------------------------------------------------------------------------------------- folder
+
+
+class Found(HTMLParser):
+    """Tags of a page with their attributes."""
+
+    def __init__(self, page: bytes) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page.decode())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+def test_a_page_loads_its_own_scripts_alone_each_by_its_digest() -> None:
+    files = assembled((SERVER,))
+    for path in (each for each in files if each.endswith(".html")):
+        tags = Found(files[path]).tags
+        folder = Path(path).parent
+        loaded = [
+            tag for name, tag in tags if name == "script" or tag.get("rel") == "modulepreload"
+        ]
+        assert len(loaded) > 1
+        for tag in loaded:
+            where = (folder / str(tag.get("src") or tag["href"])).as_posix()
+            named = re.sub(r"[^/]+/\.\./", "", where)
+            digest = base64.b64encode(hashlib.sha256(files[named]).digest()).decode()
+            assert tag["integrity"] == f"sha256-{digest}", where
+        assert not [name for name, tag in tags if {"style", "onclick", "onload"} & tag.keys()]
+        assert not [name for name, tag in tags if name == "style"]
+        (stated,) = [
+            tag["content"]
+            for name, tag in tags
+            if tag.get("http-equiv") == "Content-Security-Policy"
+        ]
+        assert stated == policy((SERVER,) if folder.name == "page" else ())
+    (index,) = [path for path in files if path.endswith("/page/index.html")]
+    loaded_paths = {
+        str(tag.get("href")) for _, tag in Found(files[index]).tags if tag.get("integrity")
+    }
+    assert "../phone/link.js" in loaded_paths, "also what is imported by what is imported"
+    assert "../phone/phone.js" not in loaded_paths, "the phone works in its worker"
+
+
+def test_a_policy_lets_no_other_server_be_called() -> None:
+    rules = dict(rule.strip().partition(" ")[::2] for rule in policy((SERVER,)).split(";"))
+    assert rules["default-src"] == "'none'"
+    assert rules["connect-src"] == f"'self' {SERVER}"
+    assert rules["require-trusted-types-for"] == "'script'"
+    assert "unsafe" not in policy((SERVER,))
+    assert header_fields(())["Content-Security-Policy"].startswith(policy(()))
+
+
+def test_another_byte_is_another_version_with_another_address() -> None:
+    versions = {
+        json.loads(assembled(servers)["newest.json"])["version"] for servers in ((), (SERVER,))
+    }
+    assert len(versions) == 2
+    assert assembled((SERVER,)) == assembled((SERVER,))
+
+
+def test_a_folder_is_written_whole_and_keeps_its_former_versions(tmp_path: Path) -> None:
+    out = tmp_path / "page"
+    said = earshot("phone-page", "--out", str(out), "--server", SERVER)
+    assert said.returncode == 0, said.stderr
+    check = subprocess.run(
+        ["sha256sum", "--check", "--strict", "digests.txt"],  # noqa: S607
+        cwd=out,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert check.returncode == 0, check.stdout
+    first = json.loads((out / "newest.json").read_text())
+    folder = out / first["version"]
+    assert (folder / "contrast-2.tflite").read_bytes() == packaged("contrast-2")
+    listed = "".join(
+        line.replace(f"{first['version']}/", "")
+        for line in (out / "digests.txt").read_text().splitlines(keepends=True)
+        if first["version"] in line
+    )
+    assert hashlib.sha256(listed.encode()).hexdigest() == first["digest"]
+    kept = sorted(json.loads((folder / "files.json").read_text()))
+    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert {*kept} == (there - {"files.json"}) | {"page/"}
+    assert SERVER in (out / "headers.txt").read_text()
+
+    other = ("--server", "https://other.example.org")
+    assert earshot("phone-page", "--out", str(out), "--server", SERVER, *other).returncode == 0
+    second = json.loads((out / "newest.json").read_text())
+    assert second["version"] != first["version"]
+    assert (folder / "page" / "index.html").exists(), "people may stay with it"
+    assert second["version"] in (out / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ("http://earshot.example.org", "use https"),
+        ("https://earshot.example.org/path", "without a path"),
+        ("*", "name each one"),
+        ("https://a.example.org; script-src *", "is not an origin"),
+    ],
+)
+def test_what_is_not_an_origin_does_not_get_into_a_policy(
+    tmp_path: Path, server: str, said: str
+) -> None:
+    run = earshot("phone-page", "--out", str(tmp_path / "page"), "--server", server)
+    assert run.returncode == 2
+    assert said in " ".join(run.stderr.split())
+    assert not (tmp_path / "page").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    run = earshot("phone-page", "--out", str(tmp_path / "file" / "x"), "--server", SERVER)
+    assert run.returncode == 2
+    assert "--out" in run.stderr
