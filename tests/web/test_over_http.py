@@ -279,14 +279,18 @@ def everybody(
     return Everybody(server, helper, web, running, origin)
 
 
-def played(everybody: Everybody, parameters: Parameters) -> Outcome:
+def played(
+    everybody: Everybody, parameters: Parameters, in_python: int = 5, in_node: int = 5
+) -> Outcome:
     """A whole phase of phones in Python, Node and a browser; return what was published."""
+    phones = parameters.phones
+    assert in_python + in_node < phones
     server, helper, web, running, origin = everybody
     operator = server.operator()
     (leader,) = helper.leaders
     about = {
         "server": server.address,
-        "invitation": operator.invite(Invite(uses=PHONES)).code,
+        "invitation": operator.invite(Invite(uses=phones)).code,
         "leader": leader.hex(),
         "helper": helper.key,
         "encoder": ENCODER.name,
@@ -294,9 +298,12 @@ def played(everybody: Everybody, parameters: Parameters) -> Outcome:
     }
     phase = operator.start(StartPhase(parameters=parameters, anyway=True))
     crowd: list[PythonPhone | NodePhone | PagePhone] = [
-        *(PythonPhone(number, about) for number in range(5)),
-        *(NodePhone(web, number, about) for number in range(5, PHONES - 2)),
-        *(PagePhone(running, origin, number, about) for number in range(PHONES - 2, PHONES)),
+        *(PythonPhone(number, about) for number in range(in_python)),
+        *(NodePhone(web, number, about) for number in range(in_python, in_python + in_node)),
+        *(
+            PagePhone(running, origin, number, about)
+            for number in range(in_python + in_node, phones)
+        ),
     ]
 
     def all_have() -> bool:
@@ -323,9 +330,19 @@ def played(everybody: Everybody, parameters: Parameters) -> Outcome:
 def test_statistics_of_all_kinds_of_phones_are_those_of_plain_addition(
     everybody: Everybody,
 ) -> None:
-    result = played(everybody, STATISTICS)
+    assert_counted(played(everybody, STATISTICS), PHONES)
+
+
+@pytest.mark.slow
+def test_twenty_pages_and_twenty_phones_in_python_are_in_one_sum(everybody: Everybody) -> None:
+    many = msgspec.structs.replace(STATISTICS, phones=40)
+    assert_counted(played(everybody, many, in_python=20, in_node=0), 40)
+
+
+def assert_counted(result: Outcome, phones: int) -> None:
+    """Contacts are those that the phones were told, by plain addition."""
     assert isinstance(result, Statistics)
-    spoken = [label for number in range(PHONES) for label in heard(number)[1]]
+    spoken = [label for number in range(phones) for label in heard(number)[1]]
     assert result.contacts == tuple(spoken.count(label) for label in CLASSES)
 
 
