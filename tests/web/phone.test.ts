@@ -120,7 +120,8 @@ test("a phone hears, labels, forgets, and lets recordings expire", async () => {
   const short = { channels: [new Float32Array(9)], rate: 8000 };
   await assert.rejects(phone.hear(short), UnusableRecordingError);
   const [one, two, three] = await phone.recordings();
-  assert.deepEqual(one, { number: 1, day: "2027-01-15", choice: null, counted: false });
+  const untold = { choice: null, counted: false, place: null };
+  assert.deepEqual(one, { number: 1, day: "2027-01-15", ...untold });
   assert.deepEqual([two!.choice, three!.day], ["b", "2027-01-25"]);
   await phone.forget(1);
   await assert.rejects(phone.forget(1), InvalidInputError);
@@ -175,6 +176,12 @@ test("a scene has the name of the nearest prototype, if it is near and clear", a
   assert.equal(await phone.scene(sound(-0.1, 1)), "b");
   assert.equal(await phone.scene(sound(1, 0.9)), null); // too far
   assert.equal(await phone.scene(sound(-1, 0)), null); // may be noise
+  for (const heard of [sound(1, 0.3), sound(-0.1, 1), sound(1, 0.9), sound(-1, 0)]) {
+    await phone.hear(heard);
+  }
+  const places = (await phone.recordings()).map((each) => each.place);
+  assert.deepEqual(places, ["a", "b", null, null]);
+  await phone.forget();
   assert.equal(await phone.ending(), null); // it is older than this phone
   server.tasks[0] = discovered({ phase: PHASE.map((each) => each + 1), label_names: ["b", "a"] });
   await phone.visit();
