@@ -1,0 +1,82 @@
+/** The page's words and summaries; a browser shows the rest. */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import type { Ending } from "../../client/web/index.ts";
+import { grouped, tried } from "../../client/web/page/kept.ts";
+import { summaryOf } from "../../client/web/page/results.ts";
+import { Texts } from "../../client/web/page/texts.ts";
+
+const PHASE = new Uint8Array(16).fill(7);
+const HEX = "07".repeat(16);
+
+function texts(language: string): Texts {
+  const file = new URL(`../../client/web/page/texts/${language}.json`, import.meta.url);
+  return new Texts(language, JSON.parse(readFileSync(file, "utf8")));
+}
+
+test("of contacts those are shown that stand clear of the noise", () => {
+  const ending = {
+    type: "statistics",
+    phase: PHASE,
+    label_names: ["bus", "café", "office"],
+    contacts: [40, -3, 12],
+    p_values: [0.05, 0.9, 0.051],
+  } as unknown as Ending;
+  assert.deepEqual(summaryOf(ending), {
+    phase: HEX,
+    type: "statistics",
+    clear: [["bus", 40]],
+    doubtful: 2,
+    reason: null,
+  });
+  // A server that says nothing of chances has tested nothing.
+  const untested = summaryOf({ ...ending, p_values: [] } as Ending);
+  assert.deepEqual([untested.clear, untested.doubtful], [[], 3]);
+});
+
+test("of places each name is shown once, and what may be noise is counted", () => {
+  const ending = {
+    type: "discovered",
+    phase: PHASE,
+    geometry: "spherical",
+    centroids: { rows: 4, columns: 1, data: new Uint8Array(16) },
+    labels: [0, 0, 1, 1],
+    label_names: ["bus", "café"],
+    name_p_values: [0.001, 0.002, 0.2, 0.06],
+  } as unknown as Ending;
+  const { clear, doubtful } = summaryOf(ending);
+  assert.deepEqual([clear, doubtful], [[["bus", null]], 2]);
+});
+
+test("a phase that failed says why", () => {
+  const { clear, reason } = summaryOf({ type: "failed", phase: PHASE, reason: "too few" });
+  assert.deepEqual([clear, reason], [[], "too few"]);
+});
+
+test("words have plurals, values and names in each language", () => {
+  const [english, german] = [texts("en"), texts("de")];
+  assert.equal(english.say("heard.caption", { count: 1 }), "One recording.");
+  assert.equal(german.say("heard.caption", { count: 2 }), "2 Aufnahmen, die neuesten zuerst.");
+  assert.equal(german.say("budget.spent", { spent: 1.5, limit: Infinity }), "ε 1,5 von ∞");
+  assert.equal(english.number(0.012345), "0.0123");
+  assert.equal(german.name("kitchen"), "Küche");
+  assert.equal(german.name("nobody's word"), "nobody's word");
+  assert.equal(english.day(null), "day unknown");
+  // A value is text, whatever it looks like.
+  assert.equal(english.say("poll.done", { choice: "{count} $& <b>" }), "Saved: {count} $& <b>.");
+});
+
+test("the language is the first that a person reads and the page speaks", () => {
+  assert.equal(Texts.preferred(["fr-FR", "de-CH", "en"]), "de");
+  assert.equal(Texts.preferred(["fr"]), "en");
+});
+
+test("what is no invitation is none", () => {
+  for (const wrong of ["", "earshot1.", "earshot2.AAAA", "<script>"]) {
+    assert.equal(tried(wrong), null);
+  }
+  assert.equal(grouped(new Uint8Array(8)), "00000000 00000000");
+});
