@@ -119,6 +119,10 @@ class OperatorClient:
             raise ServerError(f"{len(found)} phases begin with {prefix}, give more digits: {named}")
         return found[0].phase
 
+    def begin(self, phase: str) -> PhaseView:
+        """Let a phase begin with the phones that have joined."""
+        return decode_body(self._send(_path(phase) + "/begin", {}), JSON, PhaseView)
+
     def stop(self, phase: str) -> Stopped:
         """Stop a phase without a result, unless it is already over."""
         return decode_body(self._send(_path(phase) + "/stop", {}), JSON, Stopped)

@@ -82,7 +82,7 @@ def test_the_commands_of_the_pages_are_found() -> None:
     ("words", "why"),
     [
         ("simulate --phones 5 --rounds 3", "earshot simulate has no option --rounds"),
-        ("phase begin --phones 5", "earshot phase has no sub-command and no argument begin"),
+        ("phase finish --phones 5", "earshot phase has no sub-command and no argument finish"),
         ("phase start --per-recording", "earshot phase start has no option --per-recording"),
         ("reproduce liebenow-9.7", "earshot reproduce has no sub-command and no argument"),
         ("simulate --json extra", "earshot simulate has no sub-command and no argument extra"),

@@ -187,6 +187,15 @@ OPERATIONS = (
     Operation("get", _ONE, "Read a phase", _OPERATOR, gives=PhaseView),
     Operation(
         "post",
+        _ONE + "/begin",
+        "Begin a phase: with the phones that have joined, before its gathering is over",
+        _OPERATOR,
+        gives=PhaseView,
+        problem=409,
+        role=Role.OPERATOR,
+    ),
+    Operation(
+        "post",
         _ONE + "/stop",
         "Stop a phase",
         _OPERATOR,

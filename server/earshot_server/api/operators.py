@@ -1,4 +1,4 @@
-"""Endpoints for operators: invite phones, start, watch, stop and export phases."""
+"""Endpoints for operators: invite phones, start, begin, watch, stop and export phases."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ class OperatorEndpoints:
         blueprint.get(PRIVACY)(self.privacy)
         blueprint.get(TWO_OPERATORS)(self.two_operators)
         blueprint.get(one)(self.phase)
+        blueprint.post(f"{one}/begin")(needs(Role.OPERATOR, self.begin))
         blueprint.post(f"{one}/stop")(needs(Role.OPERATOR, self.stop))
         blueprint.get(f"{one}/export")(self.export)
         return blueprint
@@ -96,6 +97,10 @@ class OperatorEndpoints:
         """Return everything that is kept of a phase."""
         record = self._orders.known(phase)
         return bodies.respond(PhaseExport(phase=PhaseView.of(record), ending=record.ending))
+
+    def begin(self, phase: bytes) -> Response:
+        """Let a phase begin with the phones that have joined."""
+        return bodies.respond(self._orders.begin(phase))
 
     def stop(self, phase: bytes) -> Response:
         """Stop a phase without a result; one that is over is returned as it is."""

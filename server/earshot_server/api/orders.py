@@ -1,4 +1,4 @@
-"""Orders of operators, by the API or by the dashboard: invite phones, start and stop phases.
+"""Orders of operators, by the API or by the dashboard: invite phones, start, begin, stop phases.
 
 Each is carried out together with its entry in the audit log, or not at all.
 """
@@ -9,7 +9,7 @@ import os
 import time
 
 from earshot_protocol.api import Invitation, Invite, StartPhase
-from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.errors import InvalidParametersError, UnexpectedMessageError
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.api.authentication import present_operator
 from earshot_server.api.problems import UnknownPhaseError
@@ -17,7 +17,7 @@ from earshot_server.api.views import PhaseView, Stopped, TwoOperators
 from earshot_server.attestation import InvitationCodes
 from earshot_server.credentials import Credentials
 from earshot_server.phases.forecast import check_possible, refusals
-from earshot_server.records import STOPPED_REASON, PhaseRecord
+from earshot_server.records import GATHERING, STOPPED_REASON, PhaseRecord
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
 from earshot_server.store.operators import Accounts
@@ -117,6 +117,28 @@ class Orders:
             for name in wanted.cohorts
             if name not in known
         ]
+
+    def begin(self, phase: bytes) -> PhaseView:
+        """Let a phase begin with the phones that have joined, before its gathering is over.
+
+        Args:
+            phase: Identifier of the phase.
+
+        Raises:
+            UnknownPhaseError: There is no such phase.
+            UnexpectedMessageError: It gathers no more, or too few phones have joined.
+        """
+        record = self.known(phase)
+        if record.status != GATHERING:
+            raise UnexpectedMessageError(f"the phase is {record.status} and gathers no phones")
+        if record.joined < record.least:
+            raise UnexpectedMessageError(
+                f"{record.joined} phones have joined; the phase begins with {record.least} or more"
+            )
+        with self._database.transaction():
+            joined = self._registry.end_gathering(phase)
+            self._record("begin phase", phase.hex(), f"{joined} phones")
+        return PhaseView.of(self.known(phase))
 
     def stop(self, phase: bytes, reason: str = "") -> Stopped:
         """Stop a phase without a result; one that is over stays as it is.

@@ -206,8 +206,9 @@ class Driver:
         return moved
 
     def _end_gathering(self, gathering: Gathering, now: float) -> bool:
-        """Start a phase with the phones that joined, once they are enough or the time is over."""
-        if gathering.joined < gathering.wanted and now < gathering.until:
+        """Start a phase with the phones that joined, once all have or nobody may any more."""
+        waits = gathering.joined < gathering.wanted and now < gathering.until
+        if waits and not gathering.ended:
             return False
 
         def begin() -> bool:

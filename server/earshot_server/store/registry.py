@@ -84,6 +84,7 @@ class Gathering(NamedTuple):
         encoded: Parameters of the phase, encoded.
         encoded_choices: Choices that polls offer per label, encoded; None where a former release
             began the phase.
+        ended: Whether phones may join no more: the phase is about to begin.
     """
 
     phase: bytes
@@ -93,6 +94,7 @@ class Gathering(NamedTuple):
     joined: int
     encoded: bytes
     encoded_choices: bytes | None = None
+    ended: bool = False
 
     @property
     def choices(self) -> Choices:
@@ -232,7 +234,8 @@ class Registry:
         Phones may still join some of them.
         """
         rows = self._database.query(
-            "SELECT phase, wanted, least, until, joined, parameters, choices FROM gatherings g"
+            "SELECT phase, wanted, least, until, joined, parameters, choices, ended IS NOT NULL"
+            " FROM gatherings g"
             " WHERE failure IS NULL AND NOT EXISTS (SELECT FROM phases p WHERE p.phase = g.phase)"
             " ORDER BY position"
         )

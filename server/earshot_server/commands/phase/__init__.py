@@ -6,9 +6,10 @@ from cyclopts import App
 
 from earshot_server.commands.phase import starting, watching
 
-app = App(name="phase", help="Start, list, show, stop and export phases.")
+app = App(name="phase", help="Start, begin, list, show, stop and export phases.")
 
 app.command(starting.start)
+app.command(watching.begin)
 app.command(watching.list_phases, name="list")
 app.command(watching.show)
 app.command(watching.cohorts)

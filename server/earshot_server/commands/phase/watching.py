@@ -1,4 +1,4 @@
-"""`earshot phase list`, `show`, `stop` and `export`."""
+"""`earshot phase begin`, `list`, `show`, `stop` and `export`."""
 
 from __future__ import annotations
 
@@ -27,6 +27,18 @@ Phase = Annotated[
         "enough."
     ),
 ]
+
+
+def begin(
+    phase: Phase, /, *, connection: OperatorConnection = DEFAULT, as_json: AsJson = False
+) -> None:
+    """Let a phase begin with the phones that have joined, before its gathering is over."""
+    client = connection.operator()
+    view = client.begin(client.find(phase))
+    if as_json:
+        _print(view)
+    else:
+        print(f"begins with {view.joined} phones: {view.phase}")
 
 
 def list_phases(*, connection: OperatorConnection = DEFAULT, as_json: AsJson = False) -> None:
