@@ -11,6 +11,8 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators
 from earshot_protocol.secure_sum.parameters import LARGEST_LENGTH
 
+USUAL_REPORTS = 50
+"""Least number of reports of which a helper makes a total, unless its operator says otherwise."""
 _LARGEST_PHONES = 10**8
 _LARGEST_RANK = 8
 

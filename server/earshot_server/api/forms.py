@@ -27,6 +27,7 @@ from earshot_protocol.phases.parameters import hierarchy_of
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, packaged
 from earshot_server.dashboard import prospects
+from earshot_server.phases import sitting as sittings
 from earshot_server.phases.forecast import check_possible
 from earshot_server.phases.proposal import Asked, discovery_parameters
 
@@ -134,6 +135,27 @@ SUMMATION = Field(
     ),
 )
 """Field of a server that has a helper."""
+NIGHTS, SITTING = "nights", "sitting"
+PACE = Field(
+    "pace",
+    "When phones answer",
+    choices=(
+        FieldChoice(
+            NIGHTS,
+            "When they charge",
+            "For days: gathering and steps last as many hours as you say below.",
+        ),
+        FieldChoice(
+            SITTING,
+            "Now, in a sitting",
+            "For a class or a meeting, whose phones are open pages: "
+            f"{sittings.GATHER_SECONDS / 60:g} minutes to join, or until you let it begin, then "
+            f"steps of {sittings.STEP_SECONDS:g} seconds, by two operators. The hours below do not "
+            "count, and half of the phones are enough unless you say so.",
+        ),
+    ),
+)
+"""Field of a server that has a helper."""
 INVITE = (
     Field("uses", "Phones", "Phones that may enrol with the code.", "numeric"),
     Field("days", "Days", "Days for which the code is valid.", "decimal"),
@@ -196,7 +218,7 @@ def with_summation(proposal: str) -> tuple[Field, ...]:
     """Return the fields of a phase on a server that has a helper.
 
     Args:
-        proposal: Reason for the summation that is proposed; empty where the form is wrong.
+        proposal: Reason for the summation that is proposed; empty where none is.
     """
     hints = {
         "step_hours": "Each of the twelve steps, or of the three by two operators, waits this long "
@@ -205,11 +227,15 @@ def with_summation(proposal: str) -> tuple[Field, ...]:
     fields = [replace(each, hint=hints.get(each.name, each.hint)) for each in START]
     names = [each.name for each in fields]
     fields.insert(names.index("epsilon") + 1, replace(SUMMATION, hint=proposal))
-    return tuple(fields)
+    return (PACE, *fields)
 
 
 def proposal(filled: Filled) -> str:
-    """Say which summation is proposed for the phase of a form, and why; nothing if it is wrong."""
+    """Say which summation is proposed for the phase of a form, and why.
+
+    Returns:
+        The reason; empty if the form is wrong, or for a sitting, which has no choice.
+    """
     phases = [
         read_start(Filled({**filled.texts, SUMMATION.name: name}), anyway=True)
         for name in (SummationName.BELL, SummationName.TWO_OPERATORS)
@@ -232,6 +258,7 @@ def first_start(phones: int, summation: SummationName) -> dict[str, str]:
         "least_phones": "",
         "epsilon": f"{discovery_budget.EPSILON:g}",
         SUMMATION.name: summation,
+        PACE.name: NIGHTS,
         "gather_hours": "24",
         "step_hours": "24",
         "cohort": "",
@@ -247,7 +274,14 @@ def read_start(filled: Filled, anyway: bool) -> StartPhase | None:
     least = filled.take("least_phones", lambda text: _whole(text) if text else None, None)
     epsilon = filled.take("epsilon", _real, 0.0)
     summation = filled.take(SUMMATION.name, _summation, SummationName.BELL)
-    gather, step = (filled.take(name, _real, 0.0) for name in ("gather_hours", "step_hours"))
+    if sitting := sits(filled):
+        gather, step = sittings.GATHER_SECONDS, sittings.STEP_SECONDS
+        least = sittings.enough(phones) if least is None else least
+        if summation is not SummationName.TWO_OPERATORS:
+            filled.errors.setdefault(SUMMATION.name, "a sitting is by two operators")
+    else:
+        hours = (filled.take(name, _real, 0.0) for name in ("gather_hours", "step_hours"))
+        gather, step = (3600 * each for each in hours)
     if filled.errors:
         return None
     labels = [*filter(None, map(str.strip, re.split(r"[,\n]", filled.typed("labels"))))]
@@ -264,18 +298,19 @@ def read_start(filled: Filled, anyway: bool) -> StartPhase | None:
         filled.errors["labels"] = str(error)
         return None
     try:
+        options = Asked(phones=phones, epsilon=epsilon, labels=classes, summation=summation)
         parameters = discovery_parameters(
-            Asked(phones=phones, epsilon=epsilon, labels=classes, summation=summation),
+            sittings.seated(options) if sitting else options,
             read_encoder(packaged(DEFAULT_ENCODER)),
         )
         asked = StartPhase(
             parameters=msgspec.structs.replace(
                 parameters,
                 hierarchy=hierarchy_of(classes, choices).digest if choices else b"",
-                step_seconds=step * 3600,
+                step_seconds=step,
             ),
             least_phones=least,
-            gather_seconds=gather * 3600,
+            gather_seconds=gather,
             choices=choices,
             name=filled.typed("name"),
             cohorts=cohorts,
@@ -289,6 +324,11 @@ def read_start(filled: Filled, anyway: bool) -> StartPhase | None:
         filled.refuse(error)
         return None
     return read
+
+
+def sits(filled: Filled) -> bool:
+    """Return whether a form asks for a sitting; an error is noted where it asks for neither."""
+    return filled.take(PACE.name, _sits, False)
 
 
 def read_invite(filled: Filled) -> Invite | None:
@@ -326,6 +366,13 @@ def _summation(text: str) -> SummationName:
         return SummationName(text) if text else SummationName.BELL
     except ValueError as error:
         raise _WrongTextError("choose one of these") from error
+
+
+def _sits(text: str) -> bool:
+    """Return whether a sitting was chosen; where nobody is asked, none was."""
+    if text not in ("", NIGHTS, SITTING):
+        raise _WrongTextError("choose one of these")
+    return text == SITTING
 
 
 def _real(text: str) -> float:

@@ -19,6 +19,7 @@ from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_protocol.privacy.sum_noise import OPERATORS
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import SummationName
+from earshot_protocol.two_operators.parameters import USUAL_REPORTS
 from earshot_server.dashboard.spending import VACUOUS_EPSILON, dearer_recording, is_vacuous
 from earshot_server.dashboard.wording import byte_size, duration, listed, real
 from earshot_server.phases.expected import Expected
@@ -29,7 +30,7 @@ from earshot_server.phases.forecast import (
     expected,
     last_forecast,
 )
-from earshot_server.records import CohortRecord
+from earshot_server.records import GATHERING, CohortRecord, PhaseRecord
 
 _UNLIKELY = 0.2
 """Chance up to which an operator is told that something is unlikely."""
@@ -60,6 +61,17 @@ def _whose(asked: StartPhase) -> str:
     return f" in {', '.join(asked.cohorts)}" if asked.cohorts else ""
 
 
+def gathering_before(asked: StartPhase, records: Iterable[PhaseRecord]) -> list[PhaseRecord]:
+    """Return the phases that phones join before this one, since they gather already."""
+    return [
+        each
+        for each in records
+        if each.status == GATHERING
+        and each.joined < each.wanted
+        and not (each.cohorts and asked.cohorts and set(each.cohorts).isdisjoint(asked.cohorts))
+    ]
+
+
 def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[str]:
     """Describe the forecast of a phase, for a terminal.
 
@@ -79,11 +91,12 @@ def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[s
         *_places(asked.parameters),
         *prototype_lines(asked.parameters),
         *(line for each in seen.sums for line in _sum(asked.parameters, each)),
-        *_operators(asked.parameters),
+        *_operators(asked),
         f"each phone sends {byte_size(seen.bytes_up)} in {seen.steps} steps",
         f"ends at the earliest {_moment(now + seen.earliest_seconds)} "
         f"({duration(seen.earliest_seconds)}; all phones come at once and none vanishes), at the "
-        f"latest {_moment(now + seen.latest_seconds)} ({duration(seen.latest_seconds)})",
+        f"latest {_moment(now + seen.latest_seconds)} ({duration(seen.latest_seconds)}"
+        f"{_away(seen)})",
         *_refusals(asked.parameters, seen),
     ]
 
@@ -199,8 +212,15 @@ def _sum(parameters: Parameters, each: SumForecast) -> list[str]:
     return said + (_outlook(inputs, each.outlook) if inputs and each.outlook else [])
 
 
-def _operators(parameters: Parameters) -> list[str]:
-    """Say which phones take part in sums by two operators; nothing where there are none."""
+def _away(seen: Forecast) -> str:
+    """Say how much of the time is for a helper that does not answer."""
+    usual = duration(seen.latest_seconds - seen.helper_seconds)
+    return f"; {usual} where the helper answers at once" if seen.helper_seconds else ""
+
+
+def _operators(asked: StartPhase) -> list[str]:
+    """Say which phones and helpers take part in sums by two operators; nothing without any."""
+    parameters = asked.parameters
     if not parameters.summation.by_operators:
         return []
     said = [
@@ -212,7 +232,19 @@ def _operators(parameters: Parameters) -> list[str]:
             "  their apps also need the package that proves ballots (earshot-sensing[proofs]); "
             "without it, phones refuse: proofs"
         )
-    return said
+    return [*said, *few_reports(asked)]
+
+
+def few_reports(asked: StartPhase) -> list[str]:
+    """Say that a helper has to agree to a small crowd; nothing where any helper takes the phase."""
+    parameters = asked.parameters
+    fewest = msgspec.structs.replace(parameters, phones=asked.least()).least_survivors
+    if not parameters.summation.by_operators or fewest >= USUAL_REPORTS:
+        return []
+    return [
+        f"helpers refuse sums of fewer than {USUAL_REPORTS} reports, and this phase may have "
+        f"{fewest}: ask the helper's operator for earshot helper allow KEY --least-reports {fewest}"
+    ]
 
 
 def proposed_summation(masked: Parameters, split: Parameters) -> str:

@@ -43,7 +43,7 @@ from earshot_protocol.two_operators.messages import (
     Offer,
     OfferMade,
 )
-from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.parameters import USUAL_REPORTS, TwoOperatorParameters
 from earshot_protocol.two_operators.proofs import proof_of
 from earshot_protocol.two_operators.refusals import (
     AnsweredError,
@@ -82,7 +82,7 @@ class HelperPolicy:
     """
 
     leaders: frozenset[bytes] = frozenset()
-    least_reports: int = 50
+    least_reports: int = USUAL_REPORTS
     least_noise: float = 0.5
     largest_window: float = 31 * DAY
     largest_patience: float = 31 * DAY

@@ -123,6 +123,8 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
         earliest_seconds: Seconds after which it ends at the earliest: all phones join at once, none
             vanishes, and each comes as often as it is told to.
         latest_seconds: Seconds after which it ends at the latest.
+        helper_seconds: Seconds of these for which it waits at most for a helper that is away; 0
+            where phones alone are asked.
         refusals: Refusals of a phone with the default policy; empty if it accepts the phase.
     """
 
@@ -136,6 +138,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     earliest_seconds: float
     latest_seconds: float
+    helper_seconds: float
     refusals: tuple[Refusal, ...]
 
 
@@ -169,6 +172,7 @@ def forecast(asked: StartPhase) -> Forecast:
         steps=len(asked_of_phones),
         earliest_seconds=seconds / VISITS_PER_STEP,
         latest_seconds=asked.gather_seconds + seconds + helpers,
+        helper_seconds=helpers,
         refusals=refusals(asked),
     )
 

@@ -23,14 +23,23 @@ from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.commands.options import DEFAULT, AsJson, Labels, OperatorConnection
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
-from earshot_server.commands.phase.kinds import LABELLING, Options, chosen, parameters_of
+from earshot_server.commands.phase.kinds import (
+    LABELLING,
+    SECURE_SUM,
+    Options,
+    chosen,
+    parameters_of,
+)
 from earshot_server.commands.phase.places import NOTHING, newest, of_phase
 from earshot_server.commands.phase.samples import Samples, of_file, unnamed
 from earshot_server.dashboard import prospects
 from earshot_server.dashboard.verdict import verdict
 from earshot_server.operator_client import OperatorClient, ServerError
+from earshot_server.phases import sitting as sittings
 from earshot_server.phases.forecast import forecast
 
+_HOUR = 3600.0
+_DAY_HOURS = 24.0
 _Operator = Callable[[], OperatorClient | None]
 """The server's operator, once somebody asks; None for a dry run where there is no server."""
 
@@ -38,11 +47,12 @@ _Operator = Callable[[], OperatorClient | None]
 def start(
     *,
     options: Annotated[Options, Parameter(name="*")],
+    sitting: bool = False,
     labels: Labels = None,
     hierarchy: Path | None = None,
     least_phones: int | None = None,
-    gather_hours: float = 24.0,
-    step_hours: float = 24.0,
+    gather_hours: float = _DAY_HOURS,
+    step_hours: float = _DAY_HOURS,
     name: str = "",
     cohort: str = "",
     anyway: bool = False,
@@ -57,6 +67,9 @@ def start(
     which works without a server, on standard output.
 
     Args:
+        sitting: Find environments with the pages of phones that are open now, by two operators:
+            ten minutes to join, or until `phase begin`, steps of half a minute, and half of the
+            phones are enough.
         hierarchy: JSON file of classes, and for each the choices that polls offer.
         least_phones: Number of phones that is enough when the gathering ends; by default all.
         gather_hours: Hours in which phones may join.
@@ -68,7 +81,12 @@ def start(
         verbose: Also say what the phase costs, its noise, when it ends and why default phones
             refuse it.
     """
-    kind = chosen(options)
+    kind, gather, step = chosen(options), gather_hours * _HOUR, step_hours * _HOUR
+    if sitting:
+        _check_sitting(kind, options, gather_hours, step_hours)
+        options, gather = sittings.seated(options), sittings.GATHER_SECONDS
+        step = sittings.STEP_SECONDS
+        least_phones = sittings.enough(options.phones) if least_phones is None else least_phones
     classes, choices = asked_hierarchy(labels, hierarchy)
     agreed = hierarchy_of(classes, choices)
     embeddings = _embeddings(options, connection) if kind == LABELLING else None
@@ -78,7 +96,7 @@ def start(
         return msgspec.structs.replace(
             parameters_of(kind, replace(options, summation=summation)),
             hierarchy=agreed.digest if choices else b"",
-            step_seconds=step_hours * 3600,
+            step_seconds=step,
         )
 
     parameters = parameters_by(options.summation)
@@ -91,7 +109,7 @@ def start(
     asked = StartPhase(
         parameters=parameters,
         least_phones=least_phones,
-        gather_seconds=gather_hours * 3600,
+        gather_seconds=gather,
         choices=choices,
         name=name,
         anyway=anyway,
@@ -102,7 +120,7 @@ def start(
     said, details = verdict(parameters, foreseen.refusals), prospects.lines(asked, foreseen)
     found, proposal = {}, list[str]()
     if server is not None:
-        if server.two_operators().helper:
+        if server.two_operators().helper and not sitting:
             masked, split = map(parameters_by, (SummationName.BELL, SummationName.TWO_OPERATORS))
             proposal = [prospects.proposed_summation(masked, split)]
         enrolled, free = prospects.enrolled(asked, server.cohorts())
@@ -111,6 +129,7 @@ def start(
         found = {"enrolled": enrolled, "free": free}
     if not as_json:
         lines = [*(details if verbose else ()), *(proposal if verbose or dry_run else ()), said]
+        lines += [] if verbose else prospects.few_reports(asked)
         print("\n".join(lines), file=sys.stdout if dry_run else sys.stderr)
     started = None if dry_run or server is None else server.start(asked)
     if as_json:
@@ -118,8 +137,30 @@ def start(
         print(json.dumps(known | found))
     elif started is not None:
         print(started)
+        if sitting:
+            wall = f"{connection.address.rstrip('/')}/phases/{started}/wall"
+            print(f"wall page: {wall}", file=sys.stderr)
     if dry_run and foreseen.refusals and not anyway:
         sys.exit(1)
+
+
+def _check_sitting(kind: str, options: Options, *hours: float) -> None:
+    """Refuse options that a sitting does not have.
+
+    Raises:
+        InvalidInputError: One is given; the message says which.
+    """
+    usual = Options(phones=options.phones)
+    others = {
+        "--gather-hours, --step-hours": any(each != _DAY_HOURS for each in hours),
+        "--sums": options.sums not in (usual.sums, sittings.SUMS),
+        f"--summation {options.summation}": options.summation
+        not in (usual.summation, SummationName.TWO_OPERATORS),
+        kind: kind != SECURE_SUM,
+    }
+    for name, given in others.items():
+        if given:
+            raise InvalidInputError(f"{name}: not for --sitting; leave out one of them")
 
 
 def _embeddings(options: Options, connection: OperatorConnection) -> Samples:

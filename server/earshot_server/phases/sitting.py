@@ -1,0 +1,34 @@
+"""Sittings: phases of people who are together now, each with a page of a phone that stays open.
+
+Nobody waits for nights there, so steps are short, and crowds are small. One sum is all that a small
+crowd has noise to spare for: that of labels, which gets the whole budget. Two operators add up,
+since phones in browsers know no other sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from earshot_protocol.secure_sum.interface import SummationName
+from earshot_server.phases.proposal import Asked
+
+GATHER_SECONDS = 600.0
+"""Seconds in which phones may join, unless an operator lets the phase begin before."""
+STEP_SECONDS = 30.0
+"""Seconds that a step waits for phones that have not answered."""
+SUMS = 0
+"""Sums of cells before that of labels."""
+_LEAST = 3
+"""Fewest phones of any phase."""
+_Asked = TypeVar("_Asked", bound=Asked)
+
+
+def seated(asked: _Asked) -> _Asked:
+    """Return the options of a phase as a sitting has them."""
+    return replace(asked, summation=SummationName.TWO_OPERATORS, sums=SUMS)
+
+
+def enough(phones: int) -> int:
+    """Return how many phones are enough where nobody says so: half of those that are expected."""
+    return max(_LEAST, -(-phones // 2))
