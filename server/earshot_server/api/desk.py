@@ -2,7 +2,8 @@
 
 Every change is asked for twice: a form leads to a page that says what would come of it, and only
 the button there does it, by the same `Orders` as the API. Nothing is kept between the two: the
-second page carries the first one's texts, which are read again.
+second page carries the first one's texts, which are read again. A wall page asks once, as it says
+beside its buttons what would come of them.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, g, request, url_for
 from markupsafe import Markup
 
-from earshot_protocol.api import Invitation, StartPhase
+from earshot_protocol.api import Invitation, Invite, StartPhase
+from earshot_protocol.connecting import is_this_machine
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.api import bodies, forms
@@ -26,11 +29,12 @@ from earshot_server.api.browsers import Browsers, check_origin, derived, has_key
 from earshot_server.api.forms import Filled
 from earshot_server.api.orders import Orders
 from earshot_server.api.problems import ForgedRequestError, OperatorError
-from earshot_server.dashboard import prospects, rendering
+from earshot_server.dashboard import prospects, rendering, wall
 from earshot_server.dashboard.verdict import verdict
 from earshot_server.origins import page_at
 from earshot_server.phases.forecast import forecast
 from earshot_server.phone_links import drawn, link_to
+from earshot_server.records import GATHERING
 from earshot_server.store.operators import Role
 from earshot_server.store.sessions import HOURS
 
@@ -73,6 +77,8 @@ class OperatorDesk:
         ):
             desk.get(path, endpoint=show.__name__)(needs(Role.OPERATOR, show))
             desk.post(path, endpoint=act.__name__)(needs(Role.OPERATOR, act))
+        for path, act in (("wall", self.wall), ("begin", self.beginning)):
+            desk.post(f"/phases/<phase:phase>/{path}")(needs(Role.OPERATOR, act))
         return desk
 
     def _authenticate(self) -> Response | None:
@@ -116,7 +122,7 @@ class OperatorDesk:
     def starting(self) -> Response:
         """Say what would come of a phase, or start it."""
         form = bodies.read_form()
-        filled = Filled(_texts((*forms.START, forms.SUMMATION), form))
+        filled = Filled(_texts((*forms.START, forms.SUMMATION, forms.PACE), form))
         if not has_key(form):
             filled.errors[""] = _STALE
             return self._start_form(filled, 403)
@@ -134,7 +140,7 @@ class OperatorDesk:
         objections = self._orders.objections(wanted)
         starts = form.get("do") == "start"
         if starts and (anyway or not objections):
-            return self._started(wanted, form.get("once", ""))
+            return self._started(wanted, form.get("once", ""), forms.sits(filled))
         enrolled, _ = prospects.enrolled(wanted, self._orders.archive.cohorts())
         seen = forecast(wanted)
         return self._page(
@@ -148,18 +154,21 @@ class OperatorDesk:
             insist=starts,
             enrolled=enrolled,
             lines=prospects.lines(wanted, seen, self._clock()),
+            by_two=self._by_two,
             proposal=forms.proposal(filled) if self._by_two else "",
+            few_reports=prospects.few_reports(wanted),
+            first=prospects.gathering_before(wanted, self._orders.archive.phases()),
             once=secrets.token_urlsafe(16),
         )
 
-    def _started(self, wanted: StartPhase, once: str) -> Response:
+    def _started(self, wanted: StartPhase, once: str, sits: bool) -> Response:
         # A page sent twice, by a second click, starts one phase.
         phase = derived("phase", once)[:16]
         try:
             self._orders.start(wanted, phase)
         except InvalidInputError:
             self._orders.known(phase)
-        return _to_phase(phase)
+        return _to_wall(phase) if sits else _to_phase(phase)
 
     def stop(self, phase: bytes) -> Response:
         """Show a phase that is to be stopped, and ask why."""
@@ -204,6 +213,33 @@ class OperatorDesk:
             "invitation.html", filled=filled, wanted=wanted, enrolled=enrolled, until=until
         )
 
+    # ------------------------------------------------------------------------------- wall
+
+    def wall(self, phase: bytes) -> Response:
+        """Show the wall page with an invitation to the phase, which is signed for it."""
+        if not has_key(bodies.read_form()):
+            raise ForgedRequestError(_STALE)
+        record, now = self._orders.known(phase), self._clock()
+        if record.status != GATHERING or record.gather_until <= now:
+            return _to_wall(phase)
+        issued = self._orders.invite(
+            Invite(
+                uses=record.wanted,
+                days=(record.gather_until - now) / 86_400.0,
+                cohort=record.cohorts[0] if record.cohorts else "",
+            )
+        )
+        here = is_this_machine(urlsplit(request.host_url).hostname or "")
+        invited = self._drawn(issued) | {"issued": issued, "only_here": here}
+        return self._page("wall.html", **wall.shown(record), **invited)
+
+    def beginning(self, phase: bytes) -> Response:
+        """Let a phase begin with the phones that have joined."""
+        if not has_key(bodies.read_form()):
+            raise ForgedRequestError(_STALE)
+        self._orders.begin(phase)
+        return _to_wall(phase)
+
     @property
     def _by_two(self) -> bool:
         """Whether this server has a helper."""
@@ -211,13 +247,17 @@ class OperatorDesk:
 
     def _invited(self, issued: Invitation) -> Response:
         """Show a code, and the way to a page that holds a phone, if there is one."""
+        return self._page("invited.html", issued=issued, **self._drawn(issued))
+
+    def _drawn(self, issued: Invitation) -> dict[str, Any]:
+        """Return the link to a page that holds a phone, empty without one, and its QR code."""
         link, keys = "", self._orders.two_operators
         if self._phone_page:
             with contextlib.suppress(InvalidInputError):  # a code that is signed must be shown
                 page = page_at(self._phone_page, request.host_url)
                 link = link_to(page, request.host_url, issued.code, keys.leader, keys.helper)
         code = Markup(drawn(link or issued.code))  # noqa: S704 - segno draws it, of blocks alone
-        return self._page("invited.html", issued=issued, link=link, code=code)
+        return {"link": link, "code": code}
 
     # ------------------------------------------------------------------------------- pages
 
@@ -262,5 +302,13 @@ def _texts(fields: tuple[forms.Field, ...], form: dict[str, str]) -> dict[str, s
 
 
 def _to_phase(phase: bytes) -> Response:
-    there = url_for("dashboard.phase", name=phase.hex())
+    return _to("dashboard.phase", phase)
+
+
+def _to_wall(phase: bytes) -> Response:
+    return _to("dashboard.wall", phase)
+
+
+def _to(endpoint: str, phase: bytes) -> Response:
+    there = url_for(endpoint, name=phase.hex())
     return Response(status=303, headers={"Location": there})

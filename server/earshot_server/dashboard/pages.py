@@ -26,6 +26,7 @@ from earshot_server.dashboard import (
     samples,
     spending,
     tables,
+    wall,
     wording,
 )
 from earshot_server.dashboard.rendering import secure
@@ -42,7 +43,7 @@ def blueprint(
     clock: Callable[[], float] = time.time,
     operators: tuple[str, str] = ("", ""),
 ) -> Blueprint:
-    """Return the pages `/`, `/phases/<hex>`, `/statistics`, their tables as CSV, and `/static/…`.
+    """Return `/`, `/phases/<hex>` and its `wall`, `/statistics`, tables as CSV, and `/static/…`.
 
     The caller has to check who may see them.
 
@@ -58,6 +59,9 @@ def blueprint(
     downloads.register(pages, archive, MOST_PHASES)
 
     render = partial(rendering.render, now=clock)
+
+    def unknown() -> tuple[str, int]:
+        return render("message.html", title="No such phase", kind="unknown-phase"), 404
 
     @pages.get("/")
     def overview() -> str:
@@ -79,7 +83,7 @@ def blueprint(
     def phase(name: str) -> str | tuple[str, int]:
         record = downloads.named(archive, name)
         if record is None:
-            return render("message.html", title="No such phase", kind="unknown-phase"), 404
+            return unknown()
         return render(
             "phase.html",
             record=record,
@@ -90,6 +94,11 @@ def blueprint(
             comparison=_compared(archive, record),
             **_published(record),
         )
+
+    @pages.get("/phases/<name>/wall", endpoint="wall")
+    def show_wall(name: str) -> str | tuple[str, int]:
+        record = downloads.named(archive, name)
+        return unknown() if record is None else render("wall.html", **wall.shown(record))
 
     @pages.get("/statistics")
     def statistics() -> str:

@@ -1,16 +1,16 @@
 // Renew what changes while a phase is under way. Without this, a reload shows the same.
 "use strict";
 
-const EVERY = 10000;
+const main = document.querySelector("main");
 
 async function renew() {
   if (document.hidden) return;
   const response = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (!response.ok) return;
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
-  const main = fresh.querySelector("main");
-  if (main.dataset.state !== document.querySelector("main").dataset.state) {
-    location.reload();
+  if (fresh.querySelector("main").dataset.state !== main.dataset.state) {
+    // Not a reload, which would send a form again whose answer this page may be.
+    location.replace(location.pathname + location.search);
     return;
   }
   for (const part of document.querySelectorAll("[data-live]")) {
@@ -20,4 +20,4 @@ async function renew() {
   }
 }
 
-setInterval(() => renew().catch(() => {}), EVERY);
+setInterval(() => renew().catch(() => {}), 1000 * Number(main.dataset.every));
