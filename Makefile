@@ -1,9 +1,11 @@
-# From a bare clone with python3 (3.11 or later), make and a C compiler: `make demo`, `make test`.
+# From a bare clone with python3 (3.11 or later), make and a C compiler: `make demo`,
+# `make demo-phones`, `make test`.
 
 PYTHON ?= python3
 V := .venv/bin
 PIP := $(V)/python -m pip --quiet --disable-pip-version-check
 OUT := out/demo
+SITTING := out/phones
 DEMO := simulate --discovery both --phones 500 --recordings 100 --data soundscapes --pool 300 --dropout 0.1 --summation real --out $(OUT) --overwrite
 SELECT := not slow
 EXAMPLES := quick
@@ -17,16 +19,20 @@ MAKEFLAGS += --jobs=2
 # Hundreds of processes of the tests import the same files: each is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all mutants browser lint types imports unit phone-page format lock clean
+.PHONY: help demo demo-phones test test-all mutants browser lint types imports unit phone-page format lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/.editable ## run both routes over one crowd of 500 simulated phones, in two minutes
 	@echo "Simulating both routes: half a minute, and less when run again."
 	$(V)/earshot $(DEMO)
 	@echo "Both routes on one page: $(CURDIR)/$(OUT)/report.html"
+
+demo-phones: browser ## let a dozen real pages hear synthesized sound and take part in one sitting
+	@echo "A sitting with a server, its helper and twelve pages in browsers: two minutes."
+	$(V)/earshot bench sitting --pages 12 --out $(SITTING)
 
 test: browser lint types imports unit ## everything a change must pass
 

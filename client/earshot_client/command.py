@@ -124,6 +124,7 @@ SUB_COMMANDS = {
         "simulations",
         "Run benchmarks, each beside a peer and a physical floor.",
         ("simulations", "server"),
+        {"sitting": ("browsers",)},
     ),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -209,6 +210,35 @@ def phase(
         for name, found in measured.series(rows).items()
     }
     print(json.dumps({"phases": rows, "series": grown}, indent=2))
+
+
+@app.command
+def sitting(
+    *,
+    pages: int = 12,
+    out: Path = Path("out/phones"),
+    seed: int = 0,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+) -> None:
+    """Measure a sitting of real pages in browsers, with a server and its helper: time, CPU, names.
+
+    Args:
+        pages: Pages that take part; each hears a few seconds of one of three places.
+        out: Folder for pictures of a page and of the wall page, and for the figures; those of a
+            former run are replaced.
+        seed: Seed of the sound.
+        as_json: Print one JSON object.
+    """
+    from earshot_simulations.benchmarks.sitting.benchmark import Sitting, benchmark
+    from earshot_simulations.benchmarks.sitting.report import table
+
+    def say(wall: str) -> None:
+        print(f"wall page, until it is over: {wall}", file=sys.stderr, flush=True)
+
+    with shown() as progress:
+        figures = benchmark(Sitting(pages, out, seed, say), progress)
+    print(json.dumps(figures, indent=2) if as_json else table(figures))
+    print(f"pictures and figures: {out.resolve()}", file=sys.stderr)
 
 
 def _whole_numbers(name: str, text: str) -> list[int]:

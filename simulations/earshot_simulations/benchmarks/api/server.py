@@ -26,8 +26,14 @@ _MOST_COMPLAINTS = 10
 
 
 @contextmanager
-def serving(data: Path, url: str, workers: int) -> Iterator[tuple[str, int]]:
+def serving(data: Path, url: str, workers: int, *options: str) -> Iterator[tuple[str, int]]:
     """Run a server in processes of its own; yield its address and the number of its first process.
+
+    Args:
+        data: Data folder of the server.
+        url: URL of its database.
+        workers: Web processes.
+        options: Further options of `earshot serve`.
 
     Raises:
         BenchmarkError: The server does not start.
@@ -39,6 +45,7 @@ def serving(data: Path, url: str, workers: int) -> Iterator[tuple[str, int]]:
             *(sys.executable, "-m", "earshot_client", "serve", "--data", str(data)),
             *("--port", "0", "--workers", str(workers), "--pause", "0.2"),
             *("--requests-per-minute", "6000", "--address-requests-per-minute", "10000000"),
+            *options,
         ],
         stdout=subprocess.PIPE,
         stderr=log,

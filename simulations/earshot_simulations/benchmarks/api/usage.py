@@ -61,7 +61,7 @@ class Usage(Meanwhile):
                 if name in self._peaks:
                     peaks = self._peaks[name]
                     peaks[process.pid] = max(peaks.get(process.pid, 0), peak_memory(process))
-        self._shares = max(self._shares, sum(map(_share, groups[DATABASE])))
+        self._shares = max(self._shares, sum(map(memory_share, groups[DATABASE])))
 
 
 def roles(server: psutil.Process) -> dict[str, list[psutil.Process]]:
@@ -94,7 +94,7 @@ def peak_memory(process: psutil.Process) -> int:
     return 1024 * _kibibytes(process, "status", "VmHWM") or _resident(process)
 
 
-def _share(process: psutil.Process) -> int:
+def memory_share(process: psutil.Process) -> int:
     """Return a process's memory in bytes, with its proportional share of what it shares."""
     return 1024 * _kibibytes(process, "smaps_rollup", "Pss") or _resident(process)
 

@@ -1,0 +1,1 @@
+"""The benchmark `earshot bench sitting`: pages of phones in real browsers, in one sitting."""

@@ -1,0 +1,264 @@
+"""A sitting: a real server, its helper, and many real pages in browsers, on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from earshot_protocol.api import StartPhase
+from earshot_protocol.checks import whole
+from earshot_protocol.encoder_file import read
+from earshot_protocol.environments import default_hierarchy
+from earshot_protocol.phases.discovery import Discovered
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, packaged
+from earshot_server.api.views import PhaseExport, PhaseView
+from earshot_server.dashboard.outcomes import nothing_clear
+from earshot_server.dashboard.verdict import verdict
+from earshot_server.operator_client import OperatorClient, read_token
+from earshot_server.phases import sitting
+from earshot_server.phases.proposal import Asked, discovery_parameters
+from earshot_simulations.benchmarks.api import server
+from earshot_simulations.benchmarks.api.usage import Usage
+from earshot_simulations.benchmarks.failure import BenchmarkError
+from earshot_simulations.benchmarks.machine import machine
+from earshot_simulations.benchmarks.sitting.browsers import BrowserCost, PlacedBrowsers, browsers
+from earshot_simulations.benchmarks.sitting.helping import helping
+from earshot_simulations.benchmarks.sitting.operator_page import OperatorPage
+from earshot_simulations.benchmarks.sitting.phone_pages import (
+    RECORDINGS,
+    OpenedPages,
+    ended,
+    events,
+    opened,
+)
+
+Progress = Callable[[str, int, int], None]
+
+PLACES = ("café", "birds", "train")
+"""Places of the sitting: scenes that are synthesized, under names that polls offer."""
+_WORKERS = 2
+_LONGEST_GATHERING = 3600.0
+"""Seconds in which pages may join: many of them share one machine, and are slow to open."""
+_PATIENCE = 300.0
+"""Seconds for the last page to join once all are open, and for the result."""
+_LAST = 30.0
+"""Seconds in which pages show the result."""
+_MEBIBYTE = 2**20
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """Settings of one measurement.
+
+    Attributes:
+        pages: Pages that take part.
+        out: Folder for pictures and figures.
+        seed: Seed of the sound.
+        say: Function that is told where the wall page is.
+    """
+
+    pages: int
+    out: Path
+    seed: int
+    say: Callable[[str], None]
+
+    def check(self) -> None:
+        """Refuse settings that cannot be measured, before any work.
+
+        Raises:
+            InvalidParametersError: A number is out of range; the message says what is accepted.
+        """
+        whole("pages", self.pages, 3, 10_000)
+        whole("seed", self.seed, 0)
+
+    def start(self) -> StartPhase:
+        """Return the phase, with room for as many pages again, so that an operator begins it."""
+        hierarchy = default_hierarchy()
+        labels, choices = hierarchy.classes, tuple(hierarchy.groups.values())
+        wanted = 2 * self.pages
+        asked = sitting.seated(Asked(phones=wanted, labels=labels, choices=choices))
+        parameters = discovery_parameters(asked, read(packaged(DEFAULT_ENCODER)))
+        return StartPhase(
+            parameters=msgspec.structs.replace(parameters, step_seconds=sitting.STEP_SECONDS),
+            least_phones=sitting.enough(self.pages),
+            gather_seconds=_LONGEST_GATHERING,
+            name=f"Sitting of {self.pages} pages",
+            anyway=True,
+            choices=choices,
+        )
+
+
+def benchmark(setup: Sitting, progress: Progress) -> dict[str, Any]:
+    """Run the sitting and measure it; pictures and figures go to the folder.
+
+    Args:
+        setup: Settings of the measurement.
+        progress: Callback that receives how many pages, or phones, are how far.
+
+    Returns:
+        Figures by name; seconds and megabytes as the names say.
+
+    Raises:
+        BenchmarkError: There is no browser, a process does not start, or the phase does not end.
+        InvalidParametersError: A number makes that impossible; raised before any work.
+    """
+    setup.check()
+    from earshot_server.processes.embedded import embedded
+
+    setup.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="earshot-sitting-") as folder:
+        data = Path(folder)
+        with (
+            embedded(data / "database") as postgres,
+            helping(data) as helper,
+            server.serving(
+                *(data, postgres.url, _WORKERS),
+                *("--phone-page", "here", "--helper", helper.address),
+                *("--helper-key", helper.key, "--address-connections", "100000"),
+            ) as (address, process),
+        ):
+            client = OperatorClient(address, read_token(data))
+            helper.allow(client.two_operators().leader, 2)
+            with Usage(process, server.database_process(postgres.url)) as usage:
+                figures = asyncio.run(_run(setup, address, data, client, progress))
+            figures |= usage.figures() | {"server_errors": server.complaints(data)}
+    figures["machine"] = machine()
+    (setup.out / "figures.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    return figures
+
+
+async def _run(
+    setup: Sitting, address: str, data: Path, client: OperatorClient, progress: Progress
+) -> dict[str, Any]:
+    async with browsers(PLACES, setup.seed, data) as running:
+        operator = await OperatorPage.signed_in(
+            running.silent, address, read_token(data), setup.out
+        )
+        start = setup.start()
+        phase = client.start(start)
+        wall = f"{address}/phases/{phase}/wall"
+        setup.say(wall)
+        link = await operator.invitation(wall)
+        began = time.monotonic()
+        there = await opened(running.by_place, setup.pages, link, progress, setup.out)
+        await _all_joined(client, phase, there, progress)
+        seconds = time.monotonic() - began
+        here = running.cost()
+        await operator.picture("wall-gathering.png")
+        export = await _played(operator, client, phase, progress)
+        await operator.over()
+        shown = await ended(there.pages, phase, _LAST)
+        await operator.picture("wall-end.png")
+        if there.pages:
+            await there.pages[0].page.screenshot(path=setup.out / "page-end.png", full_page=True)
+        after = running.cost()
+        said = await events(there.pages)
+        await _closed(running)
+    figures = {
+        "pages": setup.pages,
+        "pages_that_took_part": len(there.pages),
+        "pages_that_failed": list(there.failures),
+        "pages_that_showed_the_result": shown,
+        "last_events": dict(said),
+        "recordings": RECORDINGS,
+        "opening_seconds": seconds,
+    }
+    return figures | _times(export.phase) | _found(export, start.parameters) | _cost(here, after)
+
+
+async def _all_joined(
+    client: OperatorClient, phase: str, there: OpenedPages, progress: Progress
+) -> None:
+    """Wait until every page that takes part has joined."""
+    until = time.monotonic() + _PATIENCE
+    while (joined := client.phase(phase).joined) < len(there.pages):
+        if time.monotonic() > until:
+            raise BenchmarkError(f"{joined} of {len(there.pages)} pages join")
+        progress("joined", joined, len(there.pages))
+        await asyncio.sleep(0.5)
+    if not there.pages:
+        raise BenchmarkError(f"no page takes part: {'; '.join(there.failures[:3])}")
+
+
+async def _played(
+    operator: OperatorPage, client: OperatorClient, phase: str, progress: Progress
+) -> PhaseExport:
+    """Let the phase begin, and return it when it is over."""
+    await operator.begin()
+    until, pictured = time.monotonic() + _PATIENCE, False
+    while (view := client.phase(phase)).finished is None:
+        if time.monotonic() > until:
+            raise BenchmarkError(f"the sitting does not end: {view.step}")
+        if view.steps:
+            last = view.steps[-1]
+            progress(last.step, last.answered, last.expected)
+            if not (pictured or view.parameters.plan().asks_helper(last.step)):
+                await operator.answering()
+                await operator.picture("wall-running.png")
+                pictured = True
+        await asyncio.sleep(0.25)
+    return client.export(phase)
+
+
+async def _closed(running: PlacedBrowsers) -> None:
+    for browser in running.by_place.values():
+        for context in browser.contexts:
+            await context.close()
+
+
+def _times(view: PhaseView) -> dict[str, Any]:
+    """Return how long the phase took, step by step, and how fast phones reported."""
+    plan = view.parameters.plan()
+    steps = [each for each in view.steps if each.closed is not None]
+    opened = steps[0].opened if steps else view.created
+    asked = [each for each in steps if not plan.asks_helper(each.step)]
+    took = {each.step: (each.closed or each.opened) - each.opened for each in steps}
+    return {
+        "status": view.status,
+        "failure": view.failure,
+        "joined": view.joined,
+        "answered": {each.step: each.answered for each in asked},
+        "refusals": view.refusals,
+        "gathering_seconds": opened - view.created,
+        "step_seconds": took,
+        "result_seconds": (view.finished or opened) - opened,
+        "reports_per_second": max(
+            (each.answered / took[each.step] for each in asked if took[each.step] > 0), default=0.0
+        ),
+    }
+
+
+def _found(export: PhaseExport, parameters: Parameters) -> dict[str, Any]:
+    """Return the names that were found, whether they are right, and whether they may be noise."""
+    classes = default_hierarchy()
+    right = sorted({classes.class_of(place) for place in PLACES})
+    ending, joined = export.ending, max(3, export.phase.joined)
+    named: list[str] = []
+    if isinstance(ending, Discovered):
+        named = sorted({name for name in ending.names if name is not None})
+    return {
+        "places": right,
+        "named": named,
+        "right": [name for name in named if name in right],
+        "wrong": [name for name in named if name not in right],
+        "nothing_clear": "" if ending is None else nothing_clear(ending),
+        "verdict": verdict(msgspec.structs.replace(parameters, phones=joined)),
+    }
+
+
+def _cost(here: BrowserCost, after: BrowserCost) -> dict[str, Any]:
+    return {
+        "browser_processes": here.processes,
+        "browser_opening_cpu_seconds": here.cpu_seconds,
+        "browser_sitting_cpu_seconds": after.cpu_seconds - here.cpu_seconds,
+        "browser_memory_mb": here.memory / _MEBIBYTE,
+    }

@@ -1,0 +1,73 @@
+"""The helper of a measured sitting: a process of its own, as another organization runs it."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from earshot_simulations.benchmarks.failure import BenchmarkError
+
+_LOG = "helper.log"
+_COMMAND = (sys.executable, "-m", "earshot_client", "helper")
+
+
+class RunningHelper(NamedTuple):
+    """Helper that serves.
+
+    Attributes:
+        address: URL of the helper.
+        key: Public key of the helper, in hexadecimal.
+        data: Folder of the helper.
+    """
+
+    address: str
+    key: str
+    data: Path
+
+    def allow(self, leader: str, least_reports: int) -> None:
+        """Serve a leader whose sums have at least this many reports."""
+        _earshot("allow", leader, "--least-reports", str(least_reports), "--data", str(self.data))
+
+
+@contextmanager
+def helping(data: Path) -> Iterator[RunningHelper]:
+    """Run a helper in a new folder; it ends with the block.
+
+    Raises:
+        BenchmarkError: It does not start.
+    """
+    folder = data / "helper"
+    key = _earshot("init", "--data", str(folder)).strip()
+    with (data / _LOG).open("w") as log:
+        process = subprocess.Popen(  # noqa: S603 - our own command
+            [*_COMMAND, "serve", "--data", str(folder), "--port", "0", "--workers", "1"],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+    try:
+        found = re.search(r"http://\S+", process.stdout.readline() if process.stdout else "")
+        if found is None:
+            raise BenchmarkError(f"the helper does not start: {(data / _LOG).read_text()[-2000:]}")
+        yield RunningHelper(found[0], key, folder)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+        if process.stdout:
+            process.stdout.close()
+
+
+def _earshot(*words: str) -> str:
+    """Run one of the helper's commands, and return what it prints."""
+    run = subprocess.run(  # noqa: S603 - our own command
+        [*_COMMAND, *words], capture_output=True, text=True, check=False
+    )
+    if run.returncode:
+        raise BenchmarkError(f"earshot helper {words[0]} fails: {run.stderr.strip()}")
+    return run.stdout

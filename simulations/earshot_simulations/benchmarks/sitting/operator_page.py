@@ -1,0 +1,62 @@
+"""The operator's browser: signs in, shows an invitation on the wall page, lets the phase begin."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from playwright.async_api import Browser, Error, Page
+
+_PATIENCE, _MOMENT = 60_000.0, 5_000.0
+"""Milliseconds for what must happen, and for what may."""
+
+
+class OperatorPage:
+    """Wall page of a phase in an operator's browser.
+
+    Args:
+        page: Page in which the operator is signed in.
+        pictures: Folder for pictures of it.
+    """
+
+    def __init__(self, page: Page, pictures: Path) -> None:
+        self._page = page
+        self._pictures = pictures
+
+    @classmethod
+    async def signed_in(
+        cls, browser: Browser, address: str, token: str, pictures: Path
+    ) -> OperatorPage:
+        """Open the dashboard and sign in."""
+        context = await browser.new_context(viewport={"width": 1920, "height": 1080}, locale="en")
+        context.set_default_timeout(_PATIENCE)
+        page = await context.new_page()
+        await page.goto(f"{address}/sign-in")
+        await page.fill('input[name="token"]', token)
+        await page.click("main form button")
+        await page.wait_for_url(f"{address}/")
+        return cls(page, pictures)
+
+    async def invitation(self, wall: str) -> str:
+        """Show an invitation on the wall page at this address, and return its link."""
+        await self._page.goto(wall)
+        await self._page.click('form[action$="/wall"] button')
+        return await self._page.inner_text("pre.code")
+
+    async def begin(self) -> None:
+        """Let the phase begin with the phones that are here, and see the first step."""
+        await self._page.click('form[action$="/begin"] button')
+        await self._page.wait_for_selector('main:not([data-state="gathering"])')
+
+    async def answering(self) -> None:
+        """Wait until the page shows how many phones have answered, unless that is over too soon."""
+        with contextlib.suppress(Error):
+            await self._page.wait_for_selector("progress", timeout=_MOMENT)
+
+    async def over(self) -> None:
+        """Wait until the page has renewed itself and shows how the phase ended."""
+        await self._page.wait_for_selector("main:not([data-every])")
+
+    async def picture(self, name: str) -> None:
+        """Take a picture of the wall."""
+        await self._page.screenshot(path=self._pictures / name, full_page=True)
