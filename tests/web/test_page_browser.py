@@ -123,6 +123,8 @@ def joined(page: Page, link: str) -> None:
 
 
 def go(page: Page, screen: str) -> None:
+    if page.locator(f"main[data-screen={screen}]").count():
+        return
     page.locator(f"nav a[href='#{screen}']").click()
     expect(page.locator(f"main[data-screen={screen}]")).to_be_visible()
     expect(page.get_by_role("heading", level=1)).to_be_focused()
@@ -130,8 +132,7 @@ def go(page: Page, screen: str) -> None:
 
 def listened(page: Page, choice: str | None = None) -> str:
     """Listen for a second and perhaps name it; return what the page says that it sounds like."""
-    if page.locator("main[data-screen=listen]").count() == 0:
-        go(page, "listen")
+    go(page, "listen")
     page.locator("[data-do=listen]").click()
     card = page.get_by_role("region")
     expect(card).to_be_visible()
