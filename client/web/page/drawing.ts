@@ -23,10 +23,25 @@ export function paragraph(text: string, kind?: string): HTMLElement {
   return element("p", { class: kind }, text);
 }
 
-/** Return a button that calls `act`; `does` is its name for whoever automates the page. */
-export function button(does: string, text: string, act: () => void, kind?: string): HTMLElement {
+/**
+ * Return a button that calls `act`; `does` is its name for whoever automates the page.
+ *
+ * Pressed twice it acts once, until what it does is done.
+ */
+export function button(
+  does: string,
+  text: string,
+  act: () => Promise<void> | void,
+  kind?: string,
+): HTMLElement {
   const made = element("button", { type: "button", "data-do": does, class: kind }, text);
-  made.addEventListener("click", act);
+  let isActing = false;
+  made.addEventListener("click", async () => {
+    if (isActing) return;
+    isActing = true;
+    await act();
+    isActing = false;
+  });
   return made;
 }
 

@@ -30,7 +30,7 @@ class EarshotPage implements Page {
   lastVisit: string;
   result: Summary | null = null;
   #screen: Screen = "welcome";
-  #isBusy = false;
+  #work: Promise<void> = Promise.resolve();
 
   constructor(texts: Texts) {
     this.texts = texts;
@@ -59,17 +59,14 @@ class EarshotPage implements Page {
     this.#say(said);
   }
 
-  doing(work: () => Promise<void>): void {
-    if (this.#isBusy) return;
-    this.#isBusy = true;
-    document.body.setAttribute("aria-busy", "true");
-    this.#say(this.texts.say("working"));
-    work()
-      .catch((error: Error) => this.#fail(error))
-      .finally(() => {
-        this.#isBusy = false;
-        document.body.removeAttribute("aria-busy");
-      });
+  doing(work: () => Promise<void>): Promise<void> {
+    this.#work = this.#work.then(async () => {
+      document.body.setAttribute("aria-busy", "true");
+      this.#say(this.texts.say("working"));
+      await work().catch((error: Error) => this.#fail(error));
+      document.body.removeAttribute("aria-busy");
+    });
+    return this.#work;
   }
 
   async join(fragment: string): Promise<void> {
@@ -247,7 +244,7 @@ class EarshotPage implements Page {
   async #news(): Promise<void> {
     this.result = await this.line.ask("ending");
     if (!this.result) return;
-    if (this.#screen === "part") await this.again(this.texts.say("result.news"));
+    if (this.#screen === "part") await this.again(this.texts.say("result.here"));
     else this.#say(this.texts.say("result.news"));
     document.body.dataset["ended"] = this.result.phase;
   }

@@ -26,8 +26,8 @@ export interface Page {
   go(screen: Screen): void;
   /** Draw the present screen again, and say what has happened. */
   again(said: string): Promise<void>;
-  /** Do something, and say what went wrong if it does; one thing at a time. */
-  doing(work: () => Promise<void>): void;
+  /** Do something after what is being done, and say what went wrong if it does. */
+  doing(work: () => Promise<void>): Promise<void>;
   /** Accept an invitation. */
   join(fragment: string): Promise<void>;
   /** Take part in small groups as well, or no more. */
@@ -105,7 +105,7 @@ function invited(page: Page, isBroken: boolean): Drawn {
     event.preventDefault();
     const { hash } = URL.canParse(link.value.trim()) ? new URL(link.value.trim()) : { hash: "" };
     if (tried(hash.slice(1))) location.hash = hash;
-    else page.doing(async () => page.again(texts.say("welcome.broken")));
+    else void page.doing(() => page.again(texts.say("welcome.broken")));
   });
   return [isBroken ? paragraph(texts.say("welcome.broken"), "alert") : null, form];
 }
@@ -317,6 +317,7 @@ async function part(page: Page): Promise<Drawn> {
   return [
     paragraph(texts.say("part.lead"), "lead"),
     element("p", { id: "visit", class: "note" }, page.lastVisit),
+    result && outcome(page, result),
     element("h2", {}, texts.say("part.sitting")),
     paragraph(texts.say("part.sitting.lead")),
     button(
@@ -326,7 +327,6 @@ async function part(page: Page): Promise<Drawn> {
       isSitting ? undefined : "main large",
     ),
     ...small(page),
-    result && outcome(page, result),
     element("h2", {}, texts.say("part.closed")),
     paragraph(texts.say("part.closed.lead")),
   ];

@@ -13,7 +13,14 @@ export function paragraph(text, kind) {
 }
 export function button(does, text, act, kind) {
     const made = element("button", { type: "button", "data-do": does, class: kind }, text);
-    made.addEventListener("click", act);
+    let isActing = false;
+    made.addEventListener("click", async () => {
+        if (isActing)
+            return;
+        isActing = true;
+        await act();
+        isActing = false;
+    });
     return made;
 }
 export function table(caption, heads, rows) {

@@ -21,7 +21,7 @@ class EarshotPage {
     lastVisit;
     result = null;
     #screen = "welcome";
-    #isBusy = false;
+    #work = Promise.resolve();
     constructor(texts) {
         this.texts = texts;
         this.lastVisit = texts.say("visit.none");
@@ -49,17 +49,13 @@ class EarshotPage {
         this.#say(said);
     }
     doing(work) {
-        if (this.#isBusy)
-            return;
-        this.#isBusy = true;
-        document.body.setAttribute("aria-busy", "true");
-        this.#say(this.texts.say("working"));
-        work()
-            .catch((error) => this.#fail(error))
-            .finally(() => {
-            this.#isBusy = false;
+        this.#work = this.#work.then(async () => {
+            document.body.setAttribute("aria-busy", "true");
+            this.#say(this.texts.say("working"));
+            await work().catch((error) => this.#fail(error));
             document.body.removeAttribute("aria-busy");
         });
+        return this.#work;
     }
     async join(fragment) {
         keep({ link: fragment, enrolled: false });
@@ -211,7 +207,7 @@ class EarshotPage {
         if (!this.result)
             return;
         if (this.#screen === "part")
-            await this.again(this.texts.say("result.news"));
+            await this.again(this.texts.say("result.here"));
         else
             this.#say(this.texts.say("result.news"));
         document.body.dataset["ended"] = this.result.phase;

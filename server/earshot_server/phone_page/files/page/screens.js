@@ -48,7 +48,7 @@ function invited(page, isBroken) {
         if (tried(hash.slice(1)))
             location.hash = hash;
         else
-            page.doing(async () => page.again(texts.say("welcome.broken")));
+            void page.doing(() => page.again(texts.say("welcome.broken")));
     });
     return [isBroken ? paragraph(texts.say("welcome.broken"), "alert") : null, form];
 }
@@ -194,11 +194,11 @@ async function part(page) {
     return [
         paragraph(texts.say("part.lead"), "lead"),
         element("p", { id: "visit", class: "note" }, page.lastVisit),
+        result && outcome(page, result),
         element("h2", {}, texts.say("part.sitting")),
         paragraph(texts.say("part.sitting.lead")),
         button("part", texts.say(isSitting ? "part.end" : "part.do"), () => page.doing(sit), isSitting ? undefined : "main large"),
         ...small(page),
-        result && outcome(page, result),
         element("h2", {}, texts.say("part.closed")),
         paragraph(texts.say("part.closed.lead")),
     ];
