@@ -29,7 +29,7 @@ _ARGUMENTS = (
     "--disable-sync",
     # One process for a page and its service worker, and none to spare: hundreds share a machine.
     "--process-per-site",
-    "--disable-features=SpareRendererForSitePerProcess",
+    "--disable-features=SpareRendererForSitePerProcess,PreloadTopChromeWebUI,WebUIOmniboxPopup",
     "--js-flags=--expose-gc",
 )
 _RATE = 48_000
