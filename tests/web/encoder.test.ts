@@ -135,3 +135,12 @@ test("a file that is not an encoder file is refused, by what is wrong", async ()
     );
   }
 });
+
+test("a shipped encoder is taken from a response, and one that is not there is named", async () => {
+  assert.equal((await shippedEncoder(new Response(file()))).name, "contrast-2");
+  await assert.rejects(
+    shippedEncoder(new Response(file(), { status: 404 })),
+    /^DamagedEncoderError: .*'contrast-2' is not there: its host answered 404$/,
+  );
+  await assert.rejects(shippedEncoder(new Response("no file")), /does not have the digest/);
+});

@@ -52,11 +52,11 @@ export interface Encoder {
 /**
  * Open a shipped encoder.
  *
- * `data`: the encoder's file, as Earshot ships it.
- * Throws `DamagedEncoderError`: the file is not the one that all phones share.
+ * `source`: the encoder's file, as Earshot ships it, or the response of `fetch` that has it.
+ * Throws `DamagedEncoderError`: the file is not the one that all phones share, or is not there.
  */
 export async function shippedEncoder(
-  data: Uint8Array<ArrayBuffer>,
+  source: Uint8Array<ArrayBuffer> | Response,
   name: string = DEFAULT_ENCODER,
 ): Promise<FileEncoder> {
   const digest = SHIPPED_ENCODERS.get(name);
@@ -66,6 +66,12 @@ export async function shippedEncoder(
         [...SHIPPED_ENCODERS.keys()].join(", "),
     );
   }
+  if (source instanceof Response && !source.ok) {
+    throw new DamagedEncoderError(
+      `the file of encoder '${name}' is not there: its host answered ${source.status}`,
+    );
+  }
+  const data = source instanceof Response ? new Uint8Array(await source.arrayBuffer()) : source;
   if (hex(await sha256(data)) !== digest) {
     throw new DamagedEncoderError(
       `the file of encoder '${name}' does not have the digest ${digest}: get it again`,

@@ -11,12 +11,16 @@ export const SHIPPED_ENCODERS = new Map([
 ]);
 export class MissingCentroidsError extends LocalError {
 }
-export async function shippedEncoder(data, name = DEFAULT_ENCODER) {
+export async function shippedEncoder(source, name = DEFAULT_ENCODER) {
     const digest = SHIPPED_ENCODERS.get(name);
     if (digest === undefined) {
         throw new DamagedEncoderError(`there is no shipped encoder '${name}'; there are: ` +
             [...SHIPPED_ENCODERS.keys()].join(", "));
     }
+    if (source instanceof Response && !source.ok) {
+        throw new DamagedEncoderError(`the file of encoder '${name}' is not there: its host answered ${source.status}`);
+    }
+    const data = source instanceof Response ? new Uint8Array(await source.arrayBuffer()) : source;
     if (hex(await sha256(data)) !== digest) {
         throw new DamagedEncoderError(`the file of encoder '${name}' does not have the digest ${digest}: get it again`);
     }
