@@ -19,7 +19,7 @@ import { type Bytes, hex } from "../../client/web/protocol/wire.ts";
 import { LostLedgerError } from "../../client/web/store/interface.ts";
 import { BusyError } from "../../client/web/store/locks.ts";
 import { MemoryStore } from "../../client/web/store/memory.ts";
-import { InvitationRefusedError } from "../../client/web/transport/http.ts";
+import { InvitationRefusedError, UnavailableError } from "../../client/web/transport/http.ts";
 import { bytesOf } from "./files.ts";
 import { points, settings } from "./phones.ts";
 import { Server } from "./server.ts";
@@ -510,11 +510,41 @@ test("a phone whose ledger is not whole releases nothing, and hears on", async (
   }
 });
 
+test("a phone enrols once, with a code that it does not keep", async () => {
+  const { phone, server, store } = await opened([], { invitation: undefined });
+  await assert.rejects(phone.visit(), NotEnrolledError);
+  server.before = () => Promise.reject(new Error("no network"));
+  await assert.rejects(phone.enrol("welcome-7"), UnavailableError);
+  server.before = () => {};
+  server.key = "another phone's";
+  await assert.rejects(phone.enrol("welcome-7"), InvitationRefusedError);
+  server.key = null;
+  await phone.enrol("welcome-7");
+  await phone.enrol("another code");
+  assert.equal((await phone.visit()).event, "waiting");
+  assert.deepEqual(server.requests.slice(-2), ["/v1/phones", "/v1/task"]);
+  const kept = [...(await store.read(""))].map(([, row]) => new TextDecoder().decode(row));
+  assert.ok(!kept.join().includes("welcome"));
+  store.close();
+});
+
+test("operators are named by their keys, or by the digits that they print", async () => {
+  const { leader, helper, tasks } = await tasksOf("statistics: nothing, it takes part");
+  const printed = { leader: hex(leader).toUpperCase(), helper: hex(helper) };
+  const { phone, server, store } = await opened(tasks, printed);
+  await all(phone);
+  assert.ok(server.answers.length > 0);
+  store.close();
+});
+
 test("what cannot be a phone is refused when it is opened", async () => {
   for (const [changes, error] of [
     [{ server: "http://earshot.example.org" }, InvalidInputError],
     [{ leader: new Uint8Array(31) }, InvalidInputError],
     [{ leader: new Uint8Array(32), helper: new Uint8Array(32) }, InvalidInputError],
+    [{ leader: "ab".repeat(32), helper: "AB".repeat(32) }, InvalidInputError],
+    [{ helper: "ab".repeat(31) }, InvalidInputError],
+    [{ helper: "0g".repeat(32) }, InvalidInputError],
     [{ policy: { largest_epsilon: -1 } }, InvalidParametersError],
     [{ keepDays: 0 }, InvalidInputError],
   ] as const) {

@@ -136,6 +136,11 @@ export class Client {
     close() {
         this.#store.close();
     }
+    enrol(invitation) {
+        return alone(this.#store.name, async () => {
+            await this.#enrolled(invitation);
+        });
+    }
     visit() {
         return alone(this.#store.name, async () => {
             const found = await visited(async () => {
@@ -165,8 +170,7 @@ export class Client {
             await memory.commit(true);
         });
     }
-    async #enrolled() {
-        const { invitation } = this.#options;
+    async #enrolled(invitation = this.#options.invitation) {
         const memory = await this.#expired();
         const { state } = memory;
         if (!state.name && invitation === undefined) {
