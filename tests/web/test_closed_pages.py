@@ -19,7 +19,7 @@ from support.web_pages import served
 KILLS = 8
 _HOLD = """
 async () => {
-  const { alone } = await import("/store/locks.ts");
+  const { alone } = await import("/client/web/store/locks.ts");
   return new Promise((resolve) => {
     void alone("earshot-phone", () => {
       resolve("held");
@@ -30,7 +30,7 @@ async () => {
 """
 _TRY = """
 async () => {
-  const { alone } = await import("/store/locks.ts");
+  const { alone } = await import("/client/web/store/locks.ts");
   try {
     return await alone("earshot-phone", async () => "worked");
   } catch (error) {
@@ -40,7 +40,7 @@ async () => {
 """
 _COMMIT = """
 async () => {
-  const { SealedRows } = await import("/store/sealed_rows.ts");
+  const { SealedRows } = await import("/client/web/store/sealed_rows.ts");
   const store = new SealedRows();
   const rows = await store.read("");
   const found = [...rows.keys()];
@@ -60,7 +60,7 @@ async () => {
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with served({}) as running:
+    with served() as running:
         yield running
 
 
