@@ -21,7 +21,6 @@ export function points(name = "contrast-2", dimensions = 128): Encoder {
     rate: 8000,
     embed: (second) => unit(second.slice(0, dimensions)),
     project: (embedding, wanted) => unit(embedding.slice(0, wanted)),
-    startCentroids: () => new Float32Array(),
   };
 }
 
