@@ -120,7 +120,18 @@ export class Client {
    */
   async hear(sound: Sound): Promise<number> {
     const embedding = await this.#embedded(sound);
-    return this.#changed(async (memory) => memory.keep(embedding, memory.day));
+    const number = await this.#changed(async (memory) => memory.keep(embedding, memory.day));
+    // Some browsers ask their users, who may take their time, and none lets a worker ask.
+    if (number === 1) navigator.storage?.persist?.().catch(() => {});
+    return number;
+  }
+
+  /**
+   * Return whether the browser has promised to keep the store when the disk is full, for which a
+   * page asks with its first recording. A page whose phone is in a worker has to ask by itself.
+   */
+  async isPersistent(): Promise<boolean> {
+    return (await navigator.storage?.persisted?.()) ?? false;
   }
 
   /**

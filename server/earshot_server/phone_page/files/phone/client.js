@@ -48,7 +48,13 @@ export class Client {
     }
     async hear(sound) {
         const embedding = await this.#embedded(sound);
-        return this.#changed(async (memory) => memory.keep(embedding, memory.day));
+        const number = await this.#changed(async (memory) => memory.keep(embedding, memory.day));
+        if (number === 1)
+            navigator.storage?.persist?.().catch(() => { });
+        return number;
+    }
+    async isPersistent() {
+        return (await navigator.storage?.persisted?.()) ?? false;
     }
     label(recording, choice) {
         return this.#changed(async (memory) => {
