@@ -1,11 +1,6 @@
 /** `earshot-phone/hearing`: what a page needs to hear, and loads when its user first listens. */
 
-export {
-  DEFAULT_ENCODER,
-  FileEncoder,
-  MissingCentroidsError,
-  shippedEncoder,
-} from "./phone/encoder.ts";
+export { DEFAULT_ENCODER, FileEncoder, shippedEncoder } from "./phone/encoder.ts";
 export { DamagedEncoderError } from "./phone/encoder_file.ts";
 export { UnusableRecordingError } from "./phone/features.ts";
 export { listen, MicrophoneError } from "./phone/microphone.ts";

@@ -17,6 +17,7 @@ export {
 } from "./phone/client.ts";
 export { UnknownLabelError } from "./phone/labels.ts";
 export { type PhoneLink, readLink } from "./phone/link.ts";
+export type { OperatorKey } from "./phone/policy.ts";
 export type { Visit } from "./phone/visits.ts";
 export type { Voter } from "./phone/voters.ts";
 export * from "./store/interface.ts";

@@ -5,7 +5,11 @@ from __future__ import annotations
 import contextlib
 import http.client
 import ipaddress
+import socket
 import ssl
+import threading
+import time
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from earshot_protocol.errors import InvalidInputError
@@ -44,6 +48,37 @@ def connection(
             f"{server}: http shows what is sent to everybody on the way; use https"
         )
     return http.client.HTTPConnection(host, port, timeout=timeout)
+
+
+@contextlib.contextmanager
+def cut_off(connected: socket.socket, until: float) -> Iterator[None]:
+    """End a connection when the time is over: what comes byte by byte, or never ends, keeps nobody.
+
+    Args:
+        connected: Socket that is used within the block.
+        until: Reading of `time.monotonic` at which the block has to be over.
+
+    Raises:
+        TimeoutError: The time was over before the block was.
+    """
+    end = threading.Timer(until - time.monotonic(), _end, (connected,))
+    end.daemon = True
+    end.start()
+    try:
+        yield
+    except (OSError, http.client.HTTPException):
+        if time.monotonic() < until:
+            raise
+    finally:
+        end.cancel()
+    if time.monotonic() >= until:
+        raise TimeoutError("the answer takes too long")
+
+
+def _end(connected: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # it has ended by itself
+        # TLS's own would take from the reader what it reads with.
+        socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
 
 def is_this_machine(host: str) -> bool:

@@ -10,10 +10,8 @@ from __future__ import annotations
 import contextlib
 import http.client
 import logging
-import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -29,7 +27,7 @@ from earshot_protocol.api import (
     Problem,
     decode_body,
 )
-from earshot_protocol.connecting import connection
+from earshot_protocol.connecting import connection, cut_off
 from earshot_protocol.errors import MalformedMessageError, RemoteError, UnexpectedMessageError
 from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.signatures import sign
@@ -208,15 +206,15 @@ class HelperLine:
         # A long list takes its time before the first byte of an answer.
         left = max(0.001, until - time.monotonic())
         self._connection.sock.settimeout(left if path == TOTAL_PATH else min(left, self._timeout))
-        with _cut_off(self._connection.sock, until):
+        with cut_off(self._connection.sock, until):
             self._connection.request("POST", path, body, fields)
-            response = self._connection.getresponse()
-            largest = limit if response.status == 200 else LARGEST_SMALL_BODY
-            content = response.read(largest + 1)
+            with self._connection.getresponse() as response:
+                largest = limit if response.status == 200 else LARGEST_SMALL_BODY
+                content = response.read(largest + 1)
+                has_more = not response.isclosed()
         if len(content) <= largest and response.length:
             raise http.client.IncompleteRead(content, response.length)
-        if not response.isclosed():  # the response has more, which is not read
-            response.close()
+        if has_more:  # which is not read
             self._connection.close()
         return response, content
 
@@ -246,33 +244,6 @@ class HelperLine:
             f"the helper {self._helper} answers something else: {one_line(said, _LONGEST_TEXT)}",
             "wrong_answer",
         )
-
-
-@contextlib.contextmanager
-def _cut_off(connected: socket.socket, until: float) -> Iterator[None]:
-    """End a connection when the time is over: what comes byte by byte, or never ends, keeps nobody.
-
-    Raises:
-        TimeoutError: The time was over before the block was.
-    """
-    end = threading.Timer(until - time.monotonic(), _end, (connected,))
-    end.daemon = True
-    end.start()
-    try:
-        yield
-    except (OSError, http.client.HTTPException):
-        if time.monotonic() < until:
-            raise
-    finally:
-        end.cancel()
-    if time.monotonic() >= until:
-        raise TimeoutError("the answer takes too long")
-
-
-def _end(connected: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # it has ended by itself
-        # TLS's own would take from the reader what it reads with.
-        socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
 
 def _retry_after(response: http.client.HTTPResponse) -> float:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.phone_server import HangUp, PhoneServer, Reply, problem, serving
+from support.raw_server import DRIPS, Say, ok, read_request, saying
 from support.refusals import refused
 
 from earshot_client.transport.http import (
@@ -348,6 +349,45 @@ def test_a_network_that_stands_still_is_left() -> None:
         transport.task()
     gone.set()
     thread.join()
+
+
+@pytest.mark.parametrize("say", DRIPS.values(), ids=DRIPS)
+def test_what_never_ends_is_cut_off(say: Say) -> None:
+    key = Ed25519PrivateKey.generate()
+    with (
+        saying(say) as address,
+        closing(HttpTransport(address, key, "5", tries=1, deadline=1.0)) as transport,
+        pytest.raises(UnavailableError, match="takes too long"),
+    ):
+        transport.task()
+
+
+def test_a_connection_that_is_used_again_gets_no_more_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that went idle is made anew at once, but not one that took all the time there was."""
+    made = 0
+
+    def once(connection: socket.socket) -> None:
+        connection.sendall(ok(f"Content-Length: {len(encode(WAIT))}") + encode(WAIT))
+        read_request(connection)
+        DRIPS["body"](connection)
+
+    with saying(once) as address:
+        key = Ed25519PrivateKey.generate()
+        with closing(HttpTransport(address, key, "5", tries=1, deadline=1.0)) as transport:
+            connect = transport._connection.connect
+
+            def counted() -> None:
+                nonlocal made
+                made += 1
+                connect()
+
+            monkeypatch.setattr(transport._connection, "connect", counted)
+            assert transport.task() == WAIT
+            with pytest.raises(UnavailableError, match="takes too long"):
+                transport.task()
+    assert made == 1
 
 
 # ------------------------------------------------------------------------------------ the address

@@ -11,7 +11,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from support.networked import PATIENCE
 from support.operators import Operators, entries, inputs_of, listed, request, terms
+from support.raw_server import DRIPS, Say, ok, read_request, saying
 from support.served_helper import ServedHelper, problem
 
 from earshot_protocol.errors import InvalidInputError
@@ -34,8 +35,6 @@ from earshot_server.helper_line import HelperLine, HelperTroubleError
 
 HOUR = 3600.0
 MEBIBYTE = bytes(2**20)
-Say = Callable[[socket.socket], None]
-"""What a server does with a connection on which it has read a request."""
 
 
 @pytest.fixture
@@ -65,49 +64,6 @@ def trouble(address: str, operators: Operators, timeout: float = PATIENCE) -> He
         line.answer(asking(operators))
     assert not caught.value.final
     return caught.value
-
-
-@contextlib.contextmanager
-def saying(say: Say, tls: ssl.SSLContext | None = None) -> Iterator[str]:
-    """A server that answers every connection so; its address."""
-    with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        if tls is not None:
-            listener = stack.enter_context(tls.wrap_socket(listener, server_side=True))
-        ended = threading.Event()
-
-        def serve() -> None:
-            while not ended.is_set():
-                with contextlib.suppress(OSError):
-                    connection, _ = listener.accept()
-                    with connection:
-                        connection.settimeout(PATIENCE / 3)
-                        read_request(connection)
-                        say(connection)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield f"http{'s' if tls else ''}://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            ended.set()
-            with contextlib.suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)
-            thread.join()
-
-
-def read_request(connection: socket.socket) -> None:
-    with connection.makefile("rb") as lines:
-        fields = dict(
-            line.decode().lower().rstrip().partition(": ")[::2]
-            for line in itertools.takewhile(lambda line: line.strip(), lines)
-        )
-        lines.read(int(fields["content-length"]))
-
-
-def ok(*fields: str) -> bytes:
-    kind = "Content-Type: application/msgpack"
-    return "\r\n".join(["HTTP/1.1 200 OK", kind, *fields, "", ""]).encode()
 
 
 # ------------------------------------------------------------------------------------------- sizes
@@ -142,32 +98,10 @@ def test_a_body_that_is_too_large_or_endless_is_not_read(
 # -------------------------------------------------------------------------------------------- times
 
 
-def drip(first: bytes, again: bytes) -> Say:
-    def say(connection: socket.socket) -> None:
-        connection.sendall(first)
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:
-            connection.sendall(again)
-            time.sleep(0.01)
-
-    return say
-
-
-@pytest.mark.parametrize(
-    "say",
-    [
-        drip(ok("Content-Length: 60000"), b"x"),
-        drip(ok("Transfer-Encoding: chunked"), b"1\r\nx\r\n"),
-        drip(b"HTTP/1.1 200 OK\r\nX: ", b"x"),
-        drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
-        drip(ok("Transfer-Encoding: chunked") + b"0\r\n", b"x: y\r\n"),
-    ],
-    ids=["body", "chunks", "field", "continue", "trailer"],
-)
+@pytest.mark.parametrize("say", DRIPS.values(), ids=DRIPS)
 def test_what_never_ends_is_cut_off(
     operators: Operators, monkeypatch: pytest.MonkeyPatch, say: Say
 ) -> None:
-    """The network never stands still, so no time limit of a socket ends it."""
     monkeypatch.setattr(helper_line, "_FIRST", 1.0)
     with saying(say) as address:
         found = trouble(address, operators)
@@ -350,8 +284,7 @@ def test_what_never_ends_is_cut_off_behind_tls(
     authority = Authority(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
     monkeypatch.setattr(helper_line, "_FIRST", 1.0)
-    say = drip(ok("Content-Length: 60000"), b"x")
-    with saying(say, authority.serving("127.0.0.1")) as address:
+    with saying(DRIPS["body"], authority.serving("127.0.0.1")) as address:
         found = trouble(address, operators)
     assert found.name == "unreachable"
     assert "takes too long" in str(found)

@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "client" / "web"
 TESTS = ROOT / "tests" / "web"
+CAPACITOR = PACKAGE / "examples" / "capacitor"
 _LOCKED = ("package.json", "package-lock.json", ".npmrc")
 _PATIENCE = 300.0
 """Seconds for npm, which downloads some 10 MB."""

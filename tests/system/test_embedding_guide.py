@@ -24,6 +24,7 @@ from earshot_protocol.wire import encode
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "embedding.md").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+WEB = ROOT / "client" / "web"
 KEY = bytes(range(32))
 NOWHERE = "http://127.0.0.1:9"
 
@@ -126,10 +127,11 @@ def test_the_examples_pass_a_strict_type_checker(tmp_path: Path) -> None:
 def test_every_file_and_name_that_the_guide_mentions_is_there() -> None:
     for name in re.findall(r"\]\(([^)#:]+)\)", GUIDE):
         assert (ROOT / "docs" / name).exists(), name
-    named = re.findall(r"`(\w+Error)`", GUIDE)
-    assert len(set(named)) >= 6
-    for name in named:
-        assert name in earshot_client.__all__, name
+    in_browsers = "".join(path.read_text("utf-8") for path in WEB.rglob("*.ts"))
+    known = {*earshot_client.__all__, *re.findall(r"export class (\w+Error)", in_browsers)}
+    named = set(re.findall(r"`(\w+Error)`", GUIDE))
+    assert len(named) >= 12
+    assert named <= known
     for name in re.findall(r"`earshot_client\.(\w+)`", GUIDE):
         assert name in earshot_client.__all__ or (ROOT / "client/earshot_client" / name).is_file()
     for name in re.findall(r"`([A-Z]{4,})`", GUIDE.split("## When it says no")[1]):

@@ -65,24 +65,6 @@ for (const vector of VECTORS) {
   });
 }
 
-test("start centroids are rows of length one, the caller's own", async () => {
-  const encoder = await shippedEncoder(file());
-  const rows = encoder.startCentroids(8, 20);
-  assert.equal(rows.length, 160);
-  for (let i = 0; i < 160; i += 8) {
-    assert.ok(Math.abs(Math.hypot(...rows.subarray(i, i + 8)) - 1) < 1e-6);
-  }
-  const first = rows[0];
-  rows.fill(9);
-  assert.equal(encoder.startCentroids(8, 20)[0], first);
-  assert.throws(
-    () => encoder.startCentroids(8, 21),
-    /^MissingCentroidsError: .* no 21 .* it has 10 in 8,/,
-  );
-  const earlier = await shippedEncoder(file("contrast-1"), "contrast-1");
-  assert.throws(() => earlier.startCentroids(8, 20), /it has none at all/);
-});
-
 test("what cannot be embedded or projected is the caller's mistake", async () => {
   const encoder = await shippedEncoder(file());
   const wrong = [
@@ -120,10 +102,6 @@ test("a file that is not an encoder file is refused, by what is wrong", async ()
     [withCard((card) => card.replace(/"mean": \[\s*[-\d.]+,/, '"mean": [')), /128 dimensions/],
     [withCard((card) => card.replace(/"scale": \[\s*[\d.]+/, '"scale": [1e999')), /128 dimensions/],
     [withCard((card) => card.replace('"name": "contrast-2"', '"name": ""')), /a name of 1 to 64/],
-    [withCard((card) => card.replace('"count": 10', '"count": 11')), /start centroids/],
-    [withCard((card) => card.replace('"count": 10', '"count": 20')), /start centroids/],
-    [withCard((card) => card.replace(/"rows": "..../, '"rows": "AAAA')), /rows of length 1/],
-    [withCard((card) => card.replace(/"rows": "./, '"rows": "!')), /start centroids/],
     [withCard((card) => card.replace("{", "[")), /cannot be read/],
     [withCard(() => "[]"), /not a map/],
   ];
@@ -134,4 +112,13 @@ test("a file that is not an encoder file is refused, by what is wrong", async ()
       String(message),
     );
   }
+});
+
+test("a shipped encoder is taken from a response, and one that is not there is named", async () => {
+  assert.equal((await shippedEncoder(new Response(file()))).name, "contrast-2");
+  await assert.rejects(
+    shippedEncoder(new Response(file(), { status: 404 })),
+    /^DamagedEncoderError: .*'contrast-2' is not there: its host answered 404$/,
+  );
+  await assert.rejects(shippedEncoder(new Response("no file")), /does not have the digest/);
 });

@@ -32,7 +32,6 @@ test("the package gives an app what it needs, and errors by their names", () => 
     "DamagedEncoderError",
     "FileEncoder",
     "MicrophoneError",
-    "MissingCentroidsError",
     "UnusableRecordingError",
     "listen",
     "shippedEncoder",

@@ -1,20 +1,20 @@
 /** The page's words and summaries; a browser shows the rest. */
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import type { Ending } from "../../client/web/index.ts";
 import { grouped, tried } from "../../client/web/page/kept.ts";
 import { summaryOf } from "../../client/web/page/results.ts";
 import { Texts } from "../../client/web/page/texts.ts";
+import { bytesOf } from "./files.ts";
 
 const PHASE = new Uint8Array(16).fill(7);
 const HEX = "07".repeat(16);
 
-function texts(language: string): Texts {
-  const file = new URL(`../../client/web/page/texts/${language}.json`, import.meta.url);
-  return new Texts(language, JSON.parse(readFileSync(file, "utf8")));
+async function texts(language: string): Promise<Texts> {
+  const file = await bytesOf(`client/web/page/texts/${language}.json`);
+  return new Texts(language, JSON.parse(new TextDecoder().decode(file)));
 }
 
 test("of contacts those are shown that stand clear of the noise", () => {
@@ -56,8 +56,8 @@ test("a phase that failed says why", () => {
   assert.deepEqual([clear, reason], [[], "too few"]);
 });
 
-test("words have plurals, values and names in each language", () => {
-  const [english, german] = [texts("en"), texts("de")];
+test("words have plurals, values and names in each language", async () => {
+  const [english, german] = [await texts("en"), await texts("de")];
   assert.equal(english.say("heard.caption", { count: 1 }), "One recording.");
   assert.equal(german.say("heard.caption", { count: 2 }), "2 Aufnahmen, die neuesten zuerst.");
   assert.equal(german.say("budget.spent", { spent: 1.5, limit: Infinity }), "ε 1,5 von ∞");

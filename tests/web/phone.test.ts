@@ -16,13 +16,14 @@ import {
 import { encode } from "../../client/web/protocol/fields.ts";
 import { type Ending, task } from "../../client/web/protocol/messages.ts";
 import { type Bytes, hex } from "../../client/web/protocol/wire.ts";
-import { LostLedgerError } from "../../client/web/store/interface.ts";
+import { LostLedgerError, LostStoreError } from "../../client/web/store/interface.ts";
 import { BusyError } from "../../client/web/store/locks.ts";
 import { MemoryStore } from "../../client/web/store/memory.ts";
-import { InvitationRefusedError } from "../../client/web/transport/http.ts";
+import { SealedRows } from "../../client/web/store/sealed_rows.ts";
+import { InvitationRefusedError, UnavailableError } from "../../client/web/transport/http.ts";
 import { bytesOf } from "./files.ts";
-import { points, settings } from "./phones.ts";
-import { Server } from "./server.ts";
+import { played, points, settings } from "./phones.ts";
+import { problem, Server } from "./server.ts";
 import { of, vectors } from "./vectors.ts";
 
 const NOW = 1.8e9;
@@ -330,6 +331,33 @@ test("budgets count days that have passed, not those that a clock says", async (
   assert.equal((await Memory.open(store, later)).today(), "2027-01-15");
 });
 
+test("a clock that is put forward or back gives no year back", async () => {
+  const { phones } = await vectors("refused");
+  const given = phones.find((each: any) => each.why.includes("ε of a phone is spent (yearly)"));
+  assert.equal(given.ledger[0].day, "2026-01-15"); // a day later it would be free again
+  for (const days of [0, 2, 400, 36_500, -2, -400]) {
+    const found = await played(given, given.now + days * DAY);
+    assert.deepEqual(found, [{ rule: "largest_yearly_phone_epsilon" }], `${days}`);
+  }
+});
+
+test("a server that tells the time tells it to signatures alone", async () => {
+  const { tasks } = await tasksOf("nothing: the next part");
+  const { phone, server } = await opened(tasks, {
+    fetch: (async (address, init): Promise<Response> => {
+      const created = /created=(\d+)/.exec(new Headers(init!.headers).get("Signature-Input")!)![1];
+      const now = NOW + 400 * DAY;
+      if (Number(created) === now) return server.fetch(address, init);
+      return problem(401, "stale-signature", { now }, { Date: new Date(1000 * now).toUTCString() });
+    }) satisfies typeof fetch,
+  });
+  await phone.hear(sound(1));
+  await all(phone);
+  assert.equal(server.answers.length, 2);
+  assert.ok((await phone.ledger()).every(({ day }) => day === "2027-01-15"));
+  assert.equal((await phone.recordings())[0]!.day, "2027-01-15");
+});
+
 test("contacts are counted once, even if the phase fails", async () => {
   const { tasks } = await tasksOf("statistics: nothing, it takes part");
   const { phone, server } = await opened(tasks);
@@ -510,11 +538,103 @@ test("a phone whose ledger is not whole releases nothing, and hears on", async (
   }
 });
 
+test("a phone enrols once, with a code that it does not keep", async () => {
+  const { phone, server, store } = await opened([], { invitation: undefined });
+  await assert.rejects(phone.visit(), NotEnrolledError);
+  server.before = () => Promise.reject(new Error("no network"));
+  await assert.rejects(phone.enrol("welcome-7"), UnavailableError);
+  server.before = () => {};
+  server.key = "another phone's";
+  await assert.rejects(phone.enrol("welcome-7"), InvitationRefusedError);
+  server.key = null;
+  await phone.enrol("welcome-7");
+  await phone.enrol("another code");
+  assert.equal((await phone.visit()).event, "waiting");
+  assert.deepEqual(server.requests.slice(-2), ["/v1/phones", "/v1/task"]);
+  const kept = [...(await store.read(""))].map(([, row]) => new TextDecoder().decode(row));
+  assert.ok(!kept.join().includes("welcome"));
+  store.close();
+});
+
+test("operators are named by their keys, or by the digits that they print", async () => {
+  const { leader, helper, tasks } = await tasksOf("statistics: nothing, it takes part");
+  const printed = { leader: hex(leader).toUpperCase(), helper: hex(helper) };
+  const { phone, server, store } = await opened(tasks, printed);
+  await all(phone);
+  assert.ok(server.answers.length > 0);
+  store.close();
+});
+
+test("with the first recording a page asks for a store that lasts", async () => {
+  const { phone } = await opened();
+  const own = Object.getOwnPropertyDescriptor(navigator, "storage");
+  let [asked, granted] = [0, false];
+  const storage = {
+    persist: async () => {
+      if (++asked === 2) throw new TypeError("not for this page");
+      return (granted = true);
+    },
+    persisted: async () => granted,
+  };
+  Object.defineProperty(navigator, "storage", { value: storage, configurable: true });
+  try {
+    await phone.poll();
+    assert.deepEqual([asked, await phone.isPersistent()], [0, false]);
+    await phone.hear(sound(1));
+    await phone.hear(sound(1));
+    assert.deepEqual([asked, await phone.isPersistent()], [1, true]);
+    await phone.erase();
+    assert.equal(await phone.hear(sound(1)), 1); // whatever the browser says
+    assert.equal(asked, 2);
+    Object.defineProperty(navigator, "storage", { value: undefined, configurable: true });
+    assert.equal(await (await opened()).phone.hear(sound(1)), 1);
+    assert.equal(await phone.isPersistent(), false);
+  } finally {
+    if (own) Object.defineProperty(navigator, "storage", own);
+    else delete (navigator as { storage?: unknown }).storage;
+  }
+});
+
+if (typeof indexedDB !== "undefined") {
+  test("a phone whose database the browser has made anew says so, until it is erased", async () => {
+    const { tasks } = await tasksOf("nothing: the next part");
+    const store = new SealedRows(undefined, `lost ${Date.now()}`);
+    const { phone, server } = await opened(tasks, { store });
+    await phone.visit();
+    const key = server.key;
+    const request = indexedDB.deleteDatabase(store.name);
+    await new Promise((resolve) => (request.onsuccess = resolve));
+    const again = new SealedRows(undefined, store.name);
+    for (const lost of [phone, (await opened(tasks, { store: again })).phone]) {
+      for (const work of [
+        () => lost.visit(),
+        () => lost.hear(sound(1)),
+        () => lost.ledger(),
+        () => lost.recordings(),
+        () => lost.standing(),
+        () => lost.export(),
+      ]) {
+        await assert.rejects(work(), LostStoreError);
+      }
+    }
+    assert.deepEqual(server.requests.slice(-1), ["/v1/answer"]); // since then it was silent
+    await phone.erase();
+    server.key = null;
+    assert.equal((await phone.visit()).event, "trouble"); // it has not joined this phase
+    assert.ok(server.key !== key);
+    assert.deepEqual(await phone.ledger(), []);
+    await phone.erase();
+  });
+}
+
 test("what cannot be a phone is refused when it is opened", async () => {
   for (const [changes, error] of [
     [{ server: "http://earshot.example.org" }, InvalidInputError],
     [{ leader: new Uint8Array(31) }, InvalidInputError],
     [{ leader: new Uint8Array(32), helper: new Uint8Array(32) }, InvalidInputError],
+    [{ leader: "ab".repeat(32), helper: "AB".repeat(32) }, InvalidInputError],
+    [{ helper: "ab".repeat(31) }, InvalidInputError],
+    [{ helper: "0g".repeat(32) }, InvalidInputError],
     [{ policy: { largest_epsilon: -1 } }, InvalidParametersError],
     [{ keepDays: 0 }, InvalidInputError],
   ] as const) {

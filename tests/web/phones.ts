@@ -21,7 +21,6 @@ export function points(name = "contrast-2", dimensions = 128): Encoder {
     rate: 8000,
     embed: (second) => unit(second.slice(0, dimensions)),
     project: (embedding, wanted) => unit(embedding.slice(0, wanted)),
-    startCentroids: () => new Float32Array(),
   };
 }
 
@@ -63,15 +62,19 @@ async function booked(entries: readonly any[]): Promise<readonly Bytes[]> {
   return written;
 }
 
-/** What our phone makes of each task of a case: what it books, or why it does not. */
-export async function played(given: any): Promise<readonly unknown[]> {
+/**
+ * What our phone makes of each task of a case: what it books, or why it does not. `later` is what
+ * its clock reads by then; by default what it read when its ledger was written.
+ */
+export async function played(given: any, later = given.now): Promise<readonly unknown[]> {
+  let { now } = given;
   const about = settings({
     policy: {
       limits: limitsOf(given.limits),
       operators: { leaders: given.leaders.map(of), helpers: given.helpers.map(of) },
       tellRefusals: true,
     },
-    clock: () => given.now,
+    clock: () => now,
   });
   const store = new MemoryStore();
   const before = await Memory.open(store, about);
@@ -82,6 +85,7 @@ export async function played(given: any): Promise<readonly unknown[]> {
     before.keep(embedding, "2027-01-01");
   }
   await before.commit();
+  now = later;
   const outcomes: unknown[] = [];
   for (const task of given.tasks) {
     const memory = await Memory.open(store, about);

@@ -3,7 +3,13 @@ import { test } from "node:test";
 
 import { InvalidInputError, MalformedMessageError } from "../../client/web/protocol/errors.ts";
 import { type Bytes, hex, utf8 } from "../../client/web/protocol/wire.ts";
-import { DamagedStoreError, type Store, WrongKeyError } from "../../client/web/store/interface.ts";
+import {
+  DamagedStoreError,
+  LostStoreError,
+  type Store,
+  StoreUnavailableError,
+  WrongKeyError,
+} from "../../client/web/store/interface.ts";
 import { alone, BusyError } from "../../client/web/store/locks.ts";
 import { MemoryStore } from "../../client/web/store/memory.ts";
 import { SealedRows } from "../../client/web/store/sealed_rows.ts";
@@ -107,11 +113,49 @@ if (hasDatabases) {
     const folder = await navigator.storage.getDirectory();
     return (await folder.getFileHandle(`${name}.key`)).getFile();
   };
+  const bytesIn = async (name: string): Promise<Bytes> =>
+    new Uint8Array(await (await secretOf(name)).arrayBuffer());
   const keep = async (name: string, ...secrets: readonly (Blob | Bytes)[]): Promise<void> => {
     const folder = await navigator.storage.getDirectory();
     const stream = await (await folder.getFileHandle(`${name}.key`)).createWritable();
     for (const secret of secrets) await stream.write(secret as Blob);
     await stream.close();
+  };
+  const drop = (name: string): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      const request = indexedDB.deleteDatabase(name);
+      request.onsuccess = resolve;
+      request.onerror = () => reject(request.error);
+    });
+  /** Some work while the browser's storage refuses something, by an error of this name. */
+  const without = async <K extends string>(
+    refusing: Record<K, (...given: never[]) => unknown>,
+    method: K,
+    name: string,
+    work: () => Promise<void>,
+  ): Promise<void> => {
+    const real = refusing[method];
+    refusing[method] = async () => {
+      throw new DOMException("not now", name);
+    };
+    try {
+      await work();
+    } finally {
+      refusing[method] = real;
+    }
+  };
+  /** Some work while the database takes no rows. */
+  const withoutWriting = async (work: () => Promise<void>): Promise<void> => {
+    const { transaction } = IDBDatabase.prototype;
+    IDBDatabase.prototype.transaction = function (names, mode, options) {
+      if (mode === "readwrite") throw new DOMException("the disk is full", "QuotaExceededError");
+      return transaction.call(this, names, mode, options);
+    };
+    try {
+      await work();
+    } finally {
+      IDBDatabase.prototype.transaction = transaction;
+    }
   };
   /** Every row as it lies in the database, after some change to them. */
   const raw = (name: string, change?: (rows: IDBObjectStore) => void): Promise<[string, Bytes][]> =>
@@ -194,20 +238,13 @@ if (hasDatabases) {
   test("what cannot be written leaves everything as it was", async () => {
     const store = fresh();
     await store.commit(changes({ a: "1" }));
-    const { transaction } = IDBDatabase.prototype;
-    IDBDatabase.prototype.transaction = function (names, mode, options) {
-      if (mode === "readwrite") throw new DOMException("the disk is full", "QuotaExceededError");
-      return transaction.call(this, names, mode, options);
-    };
-    try {
+    await withoutWriting(async () => {
       for (const renew of [false, true]) {
-        await assert.rejects(store.commit(changes({ a: null }), renew), /disk is full/);
+        await assert.rejects(store.commit(changes({ a: null }), renew), /Unavailable.*is full/);
         assert.deepEqual(await shown(store), ["a=1"]);
         assert.deepEqual(await shown(new SealedRows(undefined, store.name)), ["a=1"]);
       }
-    } finally {
-      IDBDatabase.prototype.transaction = transaction;
-    }
+    });
     await store.commit(changes({ b: "2" }));
     assert.deepEqual(await shown(new SealedRows(undefined, store.name)), ["a=1", "b=2"]);
     assert.equal((await secretOf(store.name)).size, 32);
@@ -224,10 +261,181 @@ if (hasDatabases) {
     await other.commit(changes({ b: "3" }), true);
     await one.commit(changes({ c: "4" }));
     assert.deepEqual(await shown(other), ["a=2", "b=3", "c=4"]);
+    // What was erased in one tab is not begun anew by another that knew it.
     await one.erase();
-    await other.commit(changes({ d: "5" }));
-    assert.deepEqual(await shown(one), ["d=5"]);
+    await assert.rejects(other.commit(changes({ d: "5" })), LostStoreError);
+    await assert.rejects(shown(other), LostStoreError);
+    await one.commit(changes({ d: "5" }));
+    assert.deepEqual(await shown(other), ["d=5"]);
     await one.erase();
+    await other.erase();
+    await other.commit(changes({ e: "6" }));
+    assert.deepEqual(await shown(one), ["e=6"]);
+    await one.erase();
+  });
+
+  test("a store whose database was made anew is lost until it is erased", async () => {
+    const store = fresh(KEY);
+    await store.commit(changes({ a: "1" }));
+    await store.commit(changes({ a: null, b: "2" }), true);
+    const secret = hex(await bytesIn(store.name));
+    await drop(store.name);
+    for (const opened of [store, new SealedRows(KEY, store.name)]) {
+      await assert.rejects(opened.read(""), LostStoreError);
+      await assert.rejects(opened.commit(changes({ c: "3" })), LostStoreError);
+      await assert.rejects(opened.commit(changes({ c: "3" }), true), LostStoreError);
+      opened.close();
+      await assert.rejects(opened.read(""), LostStoreError);
+    }
+    assert.deepEqual(await raw(store.name), []);
+    assert.equal(hex(await bytesIn(store.name)), secret);
+    await store.erase();
+    assert.deepEqual(await shown(store), []);
+    await store.commit(changes({ d: "4" }));
+    assert.deepEqual(await shown(new SealedRows(KEY, store.name)), ["d=4"]);
+    await store.erase();
+  });
+
+  test("all that a page knew is lost when the browser removes database and file", async () => {
+    const store = fresh();
+    await store.commit(changes({ a: "1" }));
+    await drop(store.name);
+    await (await navigator.storage.getDirectory()).removeEntry(`${store.name}.key`);
+    await assert.rejects(store.read(""), LostStoreError);
+    store.close();
+    await assert.rejects(store.commit(changes({ b: "2" })), LostStoreError);
+    // Of it a page that is opened later knows nothing.
+    const later = new SealedRows(undefined, store.name);
+    assert.deepEqual(await shown(later), []);
+    await later.commit(changes({ c: "3" }));
+    assert.deepEqual(await shown(store), ["c=3"]);
+    await store.erase();
+  });
+
+  test("a database that is made anew in the middle of a commit gets no row", async () => {
+    const store = fresh();
+    await store.commit(changes({ a: "1" }));
+    for (const renew of [false, true]) {
+      const { encrypt } = SubtleCrypto.prototype;
+      SubtleCrypto.prototype.encrypt = async function (...given) {
+        SubtleCrypto.prototype.encrypt = encrypt;
+        await drop(store.name);
+        return encrypt.apply(this, given);
+      };
+      try {
+        await assert.rejects(store.commit(changes({ b: "2" }), renew), StoreUnavailableError);
+      } finally {
+        SubtleCrypto.prototype.encrypt = encrypt;
+      }
+      assert.deepEqual(await raw(store.name), []);
+      await assert.rejects(store.read(""), LostStoreError);
+      await store.erase();
+      await store.commit(changes({ a: "1" }));
+    }
+    await store.erase();
+  });
+
+  test("a page that dies before its first rows are durable locks nobody out", async () => {
+    const store = fresh();
+    await withoutWriting(async () => {
+      await assert.rejects(store.commit(changes({ a: "1" })), StoreUnavailableError);
+    });
+    // The file has a secret by now, and the database no row.
+    assert.equal((await bytesIn(store.name)).length, 64);
+    for (const opened of [store, new SealedRows(undefined, store.name)]) {
+      assert.deepEqual(await shown(opened), []);
+    }
+    await store.commit(changes({ b: "2" }));
+    assert.equal((await bytesIn(store.name)).length, 32);
+    // Another dies when its rows are durable, and the file does not say so yet.
+    await keep(store.name, new Uint8Array(32), await bytesIn(store.name));
+    const next = new SealedRows(undefined, store.name);
+    assert.deepEqual(await shown(next), ["b=2"]);
+    await next.commit(changes({ c: "3" }));
+    assert.equal((await bytesIn(store.name)).length, 32);
+    await drop(store.name);
+    await assert.rejects(new SealedRows(undefined, store.name).read(""), LostStoreError);
+    await store.erase();
+  });
+
+  test("a tab that reads while another begins the store finds it, and no loss", async () => {
+    for (let times = 0; times < 10; times++) {
+      const [one, other] = [fresh(), () => new SealedRows(undefined, one.name)];
+      let isDone = false;
+      const begun = one.commit(changes({ a: "1" })).then(() => (isDone = true));
+      while (!isDone) {
+        const found = await shown(other());
+        assert.ok(!found.length || found[0] === "a=1");
+      }
+      await begun;
+      await one.erase();
+    }
+  });
+
+  test("what the page's own files refuse is told by our name, and changes nothing", async () => {
+    const files = FileSystemFileHandle.prototype as any;
+    for (const name of ["QuotaExceededError", "NotAllowedError", "SecurityError"]) {
+      const store = fresh();
+      await without(StorageManager.prototype as any, "getDirectory", name, async () => {
+        await assert.rejects(store.read(""), StoreUnavailableError);
+        await assert.rejects(store.commit(changes({ a: "1" })), new RegExp(name));
+      });
+      await without(files, "createWritable", name, async () => {
+        await assert.rejects(store.commit(changes({ a: "1" })), StoreUnavailableError);
+        assert.deepEqual(await shown(store), []);
+      });
+      await store.commit(changes({ a: "1" }));
+      await without(files, "createWritable", name, async () => {
+        await store.commit(changes({ b: "2" })); // needs no file
+        await assert.rejects(store.commit(changes({ a: null }), true), StoreUnavailableError);
+      });
+      await without(FileSystemDirectoryHandle.prototype as any, "removeEntry", name, async () => {
+        await assert.rejects(store.erase(), StoreUnavailableError);
+      });
+      await without(files, "getFile", name, async () => {
+        const other = new SealedRows(undefined, store.name);
+        await assert.rejects(other.read(""), StoreUnavailableError);
+      });
+      assert.deepEqual(await shown(new SealedRows(undefined, store.name)), ["a=1", "b=2"]);
+      await store.erase();
+    }
+  });
+
+  test("a secret that could not be removed is removed with the next commit", async () => {
+    const store = fresh();
+    await store.commit(changes({ a: "1" }));
+    const { createWritable } = FileSystemFileHandle.prototype;
+    let calls = 0;
+    FileSystemFileHandle.prototype.createWritable = async function (...given) {
+      if (++calls === 2) throw new DOMException("the disk is full", "QuotaExceededError");
+      return createWritable.apply(this, given);
+    };
+    try {
+      await assert.rejects(store.commit(changes({ a: null }), true), StoreUnavailableError);
+    } finally {
+      FileSystemFileHandle.prototype.createWritable = createWritable;
+    }
+    assert.equal((await bytesIn(store.name)).length, 64);
+    await store.commit(changes({ b: "2" }));
+    assert.equal((await bytesIn(store.name)).length, 32);
+    assert.deepEqual(await shown(new SealedRows(undefined, store.name)), ["b=2"]);
+    await store.erase();
+  });
+
+  test("a browser that has no database says so by our name, and may have one later", async () => {
+    const store = fresh();
+    const { open } = IDBFactory.prototype;
+    IDBFactory.prototype.open = () => {
+      throw new DOMException("not in this window", "SecurityError");
+    };
+    try {
+      await assert.rejects(store.read(""), StoreUnavailableError);
+    } finally {
+      IDBFactory.prototype.open = open;
+    }
+    await store.commit(changes({ a: "1" }));
+    assert.deepEqual(await shown(store), ["a=1"]);
+    await store.erase();
   });
 
   test("another key opens nothing, and a lost one neither; erasing helps", async () => {
@@ -278,7 +486,7 @@ if (hasDatabases) {
   test("a worker writes the secret in place, and a page reads on", async () => {
     const store = fresh();
     await store.commit(changes({ "from the page": "1", both: "2" }));
-    const before = new Uint8Array(await (await secretOf(store.name)).arrayBuffer());
+    const before = await bytesIn(store.name);
     const address = new URL("./chromium/worker.ts", import.meta.url);
     const worker = new Worker(address, { type: "module" });
     const found = await new Promise((resolve, reject) => {
@@ -293,6 +501,6 @@ if (hasDatabases) {
     assert.notEqual(hex(after), hex(before));
     worker.terminate();
     await store.erase();
-    assert.equal((await secretOf(store.name)).size, 0);
+    await assert.rejects(secretOf(store.name), /NotFoundError/);
   });
 }

@@ -15,7 +15,7 @@ from support.browser import executable
 from support.dashboard_browser import ARGUMENTS
 from support.web_pages import served
 
-from earshot_client.encoder import default_encoder, encoder_path
+from earshot_client.encoder import default_encoder
 from earshot_client.features import one_second
 from earshot_models.soundscapes import synthesize
 
@@ -38,7 +38,7 @@ _KEEP_STREAMS = """
 """
 _LISTEN = """
 async (worklet) => {
-  const { listen } = await import("/phone/microphone.ts");
+  const { listen } = await import("/client/web/phone/microphone.ts");
   try {
     const { channels, rate } = await listen(worklet);
     const samples = channels[0];
@@ -65,7 +65,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with served({"/encoder.tflite": encoder_path().read_bytes()}) as address:
+    with served() as address:
         yield address
 
 
@@ -93,7 +93,7 @@ def page(recording: Path, address: str) -> Iterator[Page]:
 def test_it_hears_one_second_of_what_is_played_and_is_off_at_once(
     page: Page, recording: Path
 ) -> None:
-    heard = page.evaluate(_LISTEN, "/page/worklet.ts")
+    heard = page.evaluate(_LISTEN, "/client/web/page/worklet.ts")
     assert "error" not in heard, heard
     samples = np.frombuffer(base64.b64decode(heard["samples"]), dtype="<f4")
     assert (heard["channels"], len(samples)) == (1, heard["rate"])
@@ -116,12 +116,13 @@ def test_it_hears_one_second_of_what_is_played_and_is_off_at_once(
 def test_a_browser_embeds_it_as_python_does(page: Page) -> None:
     said: dict[str, Any] = page.evaluate(
         """async () => {
-          const { listen } = await import("/phone/microphone.ts");
-          const { oneSecond } = await import("/phone/features.ts");
-          const { shippedEncoder } = await import("/phone/encoder.ts");
-          const file = await (await fetch("/encoder.tflite")).arrayBuffer();
-          const encoder = await shippedEncoder(new Uint8Array(file));
-          const second = oneSecond(await listen("/page/worklet.ts"), encoder.rate);
+          const { listen } = await import("/client/web/phone/microphone.ts");
+          const { oneSecond } = await import("/client/web/phone/features.ts");
+          const { shippedEncoder } = await import("/client/web/phone/encoder.ts");
+          const { bytesOf } = await import("/tests/web/files.ts");
+          const file = "protocol/earshot_protocol/data/contrast-2.tflite";
+          const encoder = await shippedEncoder(await bytesOf(file));
+          const second = oneSecond(await listen("/client/web/page/worklet.ts"), encoder.rate);
           return { second: Array.from(second), embedding: Array.from(encoder.embed(second)) };
         }"""
     )
@@ -130,7 +131,7 @@ def test_a_browser_embeds_it_as_python_does(page: Page) -> None:
 
 
 def test_no_track_outlives_a_failure(page: Page) -> None:
-    failed = page.evaluate(_LISTEN, "/page/nowhere.ts")
+    failed = page.evaluate(_LISTEN, "/client/web/page/nowhere.ts")
     assert failed["error"] == "MicrophoneError"
     assert set(page.evaluate("given.map((track) => track.readyState)")) == {"ended"}
 
@@ -146,7 +147,7 @@ def test_a_microphone_that_is_lost_while_it_listens_is_named(page: Page) -> None
           };
         }"""
     )
-    failed = page.evaluate(_LISTEN, "/page/worklet.ts")
+    failed = page.evaluate(_LISTEN, "/client/web/page/worklet.ts")
     assert failed == {
         "error": "MicrophoneError",
         "message": "the microphone was lost while it listened",
@@ -162,13 +163,13 @@ def test_a_refusal_says_what_to_do(page: Page) -> None:
           };
         }"""
     )
-    failed = page.evaluate(_LISTEN, "/page/worklet.ts")
+    failed = page.evaluate(_LISTEN, "/client/web/page/worklet.ts")
     assert failed["error"] == "MicrophoneError"
     assert "allow this page the microphone" in failed["message"]
 
 
 def test_a_page_that_is_not_secure_gets_none(page: Page) -> None:
     page.evaluate("Object.defineProperty(navigator, 'mediaDevices', { value: undefined })")
-    failed = page.evaluate(_LISTEN, "/page/worklet.ts")
+    failed = page.evaluate(_LISTEN, "/client/web/page/worklet.ts")
     assert failed["error"] == "MicrophoneError"
     assert "https" in failed["message"]

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.node import PACKAGE, TESTS, node, type_errors
+from support.node import CAPACITOR, PACKAGE, TESTS, node, type_errors
 
 FILES = sorted(TESTS.glob("*.test.ts"))
 
@@ -41,9 +41,9 @@ def test_a_test_that_fails_is_noticed(tmp_path: Path) -> None:
     assert counts["fail"] == 1
 
 
-@pytest.mark.parametrize("folder", [PACKAGE, TESTS], ids=["package", "tests"])
+@pytest.mark.parametrize("folder", [PACKAGE, TESTS, CAPACITOR], ids=["package", "tests", "example"])
 def test_its_types_hold(folder: Path) -> None:
-    """The package alone, with the types of the web and none of Node's; then the tests with both."""
+    """The package alone, with the types of the web and none of Node's; then others with both."""
     assert type_errors(folder) == ""
 
 

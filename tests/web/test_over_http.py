@@ -126,7 +126,7 @@ class PythonPhone:
 
 _OPEN = """
 async ([about, heard, labels]) => {
-  const { LabelHierarchy, openPhone } = await import("/index.ts");
+  const { LabelHierarchy, openPhone } = await import("/client/web/index.ts");
   const bytes = (text) => Uint8Array.from(text.match(/../g), (byte) => parseInt(byte, 16));
   const unit = (row) => {
     const norm = Math.hypot(...row);
@@ -246,7 +246,7 @@ def running() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def origin() -> Iterator[str]:
-    with served({}, "http://127.0.0.1:*") as address:
+    with served(asked="http://127.0.0.1:*") as address:
         yield address
 
 

@@ -38,7 +38,7 @@ from earshot_protocol.api import (
     decode_body,
     encode_body,
 )
-from earshot_protocol.connecting import connection
+from earshot_protocol.connecting import connection, cut_off
 from earshot_protocol.errors import (
     MalformedMessageError,
     RemoteError,
@@ -53,6 +53,8 @@ from earshot_protocol.wire import LARGEST_TASK_BYTES, Answer, Task, encode
 
 TIMEOUT = 30.0
 """Seconds for which the network may stand still."""
+DEADLINE = 300.0
+"""Seconds that one try may take in all, from its request to the end of its response."""
 TRIES = 5
 LONGEST_PAUSE = 30.0
 """Longest pause between two tries, in seconds; a server that asks for more is left alone until
@@ -117,6 +119,7 @@ class HttpTransport(Transport):
         tls: Settings by which the server is authenticated; by default the certificates that the
             system trusts.
         timeout: Seconds for which the network may stand still.
+        deadline: Seconds that one try may take in all, however steadily bytes arrive.
         tries: Number of times that a request is sent before `UnavailableError`.
         clock: Clock of the seconds since 1970; replaced in tests.
         pause: Function that waits for a number of seconds between two tries.
@@ -134,6 +137,7 @@ class HttpTransport(Transport):
         known: Callable[[], tuple[bytes, ...]] = tuple,
         tls: ssl.SSLContext | None = None,
         timeout: float = TIMEOUT,
+        deadline: float = DEADLINE,
         tries: int = TRIES,
         clock: Callable[[], float] = time.time,
         pause: Callable[[float], None] = time.sleep,
@@ -142,6 +146,7 @@ class HttpTransport(Transport):
         self._server = server
         self._key = key
         self._known = known
+        self._deadline = deadline
         self._tries = tries
         self._clock = clock
         self._pause = pause
@@ -232,16 +237,16 @@ class HttpTransport(Transport):
 
     def _request(self, path: str, body: bytes, limit: int) -> bytes:
         """Return the content of the response, at most `limit` bytes; none if that is 0."""
-        reused = self._connection.sock is not None
+        reused, until = self._connection.sock is not None, time.monotonic() + self._deadline
         try:
             try:
-                response, content = self._exchange(path, body, limit)
+                response, content = self._exchange(path, body, limit, until)
             except (OSError, http.client.HTTPException):
                 self.close()
-                if not reused:
+                if not reused or time.monotonic() >= until:
                     raise
                 # A server ends connections that were idle for a while.
-                response, content = self._exchange(path, body, limit)
+                response, content = self._exchange(path, body, limit, until)
         except (OSError, http.client.HTTPException, UnicodeError) as error:
             self.close()
             reason = _cleaned(str(error)) or type(error).__name__
@@ -258,19 +263,23 @@ class HttpTransport(Transport):
         return content
 
     def _exchange(
-        self, path: str, body: bytes, limit: int
+        self, path: str, body: bytes, limit: int, until: float
     ) -> tuple[http.client.HTTPResponse, bytes]:
         created = max(0, int(self._clock() + self._ahead))
         fields = sign(self._key, self.phone, created, path, MESSAGEPACK, body)
         fields |= {"Content-Type": MESSAGEPACK, "Accept": f"{MESSAGEPACK}, {PROBLEM}"}
-        self._connection.request("POST", path, body, fields)
-        response = self._connection.getresponse()
-        largest = limit if response.status == 200 else LARGEST_SMALL_BODY
-        content = response.read(largest + 1)
+        if self._connection.sock is None:
+            self._connection.connect()
+        with cut_off(self._connection.sock, until):
+            self._connection.request("POST", path, body, fields)
+            with self._connection.getresponse() as response:
+                largest = limit if response.status == 200 else LARGEST_SMALL_BODY
+                content = response.read(largest + 1)
+                has_more = not response.isclosed()
         if len(content) <= largest and response.length:
             raise http.client.IncompleteRead(content, response.length)
-        if not response.isclosed():
-            self.close()  # the response has more, which is not read
+        if has_more:  # which is not read
+            self.close()
         return response, content
 
 

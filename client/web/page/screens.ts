@@ -135,6 +135,8 @@ async function listen(page: Page): Promise<Drawn> {
   const hear = async (): Promise<void> => {
     const sound = await listened(new URL("worklet.js", import.meta.url));
     page.name(await line.ask("hear", sound));
+    // The phone's worker cannot ask that the browser keeps its store; whoever refuses says nothing.
+    await navigator.storage?.persist().catch(() => false);
     await page.again(texts.say("listen.done"));
   };
   return [

@@ -20,9 +20,7 @@ let phone: Client;
 const work = {
   /** Open the phone of an invitation, with the encoder at an address; nothing is sent. */
   async open(link: Opening, encoder: string, policy: Partial<Limits>): Promise<void> {
-    const response = await fetch(encoder);
-    const file = new Uint8Array(await response.arrayBuffer());
-    phone = openPhone({ ...link, encoder: await shippedEncoder(file), policy });
+    phone = openPhone({ ...link, encoder: await shippedEncoder(await fetch(encoder)), policy });
   },
   hear: (sound: Sound) => phone.hear(sound),
   label: (recording: number, choice: string) => phone.label(recording, choice),

@@ -23,7 +23,7 @@ import type { Sound } from "./features.ts";
 import { checkChoice } from "./labels.ts";
 import { checkServer } from "./link.ts";
 import { Memory, type Settings } from "./memory.ts";
-import { policyOf } from "./policy.ts";
+import { type OperatorKey, policyOf } from "./policy.ts";
 import { exchanged, hasFailed, type Visit, visited } from "./visits.ts";
 import type { Voter } from "./voters.ts";
 
@@ -46,11 +46,11 @@ export interface Heard {
 export interface Options {
   /** Address of the server: https, a host and perhaps a port. */
   readonly server: string;
-  /** Ed25519 keys of 32 bytes: of the server as the leader of sums, and of their helper. */
-  readonly leader: Bytes;
-  readonly helper: Bytes;
+  /** Keys of two organizations: of the server as the leader of sums, and of their helper. */
+  readonly leader: OperatorKey;
+  readonly helper: OperatorKey;
   readonly encoder: Encoder;
-  /** Code with which a new phone enrols at its first visit. */
+  /** Code with which a new phone enrols at its first visit, in the place of a call of `enrol`. */
   readonly invitation?: string;
   /** 32 secret bytes from the platform's key store, under which the store is sealed. */
   readonly key?: Bytes;
@@ -120,7 +120,18 @@ export class Client {
    */
   async hear(sound: Sound): Promise<number> {
     const embedding = await this.#embedded(sound);
-    return this.#changed(async (memory) => memory.keep(embedding, memory.day));
+    const number = await this.#changed(async (memory) => memory.keep(embedding, memory.day));
+    // Some browsers ask their users, who may take their time, and none lets a worker ask.
+    if (number === 1) navigator.storage?.persist?.().catch(() => {});
+    return number;
+  }
+
+  /**
+   * Return whether the browser has promised to keep the store when the disk is full, for which a
+   * page asks with its first recording. A page whose phone is in a worker has to ask by itself.
+   */
+  async isPersistent(): Promise<boolean> {
+    return (await navigator.storage?.persisted?.()) ?? false;
   }
 
   /**
@@ -250,6 +261,18 @@ export class Client {
   }
 
   /**
+   * Enrol with the code of an invitation, which is not kept; do nothing where that is done.
+   *
+   * Throws `InvitationRefusedError`: the server does not admit the phone. `UnavailableError`: the
+   * server cannot be reached now.
+   */
+  enrol(invitation: string): Promise<void> {
+    return alone(this.#store.name, async () => {
+      await this.#enrolled(invitation);
+    });
+  }
+
+  /**
    * Ask the server for a task, do it and answer; enrol first where that is not done.
    *
    * Come again after the outcome's seconds, at once where they are 0. Throws `NotEnrolledError`:
@@ -293,8 +316,9 @@ export class Client {
   }
 
   /** Return the line to the server and the phone's name there, once it is enrolled. */
-  async #enrolled(): Promise<readonly [HttpTransport, string]> {
-    const { invitation } = this.#options;
+  async #enrolled(
+    invitation = this.#options.invitation,
+  ): Promise<readonly [HttpTransport, string]> {
     const memory = await this.#expired();
     const { state } = memory;
     if (!state.name && invitation === undefined) {

@@ -1,10 +1,9 @@
 /** Encoders: one second of sound → 128 numbers on the unit sphere. */
 
 import { sha256 } from "../protocol/canonical.ts";
-import { InvalidInputError, LocalError } from "../protocol/errors.ts";
+import { InvalidInputError } from "../protocol/errors.ts";
 import { hex } from "../protocol/wire.ts";
 import {
-  type CentroidSet,
   DamagedEncoderError,
   DIMENSIONS,
   type EncoderFile,
@@ -22,9 +21,6 @@ export const SHIPPED_ENCODERS: ReadonlyMap<string, string> = new Map([
   ["contrast-2", "9a5970c625f538237a438f74daa4122eaf76dc824222818681b5a330b19c823b"],
 ]);
 
-/** An encoder that lacks the start centroids asked for; the message says which it has. */
-export class MissingCentroidsError extends LocalError {}
-
 /** A function from sound to embeddings. It is public, and the same on every phone. */
 export interface Encoder {
   /** Name of the encoder and its version: embeddings of two encoders do not compare. */
@@ -39,24 +35,16 @@ export interface Encoder {
 
   /** Return the projection of an embedding to few dimensions, a row of length one. */
   project(embedding: Float32Array, dimensions: number): Float32Array;
-
-  /**
-   * Return public points of the projection, by the nearest of which phones sort what they hear.
-   *
-   * Returns: `count` rows of `dimensions` numbers, each of length one.
-   * Throws `MissingCentroidsError`: the encoder has none, or not these.
-   */
-  startCentroids(dimensions: number, count: number): Float32Array;
 }
 
 /**
  * Open a shipped encoder.
  *
- * `data`: the encoder's file, as Earshot ships it.
- * Throws `DamagedEncoderError`: the file is not the one that all phones share.
+ * `source`: the encoder's file, as Earshot ships it, or the response of `fetch` that has it.
+ * Throws `DamagedEncoderError`: the file is not the one that all phones share, or is not there.
  */
 export async function shippedEncoder(
-  data: Uint8Array<ArrayBuffer>,
+  source: Uint8Array<ArrayBuffer> | Response,
   name: string = DEFAULT_ENCODER,
 ): Promise<FileEncoder> {
   const digest = SHIPPED_ENCODERS.get(name);
@@ -66,6 +54,12 @@ export async function shippedEncoder(
         [...SHIPPED_ENCODERS.keys()].join(", "),
     );
   }
+  if (source instanceof Response && !source.ok) {
+    throw new DamagedEncoderError(
+      `the file of encoder '${name}' is not there: its host answered ${source.status}`,
+    );
+  }
+  const data = source instanceof Response ? new Uint8Array(await source.arrayBuffer()) : source;
   if (hex(await sha256(data)) !== digest) {
     throw new DamagedEncoderError(
       `the file of encoder '${name}' does not have the digest ${digest}: get it again`,
@@ -83,7 +77,6 @@ export class FileEncoder implements Encoder {
   readonly #network: Network;
   readonly #mean: Float32Array;
   readonly #scale: Float32Array;
-  readonly #startCentroids: readonly CentroidSet[];
 
   /** Take a file that was checked; see `open`. */
   private constructor(file: EncoderFile) {
@@ -93,7 +86,6 @@ export class FileEncoder implements Encoder {
     this.#network = new Network(file.model);
     this.#mean = file.mean;
     this.#scale = file.scale;
-    this.#startCentroids = file.startCentroids;
     if (this.#network.inputShape.join() !== [1, FRAMES, BANDS, 1].join()) {
       throw new DamagedEncoderError(
         `the model must take [1,${FRAMES},${BANDS},1] numbers, not [${this.#network.inputShape}]`,
@@ -143,17 +135,6 @@ export class FileEncoder implements Encoder {
     }
     const leading = Float64Array.from(embedding.subarray(0, dimensions));
     return unitRow(leading.map((each, i) => (each - this.#mean[i]!) * this.#scale[i]!));
-  }
-
-  startCentroids(dimensions: number, count: number): Float32Array {
-    const sets = this.#startCentroids;
-    const found = sets.find((each) => each.dimensions === dimensions && each.count === count);
-    if (found !== undefined) return found.rows.slice();
-    const has = sets.map((each) => `${each.count} in ${each.dimensions}`).join(", ");
-    throw new MissingCentroidsError(
-      `encoder '${this.name}' has no ${count} start centroids in ${dimensions} dimensions; ` +
-        `it has ${has || "none at all"}`,
-    );
   }
 }
 

@@ -20,20 +20,9 @@ const CARD = "encoder.json";
 const RATES: ReadonlyMap<unknown, number> = new Map(
   [8000, 16_000].map((rate) => [`log-mel 61x64 at ${rate / 1000} kHz, unit rms`, rate]),
 );
-const MOST_CENTROIDS = 1024;
-/** Steps of a start centroid's coordinate between 0 and 1. */
-const STEPS = 2 ** 15 - 1;
 
 /** An encoder file that is not as it should be; the message says what is wrong. */
 export class DamagedEncoderError extends LocalError {}
-
-/** Public points of the projection, of one number of dimensions. */
-export interface CentroidSet {
-  readonly dimensions: number;
-  readonly count: number;
-  /** Rows of length one, `count` times `dimensions` numbers. */
-  readonly rows: Float32Array;
-}
 
 /** Checked content of an encoder file. */
 export interface EncoderFile {
@@ -46,7 +35,6 @@ export interface EncoderFile {
   readonly mean: Float32Array;
   /** Scale of each coordinate of the projection. */
   readonly scale: Float32Array;
-  readonly startCentroids: readonly CentroidSet[];
 }
 
 /**
@@ -97,7 +85,6 @@ export async function readEncoderFile(data: Uint8Array<ArrayBuffer>): Promise<En
     rate,
     mean: Float32Array.from(mean),
     scale: Float32Array.from(scale),
-    startCentroids: centroidSets(card["start_centroids"] ?? [], name),
   };
 }
 
@@ -146,60 +133,12 @@ function entry(data: Uint8Array, name: string): Uint8Array {
   throw new DamagedEncoderError(`the encoder file must hold ${name}, whole and not compressed`);
 }
 
-function centroidSets(given: unknown, name: string): CentroidSet[] {
-  const sets = Array.isArray(given) ? given.map((each) => centroidSet(each)) : [undefined];
-  const known = new Set(sets.map((each) => each && `${each.count} in ${each.dimensions}`));
-  if (sets.includes(undefined) || known.size < sets.length) {
-    throw new DamagedEncoderError(
-      `the card of encoder '${name}': start centroids must be sets of 1 to ${MOST_CENTROIDS} ` +
-        `rows of length 1 in 1 to ${DIMENSIONS} dimensions, each pair of numbers once`,
-    );
-  }
-  return sets as CentroidSet[];
-}
-
-function centroidSet(given: unknown): CentroidSet | undefined {
-  if (!isRecord(given)) return undefined;
-  const { dimensions, count, rows } = given;
-  if (!whole(dimensions, DIMENSIONS) || !whole(count, MOST_CENTROIDS)) return undefined;
-  const bytes = typeof rows === "string" ? fromBase64(rows) : undefined;
-  if (bytes?.length !== 2 * count * dimensions) return undefined;
-  const view = new DataView(bytes.buffer);
-  const read = new Float32Array(count * dimensions);
-  for (let start = 0; start < read.length; start += dimensions) {
-    const row = Array.from(
-      { length: dimensions },
-      (_, i) => view.getInt16(2 * (start + i), true) / STEPS,
-    );
-    const length = Math.hypot(...row);
-    // Rounding moves a coordinate by half a step at most, and a row by √d times that.
-    if (Math.abs(length - 1) > Math.sqrt(dimensions) / STEPS) return undefined;
-    read.set(
-      row.map((each) => each / length),
-      start,
-    );
-  }
-  return { dimensions, count, rows: read };
-}
-
-function fromBase64(text: string): Uint8Array | undefined {
-  try {
-    return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  } catch {
-    return undefined;
-  }
-}
-
 function numbers(given: unknown): given is number[] {
   return (
     Array.isArray(given) &&
     given.length === DIMENSIONS &&
     given.every((each) => Number.isFinite(each))
   );
-}
-
-function whole(given: unknown, most: number): given is number {
-  return Number.isInteger(given) && 1 <= Number(given) && Number(given) <= most;
 }
 
 function isRecord(given: unknown): given is { readonly [field: string]: unknown } {

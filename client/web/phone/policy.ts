@@ -4,7 +4,7 @@ import { InvalidInputError, RefusedError, WrongStateError } from "../protocol/er
 import { type Limits, limitsOf } from "../protocol/phases/acceptance.ts";
 import type { Ledger } from "../protocol/privacy/ledger.ts";
 import type { Operators } from "../protocol/secure_sum/offer.ts";
-import { type Bytes, compared } from "../protocol/wire.ts";
+import { type Bytes, compared, hex } from "../protocol/wire.ts";
 
 /** Limits that a phone keeps, the operators of its sums, and whether it tells why it refuses. */
 export interface Policy {
@@ -14,23 +14,36 @@ export interface Policy {
   readonly tellRefusals: boolean;
 }
 
+/** Ed25519 key of an operator: 32 bytes, or their 64 hexadecimal digits as operators print them. */
+export type OperatorKey = Bytes | string;
+
 /**
  * Return the policy of a phone with these operators, and an app's own limits in place of some.
  *
- * `leader` and `helper` are Ed25519 keys of 32 bytes, of two organizations. Throws
- * `InvalidInputError` for other keys, and `InvalidParametersError` for a limit that is none.
+ * `leader` and `helper` are keys of two organizations. Throws `InvalidInputError` for what are no
+ * such keys, and `InvalidParametersError` for a limit that is none.
  */
 export function policyOf(
-  leader: Bytes,
-  helper: Bytes,
+  leader: OperatorKey,
+  helper: OperatorKey,
   own: Partial<Limits> = {},
   tellRefusals = true,
 ): Policy {
-  if (leader.length !== 32 || helper.length !== 32 || compared(leader, helper) === 0) {
-    throw new InvalidInputError("leader and helper have a key of 32 bytes each, not one key");
+  const [theirs, others] = [read("leader", leader), read("helper", helper)];
+  if (compared(theirs, others) === 0) {
+    throw new InvalidInputError("leader and helper are two organizations, not one key");
   }
-  const operators = { leaders: [leader], helpers: [helper] };
+  const operators = { leaders: [theirs], helpers: [others] };
   return { limits: limitsOf(own), operators, tellRefusals };
+}
+
+function read(who: string, given: OperatorKey): Bytes {
+  const digits = typeof given === "string" ? given : hex(given);
+  if (!/^[0-9a-f]{64}$/i.test(digits)) {
+    const said = `the ${who}'s key must be 32 bytes, or the 64 hexadecimal digits of them`;
+    throw new InvalidInputError(`${said}, not '${digits.slice(0, 70)}'`);
+  }
+  return Uint8Array.from({ length: 32 }, (_, at) => parseInt(digits.slice(2 * at, 2 * at + 2), 16));
 }
 
 /** Throw the first of some refusals, if there is one. */

@@ -23,10 +23,10 @@ export function product(
   const wholeRows = rows - (rows % 4);
   const wholeColumns = columns - (columns % 4);
   for (let c = 0; c < wholeColumns; c += 4) {
-    const b0 = bias === undefined ? 0 : bias[c]!;
-    const b1 = bias === undefined ? 0 : bias[c + 1]!;
-    const b2 = bias === undefined ? 0 : bias[c + 2]!;
-    const b3 = bias === undefined ? 0 : bias[c + 3]!;
+    const b0 = bias?.[c] ?? 0;
+    const b1 = bias?.[c + 1] ?? 0;
+    const b2 = bias?.[c + 2] ?? 0;
+    const b3 = bias?.[c + 3] ?? 0;
     for (let r = 0; r < wholeRows; r += 4) {
       let s00 = b0, s01 = b1, s02 = b2, s03 = b3;
       let s10 = b0, s11 = b1, s12 = b2, s13 = b3;
@@ -51,7 +51,7 @@ export function product(
   }
   for (let r = 0; r < rows; r++) {
     for (let c = r < wholeRows ? wholeColumns : 0; c < columns; c++) {
-      let sum = bias === undefined ? 0 : bias[c]!;
+      let sum = bias?.[c] ?? 0;
       for (let i = 0; i < inner; i++) sum += left[r * inner + i]! * right[c * inner + i]!;
       out[r * columns + c] = Math.max(sum, least);
     }

@@ -12,6 +12,9 @@ export class DamagedStoreError extends LocalError {}
 /** A ledger that is not what was written: a phone without it releases nothing. */
 export class LostLedgerError extends DamagedStoreError {}
 
+/** A store that is gone, and its ledger with it; after `erase`, the phone begins anew. */
+export class LostStoreError extends DamagedStoreError {}
+
 /** A store that cannot be read or written now: not allowed here, or the disk is full. */
 export class StoreUnavailableError extends LocalError {}
 

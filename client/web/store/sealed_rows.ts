@@ -5,6 +5,10 @@
  * it has one. A database never overwrites what it removes, but a file can be: so what must be gone
  * is left out when all rows are sealed anew under another secret. All cryptography is done before a
  * transaction opens, since a transaction ends as soon as it waits for anything else.
+ *
+ * While all rows are sealed anew, the file has both secrets, the older one first; for the very first
+ * rows, a blank stands in place of the older one. So a file that begins with a secret, beside a
+ * database without rows, tells that the browser has removed them.
  */
 
 import { InvalidInputError } from "../protocol/errors.ts";
@@ -12,6 +16,7 @@ import { type Bytes, compared, joined, utf8 } from "../protocol/wire.ts";
 import {
   type Changes,
   DamagedStoreError,
+  LostStoreError,
   type Store,
   StoreUnavailableError,
   WrongKeyError,
@@ -25,6 +30,8 @@ const ROWS = "rows";
 /** Row that tells under which key the others are; no other has an empty name. */
 const PROOF = "";
 const NONE: Bytes = new Uint8Array();
+/** Begins the file of a store whose first rows are not durable yet. */
+const BLANK: Bytes = new Uint8Array(SECRET_BYTES);
 
 type Sealed = Map<string, Bytes>;
 
@@ -44,6 +51,8 @@ export class SealedRows implements Store {
   readonly name: string;
   readonly #appKey: Bytes;
   #database: Promise<IDBDatabase> | null = null;
+  /** Whether this object has seen rows that nobody erased through it. */
+  #hasRows = false;
   /** The key of the rows with this proof, and whether the file still has one of older rows. */
   #known: {
     readonly proof: Bytes;
@@ -72,28 +81,29 @@ export class SealedRows implements Store {
   }
 
   async commit(changes: Changes, renew = false): Promise<void> {
-    const [known, { size }] = await this.#opened(null);
-    const isWhole = size > 0 && !this.#known?.isUnfinished;
-    if (isWhole && !renew) return this.#write(await sealed(known, changes));
+    const [known, proofs] = await this.#opened(null);
+    const isWhole = proofs.size > 0 && !this.#known?.isUnfinished;
+    if (isWhole && !renew) return this.#write(proofs, await sealed(known, changes));
     const [, rows] = await this.#opened("");
     const kept = new Map<string, Bytes | null>([...(await opened(known, rows)), ...changes]);
-    const before = rows.has(PROOF) ? await this.#secrets() : [];
+    const before = rows.has(PROOF) ? await this.#secrets() : [BLANK];
     const secret = crypto.getRandomValues(new Uint8Array(SECRET_BYTES));
     const key = await this.#keyOf(secret);
     const fresh = await sealed(key, new Map([[PROOF, NONE], ...kept]));
     // Whenever this ends, the file has the secret of the rows; which one is then looked at again.
     this.#known = null;
     await this.#keep([...before, secret]);
-    await this.#write(fresh);
-    this.#known = { proof: fresh.get(PROOF)!, key, isUnfinished: false };
+    await this.#write(rows, fresh);
     await this.#keep([secret]);
+    this.#known = { proof: fresh.get(PROOF)!, key, isUnfinished: false };
+    this.#hasRows = true;
   }
 
   async erase(): Promise<void> {
     await this.#keep([]);
-    const database = await this.#open();
-    await this.#transact(database, "readwrite", (rows) => rows.clear());
+    await this.#transact("readwrite", (rows) => rows.clear());
     this.#known = null;
+    this.#hasRows = false;
   }
 
   close(): void {
@@ -111,27 +121,45 @@ export class SealedRows implements Store {
    */
   async #opened(prefix: string | null): Promise<[CryptoKey, Sealed]> {
     for (let tries = 3; ; tries--) {
-      const rows = await this.#sealedRows(prefix);
-      const proof = rows.get(PROOF);
-      if (proof === undefined) return [await this.#keyOf(NONE), new Map()];
-      if (this.#known && compared(this.#known.proof, proof) === 0) return [this.#known.key, rows];
-      const secrets = await this.#secrets();
-      for (const secret of secrets) {
-        const key = await this.#keyOf(secret);
-        if ((await unsealed(key, PROOF, proof)) === null) continue;
-        this.#known = { proof, key, isUnfinished: secrets.length > 1 };
-        return [key, rows];
-      }
-      // Another page may have sealed all rows anew in between.
-      if (tries === 1) {
-        throw new WrongKeyError("this phone's things were sealed with another key, or it is gone");
+      try {
+        return await this.#lookedAt(prefix);
+      } catch (error) {
+        // Another page may have begun the store or sealed it anew, between rows and file.
+        if (tries === 1) throw error;
       }
     }
   }
 
+  async #lookedAt(prefix: string | null): Promise<[CryptoKey, Sealed]> {
+    const rows = await this.#sealedRows(prefix);
+    const proof = rows.get(PROOF);
+    if (proof && this.#known && compared(this.#known.proof, proof) === 0) {
+      return [this.#known.key, rows];
+    }
+    const secrets = await this.#secrets();
+    if (proof === undefined) {
+      const [first] = secrets;
+      if (first ? first.some(Boolean) : this.#hasRows) {
+        throw new LostStoreError(
+          "this phone's things are gone, its ledger as well: they were erased in another tab, or " +
+            "the browser removed them; erase what is left to begin anew, as a new phone",
+        );
+      }
+      return [await this.#keyOf(NONE), new Map()];
+    }
+    for (const secret of secrets) {
+      const key = await this.#keyOf(secret);
+      if ((await unsealed(key, PROOF, proof)) === null) continue;
+      this.#known = { proof, key, isUnfinished: secrets.length > 1 };
+      this.#hasRows = true;
+      return [key, rows];
+    }
+    throw new WrongKeyError("this phone's things were sealed with another key, or it is gone");
+  }
+
   async #sealedRows(prefix: string | null): Promise<Sealed> {
     const found: Sealed = new Map();
-    await this.#transact(await this.#open(), "readonly", (rows) => {
+    await this.#transact("readonly", (rows) => {
       const range =
         prefix === null ? IDBKeyRange.only(PROOF) : IDBKeyRange.bound(prefix, `${prefix}\uffff`);
       for (const each of prefix ? [IDBKeyRange.only(PROOF), range] : [range]) {
@@ -144,32 +172,33 @@ export class SealedRows implements Store {
     return found;
   }
 
-  async #write(changes: Changes): Promise<void> {
-    await this.#transact(await this.#open(), "readwrite", (rows) => {
-      for (const [name, content] of changes) {
-        if (content === null) rows.delete(name);
-        else rows.put(content, name);
-      }
+  /** Write rows, or none unless the store still has the proof of those that were read. */
+  async #write(read: Sealed, changes: Changes): Promise<void> {
+    await this.#transact("readwrite", (rows) => {
+      const proof = rows.get(PROOF);
+      proof.onsuccess = () => {
+        // A browser may have made the database anew since.
+        if (compared(proof.result ?? NONE, read.get(PROOF) ?? NONE) !== 0) {
+          return rows.transaction.abort();
+        }
+        for (const [name, content] of changes) {
+          if (content === null) rows.delete(name);
+          else rows.put(content, name);
+        }
+      };
     });
   }
 
   /** Ask for something in one transaction, and wait until it is durable. */
-  #transact(
-    database: IDBDatabase,
-    mode: IDBTransactionMode,
-    ask: (rows: IDBObjectStore) => void,
-  ): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const fail = (why: unknown): void =>
-        reject(new StoreUnavailableError(`this phone's store cannot be used now: ${why}`));
-      try {
+  #transact(mode: IDBTransactionMode, ask: (rows: IDBObjectStore) => void): Promise<void> {
+    return this.#used(async () => {
+      const database = await this.#open();
+      await new Promise<void>((resolve, reject) => {
         const transaction = database.transaction(ROWS, mode, { durability: "strict" });
         transaction.oncomplete = () => resolve();
-        transaction.onabort = () => fail(transaction.error);
+        transaction.onabort = () => reject(transaction.error ?? "the store has changed");
         ask(transaction.objectStore(ROWS));
-      } catch (error) {
-        fail(error);
-      }
+      });
     });
   }
 
@@ -182,13 +211,19 @@ export class SealedRows implements Store {
         database.onversionchange = database.onclose = () => this.close();
         resolve(database);
       };
-      request.onerror = () => {
-        this.#database = null;
-        const why = `this browser keeps nothing for the page: ${request.error}`;
-        reject(new StoreUnavailableError(why));
-      };
+      request.onerror = () => reject(request.error);
     });
     return this.#database;
+  }
+
+  /** Use what the browser keeps; where it does not let us, say so, and open everything anew. */
+  async #used<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      this.close();
+      throw new StoreUnavailableError(`this browser keeps nothing for the page now: ${error}`);
+    }
   }
 
   async #keyOf(secret: Bytes): Promise<CryptoKey> {
@@ -199,41 +234,54 @@ export class SealedRows implements Store {
     return crypto.subtle.deriveKey(terms, ikm, kind, false, ["encrypt", "decrypt"]);
   }
 
-  /** Return the secrets in the file: one, or two while rows are sealed anew. */
+  /** Return the secrets in the file: none if there is no file, and two while rows are sealed. */
   async #secrets(): Promise<readonly Bytes[]> {
-    const file = await (await this.#file()).getFile();
-    const all = new Uint8Array(await file.arrayBuffer());
+    const all = await this.#used(async () => {
+      const folder = await navigator.storage.getDirectory();
+      // To look is not to make a file, for which there may be no space.
+      const file = await folder.getFileHandle(this.#fileName).catch((error) => {
+        if (error.name === "NotFoundError") return null;
+        throw error;
+      });
+      return file ? new Uint8Array(await (await file.getFile()).arrayBuffer()) : NONE;
+    });
     return Array.from({ length: Math.floor(all.length / SECRET_BYTES) }, (_, at) =>
       all.slice(at * SECRET_BYTES, (at + 1) * SECRET_BYTES),
     );
   }
 
   /** Write the secrets over those that the file has, and wait until they are on the disk. */
-  async #keep(secrets: readonly Bytes[]): Promise<void> {
-    const file = await this.#file();
+  #keep(secrets: readonly Bytes[]): Promise<void> {
     const all = joined(...secrets);
-    // Only a worker can write in place. In a page, old secrets stay until the disk reuses them.
-    if (file.createSyncAccessHandle) {
-      const access = await file.createSyncAccessHandle();
-      try {
-        const blank = new Uint8Array(Math.max(0, access.getSize() - all.length));
-        access.write(joined(all, blank), { at: 0 });
-        access.flush();
-        access.truncate(all.length);
-        access.flush();
-      } finally {
-        access.close();
+    return this.#used(async () => {
+      const folder = await navigator.storage.getDirectory();
+      const file: OwnFile = await folder.getFileHandle(this.#fileName, { create: true });
+      // Only a worker can write in place. In a page, old secrets stay until the disk reuses them.
+      if (file.createSyncAccessHandle) {
+        const access = await file.createSyncAccessHandle();
+        try {
+          const blank = new Uint8Array(Math.max(0, access.getSize() - all.length));
+          const whole = joined(all, blank);
+          if (access.write(whole, { at: 0 }) < whole.length) throw new Error("no space is left");
+          access.flush();
+          access.truncate(all.length);
+          access.flush();
+        } finally {
+          access.close();
+        }
+      } else if (all.length) {
+        const stream = await file.createWritable();
+        await stream.write(all);
+        await stream.close();
+      } else {
+        // Writing, even nothing, would need space.
+        await folder.removeEntry(this.#fileName);
       }
-    } else {
-      const stream = await file.createWritable();
-      await stream.write(all);
-      await stream.close();
-    }
+    });
   }
 
-  async #file(): Promise<OwnFile> {
-    const folder = await navigator.storage.getDirectory();
-    return folder.getFileHandle(`${this.name}.key`, { create: true });
+  get #fileName(): string {
+    return `${this.name}.key`;
   }
 }
 

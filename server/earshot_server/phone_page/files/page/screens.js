@@ -66,6 +66,7 @@ async function listen(page) {
     const hear = async () => {
         const sound = await listened(new URL("worklet.js", import.meta.url));
         page.name(await line.ask("hear", sound));
+        await navigator.storage?.persist().catch(() => false);
         await page.again(texts.say("listen.done"));
     };
     return [

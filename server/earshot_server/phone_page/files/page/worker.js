@@ -4,9 +4,7 @@ import { summaryOf } from "./results.js";
 let phone;
 const work = {
     async open(link, encoder, policy) {
-        const response = await fetch(encoder);
-        const file = new Uint8Array(await response.arrayBuffer());
-        phone = openPhone({ ...link, encoder: await shippedEncoder(file), policy });
+        phone = openPhone({ ...link, encoder: await shippedEncoder(await fetch(encoder)), policy });
     },
     hear: (sound) => phone.hear(sound),
     label: (recording, choice) => phone.label(recording, choice),

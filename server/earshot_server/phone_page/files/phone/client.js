@@ -48,7 +48,13 @@ export class Client {
     }
     async hear(sound) {
         const embedding = await this.#embedded(sound);
-        return this.#changed(async (memory) => memory.keep(embedding, memory.day));
+        const number = await this.#changed(async (memory) => memory.keep(embedding, memory.day));
+        if (number === 1)
+            navigator.storage?.persist?.().catch(() => { });
+        return number;
+    }
+    async isPersistent() {
+        return (await navigator.storage?.persisted?.()) ?? false;
     }
     label(recording, choice) {
         return this.#changed(async (memory) => {
@@ -136,6 +142,11 @@ export class Client {
     close() {
         this.#store.close();
     }
+    enrol(invitation) {
+        return alone(this.#store.name, async () => {
+            await this.#enrolled(invitation);
+        });
+    }
     visit() {
         return alone(this.#store.name, async () => {
             const found = await visited(async () => {
@@ -165,8 +176,7 @@ export class Client {
             await memory.commit(true);
         });
     }
-    async #enrolled() {
-        const { invitation } = this.#options;
+    async #enrolled(invitation = this.#options.invitation) {
         const memory = await this.#expired();
         const { state } = memory;
         if (!state.name && invitation === undefined) {

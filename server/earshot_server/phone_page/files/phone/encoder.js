@@ -1,5 +1,5 @@
 import { sha256 } from "../protocol/canonical.js";
-import { InvalidInputError, LocalError } from "../protocol/errors.js";
+import { InvalidInputError } from "../protocol/errors.js";
 import { hex } from "../protocol/wire.js";
 import { DamagedEncoderError, DIMENSIONS, readEncoderFile, } from "./encoder_file.js";
 import { BANDS, FRAMES, Spectrum } from "./features.js";
@@ -9,14 +9,16 @@ export const SHIPPED_ENCODERS = new Map([
     ["contrast-1", "622142b15ef98273a8225aa2adcc1b90486152e775367086d8ec031f7c112816"],
     ["contrast-2", "9a5970c625f538237a438f74daa4122eaf76dc824222818681b5a330b19c823b"],
 ]);
-export class MissingCentroidsError extends LocalError {
-}
-export async function shippedEncoder(data, name = DEFAULT_ENCODER) {
+export async function shippedEncoder(source, name = DEFAULT_ENCODER) {
     const digest = SHIPPED_ENCODERS.get(name);
     if (digest === undefined) {
         throw new DamagedEncoderError(`there is no shipped encoder '${name}'; there are: ` +
             [...SHIPPED_ENCODERS.keys()].join(", "));
     }
+    if (source instanceof Response && !source.ok) {
+        throw new DamagedEncoderError(`the file of encoder '${name}' is not there: its host answered ${source.status}`);
+    }
+    const data = source instanceof Response ? new Uint8Array(await source.arrayBuffer()) : source;
     if (hex(await sha256(data)) !== digest) {
         throw new DamagedEncoderError(`the file of encoder '${name}' does not have the digest ${digest}: get it again`);
     }
@@ -30,7 +32,6 @@ export class FileEncoder {
     #network;
     #mean;
     #scale;
-    #startCentroids;
     constructor(file) {
         this.name = file.name;
         this.rate = file.rate;
@@ -38,7 +39,6 @@ export class FileEncoder {
         this.#network = new Network(file.model);
         this.#mean = file.mean;
         this.#scale = file.scale;
-        this.#startCentroids = file.startCentroids;
         if (this.#network.inputShape.join() !== [1, FRAMES, BANDS, 1].join()) {
             throw new DamagedEncoderError(`the model must take [1,${FRAMES},${BANDS},1] numbers, not [${this.#network.inputShape}]`);
         }
@@ -62,15 +62,6 @@ export class FileEncoder {
         }
         const leading = Float64Array.from(embedding.subarray(0, dimensions));
         return unitRow(leading.map((each, i) => (each - this.#mean[i]) * this.#scale[i]));
-    }
-    startCentroids(dimensions, count) {
-        const sets = this.#startCentroids;
-        const found = sets.find((each) => each.dimensions === dimensions && each.count === count);
-        if (found !== undefined)
-            return found.rows.slice();
-        const has = sets.map((each) => `${each.count} in ${each.dimensions}`).join(", ");
-        throw new MissingCentroidsError(`encoder '${this.name}' has no ${count} start centroids in ${dimensions} dimensions; ` +
-            `it has ${has || "none at all"}`);
     }
 }
 function unitRow(row) {

@@ -7,8 +7,6 @@ const FORMAT = 1;
 const LARGEST_NAME = 64;
 const CARD = "encoder.json";
 const RATES = new Map([8000, 16_000].map((rate) => [`log-mel 61x64 at ${rate / 1000} kHz, unit rms`, rate]));
-const MOST_CENTROIDS = 1024;
-const STEPS = 2 ** 15 - 1;
 export class DamagedEncoderError extends LocalError {
 }
 export async function readEncoderFile(data) {
@@ -42,7 +40,6 @@ export async function readEncoderFile(data) {
         rate,
         mean: Float32Array.from(mean),
         scale: Float32Array.from(scale),
-        startCentroids: centroidSets(card["start_centroids"] ?? [], name),
     };
 }
 function parse(card) {
@@ -83,50 +80,10 @@ function entry(data, name) {
     }
     throw new DamagedEncoderError(`the encoder file must hold ${name}, whole and not compressed`);
 }
-function centroidSets(given, name) {
-    const sets = Array.isArray(given) ? given.map((each) => centroidSet(each)) : [undefined];
-    const known = new Set(sets.map((each) => each && `${each.count} in ${each.dimensions}`));
-    if (sets.includes(undefined) || known.size < sets.length) {
-        throw new DamagedEncoderError(`the card of encoder '${name}': start centroids must be sets of 1 to ${MOST_CENTROIDS} ` +
-            `rows of length 1 in 1 to ${DIMENSIONS} dimensions, each pair of numbers once`);
-    }
-    return sets;
-}
-function centroidSet(given) {
-    if (!isRecord(given))
-        return undefined;
-    const { dimensions, count, rows } = given;
-    if (!whole(dimensions, DIMENSIONS) || !whole(count, MOST_CENTROIDS))
-        return undefined;
-    const bytes = typeof rows === "string" ? fromBase64(rows) : undefined;
-    if (bytes?.length !== 2 * count * dimensions)
-        return undefined;
-    const view = new DataView(bytes.buffer);
-    const read = new Float32Array(count * dimensions);
-    for (let start = 0; start < read.length; start += dimensions) {
-        const row = Array.from({ length: dimensions }, (_, i) => view.getInt16(2 * (start + i), true) / STEPS);
-        const length = Math.hypot(...row);
-        if (Math.abs(length - 1) > Math.sqrt(dimensions) / STEPS)
-            return undefined;
-        read.set(row.map((each) => each / length), start);
-    }
-    return { dimensions, count, rows: read };
-}
-function fromBase64(text) {
-    try {
-        return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    }
-    catch {
-        return undefined;
-    }
-}
 function numbers(given) {
     return (Array.isArray(given) &&
         given.length === DIMENSIONS &&
         given.every((each) => Number.isFinite(each)));
-}
-function whole(given, most) {
-    return Number.isInteger(given) && 1 <= Number(given) && Number(given) <= most;
 }
 function isRecord(given) {
     return typeof given === "object" && given !== null && !Array.isArray(given);

@@ -5,5 +5,7 @@ export class DamagedStoreError extends LocalError {
 }
 export class LostLedgerError extends DamagedStoreError {
 }
+export class LostStoreError extends DamagedStoreError {
+}
 export class StoreUnavailableError extends LocalError {
 }

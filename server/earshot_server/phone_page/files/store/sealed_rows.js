@@ -1,16 +1,18 @@
 import { InvalidInputError } from "../protocol/errors.js";
 import { compared, joined, utf8 } from "../protocol/wire.js";
-import { DamagedStoreError, StoreUnavailableError, WrongKeyError, } from "./interface.js";
+import { DamagedStoreError, LostStoreError, StoreUnavailableError, WrongKeyError, } from "./interface.js";
 const SECRET_BYTES = 32;
 const IV_BYTES = 12;
 const PADDED = 1024;
 const ROWS = "rows";
 const PROOF = "";
 const NONE = new Uint8Array();
+const BLANK = new Uint8Array(SECRET_BYTES);
 export class SealedRows {
     name;
     #appKey;
     #database = null;
+    #hasRows = false;
     #known = null;
     constructor(key = NONE, name = "earshot-phone") {
         if (key.length !== 0 && key.length !== SECRET_BYTES) {
@@ -24,27 +26,28 @@ export class SealedRows {
         return opened(key, rows);
     }
     async commit(changes, renew = false) {
-        const [known, { size }] = await this.#opened(null);
-        const isWhole = size > 0 && !this.#known?.isUnfinished;
+        const [known, proofs] = await this.#opened(null);
+        const isWhole = proofs.size > 0 && !this.#known?.isUnfinished;
         if (isWhole && !renew)
-            return this.#write(await sealed(known, changes));
+            return this.#write(proofs, await sealed(known, changes));
         const [, rows] = await this.#opened("");
         const kept = new Map([...(await opened(known, rows)), ...changes]);
-        const before = rows.has(PROOF) ? await this.#secrets() : [];
+        const before = rows.has(PROOF) ? await this.#secrets() : [BLANK];
         const secret = crypto.getRandomValues(new Uint8Array(SECRET_BYTES));
         const key = await this.#keyOf(secret);
         const fresh = await sealed(key, new Map([[PROOF, NONE], ...kept]));
         this.#known = null;
         await this.#keep([...before, secret]);
-        await this.#write(fresh);
-        this.#known = { proof: fresh.get(PROOF), key, isUnfinished: false };
+        await this.#write(rows, fresh);
         await this.#keep([secret]);
+        this.#known = { proof: fresh.get(PROOF), key, isUnfinished: false };
+        this.#hasRows = true;
     }
     async erase() {
         await this.#keep([]);
-        const database = await this.#open();
-        await this.#transact(database, "readwrite", (rows) => rows.clear());
+        await this.#transact("readwrite", (rows) => rows.clear());
         this.#known = null;
+        this.#hasRows = false;
     }
     close() {
         this.#database?.then((database) => database.close(), () => { });
@@ -52,28 +55,43 @@ export class SealedRows {
     }
     async #opened(prefix) {
         for (let tries = 3;; tries--) {
-            const rows = await this.#sealedRows(prefix);
-            const proof = rows.get(PROOF);
-            if (proof === undefined)
-                return [await this.#keyOf(NONE), new Map()];
-            if (this.#known && compared(this.#known.proof, proof) === 0)
-                return [this.#known.key, rows];
-            const secrets = await this.#secrets();
-            for (const secret of secrets) {
-                const key = await this.#keyOf(secret);
-                if ((await unsealed(key, PROOF, proof)) === null)
-                    continue;
-                this.#known = { proof, key, isUnfinished: secrets.length > 1 };
-                return [key, rows];
+            try {
+                return await this.#lookedAt(prefix);
             }
-            if (tries === 1) {
-                throw new WrongKeyError("this phone's things were sealed with another key, or it is gone");
+            catch (error) {
+                if (tries === 1)
+                    throw error;
             }
         }
     }
+    async #lookedAt(prefix) {
+        const rows = await this.#sealedRows(prefix);
+        const proof = rows.get(PROOF);
+        if (proof && this.#known && compared(this.#known.proof, proof) === 0) {
+            return [this.#known.key, rows];
+        }
+        const secrets = await this.#secrets();
+        if (proof === undefined) {
+            const [first] = secrets;
+            if (first ? first.some(Boolean) : this.#hasRows) {
+                throw new LostStoreError("this phone's things are gone, its ledger as well: they were erased in another tab, or " +
+                    "the browser removed them; erase what is left to begin anew, as a new phone");
+            }
+            return [await this.#keyOf(NONE), new Map()];
+        }
+        for (const secret of secrets) {
+            const key = await this.#keyOf(secret);
+            if ((await unsealed(key, PROOF, proof)) === null)
+                continue;
+            this.#known = { proof, key, isUnfinished: secrets.length > 1 };
+            this.#hasRows = true;
+            return [key, rows];
+        }
+        throw new WrongKeyError("this phone's things were sealed with another key, or it is gone");
+    }
     async #sealedRows(prefix) {
         const found = new Map();
-        await this.#transact(await this.#open(), "readonly", (rows) => {
+        await this.#transact("readonly", (rows) => {
             const range = prefix === null ? IDBKeyRange.only(PROOF) : IDBKeyRange.bound(prefix, `${prefix}\uffff`);
             for (const each of prefix ? [IDBKeyRange.only(PROOF), range] : [range]) {
                 const names = rows.getAllKeys(each);
@@ -83,28 +101,31 @@ export class SealedRows {
         });
         return found;
     }
-    async #write(changes) {
-        await this.#transact(await this.#open(), "readwrite", (rows) => {
-            for (const [name, content] of changes) {
-                if (content === null)
-                    rows.delete(name);
-                else
-                    rows.put(content, name);
-            }
+    async #write(read, changes) {
+        await this.#transact("readwrite", (rows) => {
+            const proof = rows.get(PROOF);
+            proof.onsuccess = () => {
+                if (compared(proof.result ?? NONE, read.get(PROOF) ?? NONE) !== 0) {
+                    return rows.transaction.abort();
+                }
+                for (const [name, content] of changes) {
+                    if (content === null)
+                        rows.delete(name);
+                    else
+                        rows.put(content, name);
+                }
+            };
         });
     }
-    #transact(database, mode, ask) {
-        return new Promise((resolve, reject) => {
-            const fail = (why) => reject(new StoreUnavailableError(`this phone's store cannot be used now: ${why}`));
-            try {
+    #transact(mode, ask) {
+        return this.#used(async () => {
+            const database = await this.#open();
+            await new Promise((resolve, reject) => {
                 const transaction = database.transaction(ROWS, mode, { durability: "strict" });
                 transaction.oncomplete = () => resolve();
-                transaction.onabort = () => fail(transaction.error);
+                transaction.onabort = () => reject(transaction.error ?? "the store has changed");
                 ask(transaction.objectStore(ROWS));
-            }
-            catch (error) {
-                fail(error);
-            }
+            });
         });
     }
     #open() {
@@ -116,13 +137,18 @@ export class SealedRows {
                 database.onversionchange = database.onclose = () => this.close();
                 resolve(database);
             };
-            request.onerror = () => {
-                this.#database = null;
-                const why = `this browser keeps nothing for the page: ${request.error}`;
-                reject(new StoreUnavailableError(why));
-            };
+            request.onerror = () => reject(request.error);
         });
         return this.#database;
+    }
+    async #used(work) {
+        try {
+            return await work();
+        }
+        catch (error) {
+            this.close();
+            throw new StoreUnavailableError(`this browser keeps nothing for the page now: ${error}`);
+        }
     }
     async #keyOf(secret) {
         const ikm = await crypto.subtle.importKey("raw", secret, "HKDF", false, ["deriveKey"]);
@@ -132,35 +158,49 @@ export class SealedRows {
         return crypto.subtle.deriveKey(terms, ikm, kind, false, ["encrypt", "decrypt"]);
     }
     async #secrets() {
-        const file = await (await this.#file()).getFile();
-        const all = new Uint8Array(await file.arrayBuffer());
+        const all = await this.#used(async () => {
+            const folder = await navigator.storage.getDirectory();
+            const file = await folder.getFileHandle(this.#fileName).catch((error) => {
+                if (error.name === "NotFoundError")
+                    return null;
+                throw error;
+            });
+            return file ? new Uint8Array(await (await file.getFile()).arrayBuffer()) : NONE;
+        });
         return Array.from({ length: Math.floor(all.length / SECRET_BYTES) }, (_, at) => all.slice(at * SECRET_BYTES, (at + 1) * SECRET_BYTES));
     }
-    async #keep(secrets) {
-        const file = await this.#file();
+    #keep(secrets) {
         const all = joined(...secrets);
-        if (file.createSyncAccessHandle) {
-            const access = await file.createSyncAccessHandle();
-            try {
-                const blank = new Uint8Array(Math.max(0, access.getSize() - all.length));
-                access.write(joined(all, blank), { at: 0 });
-                access.flush();
-                access.truncate(all.length);
-                access.flush();
+        return this.#used(async () => {
+            const folder = await navigator.storage.getDirectory();
+            const file = await folder.getFileHandle(this.#fileName, { create: true });
+            if (file.createSyncAccessHandle) {
+                const access = await file.createSyncAccessHandle();
+                try {
+                    const blank = new Uint8Array(Math.max(0, access.getSize() - all.length));
+                    const whole = joined(all, blank);
+                    if (access.write(whole, { at: 0 }) < whole.length)
+                        throw new Error("no space is left");
+                    access.flush();
+                    access.truncate(all.length);
+                    access.flush();
+                }
+                finally {
+                    access.close();
+                }
             }
-            finally {
-                access.close();
+            else if (all.length) {
+                const stream = await file.createWritable();
+                await stream.write(all);
+                await stream.close();
             }
-        }
-        else {
-            const stream = await file.createWritable();
-            await stream.write(all);
-            await stream.close();
-        }
+            else {
+                await folder.removeEntry(this.#fileName);
+            }
+        });
     }
-    async #file() {
-        const folder = await navigator.storage.getDirectory();
-        return folder.getFileHandle(`${this.name}.key`, { create: true });
+    get #fileName() {
+        return `${this.name}.key`;
     }
 }
 async function opened(key, rows) {
