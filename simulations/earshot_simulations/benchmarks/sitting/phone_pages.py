@@ -115,8 +115,9 @@ async def _taking_part(page: Page) -> None:
     await page.click('[data-do="part"]')
     await page.wait_for_selector("body[data-event]")
     # As phones do that are short of memory: hearing leaves 30 MB to be collected sometime.
-    for each in (page, *page.workers):
-        await each.evaluate("gc()")
+    await page.evaluate("gc()")
+    for worker in page.workers:
+        await worker.evaluate("gc()")
 
 
 async def ended(pages: tuple[PhonePage, ...], phase: str, seconds: float) -> int:
