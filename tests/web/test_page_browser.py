@@ -275,6 +275,25 @@ def test_what_is_no_invitation_is_named_and_a_second_one_changes_nothing(
 
 
 @pytest.mark.slow
+def test_a_phone_that_lost_its_store_does_not_come_back_as_a_new_one(
+    chromium: Browser, operators: Operators
+) -> None:
+    with opened(chromium) as (page, _):
+        joined(page, operators.link())
+        await_(lambda: "true" in page.evaluate("localStorage.getItem('earshot-page')"), "enrolling")
+        known = operators.server.operator().phones().enrolled
+        page.context.new_cdp_session(page).send(
+            "Storage.clearDataForOrigin",
+            {"origin": operators.server.address, "storageTypes": "indexeddb,file_systems"},
+        )
+        page.reload()
+        expect(page.locator("body[data-event=stopped]")).to_be_visible()
+        go(page, "part")
+        expect(page.locator("#visit")).to_contain_text("No server knows this phone")
+        assert operators.server.operator().phones().enrolled == known
+
+
+@pytest.mark.slow
 def test_another_version_waits_for_its_readers_consent(
     chromium: Browser, operators: Operators
 ) -> None:
