@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -110,15 +111,8 @@ def _reached(script: str, files: Mapping[str, bytes]) -> list[str]:
     known, waiting = set[str](), [script]
     while waiting:
         here = waiting.pop()
-        folder = here.split("/")[:-1]
         for other in _IMPORTED.findall(files[here].decode()):
-            parts = list(folder)
-            for part in other.split("/"):
-                if part == "..":
-                    parts.pop()
-                elif part != ".":
-                    parts.append(part)
-            path = "/".join(parts)
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(here), other))
             if path not in known:
                 known.add(path)
                 waiting.append(path)
