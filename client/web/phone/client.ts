@@ -28,7 +28,9 @@ import { exchanged, hasFailed, type Visit, visited } from "./visits.ts";
 import type { Voter } from "./voters.ts";
 
 /** A phone that no server knows yet, and that has nothing with which to enrol. */
-export class NotEnrolledError extends LocalError {}
+export class NotEnrolledError extends LocalError {
+  override name = "NotEnrolledError";
+}
 
 /** A recording, as its user sees it. */
 export interface Heard {

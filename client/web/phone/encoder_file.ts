@@ -22,7 +22,9 @@ const RATES: ReadonlyMap<unknown, number> = new Map(
 );
 
 /** An encoder file that is not as it should be; the message says what is wrong. */
-export class DamagedEncoderError extends LocalError {}
+export class DamagedEncoderError extends LocalError {
+  override name = "DamagedEncoderError";
+}
 
 /** Checked content of an encoder file. */
 export interface EncoderFile {

@@ -24,6 +24,7 @@ export type Unusable = "too short" | "silent" | "clipped" | "not finite";
 
 /** A recording that says nothing about its environment; `reason` says why. */
 export class UnusableRecordingError extends InvalidInputError {
+  override name = "UnusableRecordingError";
   readonly reason: Unusable;
 
   constructor(reason: Unusable, detail: string) {

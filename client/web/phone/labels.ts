@@ -4,7 +4,9 @@ import { type Groups, LabelHierarchy } from "../protocol/environments.ts";
 import { InvalidInputError } from "../protocol/errors.ts";
 
 /** A choice that no poll offers; the message lists the accepted ones. */
-export class UnknownLabelError extends InvalidInputError {}
+export class UnknownLabelError extends InvalidInputError {
+  override name = "UnknownLabelError";
+}
 
 const ENVIRONMENTS = `
 public transport:train,underground,tram,bus,train station,bus stop,airport,ferry

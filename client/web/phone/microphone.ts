@@ -14,7 +14,9 @@ const REASONS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** A microphone that is missing, refused or does not work. */
-export class MicrophoneError extends LocalError {}
+export class MicrophoneError extends LocalError {
+  override name = "MicrophoneError";
+}
 
 /**
  * Record exactly one second, now, and switch the microphone off at once.

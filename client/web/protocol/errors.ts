@@ -7,39 +7,57 @@
 
 import type { Rule } from "./rules.ts";
 
-/** Base of every error that Earshot raises on purpose. */
+/**
+ * Base of every error that Earshot raises on purpose. Each class states its name, since whoever
+ * makes scripts smaller renames classes.
+ */
 export class EarshotError extends Error {
-  override get name(): string {
-    return this.constructor.name;
-  }
+  override name = "EarshotError";
 }
 
 /** The caller's mistake. */
-export class LocalError extends EarshotError {}
+export class LocalError extends EarshotError {
+  override name = "LocalError";
+}
 
 /** The other side's mistake; nothing has changed here. */
-export class RemoteError extends EarshotError {}
+export class RemoteError extends EarshotError {
+  override name = "RemoteError";
+}
 
 /** Parameters that no phase can run under; the message says what would be accepted. */
-export class InvalidParametersError extends LocalError {}
+export class InvalidParametersError extends LocalError {
+  override name = "InvalidParametersError";
+}
 
 /** An array, a label or a file of the wrong shape, type or range. */
-export class InvalidInputError extends LocalError {}
+export class InvalidInputError extends LocalError {
+  override name = "InvalidInputError";
+}
 
 /** A call that is not allowed in the object's present state. */
-export class WrongStateError extends LocalError {}
+export class WrongStateError extends LocalError {
+  override name = "WrongStateError";
+}
 
 /** A message that does not decode, is too large, or whose fields contradict each other. */
-export class MalformedMessageError extends RemoteError {}
+export class MalformedMessageError extends RemoteError {
+  override name = "MalformedMessageError";
+}
 
 /** A message of the wrong round, sum, phase or sender: late, early, misdirected or forged. */
-export class UnexpectedMessageError extends RemoteError {}
+export class UnexpectedMessageError extends RemoteError {
+  override name = "UnexpectedMessageError";
+}
 
 /** A second answer where one has been accepted already. */
-export class RepeatedMessageError extends RemoteError {}
+export class RepeatedMessageError extends RemoteError {
+  override name = "RepeatedMessageError";
+}
 
 /** The phone refuses what the server asks for; the message says why and what would be accepted. */
 export class RefusedError extends RemoteError {
+  override name = "RefusedError";
   /** Name of the rule that forbids it. */
   readonly rule: Rule;
 

@@ -4,19 +4,29 @@ import { LocalError } from "../protocol/errors.ts";
 import type { Bytes } from "../protocol/wire.ts";
 
 /** A store that was made with another key, or whose key is gone; nothing was changed. */
-export class WrongKeyError extends LocalError {}
+export class WrongKeyError extends LocalError {
+  override name = "WrongKeyError";
+}
 
 /** A row that is not what was written. */
-export class DamagedStoreError extends LocalError {}
+export class DamagedStoreError extends LocalError {
+  override name = "DamagedStoreError";
+}
 
 /** A ledger that is not what was written: a phone without it releases nothing. */
-export class LostLedgerError extends DamagedStoreError {}
+export class LostLedgerError extends DamagedStoreError {
+  override name = "LostLedgerError";
+}
 
 /** A store that is gone, and its ledger with it; after `erase`, the phone begins anew. */
-export class LostStoreError extends DamagedStoreError {}
+export class LostStoreError extends DamagedStoreError {
+  override name = "LostStoreError";
+}
 
 /** A store that cannot be read or written now: not allowed here, or the disk is full. */
-export class StoreUnavailableError extends LocalError {}
+export class StoreUnavailableError extends LocalError {
+  override name = "StoreUnavailableError";
+}
 
 /** New contents of rows by name; null removes a row. */
 export type Changes = ReadonlyMap<string, Bytes | null>;

@@ -3,7 +3,9 @@
 import { LocalError, WrongStateError } from "../protocol/errors.ts";
 
 /** The phone is busy, here or in another page: nothing was done; try again in a while. */
-export class BusyError extends LocalError {}
+export class BusyError extends LocalError {
+  override name = "BusyError";
+}
 
 /**
  * Do some work as the only page that does any with this lock; a page that is closed frees it.

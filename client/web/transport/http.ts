@@ -38,6 +38,7 @@ const BUSY = [408, 429, 502, 503, 504];
 
 /** A server that cannot be reached or is too busy; try again, after `seconds` if it said so. */
 export class UnavailableError extends RemoteError {
+  override name = "UnavailableError";
   readonly seconds: number;
 
   constructor(message: string, seconds = 0) {
@@ -47,10 +48,13 @@ export class UnavailableError extends RemoteError {
 }
 
 /** The server does not know this phone by this name and key. */
-export class SignatureError extends RemoteError {}
+export class SignatureError extends RemoteError {
+  override name = "SignatureError";
+}
 
 /** The server's clock differs from this phone's. */
 export class StaleSignatureError extends SignatureError {
+  override name = "StaleSignatureError";
   /** What the server's clock reads, in seconds since 1970; null if it did not say. */
   readonly now: number | null;
 
@@ -61,10 +65,14 @@ export class StaleSignatureError extends SignatureError {
 }
 
 /** The server's refusal to admit a phone with this invitation; the message says why. */
-export class InvitationRefusedError extends RemoteError {}
+export class InvitationRefusedError extends RemoteError {
+  override name = "InvitationRefusedError";
+}
 
 /** The server's refusal for a reason that this phone cannot mend; the message says which. */
-export class ServerProblemError extends RemoteError {}
+export class ServerProblemError extends RemoteError {
+  override name = "ServerProblemError";
+}
 
 const ERRORS: Readonly<Record<string, new (message: string) => RemoteError>> = {
   malformed: MalformedMessageError,

@@ -29,7 +29,9 @@ const ledgerEntry = map({
 export type LedgerEntry = Of<typeof ledgerEntry>;
 
 /** Entries that are not the ones written: altered, reordered, inserted or cut out. */
-export class DamagedLedgerError extends LocalError {}
+export class DamagedLedgerError extends LocalError {
+  override name = "DamagedLedgerError";
+}
 
 /** Every release of a phone, oldest first; made by `Ledger.open`. */
 export class Ledger {
