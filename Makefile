@@ -79,7 +79,7 @@ mutants: .venv/.installed ## put mistakes into what protects people, one at a ti
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(V)/python -m support.mutation \
 		$(if $(MINUTES),--minutes=$(MINUTES)) $(if $(ONLY),--only=$(ONLY))
 
-phone-page: .venv/.installed ## compile the page of a phone to where the server's package has it
+phone-page: .venv/.installed ## bundle the page of a phone to where the server's package has it
 	PYTHONPATH=tests $(V)/python -m support.compiled_page
 
 format: .venv/.installed ## let ruff rewrite what it can

@@ -1,9 +1,9 @@
-"""The page of a phone as browsers get it: compiled without comments, for whoever ships it.
+"""The page of a phone as browsers get it, and its package for those who have no bundler.
 
     python -m support.compiled_page
 
-writes it to where the server's package has it, so that an installed Earshot needs no compiler. The
-same sources and lock make the same bytes on every machine; a test compares them.
+writes both to where the server's package has them, so that an installed Earshot needs no bundler.
+The same sources and lock make the same bytes on every machine; a test compares them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,15 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from support.node import PACKAGE, ROOT, compiler, node
+from support.node import PACKAGE, ROOT, node, node_modules
 
 SHIPPED = ROOT / "server" / "earshot_server" / "phone_page" / "files"
+_STARTS = (
+    "index",
+    "hearing",
+    *(f"page/{name}" for name in ("launch", "main", "service", "worker", "worklet")),
+)
+"""Scripts that are loaded by their address; the others become parts of these."""
 _DRAWN = ("*.html", "*.css", "*.svg", "*.webmanifest", "texts/*.json")
 _PATIENCE = 300.0
 
@@ -26,18 +32,21 @@ def compiled() -> Mapping[str, bytes]:
     """All files of the page by their paths below the folder of a version.
 
     Raises:
-        NoNodeError: There is no compiler, and it cannot be had.
-        AssertionError: The compiler refuses the sources; it says why.
+        NoNodeError: There is no bundler, and it cannot be had.
+        AssertionError: The bundler refuses the sources; it says why.
     """
-    modules = compiler()
+    modules = node_modules()
     page = PACKAGE / "page"
     with tempfile.TemporaryDirectory() as folder:
-        run = subprocess.run(  # noqa: S603 - the compiler of the lock
+        run = subprocess.run(  # noqa: S603 - the bundler of the lock
             [
-                *(node(), modules / "typescript" / "bin" / "tsc", "--project", PACKAGE),
-                *("--typeRoots", modules / "@types", "--noEmit", "false", "--outDir", folder),
-                *("--removeComments", "--rewriteRelativeImportExtensions"),
+                *(node(), modules / "esbuild" / "bin" / "esbuild"),
+                *(f"{name}.ts" for name in _STARTS),
+                *("--bundle", "--splitting", "--minify", "--format=esm", "--log-level=warning"),
+                # Beside the page's own scripts, whatever is shared finds its files as they do.
+                *("--outbase=.", f"--outdir={folder}", "--chunk-names=page/shared-[hash]"),
             ],
+            cwd=PACKAGE,
             capture_output=True,
             text=True,
             check=False,

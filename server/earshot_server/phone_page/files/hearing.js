@@ -1,4 +1,1 @@
-export { DEFAULT_ENCODER, FileEncoder, shippedEncoder } from "./phone/encoder.js";
-export { DamagedEncoderError } from "./phone/encoder_file.js";
-export { UnusableRecordingError } from "./phone/features.js";
-export { listen, MicrophoneError } from "./phone/microphone.js";
+import{a as b,b as c,c as d,d as e}from"./page/shared-3ZAA7EJU.js";import{a as f,b as g}from"./page/shared-DSXEFTO4.js";import"./page/shared-GIQCJIGA.js";import{g as a}from"./page/shared-JJHDVU7R.js";import"./page/shared-ARTUW2RA.js";export{c as DEFAULT_ENCODER,b as DamagedEncoderError,e as FileEncoder,f as MicrophoneError,a as UnusableRecordingError,g as listen,d as shippedEncoder};

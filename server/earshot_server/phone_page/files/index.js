@@ -1,9 +1,1 @@
-export { LabelHierarchy } from "./protocol/environments.js";
-export * from "./protocol/errors.js";
-export { DEFAULT_LIMITS } from "./protocol/phases/acceptance.js";
-export { Client, NotEnrolledError, openPhone, } from "./phone/client.js";
-export { UnknownLabelError } from "./phone/labels.js";
-export { readLink } from "./phone/link.js";
-export * from "./store/interface.js";
-export { BusyError } from "./store/locks.js";
-export { InvitationRefusedError, UnavailableError } from "./transport/http.js";
+import{a as k,d as l,e as m,f as n,g as o,h as p,i as q,j as r,k as s,l as t,m as u,n as w,o as x,p as y}from"./page/shared-2DTWRIEU.js";import{o as v}from"./page/shared-5M4J7D2N.js";import"./page/shared-GIQCJIGA.js";import{a,b,c,d,e,f,g,h,i,j}from"./page/shared-ARTUW2RA.js";export{m as BusyError,y as Client,l as DEFAULT_LIMITS,o as DamagedStoreError,a as EarshotError,e as InvalidInputError,d as InvalidParametersError,t as InvitationRefusedError,k as LabelHierarchy,b as LocalError,p as LostLedgerError,q as LostStoreError,g as MalformedMessageError,w as NotEnrolledError,j as RefusedError,c as RemoteError,i as RepeatedMessageError,r as StoreUnavailableError,s as UnavailableError,h as UnexpectedMessageError,u as UnknownLabelError,n as WrongKeyError,f as WrongStateError,x as openPhone,v as readLink};

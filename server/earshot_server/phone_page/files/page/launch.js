@@ -1,4 +1,1 @@
-import { agreedVersion } from "./versions.js";
-const newest = document.documentElement.dataset["version"];
-const root = new URL(`../../${agreedVersion() ?? newest}/page/`, import.meta.url);
-location.replace(root.href + location.hash);
+import{a as e}from"./shared-UKZ64CUN.js";var o=document.documentElement.dataset.version,t=new URL(`../../${e()??o}/page/`,import.meta.url);location.replace(t.href+location.hash);
