@@ -1,0 +1,88 @@
+"""The package that apps install: it holds under their settings, and is what the sources are."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from support import phone_package
+from support.node import PACKAGE, node, type_errors
+
+from earshot_protocol.shipped_encoders import packaged
+
+APP = """
+import { openPhone, type Client, BusyError } from "earshot-phone";
+import { listen, shippedEncoder } from "earshot-phone/hearing";
+
+const keys = { leader: "1a".repeat(32), helper: "2b".repeat(32) };
+const encoder = await shippedEncoder(await fetch("contrast-2.tflite"));
+export const phone: Client = openPhone({ server: "https://a.example", ...keys, encoder });
+export const number: number = await phone.hear(await listen("worklet.js"));
+export const busy: string = new BusyError("").message;
+"""
+NAMES = """
+import * as all from "earshot-phone";
+import * as hearing from "earshot-phone/hearing";
+console.log(JSON.stringify(Object.keys({ ...all, ...hearing }).sort()));
+"""
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of an app that has installed the package."""
+    folder = tmp_path_factory.mktemp("app")
+    phone_package.write(folder / "node_modules" / "earshot-phone")
+    (folder / "package.json").write_text('{"type": "module"}')
+    return folder
+
+
+@pytest.mark.parametrize("resolution", ["bundler", "nodenext"])
+def test_its_types_hold_under_an_app_s_own_settings(app: Path, resolution: str) -> None:
+    (app / "main.ts").write_text(APP)
+    options = {
+        "target": "es2022",
+        "module": "nodenext" if resolution == "nodenext" else "esnext",
+        "moduleResolution": resolution,
+        "lib": ["es2022", "dom"],
+        "types": [],
+        "strict": True,
+        "skipLibCheck": False,
+    }
+    settings = {"compilerOptions": options, "files": ["main.ts"]}
+    (app / "tsconfig.json").write_text(json.dumps(settings))
+    assert type_errors(app) == ""
+    (app / "main.ts").write_text(APP.replace("number: number", "number: string"))
+    assert "TS2322" in type_errors(app), "types of the package are looked at"
+
+
+def test_it_gives_what_the_sources_give(app: Path) -> None:
+    (app / "names.js").write_text(NAMES)
+    found = json.loads(_run(app / "names.js"))
+    sources = app / "sources.ts"
+    names = NAMES.replace('"earshot-phone"', json.dumps(f"{PACKAGE}/index.ts"))
+    sources.write_text(
+        names.replace('"earshot-phone/hearing"', json.dumps(f"{PACKAGE}/hearing.ts"))
+    )
+    assert found == json.loads(_run(sources))
+    assert "openPhone" in found
+
+
+def test_all_that_it_exports_is_there_and_nothing_of_the_page(app: Path) -> None:
+    folder = app / "node_modules" / "earshot-phone"
+    exports = json.loads((folder / "package.json").read_text())["exports"]
+    assert exports.keys() == {".", "./hearing", "./worklet", "./contrast-2.tflite"}
+    paths = [each for value in exports.values() for each in re.findall(r"\./[^']+", str(value))]
+    assert len(paths) == 7
+    for path in paths:
+        assert (folder / path).is_file(), path
+    assert (folder / "contrast-2.tflite").read_bytes() == packaged("contrast-2")
+    assert {path.name for path in (folder / "page").iterdir()} == {"worklet.js", "worklet.d.ts"}
+
+
+def _run(script: Path) -> str:
+    return subprocess.run(  # noqa: S603 - Node of the wheel
+        [node(), script], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
