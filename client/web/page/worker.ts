@@ -58,21 +58,7 @@ export interface Told {
   readonly error?: { readonly name: string; readonly message: string };
 }
 
-/** Milliseconds for which its user waits while a visit is under way, and between two looks. */
-const [PATIENCE, LOOK] = [30_000, 200];
-
 async function answer({ number, name, given }: Asked): Promise<Told> {
-  const until = Date.now() + PATIENCE;
-  for (;;) {
-    const told = await tried({ number, name, given });
-    // A visit has the phone to itself until the server has answered, and is the one that can wait.
-    const isBusy = told.error?.name === "BusyError" && name !== "visit";
-    if (!isBusy || Date.now() > until) return told;
-    await new Promise((resolve) => setTimeout(resolve, LOOK));
-  }
-}
-
-async function tried({ number, name, given }: Asked): Promise<Told> {
   try {
     const call = work[name] as (...given: readonly unknown[]) => unknown;
     return { number, done: await call(...given) };

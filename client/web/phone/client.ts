@@ -11,23 +11,24 @@ import { type Limits, standing } from "../protocol/phases/acceptance.ts";
 import { namesAt, type Places } from "../protocol/phases/places.ts";
 import type { Standing } from "../protocol/privacy/budgets.ts";
 import { signingKey } from "../protocol/signatures.ts";
-import { type Bytes, hex } from "../protocol/wire.ts";
+import { type Bytes, compared, hex } from "../protocol/wire.ts";
 import type { Store } from "../store/interface.ts";
-import { alone } from "../store/locks.ts";
+import { alone, inTurn } from "../store/locks.ts";
 import { SealedRows } from "../store/sealed_rows.ts";
 import { SigningClock } from "../transport/clock.ts";
-import { HttpTransport, SignatureError, StaleSignatureError } from "../transport/http.ts";
+import { HttpTransport, SignatureError, StaleSignatureError, wait } from "../transport/http.ts";
+import { checkBrowser } from "./browser.ts";
 import type { Encoder } from "./encoder.ts";
 import { KEEP_DAYS } from "./expiry.ts";
 import type { Sound } from "./features.ts";
 import { checkChoice } from "./labels.ts";
 import { checkServer } from "./link.ts";
-import { Memory, type Settings } from "./memory.ts";
+import { Memory, type Settings, type State } from "./memory.ts";
 import { type OperatorKey, policyOf } from "./policy.ts";
 import { exchanged, hasFailed, type Visit, visited } from "./visits.ts";
 import type { Voter } from "./voters.ts";
 
-/** A phone that no server knows yet, and that has nothing with which to enrol. */
+/** A phone that no server knows, yet or any more, and that has nothing with which to enrol. */
 export class NotEnrolledError extends LocalError {
   override name = "NotEnrolledError";
 }
@@ -84,12 +85,16 @@ export function openPhone(options: Options): Client {
   return new Client(options);
 }
 
-/** A phone of one server. Work that changes something throws `BusyError` while other work is. */
+/**
+ * A phone of one server. Work that changes something waits for its turn, here or in another tab,
+ * and throws `BusyError` where none comes; no work but visits waits for the network.
+ */
 export class Client {
   readonly #options: Options;
   readonly #settings: Settings;
   readonly #store: Store;
   readonly #clock: SigningClock;
+  #isChecked = false;
   #expiredOn = "";
   #failures = 0;
 
@@ -251,10 +256,11 @@ export class Client {
 
   /**
    * Forget everything, the ledger and both keys included. The server still knows the phone: `leave`
-   * first. Whoever enrols again is a new phone with new budgets.
+   * first. Whoever enrols again is a new phone with new budgets. A visit that waits for the server
+   * ends by `NotEnrolledError`.
    */
   erase(): Promise<void> {
-    return alone(this.#store.name, () => this.#store.erase());
+    return inTurn(this.#store.name, () => this.#store.erase());
   }
 
   /** Let go of the store; the next call opens it again. */
@@ -269,7 +275,7 @@ export class Client {
    * server cannot be reached now.
    */
   enrol(invitation: string): Promise<void> {
-    return alone(this.#store.name, async () => {
+    return inTurn(this.#visits, async () => {
       await this.#enrolled(invitation);
     });
   }
@@ -282,10 +288,10 @@ export class Client {
    * `LocalError`: something is wrong on this phone; trouble elsewhere is told by the outcome.
    */
   visit(): Promise<Visit> {
-    return alone(this.#store.name, async () => {
+    return alone(this.#visits, async () => {
       const found = await visited(async () => {
-        const [line, phone] = await this.#enrolled();
-        return exchanged(line, phone, () => this.#memory());
+        const [line, { seed, name, known }] = await this.#enrolled();
+        return exchanged(line, name, known, (work) => this.#changed(work, seed));
       }, this.#failures);
       this.#failures = hasFailed(found) ? this.#failures + 1 : 0;
       return found;
@@ -300,9 +306,8 @@ export class Client {
    * reached now; nothing has changed here.
    */
   leave(): Promise<void> {
-    return alone(this.#store.name, async () => {
-      const memory = await this.#memory();
-      const { seed, name } = memory.state;
+    return inTurn(this.#visits, async () => {
+      const { seed, name } = (await this.#memory()).state;
       if (!name) throw new NotEnrolledError("this phone is enrolled nowhere");
       try {
         await (await this.#line(seed)).leave(name);
@@ -311,51 +316,51 @@ export class Client {
         const isStale = error instanceof StaleSignatureError;
         if (isStale || !(error instanceof SignatureError)) throw error;
       }
-      Object.assign(memory.state, { seed: new Uint8Array(), name: "" });
-      memory.leavePhase();
-      await memory.commit(true);
+      await this.#changed(async (memory) => memory.leave(), seed);
     });
   }
 
-  /** Return the line to the server and the phone's name there, once it is enrolled. */
+  /** Name of the lock of what visits the server. */
+  get #visits(): string {
+    return `${this.#store.name} visit`;
+  }
+
+  /** Return the line to the server, and the state of a phone that is enrolled. */
   async #enrolled(
     invitation = this.#options.invitation,
-  ): Promise<readonly [HttpTransport, string]> {
-    const memory = await this.#expired();
-    const { state } = memory;
-    if (!state.name && invitation === undefined) {
-      throw new NotEnrolledError("this phone is not enrolled yet: it needs an invitation");
-    }
-    if (!state.seed.length) {
-      state.seed = crypto.getRandomValues(new Uint8Array(32));
-      // Before the server hears of the key: it gives the same key the same name.
-      await memory.commit();
-    }
+  ): Promise<readonly [HttpTransport, Readonly<State>]> {
+    // Durable before the server hears of the key: it gives the same key the same name.
+    const state = await this.#changed(async ({ state }) => {
+      if (!state.name && invitation === undefined) {
+        throw new NotEnrolledError("this phone is not enrolled yet: it needs an invitation");
+      }
+      if (!state.seed.length) state.seed = crypto.getRandomValues(new Uint8Array(32));
+      return state;
+    });
     const line = await this.#line(state.seed);
     if (!state.name) {
-      state.name = await line.enrol(invitation!);
-      await memory.commit();
+      const name = await line.enrol(invitation!);
+      await this.#changed(async (memory) => {
+        memory.state.name = state.name = name;
+      }, state.seed);
     }
-    return [line, state.name];
+    return [line, state];
   }
 
   async #line(seed: Bytes): Promise<HttpTransport> {
-    const { server, fetch, pause } = this.#options;
-    return new HttpTransport(server, await signingKey(seed), this.#clock, fetch, pause);
+    const { server, fetch, pause = wait } = this.#options;
+    return new HttpTransport(server, await signingKey(seed), this.#clock, fetch, async (seconds) => {
+      await pause(seconds);
+      // What was erased meanwhile is not sent again.
+      await this.#memory(seed);
+    });
   }
 
-  #memory(): Promise<Memory> {
-    return Memory.open(this.#store, this.#settings);
-  }
-
-  /** Return the memory once what is old is forgotten; a day has to pass before anything else is. */
-  async #expired(): Promise<Memory> {
-    const memory = await this.#memory();
-    const { day } = memory;
-    if (day !== this.#expiredOn || memory.isOfAnotherEncoder) {
-      await memory.expire();
-      await memory.commit();
-      this.#expiredOn = day;
+  /** Open the memory; given a seed, throw `NotEnrolledError` unless it is still the phone's. */
+  async #memory(seed?: Bytes): Promise<Memory> {
+    const memory = await Memory.open(this.#store, this.#settings);
+    if (seed && compared(seed, memory.state.seed) !== 0) {
+      throw new NotEnrolledError("this phone was erased, or has left its server, meanwhile");
     }
     return memory;
   }
@@ -364,9 +369,19 @@ export class Client {
     return memory.isOfAnotherEncoder ? null : memory.places();
   }
 
-  #changed<T>(work: (memory: Memory) => Promise<T>): Promise<T> {
-    return alone(this.#store.name, async () => {
-      const memory = await this.#expired();
+  /** Change the memory while nobody else does; given a seed, only that of this phone. */
+  #changed<T>(work: (memory: Memory) => Promise<T>, seed?: Bytes): Promise<T> {
+    return inTurn(this.#store.name, async () => {
+      if (!this.#isChecked) await checkBrowser();
+      this.#isChecked = true;
+      const memory = await this.#memory(seed);
+      const { day } = memory;
+      // What is old is forgotten first; a day has to pass before anything else is.
+      if (day !== this.#expiredOn || memory.isOfAnotherEncoder) {
+        await memory.expire();
+        await memory.commit();
+        this.#expiredOn = day;
+      }
       const done = await work(memory);
       await memory.commit();
       return done;

@@ -126,12 +126,12 @@ export class Memory {
   /**
    * Make all changes durable at once; only then may anything that rests on them leave the phone.
    *
-   * With `renew`, what they replace cannot be read on the disk afterwards.
+   * What was forgotten cannot be read on the disk afterwards.
    */
-  async commit(renew = this.#renews): Promise<void> {
+  async commit(): Promise<void> {
     const after = encode(state, this.state);
     if (compared(after, this.#before) !== 0) this.#changes.set(STATE, after);
-    if (this.#changes.size) await this.#store.commit(this.#changes, renew);
+    if (this.#changes.size) await this.#store.commit(this.#changes, this.#renews);
     this.#changes.clear();
     this.#before = after;
     this.#renews = false;
@@ -368,6 +368,13 @@ export class Memory {
     this.state.untold = met || !("centroids" in ending);
     this.put("ending", this.state.untold ? encode(task, ending) : null);
     return true;
+  }
+
+  /** Forget the name and key by which a server knows this phone; the ledger stays. */
+  leave(): void {
+    Object.assign(this.state, { seed: NONE, name: "" });
+    this.leavePhase();
+    this.#renews = true;
   }
 
   /** Forget the phase under way; the ledger stays. */

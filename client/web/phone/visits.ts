@@ -24,6 +24,9 @@ export interface Visit {
   readonly seconds: number;
 }
 
+/** Changes the phone's memory in one transaction, while nobody else does. */
+export type Changed = <T>(work: (memory: Memory) => Promise<T>) => Promise<T>;
+
 /** Return whether a visit has come to nothing, so that the next one should wait longer. */
 export function hasFailed({ event }: Visit): boolean {
   return event === "too late" || event === "trouble";
@@ -44,30 +47,31 @@ export async function visited(work: () => Promise<Visit>, failures: number): Pro
 }
 
 /**
- * Ask for a task, do it and send the answer; `open` opens the memory as the store has it.
+ * Ask for a task, do it and send the answer; `known` are the phases whose endings have arrived.
  *
  * Throws a `RemoteError` for the other side's trouble, unless it is a refusal.
  */
 export async function exchanged(
   line: HttpTransport,
   phone: string,
-  open: () => Promise<Memory>,
+  known: readonly Bytes[],
+  changed: Changed,
 ): Promise<Visit> {
-  const memory = await open();
-  const given = await line.task(phone, memory.state.known);
+  const given = await line.task(phone, known);
   let [body, isNews, remark]: [Bytes | null, boolean, string] = [null, false, ""];
   try {
-    body = await answered(memory, given);
-    if (isEnding(given)) isNews = memory.end(given);
-    memory.state.met = true;
-    if (body || isNews) memory.state.refusal = "";
-    if ("parameters" in given && given.parameters) remark = await shortfall(memory);
+    // Durable before anything is sent.
+    await changed(async (memory) => {
+      body = await answered(memory, given);
+      if (isEnding(given)) isNews = memory.end(given);
+      memory.state.met = true;
+      if (body || isNews) memory.state.refusal = "";
+      if ("parameters" in given && given.parameters) remark = await shortfall(memory);
+    });
   } catch (error) {
     if (!(error instanceof RemoteError)) throw error;
-    return refused(line, phone, await open(), given, error);
+    return refused(line, phone, changed, given, error);
   }
-  // Durable before anything is sent.
-  await memory.commit();
   if (body) return sent(line, phone, body, remark && `; this phone ${remark}`);
   if (given.type === "wait") {
     const seconds = Math.min(Math.max(given.seconds, 1), LONGEST_PAUSE);
@@ -100,27 +104,29 @@ async function sent(
 async function refused(
   line: HttpTransport,
   phone: string,
-  memory: Memory,
+  changed: Changed,
   given: Task,
   error: RemoteError,
 ): Promise<Visit> {
-  // An ending that makes no sense to this phone will make none tomorrow either.
-  if (isEnding(given)) memory.end(given);
-  memory.state.met = true;
-  if (!(error instanceof RefusedError)) {
-    await memory.commit();
-    throw error;
-  }
-  memory.state.refusal = [...error.message].slice(0, LONGEST_REFUSAL).join("");
-  await memory.commit();
-  // A task that names no phase belongs to the one that the phone is in.
-  const phase = ("phase" in given ? given.phase : null) ?? memory.state.member?.phase;
-  const isTold = !phase || compared(phase, memory.state.told) === 0;
-  if (!isTold && memory.settings.policy.tellRefusals) {
+  const untold = await changed(async (memory) => {
+    const { state, settings } = memory;
+    // An ending that makes no sense to this phone will make none tomorrow either.
+    if (isEnding(given)) memory.end(given);
+    state.met = true;
+    if (!(error instanceof RefusedError)) return null;
+    state.refusal = [...error.message].slice(0, LONGEST_REFUSAL).join("");
+    // A task that names no phase belongs to the one that the phone is in.
+    const phase = ("phase" in given ? given.phase : null) ?? state.member?.phase;
+    const isTold = !phase || compared(phase, state.told) === 0;
+    return isTold || !settings.policy.tellRefusals ? null : phase;
+  });
+  if (!(error instanceof RefusedError)) throw error;
+  if (untold) {
     try {
-      await line.refuse(phone, phase, error.rule);
-      memory.state.told = phase;
-      await memory.commit();
+      await line.refuse(phone, untold, error.rule);
+      await changed(async ({ state }) => {
+        state.told = untold;
+      });
     } catch (deaf) {
       // Nothing is lost: the phone says it when it refuses again.
       if (!(deaf instanceof RemoteError)) throw deaf;

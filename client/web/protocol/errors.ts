@@ -40,6 +40,15 @@ export class WrongStateError extends LocalError {
   override name = "WrongStateError";
 }
 
+/** A browser without something that a phone needs; the message says which browsers have it. */
+export class UnsupportedBrowserError extends LocalError {
+  override name = "UnsupportedBrowserError";
+
+  constructor(missing: string, browsers: string) {
+    super(`this browser has no ${missing}; ${browsers} and later ones have it`);
+  }
+}
+
 /** A message that does not decode, is too large, or whose fields contradict each other. */
 export class MalformedMessageError extends RemoteError {
   override name = "MalformedMessageError";

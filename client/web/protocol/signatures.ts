@@ -6,7 +6,7 @@
  */
 
 import { sha256 } from "./canonical.ts";
-import { InvalidInputError, WrongStateError } from "./errors.ts";
+import { InvalidInputError } from "./errors.ts";
 import { type Bytes, joined, utf8 } from "./wire.ts";
 
 const COVERED = '("@method" "@path" "content-type" "content-digest")';
@@ -32,8 +32,7 @@ export interface SigningKey {
 /**
  * Make the key pair of a seed of 32 random bytes.
  *
- * Throws `InvalidInputError` for another number of bytes, and `WrongStateError` where the engine
- * has no Ed25519.
+ * Throws `InvalidInputError` for another number of bytes.
  */
 export async function signingKey(seed: Uint8Array): Promise<SigningKey> {
   if (seed.length !== 32) throw new InvalidInputError(`a key of ${seed.length} bytes, not 32`);
@@ -46,10 +45,6 @@ export async function signingKey(seed: Uint8Array): Promise<SigningKey> {
       privateKey: await crypto.subtle.importKey("pkcs8", pkcs8, "Ed25519", false, ["sign"]),
       publicKey: Uint8Array.from(atob(standard), (letter) => letter.charCodeAt(0)),
     };
-  } catch (error) {
-    throw new WrongStateError("this browser has no Ed25519, by which a phone signs", {
-      cause: error,
-    });
   } finally {
     pkcs8.fill(0);
   }

@@ -11,7 +11,7 @@
  * database without rows, tells that the browser has removed them.
  */
 
-import { InvalidInputError } from "../protocol/errors.ts";
+import { InvalidInputError, UnsupportedBrowserError } from "../protocol/errors.ts";
 import { type Bytes, compared, joined, utf8 } from "../protocol/wire.ts";
 import {
   type Changes,
@@ -222,6 +222,7 @@ export class SealedRows implements Store {
       return await work();
     } catch (error) {
       this.close();
+      if (error instanceof UnsupportedBrowserError) throw error;
       throw new StoreUnavailableError(`this browser keeps nothing for the page now: ${error}`);
     }
   }
@@ -237,7 +238,7 @@ export class SealedRows implements Store {
   /** Return the secrets in the file: none if there is no file, and two while rows are sealed. */
   async #secrets(): Promise<readonly Bytes[]> {
     const all = await this.#used(async () => {
-      const folder = await navigator.storage.getDirectory();
+      const folder = await ownFolder();
       // To look is not to make a file, for which there may be no space.
       const file = await folder.getFileHandle(this.#fileName).catch((error) => {
         if (error.name === "NotFoundError") return null;
@@ -254,7 +255,14 @@ export class SealedRows implements Store {
   #keep(secrets: readonly Bytes[]): Promise<void> {
     const all = joined(...secrets);
     return this.#used(async () => {
-      const folder = await navigator.storage.getDirectory();
+      const folder = await ownFolder();
+      const { prototype } = FileSystemFileHandle;
+      if (!("createSyncAccessHandle" in prototype || "createWritable" in prototype)) {
+        throw new UnsupportedBrowserError(
+          "way to write a page's own files",
+          "Chrome 86, Firefox 111, Safari 26 (15.2 in a worker)",
+        );
+      }
       const file: OwnFile = await folder.getFileHandle(this.#fileName, { create: true });
       // Only a worker can write in place. In a page, old secrets stay until the disk reuses them.
       if (file.createSyncAccessHandle) {
@@ -283,6 +291,14 @@ export class SealedRows implements Store {
   get #fileName(): string {
     return `${this.name}.key`;
   }
+}
+
+function ownFolder(): Promise<FileSystemDirectoryHandle> {
+  if (navigator.storage?.getDirectory) return navigator.storage.getDirectory();
+  throw new UnsupportedBrowserError(
+    "files of a page's own (navigator.storage.getDirectory)",
+    "Chrome 86, Firefox 111, Safari 15.2",
+  );
 }
 
 async function opened(key: CryptoKey, rows: Sealed): Promise<Map<string, Bytes>> {

@@ -249,6 +249,7 @@ function read<T>(field: Field<T>, content: Bytes): T {
   return field.read(unpack(content, LARGEST_SMALL));
 }
 
-function wait(seconds: number): Promise<void> {
+/** Wait for some seconds. */
+export function wait(seconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
 }
