@@ -11,6 +11,7 @@ import { LabelHierarchy } from "../../client/web/protocol/environments.ts";
 import {
   InvalidInputError,
   InvalidParametersError,
+  UnsupportedBrowserError,
   WrongStateError,
 } from "../../client/web/protocol/errors.ts";
 import { encode } from "../../client/web/protocol/fields.ts";
@@ -98,6 +99,25 @@ function discovered(changes: object = {}): Bytes {
     privacy: [],
     ...changes,
   } as Ending);
+}
+
+/** Another tab with the same phone. */
+async function tab({ server, store }: Opened): Promise<Client> {
+  return (await opened([], { store, fetch: server.fetch })).phone;
+}
+
+/** Let a server fall silent at a path; `answer` ends that, for whoever has asked. */
+function silent(server: Server, at: string): { asked: Promise<void>; answer: () => void } {
+  let answer = (): void => {};
+  const answered = new Promise<void>((resolve) => (answer = resolve));
+  const asked = new Promise<void>((resolve) => {
+    server.before = (path) => {
+      if (path !== at) return;
+      resolve();
+      return answered;
+    };
+  });
+  return { asked, answer };
 }
 
 async function all(phone: Client): Promise<Visit[]> {
@@ -464,36 +484,177 @@ test("a phone enrols once, with the key that it has stored, and leaves", async (
   store.close();
 });
 
-test("of two tabs one works, and the other is told that the phone is busy", async () => {
-  const { phone, server, store } = await opened();
-  const { leader, helper } = await tasksOf("offer: there is none");
-  const other = openPhone({
-    ...{ server: "https://earshot.example.org", leader, helper, store, fetch: server.fetch },
-    ...{ encoder: points(), invitation: "code" },
-  });
-  await phone.hear(sound(1));
-  let go = (): void => {};
-  server.before = () => new Promise((resolve) => (go = resolve));
+test("whatever a visit waits for, a phone hears, labels and forgets", async () => {
+  const { tasks } = await tasksOf("nothing: the next part");
+  const few = await tasksOf("statistics: too few phones");
+  for (const [at, given, event] of [
+    ["/v1/phones", [], "waiting"],
+    ["/v1/task", [], "waiting"],
+    ["/v1/answer", tasks, "answered"],
+    ["/v1/refusal", few.tasks, "refused"],
+  ] as const) {
+    const { phone, server, store } = await opened(given);
+    const other = await tab({ phone, server, store });
+    const { asked, answer } = silent(server, at);
+    const visit = phone.visit();
+    await asked;
+    for (const each of [phone, other]) {
+      await each.label(await each.hear(sound(1)), "a");
+      await each.told();
+    }
+    await phone.forget(1);
+    assert.equal((await other.recordings()).length, 1, at);
+    answer();
+    assert.equal((await visit).event, event);
+    assert.equal((await phone.recordings())[0]!.choice, "a");
+  }
+  const { phone, server } = await opened();
+  await phone.visit();
+  const { asked, answer } = silent(server, "/v1/leave");
+  const left = phone.leave();
+  await asked;
+  assert.equal(await phone.hear(sound(1)), 1);
+  answer();
+  await left;
+  assert.deepEqual((await phone.recordings()).length, 1);
+});
+
+test("of two visits the second is told that the phone is busy, and whoever leaves waits", async () => {
+  const made = await opened();
+  const { phone, server } = made;
+  const other = await tab(made);
+  const { asked, answer } = silent(server, "/v1/task");
   const visit = phone.visit();
-  for (const busy of [
-    () => other.visit(),
-    () => other.hear(sound(1)),
-    () => other.label(1, "car"),
-    () => other.forget(1),
-    () => other.leave(),
-    () => other.erase(),
-    () => phone.hear(sound(1)),
-  ]) {
-    await assert.rejects(busy(), BusyError);
-  }
-  assert.equal((await other.recordings()).length, 1); // reading waits for nobody
-  server.before = () => {};
-  while (!server.requests.length) {
-    go();
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
+  await asked;
+  for (const each of [phone, other]) await assert.rejects(each.visit(), BusyError);
+  const calls = [other.enrol("code"), other.leave()];
+  answer();
   assert.equal((await visit).event, "waiting");
-  assert.equal(await other.hear(sound(1)), 2);
+  await Promise.all(calls);
+  assert.deepEqual(server.requests, ["/v1/phones", "/v1/task", "/v1/leave"]);
+  assert.equal((await other.visit()).event, "waiting");
+});
+
+test("a phone that is erased or leaves during a visit writes and sends nothing more", async () => {
+  const { tasks } = await tasksOf("nothing: the next part");
+  const few = await tasksOf("statistics: too few phones");
+  const meanwhile: Record<string, (made: Opened) => Promise<void>> = {
+    erased: ({ phone }) => phone.erase(),
+    "erased in another tab": async (made) => (await tab(made)).erase(),
+    "another phone": async ({ store }) => {
+      await store.erase();
+      const memory = await Memory.open(store, settings());
+      memory.state.seed = new Uint8Array(32).fill(9);
+      await memory.commit();
+    },
+    left: async ({ store }) => {
+      const memory = await Memory.open(store, settings());
+      memory.leave();
+      await memory.commit();
+    },
+  };
+  for (const [how, change] of Object.entries(meanwhile)) {
+    for (const [at, given] of [
+      ["/v1/phones", tasks],
+      ["/v1/task", tasks],
+      ["/v1/task", [discovered()]],
+      ["/v1/task", few.tasks],
+      ["/v1/refusal", few.tasks],
+    ] as const) {
+      const made = await opened(given);
+      const { phone, server, store } = made;
+      const { asked, answer } = silent(server, at);
+      const visit = phone.visit();
+      await asked;
+      await change(made);
+      const before = [...(await store.read(""))];
+      answer();
+      await assert.rejects(visit, NotEnrolledError, `${how}, ${at}`);
+      assert.deepEqual([...(await store.read(""))], before, `${how}, ${at}`);
+      assert.equal(server.requests.at(-1), at);
+    }
+  }
+});
+
+test("an answer whose ledger was erased is not sent again", async () => {
+  const { tasks } = await tasksOf("nothing: the next part");
+  const { phone, server, store } = await opened(tasks);
+  const { asked, answer } = silent(server, "/v1/answer");
+  server.after = (path) => {
+    if (path === "/v1/answer") throw new TypeError("lost");
+  };
+  const visit = phone.visit();
+  await asked;
+  await phone.erase();
+  answer();
+  await assert.rejects(visit, NotEnrolledError);
+  assert.equal(server.requests.filter((path) => path === "/v1/answer").length, 1);
+  assert.equal((await store.read("")).size, 0);
+});
+
+test("a recording that is forgotten during a visit is not in its answer", async () => {
+  const { tasks } = await tasksOf("statistics: nothing, it takes part");
+  const { phone, server } = await opened(tasks);
+  for (const choice of ["a", "b", "a"]) await phone.label(await phone.hear(sound(1)), choice);
+  const { asked, answer } = silent(server, "/v1/task");
+  const visit = phone.visit();
+  await asked;
+  await phone.forget(3);
+  answer();
+  assert.equal((await visit).event, "answered");
+  // The phase asks for the newest two.
+  const counted = (await phone.recordings()).map((each) => each.counted);
+  assert.deepEqual(counted, [true, true]);
+});
+
+test("two visits whose lock was lost answer one task alike, and book it once", async () => {
+  const { tasks } = await tasksOf("nothing: the next part");
+  const made = await opened(tasks);
+  const { phone, server, store } = made;
+  const { asked, answer } = silent(server, "/v1/task");
+  const first = phone.visit().catch((error: Error) => error.name);
+  await asked;
+  await navigator.locks.request(`${store.name} visit`, { steal: true }, async () => {});
+  assert.equal(await first, "AbortError"); // while its work goes on
+  const again = silent(server, "/v1/task");
+  const second = (await tab(made)).visit();
+  await again.asked;
+  answer();
+  again.answer();
+  assert.equal((await second).event, "answered");
+  const sent = (): number => server.requests.filter((path) => path === "/v1/answer").length;
+  while (sent() < 2) await new Promise((resolve) => setTimeout(resolve, 1));
+  assert.equal(server.answers.length, 1); // another one would have been taken for the next task's
+  assert.equal((await phone.ledger()).length, 2);
+});
+
+test("a browser without one of the curves is named before a code is used", async () => {
+  const { generateKey } = SubtleCrypto.prototype;
+  for (const [curve, since] of [
+    ["Ed25519", "Chrome 137"],
+    ["X25519", "Chrome 133"],
+  ]) {
+    const { phone, server, store } = await opened();
+    SubtleCrypto.prototype.generateKey = async function (this: SubtleCrypto, ...given: any[]) {
+      if (given[0] === curve) throw new DOMException("unknown", "NotSupportedError");
+      return (generateKey as any).apply(this, given);
+    } as any;
+    try {
+      for (const work of [
+        () => phone.visit(),
+        () => phone.enrol("code"),
+        () => phone.hear(sound(1)),
+        () => phone.visit(),
+      ]) {
+        await assert.rejects(work(), UnsupportedBrowserError);
+        await assert.rejects(work(), new RegExp(`no ${curve} in WebCrypto; ${since}`));
+      }
+      assert.deepEqual([server.requests, (await store.read("")).size], [[], 0]);
+    } finally {
+      SubtleCrypto.prototype.generateKey = generateKey;
+    }
+    assert.equal((await phone.visit()).event, "waiting");
+  }
 });
 
 test("everything is exported but keys, and erased with the ledger", async () => {

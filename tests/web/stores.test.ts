@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { InvalidInputError, MalformedMessageError } from "../../client/web/protocol/errors.ts";
+import {
+  InvalidInputError,
+  MalformedMessageError,
+  UnsupportedBrowserError,
+} from "../../client/web/protocol/errors.ts";
 import { type Bytes, hex, utf8 } from "../../client/web/protocol/wire.ts";
 import {
   DamagedStoreError,
@@ -10,7 +14,7 @@ import {
   StoreUnavailableError,
   WrongKeyError,
 } from "../../client/web/store/interface.ts";
-import { alone, BusyError } from "../../client/web/store/locks.ts";
+import { alone, BusyError, inTurn } from "../../client/web/store/locks.ts";
 import { MemoryStore } from "../../client/web/store/memory.ts";
 import { SealedRows } from "../../client/web/store/sealed_rows.ts";
 
@@ -102,6 +106,48 @@ test("one at a time has the lock of a name", async () => {
   };
   await assert.rejects(alone(name, broken), MalformedMessageError);
   assert.equal(await alone(name, async () => 4), 4);
+});
+
+test("work waits for its turn, and for no longer than it has patience", async () => {
+  const [name, done]: [string, string[]] = [`a turn ${Date.now()}`, []];
+  const broken = new MalformedMessageError("as it is");
+  let free = (): void => {};
+  const first = inTurn(name, async () => {
+    await new Promise<void>((resolve) => (free = resolve));
+    done.push("first");
+  });
+  const second = inTurn(name, async () => done.push("second"));
+  await assert.rejects(
+    inTurn(name, async () => done.push("late"), 1),
+    BusyError,
+  );
+  assert.deepEqual(done, []);
+  free();
+  await Promise.all([first, second]);
+  assert.deepEqual(done, ["first", "second"]);
+  // Patience is for waiting, and not for the work.
+  const slow = async (): Promise<never> => {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    throw broken;
+  };
+  await assert.rejects(inTurn(name, slow, 1), MalformedMessageError);
+  assert.equal(await inTurn(name, async () => 4), 4);
+});
+
+test("a page without locks keeps no phone", async () => {
+  const own = Object.getOwnPropertyDescriptor(navigator, "locks");
+  Object.defineProperty(navigator, "locks", { value: undefined, configurable: true });
+  try {
+    for (const take of [alone, inTurn]) {
+      await assert.rejects(
+        take("a lock", async () => 1),
+        /UnsupportedBrowserError: .* Web Locks.* https/,
+      );
+    }
+  } finally {
+    if (own) Object.defineProperty(navigator, "locks", own);
+    else delete (navigator as { locks?: unknown }).locks;
+  }
 });
 
 test("a key has 32 bytes", () => {
@@ -397,6 +443,27 @@ if (hasDatabases) {
         await assert.rejects(other.read(""), StoreUnavailableError);
       });
       assert.deepEqual(await shown(new SealedRows(undefined, store.name)), ["a=1", "b=2"]);
+      await store.erase();
+    }
+  });
+
+  test("a browser without files of a page's own is named, and nothing is stored", async () => {
+    for (const [owner, method] of [
+      [StorageManager.prototype, "getDirectory"],
+      [FileSystemFileHandle.prototype, "createWritable"],
+    ] as const) {
+      const store = fresh();
+      const own = Object.getOwnPropertyDescriptor(owner, method)!;
+      delete (owner as any)[method];
+      try {
+        await assert.rejects(store.commit(changes({ a: "1" })), UnsupportedBrowserError);
+        await assert.rejects(store.commit(changes({ a: "1" })), /Safari (15\.2|26)/);
+      } finally {
+        Object.defineProperty(owner, method, own);
+      }
+      await assert.rejects(secretOf(store.name), /NotFoundError/);
+      assert.deepEqual(await raw(store.name), []);
+      await store.commit(changes({ a: "1" }));
       await store.erase();
     }
   });
