@@ -3,8 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import type { Ending } from "../../client/web/index.ts";
+import type { Ending, Visit } from "../../client/web/index.ts";
 import { grouped, tried } from "../../client/web/page/kept.ts";
+import { Participation } from "../../client/web/page/participation.ts";
+import type { PhoneLine } from "../../client/web/page/phone_line.ts";
 import { summaryOf } from "../../client/web/page/results.ts";
 import { Texts } from "../../client/web/page/texts.ts";
 import { bytesOf } from "./files.ts";
@@ -80,3 +82,24 @@ test("what is no invitation is none", () => {
   }
   assert.equal(grouped(new Uint8Array(8)), "00000000 00000000");
 });
+
+if (typeof document !== "undefined") {
+  test("a participation that has ended visits no more, until it begins again", async () => {
+    const [visits, told]: [((visit: Visit) => void)[], string[]] = [[], []];
+    const ask = (): Promise<Visit> => new Promise((resolve) => visits.push(resolve));
+    const tell = async ({ event }: { event: string }): Promise<void> => void told.push(event);
+    const participation = new Participation({ ask } as unknown as PhoneLine, tell);
+    const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 10));
+    participation.start();
+    participation.end();
+    visits[0]!({ event: "phase over", detail: "", seconds: 0 });
+    await turn();
+    assert.deepEqual([visits.length, told], [1, []]);
+    participation.start();
+    visits[1]!({ event: "waiting", detail: "", seconds: 0 });
+    while (visits.length < 3) await turn();
+    assert.deepEqual(told, ["waiting"]);
+    participation.end();
+    visits[2]!({ event: "waiting", detail: "", seconds: 0 });
+  });
+}

@@ -16,27 +16,20 @@ from support.dashboard_browser import ARGUMENTS, browser
 from support.web_pages import served
 
 KILLS = 8
-_HOLD = """
-async () => {
-  const { alone } = await import("/client/web/store/locks.ts");
-  return new Promise((resolve) => {
-    void alone("earshot-phone", () => {
-      resolve("held");
-      return new Promise(() => {});
-    });
-  });
-}
+_MODULE = "const { server, tried } = await import('/tests/web/chromium/visitor.ts');"
+_SILENT = f"""
+async () => {{
+  {_MODULE}
+  await new Promise((asked) => {{
+    server.before = () => {{
+      asked();
+      return new Promise((answer) => (window.answer = answer));
+    }};
+    window.visit = tried("visit");
+  }});
+}}
 """
-_TRY = """
-async () => {
-  const { alone } = await import("/client/web/store/locks.ts");
-  try {
-    return await alone("earshot-phone", async () => "worked");
-  } catch (error) {
-    return error.name;
-  }
-}
-"""
+"""Visits a server that is asked, and answers only when it is let."""
 _COMMIT = """
 async () => {
   const { SealedRows } = await import("/client/web/store/sealed_rows.ts");
@@ -71,17 +64,44 @@ def address() -> Iterator[str]:
         yield running
 
 
-def test_of_two_tabs_one_works_and_a_closed_one_frees_the_phone(address: str) -> None:
+def test_of_two_tabs_one_visits_both_hear_and_a_closed_one_frees_the_phone(address: str) -> None:
     with browser() as running:
         context = running.new_context()
         first, second = context.new_page(), context.new_page()
         for page in (first, second):
             page.goto(address)
-        assert second.evaluate(_TRY) == "worked"
-        assert first.evaluate(_HOLD) == "held"
-        assert second.evaluate(_TRY) == "BusyError"
+
+        def tries(page: Page, work: str) -> object:
+            return page.evaluate(f"async () => {{ {_MODULE} return tried({work!r}); }}")
+
+        assert [tries(second, "visit"), tries(first, "hear")] == ["waiting", 1]
+        first.evaluate(_SILENT)
+        assert [tries(second, "visit"), tries(second, "hear")] == ["BusyError", 2]
+        assert [tries(first, "visit"), tries(first, "recordings")] == ["BusyError", 2]
         first.close()
-        assert second.evaluate(_TRY) == "worked"
+        assert [tries(second, "visit"), tries(second, "recordings")] == ["waiting", 2]
+
+
+def test_a_visit_of_a_phone_that_another_tab_erases_ends_and_writes_nothing(address: str) -> None:
+    with browser() as running:
+        context = running.new_context()
+        first, second = context.new_page(), context.new_page()
+
+        def does(page: Page, script: str) -> object:
+            return page.evaluate(f"async () => {{ {_MODULE} return {script}; }}")
+
+        for begins_anew, error in ((False, "LostStoreError"), (True, "NotEnrolledError")):
+            for page in (first, second):
+                page.goto(address)
+            assert does(first, "[await tried('hear'), await tried('visit')]") == [1, "waiting"]
+            first.evaluate(_SILENT)
+            does(second, "tried('erase')")
+            if begins_anew:
+                assert does(second, "tried('hear')") == 1
+            assert does(first, "(window.answer(), window.visit)") == error
+            assert does(first, "server.requests.at(-1)") == "/v1/task"
+            assert does(second, "tried('recordings')") == int(begins_anew)
+            assert does(second, "tried('erase')") is None
 
 
 class Opened:

@@ -14,7 +14,7 @@ import pytest
 import soundfile
 from axe_playwright_python.sync_playwright import Axe
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 from support.accessibility import TEXTS
 from support.browser import executable
 from support.command import earshot
@@ -290,6 +290,51 @@ def test_a_phone_that_lost_its_store_does_not_come_back_as_a_new_one(
         expect(page.locator("body[data-event=stopped]")).to_be_visible()
         go(page, "part")
         expect(page.locator("#visit")).to_contain_text("No server knows this phone")
+        assert operators.server.operator().phones().enrolled == known
+
+
+@pytest.mark.slow
+def test_a_page_hears_and_forgets_while_the_server_is_silent(
+    chromium: Browser, operators: Operators
+) -> None:
+    silent: list[Route] = []
+    with opened(chromium) as (page, complaints):
+        page.route("**/v1/*", lambda route: silent.append(route))
+        with page.expect_request("**/v1/*"):
+            joined(page, operators.link())
+        listened(page, "kitchen")
+        go(page, "heard")
+        page.locator("[data-do=forget-all]").click()
+        expect(page.locator("body[data-recordings='0']")).to_be_visible()
+        assert len(silent) == 1, "the visit is still under way"
+        go(page, "forget")
+        page.locator("[data-do=forget]").click()
+        page.locator("[data-do=erase-only]").click()
+        expect(page.locator("main[data-screen=gone]")).to_be_visible()
+        assert page.evaluate("Object.keys(localStorage)") == ["earshot-version"]
+        assert len(silent) == 1, "nothing was sent since"
+        assert complaints == []
+
+
+@pytest.mark.slow
+def test_a_browser_that_lacks_a_curve_is_told_what_it_takes(
+    chromium: Browser, operators: Operators
+) -> None:
+    lacks = "SubtleCrypto.prototype.generateKey = () => { throw new Error(); };"
+    with opened(chromium) as (page, _):
+        page.route(
+            "**/page/worker.js",
+            lambda route: route.fulfill(response=(got := route.fetch()), body=lacks + got.text()),
+        )
+        known = operators.server.operator().phones().enrolled
+        joined(page, operators.link())
+        expect(page.locator("body[data-event=stopped]")).to_be_visible()
+        page.locator("[data-do=listen]").click()
+        said = "This browser cannot be a phone here."
+        expect(page.get_by_role("status")).to_contain_text(said)
+        go(page, "part")
+        expect(page.locator("#visit")).to_contain_text(said)
+        expect(page.locator("#visit")).to_contain_text("no Ed25519 in WebCrypto; Chrome 137")
         assert operators.server.operator().phones().enrolled == known
 
 

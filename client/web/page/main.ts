@@ -94,6 +94,8 @@ class EarshotPage implements Page {
   }
 
   async forgotten(): Promise<void> {
+    // A visit from now on would enrol a phone anew.
+    this.participation.end();
     await this.line.ask("erase");
     keepNothing();
     const workers = (await navigator.serviceWorker?.getRegistrations()) ?? [];

@@ -7,7 +7,7 @@ import type { PhoneError, PhoneLine } from "./phone_line.ts";
 const SITTING_PAUSE = 3;
 /** The same where the server or the way to it has trouble, or this phone refuses. */
 const TROUBLE_PAUSE = 30;
-/** Seconds until another tab, which has the phone now, may have finished. */
+/** Seconds until another tab, which visits now, may have finished. */
 const BUSY_PAUSE = 5;
 
 /** How a visit went: as the phone tells it, or an error after which it is tried no more. */
@@ -18,6 +18,7 @@ export class Participation {
   readonly #line: PhoneLine;
   readonly #tell: (outcome: Outcome, again: Date | null) => Promise<void>;
   #isRunning = false;
+  #isOver = false;
   #isSitting = false;
   #wake: (() => void) | null = null;
   #screen: WakeLockSentinel | null = null;
@@ -37,8 +38,14 @@ export class Participation {
 
   /** Visit now and from now on; a stopped one begins again. */
   start(): void {
+    this.#isOver = false;
     this.#wake?.();
     if (!this.#isRunning) void this.#run();
+  }
+
+  /** Visit no more, and tell of none under way, until the next start. */
+  end(): void {
+    this.#isOver = true;
   }
 
   /** Begin or end a sitting. */
@@ -50,8 +57,9 @@ export class Participation {
 
   async #run(): Promise<void> {
     this.#isRunning = true;
-    for (;;) {
+    while (!this.#isOver) {
       const outcome = await this.#visited();
+      if (this.#isOver) break;
       if (outcome.event === "stopped") {
         await this.#tell(outcome, null);
         break;

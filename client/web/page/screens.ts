@@ -372,7 +372,7 @@ function outcome(page: Page, { type, clear, doubtful, reason }: Summary): HTMLEl
 // --------------------------------------------------------------------------------------- forget
 
 function forget(page: Page): Drawn {
-  const { texts, line } = page;
+  const { texts, line, participation } = page;
   const save = async (): Promise<void> => {
     const all = JSON.stringify(await line.ask("export"), null, 1);
     const address = URL.createObjectURL(new Blob([all], { type: "application/json" }));
@@ -382,11 +382,15 @@ function forget(page: Page): Drawn {
     await page.again(texts.say("forget.saved"));
   };
   const leave = async (): Promise<void> => {
+    participation.end();
     try {
       await line.ask("leave");
     } catch (error) {
       // Whoever was never known to the server has nothing to leave.
-      if (!(error instanceof Error && error.name === "NotEnrolledError")) throw error;
+      if (!(error instanceof Error && error.name === "NotEnrolledError")) {
+        participation.start();
+        throw error;
+      }
     }
     await page.forgotten();
   };
