@@ -17,7 +17,7 @@ import {
 import { encode } from "../../client/web/protocol/fields.ts";
 import { type Ending, task } from "../../client/web/protocol/messages.ts";
 import { type Bytes, hex } from "../../client/web/protocol/wire.ts";
-import { LostLedgerError, LostStoreError } from "../../client/web/store/interface.ts";
+import { type Changes, LostLedgerError, LostStoreError } from "../../client/web/store/interface.ts";
 import { BusyError } from "../../client/web/store/locks.ts";
 import { MemoryStore } from "../../client/web/store/memory.ts";
 import { SealedRows } from "../../client/web/store/sealed_rows.ts";
@@ -484,6 +484,26 @@ test("a phone enrols once, with the key that it has stored, and leaves", async (
   store.close();
 });
 
+test("what is forgotten and the key of a phone that leaves are gone from the disk", async () => {
+  const renewed: boolean[] = [];
+  class Watched extends MemoryStore {
+    override commit(changes: Changes, renew = false): Promise<void> {
+      renewed.push(renew);
+      return super.commit(changes);
+    }
+  }
+  const { phone } = await opened([], { store: new Watched() });
+  for (const [work, renews] of [
+    [() => phone.hear(sound(1)), false],
+    [() => phone.forget(1), true],
+    [() => phone.visit(), false],
+    [() => phone.leave(), true],
+  ] as const) {
+    await work();
+    assert.equal(renewed.at(-1), renews);
+  }
+});
+
 test("whatever a visit waits for, a phone hears, labels and forgets", async () => {
   const { tasks } = await tasksOf("nothing: the next part");
   const few = await tasksOf("statistics: too few phones");
@@ -517,6 +537,28 @@ test("whatever a visit waits for, a phone hears, labels and forgets", async () =
   answer();
   await left;
   assert.deepEqual((await phone.recordings()).length, 1);
+});
+
+test("what changes a phone waits for its turn", async () => {
+  const { phone, store } = await opened();
+  await phone.hear(sound(1));
+  const done: string[] = [];
+  let free = (): void => {};
+  const other = navigator.locks.request(store.name, async () => {
+    await new Promise<void>((resolve) => (free = resolve));
+    done.push("another tab's");
+  });
+  const calls = [
+    phone.label(1, "a").then(() => done.push("label")),
+    phone.forget(1).then(() => done.push("forget")),
+    phone.told().then(() => done.push("told")),
+    phone.erase().then(() => done.push("erase")),
+  ];
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual(done, []);
+  free();
+  await Promise.all([other, ...calls]);
+  assert.deepEqual(done, ["another tab's", "label", "forget", "told", "erase"]);
 });
 
 test("of two visits the second is told that the phone is busy, and whoever leaves waits", async () => {

@@ -298,8 +298,12 @@ def test_a_page_hears_and_forgets_while_the_server_is_silent(
     chromium: Browser, operators: Operators
 ) -> None:
     silent: list[Route] = []
+
+    def keep(route: Route) -> None:
+        silent.append(route)
+
     with opened(chromium) as (page, complaints):
-        page.route("**/v1/*", lambda route: silent.append(route))
+        page.route("**/v1/*", keep)
         with page.expect_request("**/v1/*"):
             joined(page, operators.link())
         listened(page, "kitchen")

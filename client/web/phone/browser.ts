@@ -8,7 +8,7 @@ const CURVES = [
   ["X25519", "deriveBits", "Chrome 133, Firefox 130, Safari 17"],
 ] as const;
 
-/** Throw `UnsupportedBrowserError` where a phone could not sign its requests or seal its answers. */
+/** Throw `UnsupportedBrowserError` where a phone could not sign requests or seal its answers. */
 export async function checkBrowser(): Promise<void> {
   for (const [curve, use, browsers] of CURVES) {
     try {

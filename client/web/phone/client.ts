@@ -256,8 +256,8 @@ export class Client {
 
   /**
    * Forget everything, the ledger and both keys included. The server still knows the phone: `leave`
-   * first. Whoever enrols again is a new phone with new budgets. A visit that waits for the server
-   * ends by `NotEnrolledError`.
+   * first. Whoever enrols again is a new phone with new budgets. A visit under way writes
+   * nothing more, and ends by `NotEnrolledError` unless it is done.
    */
   erase(): Promise<void> {
     return inTurn(this.#store.name, () => this.#store.erase());
@@ -349,11 +349,12 @@ export class Client {
 
   async #line(seed: Bytes): Promise<HttpTransport> {
     const { server, fetch, pause = wait } = this.#options;
-    return new HttpTransport(server, await signingKey(seed), this.#clock, fetch, async (seconds) => {
+    const patient = async (seconds: number): Promise<void> => {
       await pause(seconds);
       // What was erased meanwhile is not sent again.
       await this.#memory(seed);
-    });
+    };
+    return new HttpTransport(server, await signingKey(seed), this.#clock, fetch, patient);
   }
 
   /** Open the memory; given a seed, throw `NotEnrolledError` unless it is still the phone's. */

@@ -20,7 +20,7 @@ const COMPARED = 500;
 
 type Row = Rows["values"];
 
-/** A model that an app keeps. */
+/** A model that an app keeps. What changes the phone waits until it has answered. */
 export interface Voter {
   /** Possible answers: classes of environments, or choices that stand for them. */
   readonly classes: readonly string[];
