@@ -14,6 +14,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from flask import Flask
 from support.command import earshot
 from support.compiled_page import SHIPPED, compiled, shipped
 from support.node import PACKAGE
@@ -21,6 +22,7 @@ from support.node import PACKAGE
 from earshot_protocol.environments import default_hierarchy
 from earshot_protocol.shipped_encoders import packaged
 from earshot_server.phone_page.assembling import assembled, header_fields, policy
+from earshot_server.phone_page.serving import phone_page
 
 TEXTS = PACKAGE / "page" / "texts"
 SERVER = "https://earshot.example.org"
@@ -168,6 +170,25 @@ def test_a_policy_lets_no_other_server_be_called() -> None:
     assert rules["require-trusted-types-for"] == "'script'"
     assert "unsafe" not in policy((SERVER,))
     assert header_fields(())["Content-Security-Policy"].startswith(policy(()))
+
+
+def test_a_server_compresses_the_page_for_whoever_takes_that() -> None:
+    app = Flask(__name__)
+    app.register_blueprint(phone_page())
+    client, files = app.test_client(), assembled(())
+    for path in files:
+        address = f"/phone/{path.removesuffix('index.html')}"
+        plain = client.get(address)
+        assert (plain.data, plain.headers.get("Content-Encoding")) == (files[path], None)
+        small = client.get(address, headers={"Accept-Encoding": "gzip, br"})
+        assert small.headers["Content-Encoding"] == "gzip"
+        assert gzip.decompress(small.data) == files[path]
+        for response in (plain, small):
+            assert response.headers["Vary"] == "Accept-Encoding"
+            assert int(response.headers["Content-Length"]) == len(response.data)
+        if path.endswith(".tflite"):
+            assert len(small.data) <= 550_000
+    assert client.get("/phone/other.js").status_code == 404
 
 
 def test_another_byte_is_another_version_with_another_address() -> None:

@@ -6,10 +6,11 @@ docs/threat-model.md says why.
 
 from __future__ import annotations
 
+import gzip
 import mimetypes
 from functools import cache
 
-from flask import Blueprint, Response, abort
+from flask import Blueprint, Response, abort, request
 
 from earshot_server.origins import HERE_PATH
 from earshot_server.phone_page.assembling import LAUNCH, assembled, header_fields
@@ -24,6 +25,7 @@ def phone_page() -> Blueprint:
     """Return the page of a phone, to be mounted."""
     pages = Blueprint(PHONE_PAGE, __name__)
     files = cache(assembled)
+    compressed = cache(lambda path: gzip.compress(files(())[path], mtime=0))
 
     @pages.get(HERE_PATH, defaults={"path": LAUNCH})
     @pages.get(f"{HERE_PATH}<path:path>")
@@ -35,6 +37,10 @@ def phone_page() -> Blueprint:
             abort(404)
         response = Response(content, content_type=_type(path))
         response.headers.update(header_fields(()))
+        response.vary.add("Accept-Encoding")
+        if "gzip" in request.accept_encodings:
+            response.set_data(compressed(path))
+            response.content_encoding = "gzip"
         if "/" in path:  # in the folder of its version, so it never changes
             response.headers["Cache-Control"] = _FOREVER
         return response
