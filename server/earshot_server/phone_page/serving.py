@@ -38,7 +38,7 @@ def phone_page() -> Blueprint:
         response = Response(content, content_type=_type(path))
         response.headers.update(header_fields(()))
         response.vary.add("Accept-Encoding")
-        if "gzip" in request.accept_encodings:
+        if request.accept_encodings.quality("gzip") > 0:
             response.set_data(compressed(path))
             response.content_encoding = "gzip"
         if "/" in path:  # in the folder of its version, so it never changes
