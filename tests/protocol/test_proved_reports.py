@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -39,7 +40,7 @@ from earshot_protocol.two_operators import acceptance, messages
 from earshot_protocol.two_operators.lists import entries
 from earshot_protocol.two_operators.messages import PhoneReport
 from earshot_protocol.two_operators.participant import ReportingParticipant
-from earshot_protocol.two_operators.proofs import proof_of
+from earshot_protocol.two_operators.proofs import available, proof_of
 from earshot_protocol.two_operators.shares import seal
 from earshot_protocol.two_operators.summation import check
 from earshot_server.proofs.engine import fastest
@@ -248,6 +249,9 @@ def test_a_phone_without_the_package_refuses_by_name(monkeypatch: pytest.MonkeyP
     assert refused[0].rule is Rule.PROOFS
     plain = list(acceptance.refusals_of_offer(task, terms(), TOLD, (), (), 0.0))
     assert Rule.PROOFS not in {each.rule for each in plain}
+    assert available()
+    monkeypatch.setitem(sys.modules, "Cryptodome", None)
+    assert not available()
 
 
 def test_ballots_of_a_learning_phase_are_proved_and_nothing_else_is() -> None:
