@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.operators import terms
@@ -16,7 +17,7 @@ from earshot_protocol.errors import (
 from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
 from earshot_protocol.two_operators import lists, refusals
 from earshot_protocol.two_operators.messages import AddUp, read_identity
-from earshot_protocol.two_operators.transport import parts_of
+from earshot_protocol.two_operators.transport import ListPart, parts_of
 
 PART = 3 * 1024 * 1024
 
@@ -121,6 +122,20 @@ def test_a_list_that_is_too_long_for_one_request_travels_in_full_parts(
     assert [part.number for part in sent] == list(range(len(parts)))
     assert {part.sum_id for part in sent} <= {task.sum_id}
     assert b"".join(part.entries for part in sent) in (b"", task.reports)
+
+
+def test_the_longest_list_has_as_many_parts_as_one_may_say() -> None:
+    longest = 2**31
+    first, last = 0, (longest - 1) // PART
+    for number in (first, last, -1, last + 1):
+        said = msgspec.msgpack.encode(
+            {"type": "list-part", "sum_id": bytes(16), "number": number, "entries": b"1"}
+        )
+        if first <= number <= last:
+            assert msgspec.msgpack.decode(said, type=ListPart).number == number
+        else:
+            with pytest.raises(msgspec.ValidationError, match="number"):
+                msgspec.msgpack.decode(said, type=ListPart)
 
 
 def test_a_leader_is_told_which_refusals_may_pass_and_when() -> None:

@@ -30,6 +30,7 @@ from earshot_protocol.errors import (
 )
 from earshot_protocol.secure_sum.interface import HELPER
 from earshot_protocol.two_operators import leader as leading
+from earshot_protocol.two_operators.halves import PlainHalf
 from earshot_protocol.two_operators.leader import Leader
 from earshot_protocol.wire import Answer
 
@@ -150,14 +151,14 @@ def test_a_helper_is_waited_for_a_week_and_phones_have_their_window(rounds: Roun
 def test_reports_count_alike_however_many_are_worked_in_together(ones: int | None) -> None:
     """And each batch is settled by the verifier shares of its own reports."""
     generator = np.random.default_rng(3)
-    inputs = {phone: np.eye(6, dtype=np.int64)[generator.integers(6)] for phone in range(14)}
+    inputs = {phone: np.eye(6, dtype=np.int64)[generator.integers(6)] for phone in range(7)}
     operators = Operators()
 
     def bend(phone: int, report: Any) -> Any:
         return msgspec.structs.replace(report, sealed=report.sealed[::-1]) if phone == 1 else report
 
-    with mock.patch.object(leading, "_TOGETHER", 4):
-        agreed = terms(shape=(6,), bound=1, ones=ones)
+    with mock.patch.object(leading, "_TOGETHER", 3):
+        agreed = terms(shape=(6,), bound=1, ones=ones, least=6)
         leader, reports = operators.collected(inputs, parameters=agreed, bend=bend)
         leader.accept(HELPER, operators.helper.answer(listed(leader)))
         for phone, report in reports.items():
@@ -170,16 +171,24 @@ def test_reports_count_alike_however_many_are_worked_in_together(ones: int | Non
     np.testing.assert_array_equal(leader.result(), sum(inputs.values()))
 
 
-def test_no_total_comes_of_one_report_more_than_those_listed(rounds: Rounds) -> None:
-    """A list is closed: whoever reports while the helper adds up is not in its half."""
+@pytest.mark.parametrize("phone", [5, 15])
+def test_no_total_comes_of_a_report_that_is_not_listed(rounds: Rounds, phone: int) -> None:
+    """Neither in the place of one that is, nor beside them."""
+    late = reported(rounds.at("report"), phone, np.ones((3, 2), dtype=np.int64))
     leader = rounds.at("total")
     leader.accept(HELPER, rounds.total)
-    for phone, report in rounds.reports.items():
-        leader.accept(phone, report)
-    reporting = rounds.at("report")
-    leader.accept(15, reported(reporting, 15, np.ones((3, 2), dtype=np.int64)))
+    for sender, report in (rounds.reports | {phone: late}).items():
+        leader.accept(sender, report)
     with pytest.raises(UnexpectedMessageError, match="not those that were listed"):
         leader.advance()
+
+
+def test_the_leaders_noise_is_in_the_total_as_it_was_drawn(rounds: Rounds) -> None:
+    noise, agreed = np.arange(-3, 3, dtype=np.int64), terms()
+    total = PlainHalf(agreed).total(rounds.total, noise)
+    bare = PlainHalf(agreed).total(rounds.total, np.zeros(6, dtype=np.int64))
+    width = 2**agreed.modulus_bits
+    np.testing.assert_array_equal((total - bare) % width, noise % width)
 
 
 def test_a_sum_without_an_offer_in_time_is_over(rounds: Rounds) -> None:

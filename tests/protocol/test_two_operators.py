@@ -41,7 +41,7 @@ from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.interface import HELPER, SummationName
 from earshot_protocol.two_operators import messages
 from earshot_protocol.two_operators.acceptance import LARGEST_SKEW, refusals_of_offer
-from earshot_protocol.two_operators.leader import Leader
+from earshot_protocol.two_operators.leader import PATIENCE, Leader
 from earshot_protocol.two_operators.messages import (
     Offer,
     PhoneReport,
@@ -143,6 +143,8 @@ def test_a_leader_that_is_restored_between_any_two_rounds_goes_on() -> None:
     operators.now += 2000
     ((party, handed_over),) = leader.tasks()
     assert party == HELPER
+    with pytest.raises(WrongStateError, match="handed over"):
+        leader.task_for(HELPER)
     leader = operators.keys.restore(leader.save())
     with pytest.raises(WrongStateError, match="handed over"):
         leader.task_for(HELPER)
@@ -350,7 +352,8 @@ def test_a_task_without_an_offer_is_refused() -> None:
 
 
 def test_a_phone_reports_once_and_keeps_nothing() -> None:
-    task = opening(Operators().offered(), 4)
+    operators = Operators()
+    asked, task = request(operators.begin()), opening(operators.offered(), 4)
     phone = ReportingParticipant(task, np.ones((3, 2), dtype=np.int64))
     assert (phone.round, phone.done) == ("report", False)
     assert phone.answer(task).sender == 4
@@ -358,7 +361,8 @@ def test_a_phone_reports_once_and_keeps_nothing() -> None:
     with pytest.raises(UnexpectedMessageError, match="sent already"):
         phone.answer(task)
     other = ReportingParticipant(task, np.ones((3, 2), dtype=np.int64))
-    for wrong in (opening(Operators().offered(), 4), request(Operators().begin())):
+    elsewhere = opening(Operators().offered(), 4)
+    for wrong in (elsewhere, msgspec.structs.replace(asked, sum_id=task.sum_id)):
         with pytest.raises(UnexpectedMessageError, match="not asked for"):
             other.answer(wrong)
     assert not other.done
@@ -380,7 +384,7 @@ def test_an_input_beyond_the_bound_is_refused() -> None:
         ({"task": bytes(32)}, "another sum"),
         ({"version": 2}, "another sum"),
         ({"parameters": terms(least=9)}, "other parameters"),
-        ({"closes": NOW + 999}, "another window"),
+        ({"closes": NOW + 999, "answer_until": NOW + 999 + PATIENCE}, "another window"),
         ({"answer_until": NOW}, "another window"),
     ],
 )
@@ -395,6 +399,8 @@ def test_a_leader_takes_no_other_offer_than_it_asked_for(
     bent = msgspec.structs.replace(made, offer=offer, signature=signature)
     with pytest.raises(MalformedMessageError, match=says):
         leader.accept(HELPER, bent)
+    with pytest.raises(MalformedMessageError, match="another sum"):
+        leader.accept(HELPER, msgspec.structs.replace(made, sum_id=bytes(16)))
 
 
 def test_a_leader_takes_offers_of_its_helper_alone() -> None:
@@ -570,6 +576,7 @@ def test_a_helpers_answer_is_checked_before_it_is_kept() -> None:
 def test_a_sum_of_another_version_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     leader = Operators().offered()
     leader.check_version()
+    Operators().begin().check_version()
     monkeypatch.setattr(messages, "VERSION", messages.VERSION + 1)
     with pytest.raises(UnexpectedMessageError, match="another version"):
         leader.check_version()
