@@ -7,7 +7,7 @@ import itertools
 import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from support.operators import terms
+from support.operators import Operators, request, terms
 
 from earshot_protocol.errors import (
     InvalidInputError,
@@ -15,9 +15,15 @@ from earshot_protocol.errors import (
     MalformedMessageError,
 )
 from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
-from earshot_protocol.two_operators import lists, refusals
-from earshot_protocol.two_operators.messages import AddUp, read_identity
+from earshot_protocol.two_operators import lists, messages, refusals
+from earshot_protocol.two_operators.messages import (
+    AddUp,
+    HelperTotal,
+    PhoneReport,
+    read_identity,
+)
 from earshot_protocol.two_operators.transport import ListPart, parts_of
+from earshot_protocol.wire import Message, encode
 
 PART = 3 * 1024 * 1024
 
@@ -122,6 +128,68 @@ def test_a_list_that_is_too_long_for_one_request_travels_in_full_parts(
     assert [part.number for part in sent] == list(range(len(parts)))
     assert {part.sum_id for part in sent} <= {task.sum_id}
     assert b"".join(part.entries for part in sent) in (b"", task.reports)
+
+
+OPERATORS = Operators()
+ASKED = request(OPERATORS.begin())
+MADE = OPERATORS.helper.answer(ASKED)
+TASK = AddUp(sum_id=bytes(16), offer=bytes(32), reports=b"", signature=bytes(64))
+REPORT = PhoneReport(
+    sum_id=bytes(16), sender=0, report_id=bytes(16), sealed=bytes(80), share=b"", public=b""
+)
+TOTAL = HelperTotal(sum_id=bytes(16), offer=bytes(32), reports=bytes(32), refused=b"", total=b"")
+
+
+def is_read(message: Message, **changes: object) -> bool:
+    said = msgspec.msgpack.decode(encode(message)) | changes
+    try:
+        msgspec.msgpack.decode(msgspec.msgpack.encode(said), type=type(message))
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("message", "field", "least", "most"),
+    [
+        (ASKED, "leader", 32, 32),
+        (ASKED, "task", 32, 32),
+        (ASKED, "signature", 64, 64),
+        (TASK, "offer", 32, 32),
+        (TASK, "signature", 64, 64),
+        (REPORT, "report_id", 16, 16),
+        (REPORT, "sealed", 80, 112),
+        (REPORT, "public", 0, 64),
+        (TOTAL, "offer", 32, 32),
+        (TOTAL, "reports", 32, 32),
+        (TOTAL, "signature", 64, 64),
+        (MADE, "signature", 64, 64),
+        (MADE, "verify_key", 0, 32),
+    ],
+)
+def test_bytes_of_another_length_are_not_read(
+    message: Message, field: str, least: int, most: int
+) -> None:
+    for length in range(most + 2):
+        assert is_read(message, **{field: bytes(length)}) == (least <= length <= most)
+
+
+@pytest.mark.parametrize("field", ["opens", "closes", "answer_until"])
+def test_moments_are_since_1970_and_end(field: str) -> None:
+    for moment, fits in ((-0.5, False), (0.0, True), (1e12, True), (1e12 + 0.5, False)):
+        offer = msgspec.msgpack.decode(encode(MADE))["offer"] | {field: moment}
+        assert is_read(MADE, offer=offer) == fits
+
+
+def test_a_patience_is_positive_and_ends() -> None:
+    for seconds, fits in ((0.0, False), (0.5, True), (1e9, True), (1e9 + 0.5, False)):
+        assert is_read(ASKED, patience=seconds) == fits
+
+
+def test_the_largest_message_to_a_helper_has_room_for_the_longest_list() -> None:
+    room = messages.LARGEST_HELPER_TASK - messages.LARGEST_LIST
+    assert room > max(len(encode(task)) for task in (TASK, ASKED))
+    assert messages.LARGEST_LIST + len(encode(TOTAL)) < messages.LARGEST_HELPER_ANSWER
 
 
 def test_the_longest_list_has_as_many_parts_as_one_may_say() -> None:

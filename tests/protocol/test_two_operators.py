@@ -384,8 +384,8 @@ def test_an_input_beyond_the_bound_is_refused() -> None:
         ({"task": bytes(32)}, "another sum"),
         ({"version": 2}, "another sum"),
         ({"parameters": terms(least=9)}, "other parameters"),
-        ({"closes": NOW + 999, "answer_until": NOW + 999 + PATIENCE}, "another window"),
-        ({"answer_until": NOW}, "another window"),
+        ({"closes": NOW + 999.5, "answer_until": NOW + 999.5 + PATIENCE}, "another window"),
+        ({"answer_until": NOW + 1000.5 + PATIENCE}, "another window"),
     ],
 )
 def test_a_leader_takes_no_other_offer_than_it_asked_for(
