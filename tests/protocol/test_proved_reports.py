@@ -34,6 +34,7 @@ from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.phases.learning import LABEL_VOTE
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.prio3.field import elements
+from earshot_protocol.prio3.limbs import LimbArithmetic
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.interface import HELPER, SummationName
 from earshot_protocol.two_operators import acceptance, messages
@@ -252,6 +253,14 @@ def test_a_phone_without_the_package_refuses_by_name(monkeypatch: pytest.MonkeyP
     assert available()
     monkeypatch.setitem(sys.modules, "Cryptodome", None)
     assert not available()
+
+
+def test_a_proof_is_worked_out_by_the_engine_that_is_given() -> None:
+    task = opening(Operators().offered(BALLOTS))
+    assert task.offer is not None
+    engine = fastest()
+    assert proof_of(task.offer.offer, engine).arithmetic is engine
+    assert isinstance(proof_of(task.offer.offer).arithmetic, LimbArithmetic)
 
 
 def test_ballots_of_a_learning_phase_are_proved_and_nothing_else_is() -> None:

@@ -24,6 +24,7 @@ from earshot_protocol.two_operators.messages import (
 )
 from earshot_protocol.two_operators.transport import ListPart, parts_of
 from earshot_protocol.wire import Message, encode
+from earshot_server.helper.helper import HelperPolicy
 
 PART = 3 * 1024 * 1024
 
@@ -190,6 +191,10 @@ def test_the_largest_message_to_a_helper_has_room_for_the_longest_list() -> None
     room = messages.LARGEST_HELPER_TASK - messages.LARGEST_LIST
     assert room > max(len(encode(task)) for task in (TASK, ASKED))
     assert messages.LARGEST_LIST + len(encode(TOTAL)) < messages.LARGEST_HELPER_ANSWER
+
+
+def test_a_helper_adds_up_fifty_reports_unless_its_operator_says_otherwise() -> None:
+    assert HelperPolicy().least_reports == 50
 
 
 def test_the_longest_list_has_as_many_parts_as_one_may_say() -> None:

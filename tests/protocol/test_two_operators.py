@@ -589,6 +589,11 @@ def test_inputs_that_are_not_proved_have_no_proof() -> None:
         proof_of(offer.offer)
 
 
+def test_a_sum_opens_as_all_phones_are_told_it_alike() -> None:
+    task = opening(Operators().offered(), 7)
+    assert TWO_OPERATORS.open(task.sum_id, terms()) == task.told_alike
+
+
 def test_a_process_without_keys_leads_no_sum() -> None:
     with pytest.raises(InvalidParametersError, match="needs a helper"):
         TWO_OPERATORS.aggregator(bytes(16), terms(), bytes)
