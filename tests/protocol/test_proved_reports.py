@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -33,13 +34,14 @@ from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.phases.learning import LABEL_VOTE
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.prio3.field import elements
+from earshot_protocol.prio3.limbs import LimbArithmetic
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.interface import HELPER, SummationName
 from earshot_protocol.two_operators import acceptance, messages
 from earshot_protocol.two_operators.lists import entries
 from earshot_protocol.two_operators.messages import PhoneReport
 from earshot_protocol.two_operators.participant import ReportingParticipant
-from earshot_protocol.two_operators.proofs import proof_of
+from earshot_protocol.two_operators.proofs import available, proof_of
 from earshot_protocol.two_operators.shares import seal
 from earshot_protocol.two_operators.summation import check
 from earshot_server.proofs.engine import fastest
@@ -248,6 +250,17 @@ def test_a_phone_without_the_package_refuses_by_name(monkeypatch: pytest.MonkeyP
     assert refused[0].rule is Rule.PROOFS
     plain = list(acceptance.refusals_of_offer(task, terms(), TOLD, (), (), 0.0))
     assert Rule.PROOFS not in {each.rule for each in plain}
+    assert available()
+    monkeypatch.setitem(sys.modules, "Cryptodome", None)
+    assert not available()
+
+
+def test_a_proof_is_worked_out_by_the_engine_that_is_given() -> None:
+    task = opening(Operators().offered(BALLOTS))
+    assert task.offer is not None
+    engine = fastest()
+    assert proof_of(task.offer.offer, engine).arithmetic is engine
+    assert isinstance(proof_of(task.offer.offer).arithmetic, LimbArithmetic)
 
 
 def test_ballots_of_a_learning_phase_are_proved_and_nothing_else_is() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -46,7 +47,6 @@ from earshot_protocol.two_operators.messages import (
     PhoneReport,
     SendReport,
     SignedOffer,
-    read_identity,
 )
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.participant import ReportingParticipant
@@ -143,6 +143,8 @@ def test_a_leader_that_is_restored_between_any_two_rounds_goes_on() -> None:
     operators.now += 2000
     ((party, handed_over),) = leader.tasks()
     assert party == HELPER
+    with pytest.raises(WrongStateError, match="handed over"):
+        leader.task_for(HELPER)
     leader = operators.keys.restore(leader.save())
     with pytest.raises(WrongStateError, match="handed over"):
         leader.task_for(HELPER)
@@ -265,6 +267,10 @@ def with_fields(**changes: object) -> Callable[[Operators, Offer], Offer]:
     return lambda operators, offer: msgspec.structs.replace(offer, **changes)
 
 
+def with_leader_as_helper(operators: Operators, offer: Offer) -> Offer:
+    return msgspec.structs.replace(offer, helper=offer.leader)
+
+
 def test_an_honest_offer_is_accepted_an_hour_before_and_after_its_window() -> None:
     assert rules() == []
     for now in (NOW - LARGEST_SKEW, NOW + 1000 + LARGEST_SKEW):
@@ -272,34 +278,47 @@ def test_an_honest_offer_is_accepted_an_hour_before_and_after_its_window() -> No
 
 
 @pytest.mark.parametrize(
-    ("found", "first"),
+    ("asked", "first"),
     [
-        (rules(known=False), Rule.UNKNOWN_HELPER),
-        (rules(with_fields(helper=bytes(32))), Rule.UNKNOWN_HELPER),
-        (rules(lambda o, offer: msgspec.structs.replace(offer, helper=offer.leader)),
-         Rule.UNKNOWN_HELPER),
-        (rules(with_terms(noise=WholeGaussian.of(99))), Rule.WEAK_NOISE),
-        (rules(with_terms(noise=WholeLaplace.of(1e6))), Rule.WEAK_NOISE),
-        (rules(expected=terms(noise=WholeLaplace.of(5.0))), Rule.WEAK_NOISE),
-        (rules(with_terms(least=9)), Rule.TOO_FEW),
-        (rules(with_terms(noise=WholeGaussian.of(101))), Rule.WRONG_OFFER),
-        (rules(with_terms(least=11)), Rule.WRONG_OFFER),
-        (rules(with_terms(phones=21)), Rule.WRONG_OFFER),
-        (rules(with_terms(shape=(6,))), Rule.WRONG_OFFER),
-        (rules(with_terms(bound=8)), Rule.WRONG_OFFER),
-        (rules(with_terms(window=1001.0)), Rule.WRONG_OFFER),
-        (rules(with_fields(sum_id=bytes(16))), Rule.WRONG_OFFER),
-        (rules(with_fields(version=2)), Rule.WRONG_OFFER),
-        (rules(with_fields(suite=2)), Rule.WRONG_OFFER),
-        (rules(with_fields(task=bytes(32))), Rule.WRONG_OFFER),
-        (rules(told=b"something else"), Rule.WRONG_OFFER),
-        (rules(now=NOW - LARGEST_SKEW - 1), Rule.CLOSED),
-        (rules(now=NOW + 1001 + LARGEST_SKEW), Rule.CLOSED),
-        (rules(with_fields(closes=NOW + 5000)), Rule.CLOSED),
+        ({"known": False}, Rule.UNKNOWN_HELPER),
+        ({"change": with_fields(helper=bytes(32))}, Rule.UNKNOWN_HELPER),
+        ({"change": with_leader_as_helper}, Rule.UNKNOWN_HELPER),
+        ({"change": with_terms(noise=WholeGaussian.of(99))}, Rule.WEAK_NOISE),
+        ({"change": with_terms(noise=WholeLaplace.of(1e6))}, Rule.WEAK_NOISE),
+        ({"expected": terms(noise=WholeLaplace.of(5.0))}, Rule.WEAK_NOISE),
+        ({"change": with_terms(least=9)}, Rule.TOO_FEW),
+        ({"change": with_terms(noise=WholeGaussian.of(101))}, Rule.WRONG_OFFER),
+        ({"change": with_terms(least=11)}, Rule.WRONG_OFFER),
+        ({"change": with_terms(phones=21)}, Rule.WRONG_OFFER),
+        ({"change": with_terms(shape=(6,))}, Rule.WRONG_OFFER),
+        ({"change": with_terms(bound=8)}, Rule.WRONG_OFFER),
+        ({"change": with_terms(window=1001.0)}, Rule.WRONG_OFFER),
+        ({"change": with_fields(sum_id=bytes(16))}, Rule.WRONG_OFFER),
+        ({"change": with_fields(version=2)}, Rule.WRONG_OFFER),
+        ({"change": with_fields(suite=2)}, Rule.WRONG_OFFER),
+        ({"change": with_fields(task=bytes(32))}, Rule.WRONG_OFFER),
+        ({"change": with_fields(key=bytes(32))}, Rule.WRONG_OFFER),
+        ({"told": b"something else"}, Rule.WRONG_OFFER),
+        ({"now": NOW - LARGEST_SKEW - 1}, Rule.CLOSED),
+        ({"now": NOW + 1001 + LARGEST_SKEW}, Rule.CLOSED),
+        ({"change": with_fields(closes=NOW + 5000)}, Rule.CLOSED),
+        ({"change": with_fields(closes=NOW + 1000.01)}, Rule.CLOSED),
     ],
-)  # fmt: skip
-def test_an_offer_that_breaks_its_phase_is_refused_by_name(found: list[Rule], first: Rule) -> None:
-    assert found[:1] == [first]
+)
+def test_an_offer_that_breaks_its_phase_is_refused_by_name(
+    asked: dict[str, Any], first: Rule
+) -> None:
+    assert rules(**asked)[:1] == [first]
+
+
+def test_an_offer_of_one_operator_alone_is_refused() -> None:
+    """Whoever plays both parts, and is known in both, reads every input."""
+    operators = Operators()
+    operators.identity = operators.leader
+    task = opening(operators.offered(GAUSSIAN))
+    both = (operators.keys.identity,)
+    found = list(refusals_of_offer(task, GAUSSIAN, TOLD, both, both, NOW))
+    assert [refused.rule for refused in found] == [Rule.UNKNOWN_HELPER]
 
 
 @pytest.mark.parametrize("role", ["helper", "leader"])
@@ -333,13 +352,20 @@ def test_a_task_without_an_offer_is_refused() -> None:
 
 
 def test_a_phone_reports_once_and_keeps_nothing() -> None:
-    task = opening(Operators().offered(), 4)
+    operators = Operators()
+    asked, task = request(operators.begin()), opening(operators.offered(), 4)
     phone = ReportingParticipant(task, np.ones((3, 2), dtype=np.int64))
     assert (phone.round, phone.done) == ("report", False)
     assert phone.answer(task).sender == 4
     assert phone.done
     with pytest.raises(UnexpectedMessageError, match="sent already"):
         phone.answer(task)
+    other = ReportingParticipant(task, np.ones((3, 2), dtype=np.int64))
+    elsewhere = opening(Operators().offered(), 4)
+    for wrong in (elsewhere, msgspec.structs.replace(asked, sum_id=task.sum_id)):
+        with pytest.raises(UnexpectedMessageError, match="not asked for"):
+            other.answer(wrong)
+    assert not other.done
     for call in (phone.save, lambda: ReportingParticipant.restore(b"")):
         with pytest.raises(WrongStateError):
             call()
@@ -358,8 +384,8 @@ def test_an_input_beyond_the_bound_is_refused() -> None:
         ({"task": bytes(32)}, "another sum"),
         ({"version": 2}, "another sum"),
         ({"parameters": terms(least=9)}, "other parameters"),
-        ({"closes": NOW + 999}, "another window"),
-        ({"answer_until": NOW}, "another window"),
+        ({"closes": NOW + 999.5, "answer_until": NOW + 999.5 + PATIENCE}, "another window"),
+        ({"answer_until": NOW + 1000.5 + PATIENCE}, "another window"),
     ],
 )
 def test_a_leader_takes_no_other_offer_than_it_asked_for(
@@ -373,6 +399,8 @@ def test_a_leader_takes_no_other_offer_than_it_asked_for(
     bent = msgspec.structs.replace(made, offer=offer, signature=signature)
     with pytest.raises(MalformedMessageError, match=says):
         leader.accept(HELPER, bent)
+    with pytest.raises(MalformedMessageError, match="another sum"):
+        leader.accept(HELPER, msgspec.structs.replace(made, sum_id=bytes(16)))
 
 
 def test_a_leader_takes_offers_of_its_helper_alone() -> None:
@@ -462,10 +490,13 @@ def test_a_helper_that_refuses_nearly_all_gets_no_result() -> None:
         leader.result()
 
 
-def test_a_sum_of_too_few_reports_ends_by_name() -> None:
+def test_a_sum_of_too_few_reports_ends_by_name_and_of_just_enough_does_not() -> None:
     operators = Operators()
     with pytest.raises(TooManyDropoutsError, match=r"9 of 20 phones .* at least 10"):
         operators.collected(inputs_of(range(9)))
+    leader, reports = operators.collected(inputs_of(range(10)))
+    total = closed(leader, operators.helper.answer(listed(leader)), reports.items())
+    np.testing.assert_array_equal(total, sum(inputs_of(range(10)).values()))
 
 
 def test_a_sum_whose_helper_is_silent_ends_by_name() -> None:
@@ -474,16 +505,6 @@ def test_a_sum_whose_helper_is_silent_ends_by_name() -> None:
         leader.accept(phone, report)
     with pytest.raises(TooManyDropoutsError, match="has not given its total in time"):
         leader.advance()
-
-
-def test_a_helper_is_waited_for_and_phones_have_their_window() -> None:
-    operators = Operators()
-    leader = operators.begin()
-    assert leader.deadline(5.0, 77.0) == 5.0 + PATIENCE
-    leader.accept(HELPER, operators.helper.answer(request(leader)))
-    leader.advance()
-    assert leader.deadline(5.0, 77.0) == 5.0 + 1000.0
-    assert len(leader.expected()) == 20
 
 
 # -------------------------------------------------------------------------------- before it is kept
@@ -555,6 +576,7 @@ def test_a_helpers_answer_is_checked_before_it_is_kept() -> None:
 def test_a_sum_of_another_version_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     leader = Operators().offered()
     leader.check_version()
+    Operators().begin().check_version()
     monkeypatch.setattr(messages, "VERSION", messages.VERSION + 1)
     with pytest.raises(UnexpectedMessageError, match="another version"):
         leader.check_version()
@@ -567,44 +589,16 @@ def test_inputs_that_are_not_proved_have_no_proof() -> None:
         proof_of(offer.offer)
 
 
+def test_a_sum_opens_as_all_phones_are_told_it_alike() -> None:
+    task = opening(Operators().offered(), 7)
+    assert TWO_OPERATORS.open(task.sum_id, terms()) == task.told_alike
+
+
 def test_a_process_without_keys_leads_no_sum() -> None:
     with pytest.raises(InvalidParametersError, match="needs a helper"):
         TWO_OPERATORS.aggregator(bytes(16), terms(), bytes)
     with pytest.raises(InvalidParametersError, match="needs a helper"):
         TWO_OPERATORS.aggregator.restore(b"")
-
-
-@pytest.mark.parametrize("text", ["", "zz", "00" * 31, "00" * 33])
-def test_a_text_that_is_not_a_key_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInputError, match="64 hexadecimal digits"):
-        read_identity(text)
-    key = Ed25519PrivateKey.generate().public_key().public_bytes_raw()
-    assert read_identity(f" {key.hex()}\n") == key
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"phones": 2}, "phones=2"),
-        ({"shape": (0,)}, "dimension"),
-        ({"shape": (1,) * 9}, "number of dimensions"),
-        ({"shape": (2**13, 2**13)}, "length"),
-        ({"bound": 0}, "bound=0"),
-        ({"bound": 2**62}, "64-bit sum"),
-        ({"least": 1}, "least=1"),
-        ({"least": 21}, "least=21"),
-        ({"window": 0.0}, "window"),
-        ({"ones": 0}, "ones=0"),
-        ({"ones": 7}, "ones=7"),
-        ({"noise": WholeGaussian(0)}, "fine_variance=0"),
-        ({"noise": WholeLaplace(0)}, "fine_scale=0"),
-    ],
-)
-def test_parameters_under_which_no_sum_should_run_are_named(
-    changes: dict[str, object], says: str
-) -> None:
-    with pytest.raises(InvalidParametersError, match=says):
-        terms(**changes).check()
 
 
 def test_options_of_commands_are_spelled_as_in_parameters() -> None:

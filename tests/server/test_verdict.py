@@ -12,15 +12,21 @@ from support.parameters import labelling_parameters, learning_parameters, statis
 
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.dashboard.verdict import verdict
+from earshot_server.phases import sitting
 from earshot_server.phases.forecast import Refusal, outlook
 from earshot_server.phases.proposal import Wanted, proposed
 
 LABELS = tuple(f"l{number}" for number in range(11))
 
 
+def wanted(phones: int, **changes: Any) -> Wanted:
+    return Wanted(phones=phones, labels=LABELS, any_delta=True, **changes)
+
+
 def discovery(phones: int, **changes: Any) -> Parameters:
-    return proposed(Wanted(phones=phones, labels=LABELS, any_delta=True, **changes))[0]
+    return proposed(wanted(phones, **changes))[0]
 
 
 def clear(parameters: Parameters) -> int:
@@ -55,6 +61,23 @@ def test_the_crowd_that_is_advised_finds_something_and_a_smaller_one_does_not(
     assert verdict(msgspec.structs.replace(few, phones=advised)).startswith(
         f"{found[1]} phones can learn up to "
     )
+
+
+def test_a_sitting_is_told_of_a_smaller_crowd_than_default_phones_join() -> None:
+    def seated(phones: int) -> Parameters:
+        return proposed(sitting.seated(wanted(phones)))[0]
+
+    advised = next(phones for phones in range(3, 100) if clear(seated(phones)))
+    assert advised < 20
+    few = verdict(seated(advised - 1))
+    assert few.endswith(f"phones can hardly learn anything here; about {advised} would")
+    assert verdict(seated(3)).endswith(f"about {advised} would")
+    # The same sum by other rules, and other sums by the same, are no sitting.
+    by_masks = msgspec.structs.replace(seated(3), summation=SummationName.BELL)
+    assert verdict(by_masks).endswith("about 100 would")
+    assert verdict(discovery(3, summation=SummationName.TWO_OPERATORS)).endswith("about 100 would")
+    counting = statistics_parameters(phones=3, summation=SummationName.TWO_OPERATORS)
+    assert verdict(counting).endswith("about 100 would")
 
 
 def test_a_crowd_that_finds_something_is_told_how_much() -> None:

@@ -133,10 +133,7 @@ class Leader:
 
         The window of an offer is phones' time; a helper that is away is waited for much longer.
         """
-        offer = self._state.offer
-        if self._state.round == REPORT and offer is not None:
-            return now + self.parameters.window
-        return now + PATIENCE
+        return now + (self.parameters.window if self._state.round == REPORT else PATIENCE)
 
     # ------------------------------------------------------------------------------- tasks
 

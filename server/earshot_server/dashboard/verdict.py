@@ -14,6 +14,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.significance import LEVEL
 from earshot_server.dashboard.wording import counted, whole
+from earshot_server.phases import sitting
 from earshot_server.phases.forecast import Refusal, expected, outlook
 
 _LARGEST_CROWD = 10**8
@@ -58,14 +59,19 @@ def _deciding(parameters: Parameters) -> SecureSum:
 
 
 def _crowd(parameters: Parameters) -> int | None:
-    """Return the size of a crowd that finds something and that default phones join, rounded up."""
+    """Return the size of a crowd that finds something, rounded up.
+
+    Default phones join it, but for a sitting: there people let their pages join a smaller one.
+    """
 
     def finds(phones: int) -> bool:
         larger = msgspec.structs.replace(parameters, phones=phones)
         seen = outlook(larger, _deciding(larger))
         return seen is not None and seen.clear > 0
 
-    most = max(parameters.phones, Limits().least_phones)
+    most = parameters.phones
+    if not sitting.is_seated(parameters):
+        most = max(most, Limits().least_phones)
     if finds(most):
         return most
     while not finds(most):

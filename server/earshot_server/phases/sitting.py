@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
+from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.phases.proposal import Asked
 
@@ -27,6 +29,12 @@ _Asked = TypeVar("_Asked", bound=Asked)
 def seated(asked: _Asked) -> _Asked:
     """Return the options of a phase as a sitting has them."""
     return replace(asked, summation=SummationName.TWO_OPERATORS, sums=SUMS)
+
+
+def is_seated(parameters: Parameters) -> bool:
+    """Return whether a phase is summed as a sitting is, whatever its hours."""
+    by_two = parameters.summation is SummationName.TWO_OPERATORS
+    return by_two and isinstance(parameters, DiscoveryParameters) and parameters.sums == SUMS
 
 
 def enough(phones: int) -> int:

@@ -53,12 +53,12 @@ PLACES = Places(
     mutated=(
         *(
             f"protocol/earshot_protocol/{room}"
-            for room in ("files.py", "privacy", "secure_sum", "phases")
+            for room in ("files.py", "privacy", "secure_sum", "two_operators", "phases")
         ),
         *(f"client/earshot_client/{room}" for room in ("phone.py", "policy.py", "phases", "store")),
     ),
     tests=(
-        *("tests/protocol", "tests/client"),
+        *("tests/protocol", "tests/client", "tests/system/test_two_operator_vectors.py"),
         *(
             f"tests/server/test_{name}.py"  # those that neither begin a database nor listen
             for name in (
