@@ -670,6 +670,19 @@ test("two visits whose lock was lost answer one task alike, and book it once", a
   assert.equal((await phone.ledger()).length, 2);
 });
 
+test("a browser that fails to make a key by chance is not taken for one without the curve", async () => {
+  const { phone } = await opened();
+  const { generateKey } = SubtleCrypto.prototype;
+  SubtleCrypto.prototype.generateKey = async () => {
+    throw new DOMException("it failed", "OperationError");
+  };
+  try {
+    assert.equal((await phone.visit()).event, "waiting");
+  } finally {
+    SubtleCrypto.prototype.generateKey = generateKey;
+  }
+});
+
 test("a browser without one of the curves is named before a code is used", async () => {
   const { generateKey } = SubtleCrypto.prototype;
   for (const [curve, since] of [

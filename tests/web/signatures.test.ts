@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { sha256 } from "../../client/web/protocol/canonical.ts";
 import { InvalidInputError } from "../../client/web/protocol/errors.ts";
-import { sign, signatureBase, signingKey, verified } from "../../client/web/protocol/signatures.ts";
+import { newSeed, sign, signatureBase, signingKey, verified } from "../../client/web/protocol/signatures.ts";
 import { type Bytes, hex, utf8 } from "../../client/web/protocol/wire.ts";
 import { of, vectors } from "./vectors.ts";
 
@@ -19,6 +19,23 @@ test("a seed gives the key pair", async () => {
   assert.equal(hex(key.publicKey), public_key);
   assert.equal(key.privateKey.extractable, false);
   await assert.rejects(signingKey(new Uint8Array(31)), InvalidInputError);
+});
+
+test("no seed begins with a zero byte, which one engine does not read", () => {
+  const draw = crypto.getRandomValues;
+  let draws = 0;
+  crypto.getRandomValues = ((array: Bytes) => {
+    draw.call(crypto, array);
+    array[0] = draws++;
+    return array;
+  }) as typeof draw;
+  try {
+    const [seed, other] = [newSeed(), newSeed()];
+    assert.deepEqual([draws, seed[0], other[0], seed.length], [3, 1, 2, 32]);
+    assert.notEqual(hex(seed.slice(1)), hex(other.slice(1)));
+  } finally {
+    crypto.getRandomValues = draw;
+  }
 });
 
 test("requests are signed as the vectors are", async () => {

@@ -106,8 +106,12 @@ def operators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operators]:
 
 @contextlib.contextmanager
 def opened(running: Browser, **options: object) -> Iterator[tuple[Page, list[str]]]:
-    """A page in a profile of its own, and what it complains about."""
+    """A page in a profile of its own, and what it complains about.
+
+    Its browser asks its user whether to keep the page's store, as Firefox does, and waits for ever.
+    """
     context = running.new_context(permissions=["microphone"], **options)  # type: ignore[arg-type]
+    context.add_init_script("StorageManager.prototype.persist = () => new Promise(() => {})")
     page = context.new_page()
     complaints, _ = overheard(page)
     try:

@@ -32,6 +32,7 @@ import {
   reach,
 } from "../../client/web/protocol/privacy/sum_noise.ts";
 import { encodeInput, packWords, subtract } from "../../client/web/protocol/secure_sum/encoding.ts";
+import { exchanged, keyPair } from "../../client/web/protocol/secure_sum/exchange.ts";
 import {
   offerDigest,
   refusalsOfOffer,
@@ -316,4 +317,26 @@ test("a report is drawn anew each time, and of nothing but an input", async () =
   };
   await assert.rejects(makeReport(low, input), MalformedMessageError);
   assert.equal(lengthOf(signed.offer.parameters), input.length);
+});
+
+test("a key pair that an engine could not make is drawn again, and not for ever", async () => {
+  const generate = crypto.subtle.generateKey;
+  const fail = (failures: number): void => {
+    crypto.subtle.generateKey = ((...given: Parameters<typeof generate>) => {
+      if (failures-- > 0) throw new DOMException("The operation failed", "OperationError");
+      return generate.apply(crypto.subtle, given);
+    }) as typeof generate;
+  };
+  try {
+    for (const failures of [0, 3]) {
+      fail(failures);
+      const [one, other] = [await keyPair(), await keyPair()];
+      const shown = new Uint8Array(await crypto.subtle.exportKey("raw", other.publicKey));
+      assert.equal((await exchanged(one.privateKey, shown)).length, 32);
+    }
+    fail(4);
+    await assert.rejects(keyPair(), DOMException);
+  } finally {
+    crypto.subtle.generateKey = generate;
+  }
 });

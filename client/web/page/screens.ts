@@ -135,8 +135,9 @@ async function listen(page: Page): Promise<Drawn> {
   const hear = async (): Promise<void> => {
     const sound = await listened(new URL("worklet.js", import.meta.url));
     page.name(await line.ask("hear", sound));
-    // The phone's worker cannot ask that the browser keeps its store; whoever refuses says nothing.
-    await navigator.storage?.persist().catch(() => false);
+    // The phone's worker cannot ask that the browser keeps its store. Firefox asks its user, and
+    // the page waits for no answer.
+    navigator.storage?.persist?.().catch(() => {});
     await page.again(texts.say("listen.done"));
   };
   return [

@@ -8,13 +8,15 @@ declare abstract class AudioWorkletProcessor {
 declare function registerProcessor(name: string, kind: new () => AudioWorkletProcessor): void;
 
 /** Sends one second of its first channel to its port, once, and ends. */
-class SecondCollector extends AudioWorkletProcessor {
+export class SecondCollector extends AudioWorkletProcessor {
   readonly #samples = new Float32Array(sampleRate);
   #count = 0;
   #skipped = 0;
 
   /** Take the next samples; return whether more are wanted. */
   process([channels]: readonly (readonly Float32Array[])[]): boolean {
+    // Firefox goes on as long as the microphone does, whatever is returned.
+    if (this.#count === sampleRate) return false;
     const block = channels?.[0];
     if (block === undefined) return true;
     // A browser gives zeros until the microphone runs: they are not sound of this place. A

@@ -10,7 +10,7 @@ import { decodeTask, type Ending, isEnding } from "../protocol/messages.ts";
 import { type Limits, standing } from "../protocol/phases/acceptance.ts";
 import { namesAt, type Places } from "../protocol/phases/places.ts";
 import type { Standing } from "../protocol/privacy/budgets.ts";
-import { signingKey } from "../protocol/signatures.ts";
+import { newSeed, signingKey } from "../protocol/signatures.ts";
 import { type Bytes, compared, hex } from "../protocol/wire.ts";
 import type { Store } from "../store/interface.ts";
 import { alone, inTurn } from "../store/locks.ts";
@@ -334,7 +334,7 @@ export class Client {
       if (!state.name && invitation === undefined) {
         throw new NotEnrolledError("this phone is not enrolled yet: it needs an invitation");
       }
-      if (!state.seed.length) state.seed = crypto.getRandomValues(new Uint8Array(32));
+      if (!state.seed.length) state.seed = newSeed();
       return state;
     });
     const line = await this.#line(state.seed);

@@ -29,6 +29,12 @@ export interface SigningKey {
   readonly publicKey: Bytes;
 }
 
+/** Draw a seed. WebKitGTK 2.50 reads none that begins with a zero byte. */
+export function newSeed(): Bytes {
+  const seed = crypto.getRandomValues(new Uint8Array(32));
+  return seed[0] ? seed : newSeed();
+}
+
 /**
  * Make the key pair of a seed of 32 random bytes.
  *

@@ -4,6 +4,20 @@ import { MalformedMessageError } from "../errors.ts";
 import type { Bytes } from "../wire.ts";
 
 /**
+ * Draw a key pair.
+ *
+ * WebKitGTK 2.50 fails where the private key begins with a zero byte, one in 256: then draw again.
+ */
+export async function keyPair(draws = 4): Promise<CryptoKeyPair> {
+  try {
+    return (await crypto.subtle.generateKey("X25519", false, ["deriveBits"])) as CryptoKeyPair;
+  } catch (error) {
+    if (draws === 1) throw error;
+    return keyPair(draws - 1);
+  }
+}
+
+/**
  * Return what a private key shares with a public one of 32 bytes.
  *
  * Throws `MalformedMessageError` for a public key of low order, with which everybody shares zeros.

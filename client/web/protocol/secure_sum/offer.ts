@@ -7,7 +7,7 @@ import { protectsAs } from "../privacy/sum_noise.ts";
 import type { Rule } from "../rules.ts";
 import { verified } from "../signatures.ts";
 import { type Bytes, compared, hex, joined, utf8 } from "../wire.ts";
-import { exchanged } from "./exchange.ts";
+import { exchanged, keyPair } from "./exchange.ts";
 import { isSameSum, sumParameters, type SumParameters } from "./parameters.ts";
 
 const VERSION = 1;
@@ -130,7 +130,7 @@ function refusal(rule: Rule, why: string): RefusedError {
 
 /** Return whether a key is one of X25519, and not of low order. */
 async function seals(key: Bytes): Promise<boolean> {
-  const own = (await crypto.subtle.generateKey("X25519", false, ["deriveBits"])) as CryptoKeyPair;
+  const own = await keyPair();
   try {
     await exchanged(own.privateKey, key);
     return true;

@@ -9,7 +9,7 @@ import { bytes, map, type Of, optional, whole } from "../fields.ts";
 import { sha256 } from "../canonical.ts";
 import { type Bytes, joined, utf8 } from "../wire.ts";
 import { encodeInput, packWords, subtract, type Words, wordsOf } from "./encoding.ts";
-import { exchanged } from "./exchange.ts";
+import { exchanged, keyPair } from "./exchange.ts";
 import { type Offer, offerDigest, type SendReport } from "./offer.ts";
 import { lengthOf, type SumParameters, widthOf } from "./parameters.ts";
 
@@ -47,7 +47,7 @@ export async function draw(): Promise<Drawn> {
   return {
     seed: crypto.getRandomValues(new Uint8Array(SEED_BYTES)),
     reportId: crypto.getRandomValues(new Uint8Array(ID_BYTES)),
-    ephemeral: (await crypto.subtle.generateKey("X25519", false, ["deriveBits"])) as CryptoKeyPair,
+    ephemeral: await keyPair(),
   };
 }
 
