@@ -44,7 +44,7 @@ async function visit(): Promise<void> {
 }
 
 press("listen", async () => {
-  await navigator.storage.persist(); // or the system may remove the phone, its ledger included
+  void navigator.storage.persist(); // or the system may remove the phone, its ledger included
   heard = await phone.hear(await listen("earshot-phone/page/worklet.js"));
   const { choices } = await phone.poll();
   part("choice").replaceChildren(...choices.map((each) => new Option(each, each)));
