@@ -40,12 +40,12 @@ export class WrongStateError extends LocalError {
   override name = "WrongStateError";
 }
 
-/** A browser without something that a phone needs; the message says which browsers have it. */
+/** A browser without something that a phone needs; the message says which browsers have all. */
 export class UnsupportedBrowserError extends LocalError {
   override name = "UnsupportedBrowserError";
 
-  constructor(missing: string, browsers: string) {
-    super(`this browser has no ${missing}; ${browsers} and later ones have it`);
+  constructor(missing: string) {
+    super(`a phone needs Chrome 137, Firefox 130, Safari 17 or later: here is no ${missing}`);
   }
 }
 

@@ -42,8 +42,5 @@ export async function inTurn<T>(
 
 function locks(): LockManager {
   if (navigator.locks) return navigator.locks;
-  throw new UnsupportedBrowserError(
-    "Web Locks, which only pages of https have",
-    "Chrome 69, Firefox 96, Safari 15.4",
-  );
+  throw new UnsupportedBrowserError("Web Locks, which only pages of https have");
 }

@@ -258,10 +258,7 @@ export class SealedRows implements Store {
       const folder = await ownFolder();
       const { prototype } = FileSystemFileHandle;
       if (!("createSyncAccessHandle" in prototype || "createWritable" in prototype)) {
-        throw new UnsupportedBrowserError(
-          "way to write a page's own files",
-          "Chrome 86, Firefox 111, Safari 26 (15.2 in a worker)",
-        );
+        throw new UnsupportedBrowserError("createWritable; outside a worker, Safari has it from 26");
       }
       const file: OwnFile = await folder.getFileHandle(this.#fileName, { create: true });
       // Only a worker can write in place. In a page, old secrets stay until the disk reuses them.
@@ -295,10 +292,7 @@ export class SealedRows implements Store {
 
 function ownFolder(): Promise<FileSystemDirectoryHandle> {
   if (navigator.storage?.getDirectory) return navigator.storage.getDirectory();
-  throw new UnsupportedBrowserError(
-    "files of a page's own (navigator.storage.getDirectory)",
-    "Chrome 86, Firefox 111, Safari 15.2",
-  );
+  throw new UnsupportedBrowserError("navigator.storage.getDirectory");
 }
 
 async function opened(key: CryptoKey, rows: Sealed): Promise<Map<string, Bytes>> {
