@@ -19,11 +19,11 @@ MAKEFLAGS += --jobs=2
 # Hundreds of processes of the tests import the same files: each is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-phones test test-all mutants browser lint types imports unit phone-page phone-package format lock clean
+.PHONY: help demo demo-phones test test-all mutants browser lint types imports unit phone-page format lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/.editable ## run both routes over one crowd of 500 simulated phones, in two minutes
 	@echo "Simulating both routes: half a minute, and less when run again."
@@ -81,9 +81,6 @@ mutants: .venv/.installed ## put mistakes into what protects people, one at a ti
 
 phone-page: .venv/.installed ## bundle the page of a phone to where the server's package has it
 	PYTHONPATH=tests $(V)/python -m support.compiled_page
-
-phone-package: .venv/.installed ## write the package of a phone, for npm and apps with a bundler
-	@PYTHONPATH=tests $(V)/python -m support.phone_package out/earshot-phone
 
 format: .venv/.installed ## let ruff rewrite what it can
 	$(V)/ruff format .

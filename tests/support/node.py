@@ -75,6 +75,21 @@ def node_modules() -> Path:
     return place / "node_modules"
 
 
+def npm(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run npm of the wheel in a folder."""
+    binary = node()
+    library = binary.parent if os.name == "nt" else binary.parent.parent / "lib"
+    return subprocess.run(  # noqa: S603 - npm of the wheel
+        [binary, library / "node_modules" / "npm" / "bin" / "npm-cli.js", *words],
+        cwd=folder,
+        env={**os.environ, "PATH": f"{binary.parent}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_PATIENCE,
+    )
+
+
 def type_errors(folder: Path) -> str:
     """What the compiler says of a folder that has a tsconfig.json: nothing if all types hold."""
     modules = node_modules()
@@ -109,17 +124,7 @@ def _install(folder: Path) -> None:
     folder.mkdir()
     for name in _LOCKED:
         shutil.copy(PACKAGE / name, folder)
-    binary = node()
-    library = binary.parent if os.name == "nt" else binary.parent.parent / "lib"
-    npm = library / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    run = subprocess.run(  # noqa: S603 - npm of the wheel
-        [binary, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_PATIENCE,
-    )
+    run = npm(folder, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
     if run.returncode:
         raise NoNodeError(
             "the compiler and the bundler of client/web/package-lock.json are needed, and "

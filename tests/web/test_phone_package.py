@@ -1,15 +1,16 @@
-"""The package that apps install: it holds under their settings, and is what the sources are."""
+"""The package that apps install: it holds under their settings, and gives what its sources give."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
-from support import phone_package
-from support.node import PACKAGE, node, type_errors
+from support.node import PACKAGE, ROOT, node, node_modules, npm, type_errors
 
 from earshot_protocol.shipped_encoders import packaged
 
@@ -32,9 +33,23 @@ console.log(JSON.stringify(Object.keys({ ...all, ...hearing }).sort()));
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of an app that has installed the package."""
+    """Folder of an app that has installed what `npm pack` makes of a checkout."""
     folder = tmp_path_factory.mktemp("app")
-    phone_package.write(folder / "node_modules" / "earshot-phone")
+    checkout = tmp_path_factory.mktemp("checkout")
+    for name in ("LICENSE", "NOTICE", "protocol"):
+        (checkout / name).symlink_to(ROOT / name)
+    sources = checkout / "client" / "web"
+    shutil.copytree(
+        PACKAGE, sources, ignore=shutil.ignore_patterns("dist", "examples", "node_modules")
+    )
+    (sources / "node_modules").symlink_to(node_modules())
+    packed = npm(sources, "pack", "--pack-destination", str(folder))
+    assert packed.returncode == 0, packed.stderr
+    (archive,) = folder.glob("earshot-phone-*.tgz")
+    with tarfile.open(archive) as files:
+        files.extractall(folder, filter="data")
+    (folder / "node_modules").mkdir()
+    (folder / "package").rename(folder / "node_modules" / "earshot-phone")
     (folder / "package.json").write_text('{"type": "module"}')
     return folder
 
@@ -78,8 +93,12 @@ def test_all_that_it_exports_is_there_and_nothing_of_the_page(app: Path) -> None
     assert len(paths) == 7
     for path in paths:
         assert (folder / path).is_file(), path
-    assert (folder / "contrast-2.tflite").read_bytes() == packaged("contrast-2")
-    assert {path.name for path in (folder / "page").iterdir()} == {"worklet.js", "worklet.d.ts"}
+    dist = folder / "dist"
+    assert (dist / "contrast-2.tflite").read_bytes() == packaged("contrast-2")
+    assert (dist / "contrast-2-credits.txt").stat().st_size > 10_000, "its sounds' licences ask it"
+    assert (dist / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    assert {path.name for path in (dist / "page").iterdir()} == {"worklet.js", "worklet.d.ts"}
+    assert {path.name for path in folder.iterdir()} == {"README.md", "dist", "package.json"}
 
 
 def _run(script: Path) -> str:
