@@ -44,12 +44,12 @@ class OperatorPage:
         return await self._page.inner_text("pre.code")
 
     async def begin(self) -> None:
-        """Let the phase begin with the phones that are here, and see the first step."""
+        """Let the phase begin with the phones that are here."""
         await self._page.click('form[action$="/begin"] button')
-        await self._page.wait_for_selector('main:not([data-state="gathering"])')
 
     async def answering(self) -> None:
-        """Wait until the page shows how many phones have answered, unless that is over too soon."""
+        """Let the page show how many phones have answered, unless that is over too soon."""
+        await self._page.reload()  # by itself it would in two seconds, when few pages are through
         with contextlib.suppress(Error):
             await self._page.wait_for_selector("progress", timeout=_MOMENT)
 
