@@ -126,11 +126,17 @@ test("work waits for its turn, and for no longer than it has patience", async ()
   await Promise.all([first, second]);
   assert.deepEqual(done, ["first", "second"]);
   // Patience is for waiting, and not for the work.
-  const slow = async (): Promise<never> => {
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    throw broken;
-  };
-  await assert.rejects(inTurn(name, slow, 1), MalformedMessageError);
+  const [patience, { timeout }] = [new AbortController(), AbortSignal];
+  AbortSignal.timeout = () => patience.signal;
+  try {
+    const slow = async (): Promise<never> => {
+      patience.abort();
+      throw broken;
+    };
+    await assert.rejects(inTurn(name, slow), MalformedMessageError);
+  } finally {
+    AbortSignal.timeout = timeout;
+  }
   assert.equal(await inTurn(name, async () => 4), 4);
 });
 
