@@ -62,7 +62,7 @@ ifneq (,$(filter test test-all,$(MAKECMDGOALS)))
 lint types imports: | browser
 endif
 browser: .venv/.installed
-	@$(V)/python tests/support/browser.py
+	@PYTHONPATH=tests $(V)/python -m support.browser
 
 # Four processes on two cores: many tests wait for a server that they have started, and not for a core.
 PYTEST = $(V)/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "$(SELECT)" \

@@ -1,6 +1,6 @@
 """The one place that finds a browser for the dashboard's tests, and brings one if there is none.
 
-    python tests/support/browser.py
+    PYTHONPATH=tests python -m support.browser
 
 prints where it is. It looks on the PATH, then where Playwright keeps its own; if neither has one
 that runs, the distribution's package is installed (as root, where there is apt), or Playwright's is
@@ -9,10 +9,11 @@ downloaded. Where all that fails, it says so with the one command to run, and ex
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
+
+from support import debian
 
 NAMES = (
     "chromium",
@@ -24,8 +25,6 @@ NAMES = (
 )
 PACKAGES = ("chromium", "fonts-dejavu-core")
 """What Debian calls a browser, and letters for it to draw."""
-_PATIENCE = 600.0
-"""Seconds for an installation, which downloads up to 200 MB."""
 
 
 class NoBrowserError(Exception):
@@ -61,7 +60,9 @@ def bring() -> str:
         return executable()
     except NoBrowserError:
         _say("there is no browser for the dashboard's tests")
-    sources = {f"installing {' '.join(PACKAGES)}": _install_packages} if _may_install() else {}
+    sources = (
+        {f"installing {' '.join(PACKAGES)}": _install_packages} if debian.may_install() else {}
+    )
     for attempt, install in {**sources, "downloading Playwright's Chromium": _download}.items():
         _say(f"{attempt} …")
         try:
@@ -90,29 +91,12 @@ def _runs(path: str) -> bool:
     return run.returncode == 0
 
 
-def _may_install() -> bool:
-    return os.geteuid() == 0 and shutil.which("apt-get") is not None
-
-
 def _install_packages() -> None:
-    _run("apt-get", "-qq", "update")
-    _run("apt-get", "-qq", "install", "--yes", "--no-install-recommends", *PACKAGES)
+    debian.install(*PACKAGES)
 
 
 def _download() -> None:
-    _run(sys.executable, "-m", "playwright", "install", "chromium")
-
-
-def _run(*command: str) -> None:
-    subprocess.run(  # noqa: S603 - the commands above
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=_PATIENCE,
-        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-    )
+    debian.run(sys.executable, "-m", "playwright", "install", "chromium")
 
 
 def _remedy() -> str:
