@@ -100,7 +100,8 @@ def played(given: Vector) -> list[Vector]:
 
 
 def _shown(entry: Vector) -> Vector:
-    return {name: entry[name] for name in ("step", "unit", "epsilon", "delta", "event")}
+    named = ("step", "unit", "epsilon", "delta", "mechanism", "event")
+    return {name: entry[name] for name in named}
 
 
 @functools.cache

@@ -2,7 +2,8 @@
 
 The list is closed: a name that is not on it does not cross the wire. No rule depends on what a
 phone has heard, so its name reveals nothing about it; budgets that grow with the number of
-recordings are decided for a number that hardly any phone exceeds (`acceptance.COUNTED_RECORDINGS`).
+recordings are decided, and booked, for a number that hardly any phone exceeds
+(`local_mechanisms.COUNTED_RECORDINGS`).
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -25,7 +26,7 @@ from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import InvalidParametersError, RefusedError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.discovery import DiscoveryParameters
-from earshot_protocol.phases.learning import Budget, PhaseParameters
+from earshot_protocol.phases.learning import Budget, Cluster, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy.accounting import Expense, Release, epsilon_at
@@ -272,3 +273,54 @@ def test_any_price_that_a_server_names_is_accepted_or_refused_by_name(
             assert min(parameters.cells_noise, parameters.labels_noise) > 1
         if isinstance(parameters, StatisticsParameters):
             assert parameters.epsilon * parameters.contacts / 2 <= 2.01
+
+
+HELD = (0, 1, 37, 38, 999, 1000)
+
+
+def of_points(epsilon: float, geometry: Geometry, phase: int) -> tuple[bytes, PhaseParameters]:
+    budget = Budget(clustering=epsilon, selection=epsilon / 4, centroid_vote=0.01, label_vote=0.01)
+    named = learning_parameters(geometry=geometry, recordings=5, delta=1e-8, budget=budget)
+    return phase.to_bytes(16), named
+
+
+@pytest.mark.parametrize(
+    "geometry", [Geometry.SPHERICAL, pytest.param(Geometry.EUCLIDEAN, marks=pytest.mark.slow)]
+)
+def test_phones_that_took_part_alike_go_on_alike_however_much_they_hold(
+    geometry: Geometry,
+) -> None:
+    """By what a phone refuses later, a server would learn how many recordings it held."""
+    policy = Policy.per_recording(
+        largest_phone_epsilon=2.0, largest_yearly_phone_epsilon=3.0, largest_phone_delta=1e-4
+    )
+    points = {held: np.resize(POINTS, (held, 2)) for held in HELD}
+    stores = {}
+    for held in HELD:
+        stores[held] = MemoryStore(points[held])
+        phone(stores[held])
+        for number in range(3):
+            identifier, parameters = of_points(3e-4, geometry, number)
+            task = Cluster(phase=identifier, index=0, parameters=parameters)
+            assert phone(stores[held], policy).answer(task) is not None
+    assert len({store.ledger() for store in stores.values()}) == 1, "the ledgers differ"
+
+    def said(held: int, epsilon: float) -> str:
+        identifier, parameters = of_points(epsilon, geometry, 3)
+        # Of a copy, as if the server had not asked.
+        copy = MemoryStore.from_bytes(stores[held].to_bytes(), points[held])
+        try:
+            phone(copy, policy).answer(Cluster(phase=identifier, index=0, parameters=parameters))
+        except RefusedError as refused:
+            return str(refused)
+        return ""
+
+    low, high = 1e-6, 1e-2
+    assert not said(37, low)
+    for _ in range(12):  # a server that narrows down where phones begin to refuse
+        middle = math.sqrt(low * high)
+        answers = {said(held, middle) for held in (37, 38)}
+        assert len(answers) == 1
+        low, high = (low, middle) if answers != {""} else (middle, high)
+    assert {said(held, high) for held in HELD} == {said(37, high)} != {""}
+    assert {said(held, low) for held in HELD} == {""}

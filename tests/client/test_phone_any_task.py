@@ -202,12 +202,25 @@ def test_a_sum_is_begun_once_though_another_was_opened_meanwhile(tmp_path: Path)
     assert asked(opened(counted, b"another sum 0002")) is not None
 
 
-@pytest.mark.parametrize(("named", "counted"), [(1, 6), (5, 6), (6, 6), (9, 9)])
-def test_the_ledger_counts_the_recordings_that_were_clustered_not_those_the_server_names(
-    named: int, counted: int
+@pytest.mark.parametrize(
+    ("held", "named", "counted"),
+    [
+        (0, 1, 1000),
+        (6, 1, 1000),
+        (1000, 5, 1000),
+        (1001, 5, 2000),
+        (4001, 5, 8000),
+        (6, 1500, 1500),
+        (1500, 1500, 1500),
+        (1501, 1500, 3000),
+    ],
+)
+def test_the_ledger_counts_at_least_the_recordings_held_and_not_how_many_they_are(
+    held: int, named: int, counted: int
 ) -> None:
-    """With N = 1 and six recordings held, the whole phone loses six times as much."""
-    holder = phone()
+    """With N = 1 and six recordings held, the whole phone loses six times as much, at least."""
+    store = MemoryStore(np.resize(POINTS, (held, 2)))
+    holder = Phone(store, HeardPoints("points", 2), ANYTHING)
     parameters = msgspec.structs.replace(LEARNING, recordings=named)
     holder.answer(Cluster(phase=PHASE, index=0, parameters=parameters))
     paid = {(each.step, each.unit.value): each.epsilon for each in holder.ledger.releases}

@@ -121,7 +121,8 @@ def crowd_result(folder: Path, kill: bool) -> Result:
         assert visit(phone, line).event is Event.ENDED
         assert len(line.sent) == len(STEPS)
         assert phone.result == coordinator.result()
-        assert phone.ledger.releases == PARAMETERS.plan().releases()
+        booked = PARAMETERS.plan().expenses(0)
+        assert phone.ledger.releases == tuple(each.release for each in booked)
         phone.close()
     return msgspec.structs.replace(coordinator.result(), phase=bytes(16))
 

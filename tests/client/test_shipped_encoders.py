@@ -133,7 +133,7 @@ def test_another_default_starts_a_phone_anew_unless_it_is_told_its_encoder_by_na
         phone.answer(Cluster(phase=bytes(16), index=0, parameters=parameters))
         heard, ledger = phone._store.recordings()[0], phone.ledger.releases
     assert len(heard) == 4
-    assert ledger == parameters.plan().releases()[:4]
+    assert ledger == tuple(each.release for each in parameters.plan().expenses(0)[:4])
 
     monkeypatch.setattr(encoders, "DEFAULT_ENCODER", OTHER)
     assert default_encoder().name == OTHER

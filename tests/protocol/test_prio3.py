@@ -337,10 +337,14 @@ def test_a_changed_public_share_is_not_counted(bit: int) -> None:
     shared = [COUNT.shard(np.ones(6, dtype=np.int64) * (np.arange(6) < 2), nonce(0))]
     changed = [shared[0]._replace(public_share=flipped(shared[0].public_share, bit))]
     assert accepted(settled(COUNT, reports(shared))) == [True]
-    assert accepted(settled(COUNT, reports(changed))) == [False]
-    held = shares_of(COUNT, changed[0])
-    with pytest.raises(InvalidProofError):
-        COUNT.decide(*(held[role][1] for role in Party))
+    held = reports(changed)
+    assert accepted(settled(COUNT, held)) == [False]
+    # Whose part it is finds it wrong before anything is exchanged; the other cannot.
+    theirs = Party(bit // 8 // 32)
+    sound = {role: COUNT.verifiers(role, KEY, held[role]).sound.tolist() for role in Party}
+    assert sound == {theirs: [False], Party(1 - theirs): [True]}
+    with pytest.raises(InvalidProofError, match="does not fit the input share"):
+        COUNT.verifier(theirs, KEY, *held[theirs][0])
 
 
 @settings(max_examples=examples(40))

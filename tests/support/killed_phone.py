@@ -259,7 +259,7 @@ def play(kind: str, folder: Path, fault: str = "") -> Seen:
     seen.ledger = list(victim._ledger())
     seen.planned = [
         (each.release.step, each.release.unit.value, str(each.release.epsilon))
-        for each in parameters.plan().expenses()
+        for each in parameters.plan().expenses(0)
     ]
     return seen
 

@@ -228,6 +228,12 @@ def test_the_lock_pins_every_version_and_names_no_place() -> None:
     assert "/" not in lock
 
 
+def test_a_server_comes_with_what_verifies_proofs() -> None:
+    """Leader and helper alike: a phase would end without it, after phones have spent budgets."""
+    lock = (ROOT / "deploy/requirements.lock").read_text(encoding="utf-8")
+    assert re.search(r"^pycryptodomex==", lock, re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     "lock", ["requirements.lock", "deploy/requirements.lock", "simulations/requirements.lock"]
 )

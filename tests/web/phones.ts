@@ -94,8 +94,9 @@ export async function played(given: any, later = given.now): Promise<readonly un
       await answered(memory, decodeTask(of(task)));
       await memory.commit();
       const all = (await (await Memory.open(store, about)).ledger()).export();
-      const kept = all.slice(entries).map(({ step, unit: counted, epsilon, delta, event }) => {
-        return { step, unit: counted, epsilon, delta, event };
+      const kept = all.slice(entries).map((entry) => {
+        const { step, unit: counted, epsilon, delta, mechanism, event } = entry;
+        return { step, unit: counted, epsilon, delta, mechanism, event };
       });
       outcomes.push({ booked: kept });
     } catch (error) {

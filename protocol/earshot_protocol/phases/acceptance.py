@@ -26,6 +26,7 @@ from earshot_protocol.privacy.accounting import (
 )
 from earshot_protocol.privacy.budgets import BUDGETS, LedgerBudget, Span, Standing
 from earshot_protocol.privacy.ledger import Ledger
+from earshot_protocol.privacy.local_mechanisms import COUNTED_RECORDINGS
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.parameters import SumParameters
@@ -33,10 +34,6 @@ from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 
 _SLACK = 1e-9
 """Relative room for rounding: thirty times 0.1 is at most 3."""
-COUNTED_RECORDINGS = 1000
-"""Recordings with which a phone reckons at least before it makes a release private itself, if the
-phase names fewer: the cost of such a release to a phone grows with the number that it holds, and
-its answer would tell that number to a server that tries one phase after the other."""
 
 Refusals = Iterator[RefusedError]
 
@@ -174,12 +171,12 @@ class Limits:
         refused = list(self.refusals_of_cost(planned, paying, today))
         yield from refused
         yield from self._refusals_of_delta(planned, parameters.phones)
-        counted = max(recordings, COUNTED_RECORDINGS)
-        if not refused and parameters.expenses(1, counted) != planned:
-            for refusal in self.refusals_of_cost(parameters.expenses(1, counted), paying, today):
+        booked = parameters.expenses(1, recordings)
+        if not refused and booked != planned:
+            for refusal in self.refusals_of_cost(booked, paying, today):
                 yield RefusedError(
-                    f"{refusal}, reckoned for {counted} recordings, so as not to reveal how many "
-                    "this phone has",
+                    f"{refusal}, reckoned for at least {COUNTED_RECORDINGS} recordings, so as not "
+                    "to reveal how many this phone has",
                     refusal.rule,
                 )
 

@@ -109,7 +109,7 @@ class LabellingParameters(Parameters, frozen=True, kw_only=True, tag="labelling"
         return Plan((SecureSum(VOTES, LabelSamples, votes), SecureSum(CHECK, CheckLabels, check)))
 
     @override
-    def expenses(self, weight: int, recordings: int = 0) -> tuple[Expense, ...]:
+    def expenses(self, weight: int, recordings: int | None = None) -> tuple[Expense, ...]:
         """Return a weight's expenses: noise is the same for all, and a light ballot moves less."""
         spent = expenses if weight else unspent
         votes, check = self._sums(weight)

@@ -36,7 +36,7 @@ DIMENSIONS = 24
 """Dimensions in which sound is clustered, d."""
 RECORDINGS = 200
 """Recordings of a phone, N: as many as a phone holds that hears seven a day and keeps them for 28
-days. A phone that holds fewer pays less than stated; one that holds more counts what it holds."""
+days. In its own ledger a phone counts more, whatever it holds (`COUNTED_RECORDINGS`)."""
 LOCAL_CENTROIDS = 6
 TOP_LOCAL_CENTROIDS = 2
 TOP_GLOBAL_CENTROIDS = 10

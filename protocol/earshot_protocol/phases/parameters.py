@@ -142,13 +142,14 @@ class Parameters(
         """
         return (1,)
 
-    def expenses(self, weight: int, recordings: int = 0) -> tuple[Expense, ...]:
+    def expenses(self, weight: int, recordings: int | None = None) -> tuple[Expense, ...]:
         """Return everything that a phone of this weight releases, in each unit.
 
         Args:
             weight: Weight of the phone's part, one of `weights`; `plan` has the cost of the
                 largest.
-            recordings: Recordings that the phone holds, if they are more than the phase says.
+            recordings: Recordings that the phone holds, for its own accounts; None for what is
+                published.
 
         Raises:
             InvalidParametersError: No mechanism can be made from a value.

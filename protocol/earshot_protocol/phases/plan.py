@@ -262,16 +262,17 @@ class Plan:
         place = self.steps.index(step) + 1
         return self.steps[place] if place < len(self.steps) else None
 
-    def expenses(self, recordings: int = 0) -> tuple[Expense, ...]:
+    def expenses(self, recordings: int | None = None) -> tuple[Expense, ...]:
         """Return everything that a phase of this plan releases, in each unit.
 
         Args:
-            recordings: Recordings of the releasing phone, if they are more than the phase says.
+            recordings: Recordings of the releasing phone, for its own accounts (`held_by`); None
+                for what is published, which counts as many as the phase says.
         """
         return tuple(
             expense
             for name, each in self.mechanisms.items()
-            for expense in expenses(name, held_by(each, recordings))
+            for expense in expenses(name, each if recordings is None else held_by(each, recordings))
         )
 
     def releases(self) -> tuple[Release, ...]:

@@ -7,6 +7,11 @@ show whether the vector is valid, and nothing else. What is accepted is added up
 This is draft-irtf-cfrg-vdaf-20, sections 7.2 and 7.4.5, with two aggregators and one proof. The
 tests compare it, bit for bit, with the vectors of that draft's repository at the tag of draft 20.
 Both operators have to hold the same public share of a report (section 9.3).
+
+One check is not the draft's: an operator refuses a report whose public share does not hold the part
+that its own share gives. By the draft each compares the other's part alone, so whoever sends one
+wrong part makes the two operators disagree, and here a report that one of them has counted cannot
+be taken out again (docs/decisions/0057-ballots-prove-themselves.md).
 """
 
 from __future__ import annotations
@@ -94,7 +99,8 @@ class Verifiers(NamedTuple):
     Attributes:
         shares: Its verifier shares as bytes, uint8 (reports, verifier_share_bytes); zeros where
             there is none.
-        sound: Whether there is one, bool (reports,): not if what came was malformed.
+        sound: Whether there is one, bool (reports,): not if what came was malformed, or its public
+            share does not hold this operator's part.
         expected: The other's part of the joint randomness, as the public share has it, uint8
             (reports, 32).
         output_shares: Shares of vectors, (reports, length, 2).
@@ -214,14 +220,13 @@ class Prio3Multihot:
         Raises:
             MalformedMessageError: Nonce or a share has the wrong size, or an element is not below
                 the prime.
-            InvalidProofError: The report's test would tell more than it may; one in 2^120 does.
+            InvalidProofError: The public share does not hold this operator's part, or the report's
+                test would tell more than it may; one in 2^120 does.
             InvalidInputError: The verify key has another size.
             MissingExtraError: The package pycryptodomex is not installed.
         """
         report = Received(nonce, public_share, input_share)
-        self._check(role, report)
-        if role is Party.LEADER:
-            decode(input_share[:-SEED_BYTES], self._shared_length)
+        self.check(role, report)
         found = self.verifiers(role, verify_key, [report])
         if not found.sound[0]:
             raise InvalidProofError("a report whose test point is a root of unity")
@@ -229,6 +234,22 @@ class Prio3Multihot:
         pair = _in_order(role, share[-SEED_BYTES:], found.expected[0].tobytes())
         seed = self._derivation.joint_seed(*pair)
         return VerifierState(seed, found.output_shares[0]), share
+
+    def check(self, role: Party, report: Received) -> None:
+        """Refuse an operator's part of a report that it cannot verify, whatever the other has.
+
+        Raises:
+            MalformedMessageError: Nonce or a share has the wrong size, or an element is not below
+                the prime.
+            InvalidProofError: The public share does not hold this operator's part.
+            MissingExtraError: The package pycryptodomex is not installed.
+        """
+        self._check(role, report)
+        if role is Party.LEADER:
+            decode(report.input_share[:-SEED_BYTES], self._shared_length)
+        encoded, _ = self._opened(role, [report])
+        if self._joint_parts(role, [report], encoded)[0] != _halves(report.public_share)[role]:
+            raise InvalidProofError("a public share that does not fit the input share")
 
     def decide(self, leader_share: bytes, helper_share: bytes) -> bytes:
         """Return the message by which both operators count a report, from both verifier shares.
@@ -286,13 +307,12 @@ class Prio3Multihot:
         encoded, proofs = self._opened(role, kept)
         # What is beyond the prime makes nonsense of its own report, which is not sound, alone.
         sound &= in_range(encoded).all(axis=1) & in_range(proofs).all(axis=1)
-        parts = [
-            self._derivation.joint_part(
-                role, report.input_share[-SEED_BYTES:], report.nonce, encode(share)
-            )
-            for report, share in zip(kept, encoded, strict=True)
-        ]
-        expected = [_halves(report.public_share)[1 - role] for report in kept]
+        parts = self._joint_parts(role, kept, encoded)
+        stated = [_halves(report.public_share) for report in kept]
+        # Both operators hold the same public share: they find the same part wrong, or neither.
+        fixed = (part == pair[role] for part, pair in zip(parts, stated, strict=True))
+        sound &= np.fromiter(fixed, dtype=np.bool_)
+        expected = [pair[1 - role] for pair in stated]
         joint = self._derivation.joint_randomness(
             self._derivation.joint_seed(*_in_order(role, part, other))
             for part, other in zip(parts, expected, strict=True)
@@ -390,6 +410,17 @@ class Prio3Multihot:
             leader_share=encode(leader_encoded) + encode(leader_proofs) + leader_blind,
             helper_share=seed + helper_blind,
         )
+
+    def _joint_parts(
+        self, role: Party, reports: Sequence[Received], encoded: Elements
+    ) -> list[bytes]:
+        """Return what an operator's shares of encoded vectors put into the joint randomness."""
+        return [
+            self._derivation.joint_part(
+                role, report.input_share[-SEED_BYTES:], report.nonce, encode(share)
+            )
+            for report, share in zip(reports, encoded, strict=True)
+        ]
 
     def _opened(self, role: Party, reports: Sequence[Received]) -> tuple[Elements, Elements]:
         """Return the shares of encoded vectors and proofs that input shares are or expand to."""

@@ -23,6 +23,11 @@ from earshot_protocol.privacy.mechanisms import Cost, Mechanism, Unit
 from earshot_protocol.privacy.noise import discrete_gaussian, discrete_laplace
 from earshot_protocol.randomness import RandomBytes
 
+COUNTED_RECORDINGS = 1000
+"""Recordings for which a phone accounts at least, before and after it makes a release private
+itself, if the phase names fewer: the cost of such a release to a phone grows with the number that
+it holds, so a ledger with the true number would tell it, by what the phone refuses later."""
+
 
 @dataclass(frozen=True)
 class LaplaceLloyd:
@@ -300,11 +305,16 @@ _LOCAL = LaplaceLloyd | GaussianLloyd | BestLaplaceLloyd | BestGaussianLloyd | S
 # A phone asks for the same at every step of a phase, and so do many phones of a simulation.
 @functools.lru_cache(maxsize=1024)
 def held_by(mechanism: Mechanism, recordings: int) -> Mechanism:
-    """Return the mechanism at its cost to a phone that holds this many recordings.
+    """Return the mechanism at its cost in the accounts of a phone that holds this many recordings.
 
     The most that a phone holds is the server's word, and noise depends on it alone; what all of a
-    phone's recordings lose together depends on how many it really has.
+    phone's recordings lose together depends on how many it really has. The cost is that of the
+    server's number, or of `COUNTED_RECORDINGS` if that is more, doubled until it covers what the
+    phone holds: so the accounts tell nothing of a number below, and little of one above.
     """
-    if isinstance(mechanism, _LOCAL):
-        return replace(mechanism, recordings=max(mechanism.recordings, recordings))
-    return mechanism
+    if not isinstance(mechanism, _LOCAL):
+        return mechanism
+    counted = max(mechanism.recordings, COUNTED_RECORDINGS)
+    while counted < recordings:
+        counted *= 2
+    return replace(mechanism, recordings=counted)

@@ -135,6 +135,14 @@ class SumMechanism(Mechanism, Protocol):
 class NoisySum(ABC):
     """A mechanism on a sum that does all it does with noise by the noise itself."""
 
+    summed: ClassVar[str]
+    """What is added up, in words."""
+
+    @property
+    def name(self) -> str:
+        """What is added up, and the noise on it as it is drawn: by phones, or by operators."""
+        return f"{self.summed} with {self.entry_noise.name}"
+
     @property
     @abstractmethod
     def entry_noise(self) -> SumNoise:
@@ -176,7 +184,7 @@ class BallotSum(NoisySum):
     honest_survivors: int | None
     largest_entry: int = 1
     least_entry: ClassVar[int] = 0
-    name: ClassVar[str] = "ballot sum with discrete Laplace noise"
+    summed: ClassVar[str] = "ballot sum"
 
     def __post_init__(self) -> None:
         checks.positive("epsilon", self.epsilon)
@@ -257,7 +265,7 @@ class VectorSum(NoisySum):
     honest_survivors: int | None
     signed: bool = True
     row: int | None = None
-    name: ClassVar[str] = "sum of bounded vectors with Skellam noise"
+    summed: ClassVar[str] = "sum of bounded vectors"
 
     def __post_init__(self) -> None:
         checks.positive("noise_multiplier", self.noise_multiplier)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -62,6 +63,7 @@ class LaplaceShares:
 
     scale: float
     survivors: int
+    name: ClassVar[str] = "discrete Laplace noise"
 
     def law(self, inputs: float) -> DiscreteLaplaceNoise:
         """Return the law of the noise on an entry of a sum over this many phones' inputs."""
@@ -99,6 +101,7 @@ class SkellamShares:
 
     variance: float
     survivors: int
+    name: ClassVar[str] = "Skellam noise"
 
     def law(self, inputs: float) -> SkellamNoise:
         """Return the law of the noise on an entry of a sum over this many phones' inputs."""
@@ -137,6 +140,7 @@ class WholeLaplace(_WholeNoise, frozen=True, tag="discrete-laplace"):
     """
 
     fine_scale: int
+    name: ClassVar[str] = LaplaceShares.name
 
     @classmethod
     def of(cls, scale: float) -> WholeLaplace:
@@ -195,6 +199,7 @@ class WholeGaussian(_WholeNoise, frozen=True, tag="discrete-gaussian"):
     """
 
     fine_variance: int
+    name: ClassVar[str] = "discrete Gaussian noise"
 
     @classmethod
     def of(cls, variance: float) -> WholeGaussian:

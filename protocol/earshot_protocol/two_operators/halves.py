@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from earshot_protocol.errors import MalformedMessageError
+from earshot_protocol.errors import MalformedMessageError, RemoteError
 from earshot_protocol.overriding import override
 from earshot_protocol.prio3 import field
 from earshot_protocol.prio3.derivation import Party
@@ -144,10 +144,11 @@ def half_of(
 
 
 def check_report(phone: int, report: PhoneReport, offer: Offer) -> None:
-    """Refuse a report whose parts have other sizes than the offer asks for.
+    """Refuse a report that the leader cannot list.
 
     Raises:
-        MalformedMessageError: One has.
+        MalformedMessageError: A part has another size than the offer asks for, or the leader's
+            share is not one, or not the one that the public share states.
     """
     if len(report.sealed) != sealed_bytes(offer.parameters):
         raise MalformedMessageError(
@@ -167,3 +168,7 @@ def check_report(phone: int, report: PhoneReport, offer: Offer) -> None:
             f"phone {phone}: shares of {sizes[0]} and {sizes[1]} bytes; {expected[0]} and "
             f"{expected[1]} are expected"
         )
+    try:
+        proof.check(Party.LEADER, Received(report.report_id, report.public, report.share))
+    except RemoteError as error:
+        raise MalformedMessageError(f"phone {phone}: {error}") from error

@@ -43,7 +43,7 @@ class VoteSum(NoisySum):
     deviation: float
     delta: float
     honest_survivors: int | None
-    name: ClassVar[str] = "sum of votes with Skellam noise"
+    summed: ClassVar[str] = "sum of votes"
 
     def __post_init__(self) -> None:
         checks.whole("queries", self.queries, 1, MOST_QUERIES)

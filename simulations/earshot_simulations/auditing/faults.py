@@ -20,7 +20,6 @@ import numpy.typing as npt
 from earshot_client import clustering
 from earshot_client.clustering import GRID, DPLloyd, box_grid
 from earshot_client.phases import discovery as labelled_sums
-from earshot_client.store.memory import MemoryStore
 from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.costs import Method, epsilon, spent_epsilon
 from earshot_models.votes.costs.thresholds import threshold_divergences
@@ -30,6 +29,7 @@ from earshot_models.votes.rules.gnthreshold import GNThreshold
 from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.keyed_randomness import KEY_BYTES, keyed
+from earshot_protocol.phases import plan
 from earshot_protocol.phases.discovery import LABELS, DiscoveryParameters, SumLabels
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
@@ -393,16 +393,9 @@ def one_stream() -> Iterator[Check]:
 
 def forgetful_ledger() -> Finding:
     """Hold three times what the phase says, and pay for as many as it says."""
-    parameters = small(PHASES[_POINTS])
-
-    class Nominal(MemoryStore):
-        """A store that keeps all that a phone hears, and counts less."""
-
-        def count(self) -> int:
-            """Return at most what the phase says."""
-            return min(super().count(), getattr(parameters, "recordings", 0))
-
-    *_, of_phone = ledger("recordings held ignored", play(parameters, AuditedPhones(store=Nominal)))
+    with replaced(plan, held_by=lambda mechanism, recordings: mechanism):
+        seen = play(small(PHASES[_POINTS]))
+    *_, of_phone = ledger("recordings held ignored", seen)
     return of_phone
 
 

@@ -122,10 +122,10 @@ def both_in_a_phones_ledger() -> Finding:
     """Let phones enter in their ledgers what both operators' noise together allows."""
     expenses = DiscoveryParameters.expenses
 
-    def of_both(self: DiscoveryParameters, weight: int, recordings: int = 0) -> Any:
+    def of_both(self: DiscoveryParameters, weight: int, *recordings: int | None) -> Any:
         changed = ("cells_noise", "labels_noise")
         noisier = {name: math.sqrt(2) * getattr(self, name) for name in changed}
-        return expenses(msgspec.structs.replace(self, **noisier), weight, recordings)
+        return expenses(msgspec.structs.replace(self, **noisier), weight, *recordings)
 
     with replaced(DiscoveryParameters, expenses=of_both):
         seen = play(small(PHASES[_PLAYED]))

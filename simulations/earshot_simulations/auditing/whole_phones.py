@@ -82,13 +82,11 @@ class AuditedPhones:
     """Phones as apps open them, and what planted faults change of them and of their operators.
 
     Attributes:
-        store: Type of store that keeps what a phone hears.
         random: Source of each phone's noise; None for its own.
         reuses: Whether a phone's noise is that of its first sum ever after.
         operators: Operators of their sums, where these add the noise.
     """
 
-    store: type[MemoryStore] = MemoryStore
     random: Callable[[int], RandomBytes] | None = None
     reuses: bool = False
     operators: AuditedOperators = PRODUCT
@@ -339,7 +337,7 @@ def _phone(seen: PlayedPhases, number: int, crowd: AuditedPhones, summation: Sum
     hierarchy = hierarchy_of(parameters)
     given: dict[str, Any] = {} if crowd.random is None else {"random": crowd.random(number)}
     return Phone(
-        crowd.store(points.astype(np.float32), generator.choice(rows_of(hierarchy), held).tolist()),
+        MemoryStore(points.astype(np.float32), generator.choice(rows_of(hierarchy), held).tolist()),
         HeardPoints("points", dimensions),
         replace(AGREES, leaders=(keys.identity,), helpers=(keys.helper,)),
         hierarchy=hierarchy,

@@ -18,7 +18,8 @@ export const LARGEST_LENGTH = 2 ** 24;
 
 /** A mechanism on a sum to which each of two operators adds the whole noise. */
 export interface SumMechanism {
-  readonly name: string;
+  /** What is added up, in words. */
+  readonly summed: string;
   /** Noise of one operator on every entry. */
   readonly noise: NoiseOfOperators;
   /** Largest absolute value of an entry of one phone's input. */
@@ -37,7 +38,7 @@ export interface SumMechanism {
  */
 export function countSum(epsilon: number, contacts: number): SumMechanism {
   return {
-    name: "ballot sum with discrete Laplace noise",
+    summed: "ballot sum",
     noise: laplace(2 / epsilon),
     bound: contacts,
     distances: { recording: { l1: 2, l2: 2 }, phone: { l1: contacts, l2: contacts } },
@@ -70,7 +71,7 @@ export function vectorSum(
     (2 / Math.sqrt(5)) * longest + rounded,
   );
   return {
-    name: "sum of bounded vectors with Skellam noise",
+    summed: "sum of bounded vectors",
     noise: gaussian(steps * steps),
     bound: GRID,
     distances: {
@@ -98,7 +99,7 @@ export function voteSum(
   demand(deviation > 0 && Number.isFinite(deviation), `deviation=${deviation}: must be above 0`);
   const many = Math.sqrt(queries);
   return {
-    name: "sum of votes with Skellam noise",
+    summed: "sum of votes",
     noise: gaussian(deviation * deviation),
     bound: weight,
     distances: {
@@ -117,7 +118,7 @@ export function expenses(step: string, mechanism: SumMechanism): readonly Expens
     const event = eventOf(mechanism.noise, l1, l2);
     const epsilon = mechanism.pure?.[unit] ?? composedEpsilon([event], mechanism.delta);
     return {
-      release: { step, unit, epsilon, delta: mechanism.delta, mechanism: mechanism.name },
+      release: { step, unit, epsilon, delta: mechanism.delta, mechanism: nameOf(mechanism) },
       event,
     };
   });
@@ -126,7 +127,12 @@ export function expenses(step: string, mechanism: SumMechanism): readonly Expens
 /** Return one private step, in each unit, to which a phone adds zeros. */
 export function unspent(step: string, mechanism: SumMechanism): readonly Expense[] {
   return UNITS.map((unit) => ({
-    release: { step, unit, epsilon: 0, delta: 0, mechanism: mechanism.name },
+    release: { step, unit, epsilon: 0, delta: 0, mechanism: nameOf(mechanism) },
     event: NOTHING,
   }));
+}
+
+/** Return what is added up, and the noise on it as operators draw it. */
+function nameOf({ summed, noise }: SumMechanism): string {
+  return `${summed} with discrete ${noise.law === "discrete-laplace" ? "Laplace" : "Gaussian"} noise`;
 }
