@@ -24,6 +24,8 @@ from earshot_server.store.database import DatabaseUnavailableError
 if TYPE_CHECKING:
     from flask import Flask
 
+    from earshot_server.api.shared_counts import SharedCounts
+
 _TIDY_EVERY = 60.0
 """Seconds between two looks for keys, parts, offers and totals that nobody may use any more."""
 _log = logging.getLogger(__name__)
@@ -114,7 +116,7 @@ class _Tidying:
                 _log.error("keys or totals that are over could not be erased: %s", error)
 
 
-def _app(serving: HelperServing, metrics: Path) -> Flask:
+def _app(serving: HelperServing, counts: SharedCounts) -> Flask:
     """Make one worker's application after the fork, so that no database is shared."""
     from earshot_server.helper.api import HelperSettings, create_helper_app
 
@@ -123,6 +125,6 @@ def _app(serving: HelperServing, metrics: Path) -> Flask:
             data_folder=serving.data,
             address_requests_per_minute=serving.address_requests_per_minute,
             proxies=serving.proxies,
-            metrics_folder=metrics,
+            counts=counts,
         )
     )

@@ -27,6 +27,8 @@ from earshot_server.processes.settings import WebSettings
 if TYPE_CHECKING:
     from flask import Flask
 
+    from earshot_server.api.shared_counts import SharedCounts
+
 _GRACE = 30.0
 """Seconds granted for requests under way, and then for what else a process is at."""
 CALM = 10.0
@@ -147,12 +149,14 @@ def end_with_parent(end: Callable[[], None]) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def run_web(serving: WebSettings, make: Callable[[Path], Flask], listener: socket.socket) -> None:
+def run_web(
+    serving: WebSettings, make: Callable[[SharedCounts], Flask], listener: socket.socket
+) -> None:
     """Run the web server: gunicorn's arbiter, whose workers each make their own app.
 
     Args:
         serving: Settings of the web processes.
-        make: Function that makes an app, given the folder of all workers' figures.
+        make: Function that makes an app, given the counts that all workers share.
         listener: Socket that is already listening, so that a restart loses no connection.
     """
     os.setsid()  # only the supervisor is to get a Ctrl-C from the terminal

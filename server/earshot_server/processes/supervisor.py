@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from earshot_server.processes import logs
@@ -34,6 +33,7 @@ from earshot_server.processes.settings import Serving
 if TYPE_CHECKING:
     from flask import Flask
 
+    from earshot_server.api.shared_counts import SharedCounts
     from earshot_server.processes.errands import HelperErrands
     from earshot_server.store.database import Database
 
@@ -144,7 +144,7 @@ def _revive(postgres: EmbeddedPostgres | None, stop: threading.Event) -> None:
         stop.wait(CALM)
 
 
-def _app(serving: Serving, url: str, metrics: Path) -> Flask:
+def _app(serving: Serving, url: str, counts: SharedCounts) -> Flask:
     """Make one worker's application after the fork, so that connections are not shared."""
     from earshot_server.api.app import ApiSettings, create_app
     from earshot_server.credentials import Credentials
@@ -161,7 +161,7 @@ def _app(serving: Serving, url: str, metrics: Path) -> Flask:
             phone_requests_per_minute=serving.requests_per_minute,
             address_requests_per_minute=serving.address_requests_per_minute,
             proxies=serving.proxies,
-            metrics_folder=metrics,
+            counts=counts,
             data_folder=serving.data,
         )
     )
