@@ -116,11 +116,30 @@ def test_an_operator_starts_watches_and_stops_a_phase(
     assert exported["ending"]["type"] == "failed"
 
 
-def test_a_data_folder_remembers_its_server(server: ServerProcess) -> None:
+def test_a_data_folder_remembers_its_server(server: ServerProcess, tmp_path: Path) -> None:
     assert earshot("phase", "list", "--data", server.data).returncode == 0
-    again = earshot_process("serve", "--data", str(server.data))
+    shutil.copy(server.data / "address.json", tmp_path)
+    again = earshot_process("serve", "--data", str(tmp_path))
     assert again.returncode == 2
     assert f"cannot listen at 127.0.0.1:{server.port}" in again.stderr
+
+
+def test_a_second_server_on_a_data_folder_is_refused_before_it_touches_anything(
+    server: ServerProcess, postgres: EmbeddedPostgres
+) -> None:
+    def contents() -> dict[Path, tuple[int, bytes]]:
+        files = [each for each in server.data.rglob("*") if each.is_file() and each != server.log]
+        return {each: (each.stat().st_mtime_ns, each.read_bytes()) for each in files}
+
+    before = contents()
+    for database in (postgres.url, ""):
+        again = earshot_process(
+            *("serve", "--data", str(server.data), "--port", "0"), EARSHOT_DATABASE=database
+        )
+        assert (again.returncode, again.stdout) == (2, "")
+        assert f"{server.data} is in use by another server: stop" in again.stderr.splitlines()[-1]
+    assert contents() == before
+    assert server.is_ready()
 
 
 def test_no_line_that_informs_is_called_an_error(server: ServerProcess) -> None:

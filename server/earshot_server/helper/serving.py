@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from earshot_server.helper.folder import HelperFolder
 from earshot_server.processes import logs
 from earshot_server.processes.address import Address
-from earshot_server.processes.children import Child, check_writable, listen, run_web, supervise
+from earshot_server.processes.children import Child, listen, run_web, supervise
+from earshot_server.processes.data_folder import check_writable, owning
 from earshot_server.processes.settings import check_ranges, check_web
 from earshot_server.store.database import DatabaseUnavailableError
 
@@ -78,8 +79,8 @@ def serve(serving: HelperServing, ready: Callable[[str, str], None]) -> None:
             as it listens.
 
     Raises:
-        LocalError: The folder cannot be opened or written, its keys are a copy, or the address is
-            in use or not ours.
+        LocalError: The folder cannot be opened or written, another process serves it, its keys are
+            a copy, or the address is in use or not ours.
     """
     os.umask(0o077)  # everything that our processes create from here on is for us alone
     logs.configure(serving.log_level)
@@ -90,6 +91,7 @@ def serve(serving: HelperServing, ready: Callable[[str, str], None]) -> None:
         folder = HelperFolder.open(serving.data)
         stack.enter_context(closing(folder.database))
         check_writable(serving.data)
+        stack.enter_context(owning(serving.data))
         folder.book.begin(time.time())
         listener = stack.enter_context(listen(serving.host, serving.port))
         address = Address(serving.host, listener.getsockname()[1])

@@ -11,13 +11,10 @@ import multiprocessing
 import os
 import signal
 import socket
-import stat
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing import connection
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from earshot_protocol.errors import LocalError
@@ -41,10 +38,6 @@ class AddressError(LocalError):
     """The server cannot listen at the address that it was given."""
 
 
-class DataFolderError(LocalError):
-    """The data folder cannot be written."""
-
-
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens there, before anybody accepts connections.
 
@@ -62,23 +55,6 @@ def listen(host: str, port: int) -> socket.socket:
     # Connections inherit it, even those that come before anybody accepts them.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
-
-
-def check_writable(folder: Path) -> None:
-    """Check the folder here, before a process that would be restarted again and again fails.
-
-    Raises:
-        DataFolderError: The folder cannot be made or written.
-    """
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-        if folder.stat().st_mode & (stat.S_IRWXG | stat.S_IROTH | stat.S_IWOTH):
-            _log.warning("the data folder %s is open to other users: chmod 700 it", folder)
-    except OSError as error:
-        raise DataFolderError(
-            f"the data folder {folder} cannot be written ({error.strerror}): choose another --data"
-        ) from error
 
 
 class Child:

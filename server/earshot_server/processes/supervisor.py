@@ -21,12 +21,12 @@ from earshot_server.processes.address import Address, remember
 from earshot_server.processes.children import (
     CALM,
     Child,
-    check_writable,
     end_with_parent,
     listen,
     run_web,
     supervise,
 )
+from earshot_server.processes.data_folder import check_writable, owning
 from earshot_server.processes.embedded import EmbeddedDatabaseError, EmbeddedPostgres, embedded
 from earshot_server.processes.settings import Serving
 
@@ -83,6 +83,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         DatabaseUnavailableError: The database cannot be reached or written.
         NewerSchemaError: A newer version of this software wrote the database.
         DataFolderError: The data folder cannot be written.
+        FolderInUseError: Another server has the data folder.
         CredentialsError: The files of the data folder are damaged or open to others.
         OtherCredentialsError: The database is served with other credentials.
     """
@@ -97,10 +98,11 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     with ExitStack() as stack:
+        check_writable(serving.data)
+        stack.enter_context(owning(serving.data))
         asked = serving.address
         listener = stack.enter_context(listen(asked.host, asked.port))
         address = Address(asked.host, listener.getsockname()[1])
-        check_writable(serving.data)
         remember(serving.data, address)
         credentials = Credentials.load_or_create(serving.data, leads=serving.leads)
         urls, postgres = _Urls.given(serving), None
