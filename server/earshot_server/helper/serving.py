@@ -19,6 +19,7 @@ from earshot_server.processes import logs
 from earshot_server.processes.address import Address
 from earshot_server.processes.children import Child, listen, run_web, supervise
 from earshot_server.processes.data_folder import check_writable, owning
+from earshot_server.processes.relay import relayed
 from earshot_server.processes.settings import check_ranges, check_web
 from earshot_server.store.database import DatabaseUnavailableError
 
@@ -80,14 +81,16 @@ def serve(serving: HelperServing, ready: Callable[[str, str], None]) -> None:
 
     Raises:
         LocalError: The folder cannot be opened or written, another process serves it, its keys are
-            a copy, or the address is in use or not ours.
+            a copy, the address is in use or not ours, or the web server ends as soon as it has
+            begun.
     """
     os.umask(0o077)  # everything that our processes create from here on is for us alone
-    logs.configure(serving.log_level)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     with ExitStack() as stack:
+        errors = stack.enter_context(relayed())
+        logs.configure(serving.log_level)
         folder = HelperFolder.open(serving.data)
         stack.enter_context(closing(folder.database))
         check_writable(serving.data)
@@ -95,10 +98,11 @@ def serve(serving: HelperServing, ready: Callable[[str, str], None]) -> None:
         folder.book.begin(time.time())
         listener = stack.enter_context(listen(serving.host, serving.port))
         address = Address(serving.host, listener.getsockname()[1])
-        web = Child("web", run_web, serving, partial(_app, serving), listener)
+        app = partial(_app, serving)
+        web = Child("web", serving.log_level, run_web, serving, app, listener)
         stack.callback(web.end)
         ready(address.url, folder.identity.public_key().public_bytes_raw().hex())
-        supervise((web,), stop, _Tidying(folder))
+        supervise((web,), stop, _Tidying(folder), errors.last_words)
 
 
 class _Tidying:

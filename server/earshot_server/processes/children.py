@@ -1,7 +1,8 @@
 """Processes that a supervisor keeps alive, and the web server among them.
 
 They may be killed at any time. The supervisor restarts those that end without being told to, and
-they end when it does, however it ends.
+they end when it does, however it ends. Where they end again and again, as soon as they have begun,
+it gives up and says why.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from earshot_protocol.errors import LocalError
 from earshot_server.processes import logs
+from earshot_server.processes.quick_deaths import CALM, GAVE_UP, QuickDeaths
 from earshot_server.processes.settings import WebSettings
 
 if TYPE_CHECKING:
@@ -28,8 +31,6 @@ if TYPE_CHECKING:
 
 _GRACE = 30.0
 """Seconds granted for requests under way, and then for what else a process is at."""
-CALM = 10.0
-"""Seconds a process must have lived to be restarted at once; others are after a pause."""
 
 _log = logging.getLogger(__name__)
 
@@ -57,28 +58,35 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+class QuickDeathsError(LocalError):
+    """Processes end again and again, as soon as they have begun; the message says why."""
+
+
 class Child:
     """Process that the supervisor keeps alive; it starts at once.
 
     Args:
         name: Name in the log.
+        log_level: Lowest level that it logs.
         target: Function that it runs, found by its name in a fresh interpreter.
         arguments: Arguments of the function.
     """
 
-    def __init__(self, name: str, target: Callable[..., None], *arguments: object) -> None:
+    def __init__(
+        self, name: str, log_level: str, target: Callable[..., None], *arguments: object
+    ) -> None:
         self.name = name
-        self._target = target
-        self._arguments = arguments
+        self.deaths = QuickDeaths()
+        self._arguments = (log_level, target, arguments)
         self.start()
 
     def start(self) -> None:
         """Start the process, at first or once more."""
         # A fresh interpreter has neither threads nor connections of this one.
         context = multiprocessing.get_context("spawn")
-        self.process = context.Process(target=self._target, args=self._arguments, name=self.name)
+        self.process = context.Process(target=_run, args=self._arguments, name=self.name)
+        self.began = time.monotonic()
         self.process.start()
-        self.started = time.monotonic()
 
     def end(self) -> None:
         """End the process, by force if it does not stop."""
@@ -90,8 +98,22 @@ class Child:
             self.process.join()
 
 
+def _run(log_level: str, target: Callable[..., None], arguments: tuple[object, ...]) -> None:
+    """Run the function of a process that has begun, and log the error that ends it."""
+    os.setsid()  # only the supervisor is to get a Ctrl-C from the terminal
+    logs.configure(log_level)
+    try:
+        target(*arguments)
+    except Exception:
+        _log.critical("this process cannot go on", exc_info=True)
+        sys.exit(1)
+
+
 def supervise(
-    children: Sequence[Child], stop: threading.Event, meanwhile: Callable[[], None]
+    children: Sequence[Child],
+    stop: threading.Event,
+    meanwhile: Callable[[], None],
+    last_words: Callable[[float], str],
 ) -> None:
     """Start processes again that end, until told to stop.
 
@@ -99,6 +121,10 @@ def supervise(
         children: Processes.
         stop: Event that ends this.
         meanwhile: Function that is called a few times a second.
+        last_words: Function that returns what processes complained about last, since a time.
+
+    Raises:
+        QuickDeathsError: One of them ends again and again.
     """
     while not stop.is_set():
         meanwhile()
@@ -107,8 +133,14 @@ def supervise(
             if child.process.is_alive() or stop.is_set():
                 continue
             code = child.process.exitcode
+            if child.deaths.are_too_many(child.began) or code == GAVE_UP:
+                said = last_words(child.began) or "the log may say why"
+                raise QuickDeathsError(
+                    f"{child.name} ends as soon as it has begun, again and again, the last time "
+                    f"with status {code} ({said}): mend that, and start the server again"
+                )
             _log.error("%s has ended with status %s and is started again", child.name, code)
-            if time.monotonic() - child.started < CALM:
+            if time.monotonic() - child.began < CALM:
                 stop.wait(1.0)
             child.start()
 
@@ -135,9 +167,7 @@ def run_web(
         make: Function that makes an app, given the counts that all workers share.
         listener: Socket that is already listening, so that a restart loses no connection.
     """
-    os.setsid()  # only the supervisor is to get a Ctrl-C from the terminal
     end_with_parent(lambda: os.kill(os.getpid(), signal.SIGTERM))
-    logs.configure(serving.log_level)
     from earshot_server.processes.web import run
 
     run(serving, make, listener)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import logging
 import resource
 import socket
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gunicorn.app.base import BaseApplication
+from gunicorn.errors import HaltServer
 from gunicorn.glogging import Logger
 
 from earshot_protocol.overriding import override
 from earshot_server.api.shared_counts import SharedCounts
 from earshot_server.front.connections import Patience
 from earshot_server.front.worker import Worker
+from earshot_server.processes.quick_deaths import GAVE_UP, MOST_QUICK_DEATHS, QuickDeaths
 from earshot_server.processes.settings import WebSettings
 
 if TYPE_CHECKING:
@@ -56,6 +59,7 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
         self._parts = range(2 * serving.workers)
         self._counts = SharedCounts(len(self._parts))
         self._part: int | None = None
+        self._deaths = QuickDeaths(MOST_QUICK_DEATHS * serving.workers)
         super().__init__()
 
     def load_config(self) -> None:
@@ -67,7 +71,8 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
             "graceful_timeout": _GRACE,
             "proc_name": "earshot",
             "control_socket_disable": True,
-            "pre_fork": self._give_part,
+            "pre_fork": self._prepare,
+            "child_exit": self._count_death,
             "logger_class": ServerLogger,
         }
         for name, value in settings.items():
@@ -82,10 +87,17 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
         self._counts.take(self._part)
         return Gateway(self._make(self._counts), self._serving.threads, connections)
 
-    def _give_part(self, arbiter: Any, worker: Any) -> None:
+    def _prepare(self, arbiter: Any, worker: Any) -> None:
         """Give a worker that is about to be forked a part of the counts that no living one has."""
+        worker.began = time.monotonic()
         taken = {each.part for each in arbiter.WORKERS.values()}
         worker.part = self._part = min(set(self._parts) - taken, default=None)
+
+    def _count_death(self, arbiter: Any, worker: Any) -> None:
+        """Give up once workers die again and again; the arbiter itself would never."""
+        is_stopping = not arbiter.LISTENERS
+        if not is_stopping and self._deaths.are_too_many(worker.began):
+            raise HaltServer("workers end as soon as they have begun, again and again", GAVE_UP)
 
 
 def _patience(serving: WebSettings) -> Patience:
