@@ -76,6 +76,7 @@ class Relay:
         # Nor must our last words wait where all others did.
         target = self._target if self._passed else os.open(os.devnull, os.O_WRONLY)
         os.dup2(target, self._stream)
+        os.close(target)
 
     def last_words(self, since: float) -> str:
         """Return the last complaint; empty if there is none.
