@@ -143,7 +143,7 @@ def test_what_was_said_before_the_end_is_passed_on_though_others_hold_the_stream
 
 
 def test_the_last_complaint_is_found_among_lines_that_inform(pipe: tuple[int, int]) -> None:
-    raised = 'Traceback (most recent call last):\\n  File x\\nKeyError: 7'
+    raised = "Traceback (most recent call last):\\n  File x\\nKeyError: 7"
     with Relay(pipe[1]) as said:
 
         def words(*lines: str, since: float = 0.0) -> str:
