@@ -89,7 +89,7 @@ class Relay:
         return (reasons or [text for text, _ in said if text] or [""])[-1]
 
     def _take(self) -> None:
-        """Empty the pipe as fast as it is filled."""
+        """Take lines out of the pipe as fast as they come."""
         with open(self._source, "rb") as source:
             for line in iter(partial(source.readline, _LONGEST_LINE), b""):
                 over = line.endswith(_END)
@@ -134,7 +134,7 @@ class Relay:
 
 @contextmanager
 def relayed() -> Iterator[Relay]:
-    """Relay standard output and standard error, of which the latter is yielded."""
+    """Take the place of standard output and standard error; yield the relay of the latter."""
     with Relay(1), Relay(2) as errors:
         yield errors
 
