@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from support.networked import await_
 
+from earshot_server.processes.data_folder import FolderInUseError
 from earshot_server.processes.embedded import EmbeddedDatabaseError, EmbeddedPostgres, embedded
 
 UNSAFE = {"fsync": "off"}
@@ -111,7 +112,7 @@ def test_a_folder_has_one_owner(folder: Path) -> None:
     with owning_process(folder) as owner:
         assert owner.stdout is not None
         url = owner.stdout.readline().strip()
-        with pytest.raises(EmbeddedDatabaseError, match="in use by another"), embedded(folder):
+        with pytest.raises(FolderInUseError, match="in use by another"), embedded(folder):
             raise AssertionError("two owners")
         assert one(url, "SELECT 1") == 1
         owner.send_signal(signal.SIGINT)

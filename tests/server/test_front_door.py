@@ -19,7 +19,7 @@ from support.networked import await_
 
 from earshot_protocol.api import JSON, LARGEST_SMALL_BODY
 from earshot_server.api import bodies, problems
-from earshot_server.api.health import LIVE
+from earshot_server.api.health import LIVE, READY, STUCK
 from earshot_server.api.pages_of_phones import PagesOfPhones
 from earshot_server.api.problems import OperatorError
 from earshot_server.front import gateway
@@ -103,6 +103,10 @@ def application(blocked: threading.Event) -> Flask:
     @app.get(LIVE)
     def live() -> str:
         return "live"
+
+    @app.get(READY)
+    def ready() -> str:
+        return "stuck" if request.environ[STUCK] else "ready"
 
     @app.get("/wait")
     def wait() -> str:
@@ -295,6 +299,28 @@ def test_between_two_requests_a_connection_may_rest(door: Door) -> None:
 def test_between_two_requests_a_connection_does_not_rest_forever(door: Door) -> None:
     with door.say(get(LIVE)) as client:
         assert heard(client).endswith(b"live")
+
+
+def test_who_answers_nobody_else_is_not_ready(
+    door: Door, blocked: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(path: str) -> bytes:
+        with door.say(get(path)) as client:
+            return answer(client)[1]
+
+    assert ask(READY) == b"ready"
+    with monkeypatch.context() as hasty:
+        hasty.setattr(gateway, "_PROMPT", 0.05)
+        waiting = [door.say(get("/wait")) for _ in range(2)]  # as many as there are threads
+        door.hears("/wait", 2)
+        assert [ask(READY) for _ in range(5)] == [b"stuck"] * 5
+        assert ask(LIVE) == b"live"
+    assert door.gateway._threads._work_queue.qsize() == 1  # however often they ask
+    blocked.set()
+    assert [answer(each) for each in waiting] == [(200, b"done")] * 2
+    assert ask(READY) == b"ready"
+    for each in waiting:
+        each.close()
 
 
 def test_threads_are_for_requests_that_are_whole(door: Door, blocked: threading.Event) -> None:

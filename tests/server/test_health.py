@@ -40,6 +40,13 @@ def test_a_database_whose_disk_is_full_is_not_ready(server: Server, own_database
     assert server.get("/health/ready").get_json() == {"status": "ready"}
 
 
+def test_a_process_whose_threads_are_held_is_not_ready(server: Server) -> None:
+    held = {health.STUCK: True}
+    response = server.app.test_client().get("/health/ready", environ_overrides=held)
+    assert "every thread" in problem_of(response, 503, "stuck").detail
+    assert server.get("/health/ready").status_code == 200
+
+
 def test_it_is_written_now_and_then_however_often_it_is_asked(
     server: Server, own_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,7 +42,6 @@ def test_the_servers_folder_is_its_own(tmp_path: Path) -> None:
         assert open_to_others(tmp_path / "new", passable) == []
         assert open_to_others(data / "postgresql") == []
         assert {"operator.token", "invitation.key", "postgresql.log"} <= set(os.listdir(data))
-        assert open_to_others((data / "metrics-folder").resolve(strict=True)) == []
     assert open_to_others(tmp_path / "new", passable) == []
 
 

@@ -26,6 +26,7 @@ KEPT = {
     "earshot_models.tagging.training.PAPER": "docs/private-sound.md: the paper's settings",
     "earshot_models.teachers.ensemble.train": "makes what `earshot pate label` opens",
     "earshot_server.api.figures.StoredFigures.collect": "called by Prometheus' client",
+    "earshot_server.api.metrics.Metrics.collect": "called by Prometheus' client",
     "earshot_server.helper.figures.HelperFigures.collect": "called by Prometheus' client",
 }
 """Definitions that no code or page read here reaches, and why they stay."""

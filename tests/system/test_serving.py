@@ -6,6 +6,7 @@ import base64
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -115,11 +116,30 @@ def test_an_operator_starts_watches_and_stops_a_phase(
     assert exported["ending"]["type"] == "failed"
 
 
-def test_a_data_folder_remembers_its_server(server: ServerProcess) -> None:
+def test_a_data_folder_remembers_its_server(server: ServerProcess, tmp_path: Path) -> None:
     assert earshot("phase", "list", "--data", server.data).returncode == 0
-    again = earshot_process("serve", "--data", str(server.data))
+    shutil.copy(server.data / "address.json", tmp_path)
+    again = earshot_process("serve", "--data", str(tmp_path))
     assert again.returncode == 2
     assert f"cannot listen at 127.0.0.1:{server.port}" in again.stderr
+
+
+def test_a_second_server_on_a_data_folder_is_refused_before_it_touches_anything(
+    server: ServerProcess, postgres: EmbeddedPostgres
+) -> None:
+    def contents() -> dict[Path, tuple[int, bytes]]:
+        files = [each for each in server.data.rglob("*") if each.is_file() and each != server.log]
+        return {each: (each.stat().st_mtime_ns, each.read_bytes()) for each in files}
+
+    before = contents()
+    for database in (postgres.url, ""):
+        again = earshot_process(
+            *("serve", "--data", str(server.data), "--port", "0"), EARSHOT_DATABASE=database
+        )
+        assert (again.returncode, again.stdout) == (2, "")
+        assert f"{server.data} is in use by another server: stop" in again.stderr.splitlines()[-1]
+    assert contents() == before
+    assert server.is_ready()
 
 
 def test_no_line_that_informs_is_called_an_error(server: ServerProcess) -> None:
@@ -473,31 +493,35 @@ def test_its_own_database_survives_a_kill_and_stops_in_good_order(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_metrics_are_not_on_the_databases_disk_and_leave_nothing_behind(
+def test_figures_are_in_no_folder_and_outlast_those_who_count(
     tmp_path: Path, postgres: EmbeddedPostgres
 ) -> None:
-    """Memory maps kill their process where a disk is full."""
+    """Whatever the data folder leads to elsewhere may vanish: requests and figures go on."""
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute("CREATE DATABASE metrics")
-    server = ServerProcess(tmp_path, postgres.url.replace("/postgres?", "/metrics?"))
-    server.start()
-    killed = (tmp_path / "metrics-folder").resolve(strict=True)
-    server.kill()
-    server.start()
-    try:
-        folder = (tmp_path / "metrics-folder").resolve(strict=True)
-        assert not killed.exists()
-        assert list(folder.glob("*.db"))
-        assert tmp_path not in folder.parents
-        assert (folder.stat().st_mode & 0o777) == 0o700
-        for worker in server.workers():  # one that ends in good order takes nothing with it
-            worker.terminate()
-            worker.wait(30)
+
+    def ask(server: ServerProcess, path: str) -> tuple[int, str]:
+        token = (tmp_path / "operator.token").read_text().strip()
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+        response = connection.getresponse()
+        status, text = response.status, response.read().decode()
+        connection.close()
+        return status, text
+
+    with ServerProcess(tmp_path, postgres.url.replace("/postgres?", "/metrics?")) as server:
+        for link in filter(Path.is_symlink, list(tmp_path.rglob("*"))):
+            shutil.rmtree(link.resolve())
+        before = server.workers()
+        for worker in before:
+            assert ask(server, "/nothing")[0] == 404
+            worker.kill()
+        await_(lambda: not any(_lives(each.pid) for each in before), "the end of the workers")
         await_(server.is_ready, "new workers")
-        assert folder.exists()
-    finally:
-        assert server.stop() == 0
-    assert not folder.exists()
+        assert ask(server, "/nothing")[0] == 404
+        status, text = ask(server, "/metrics")
+        assert status == 200
+        assert 'endpoint="none",method="none",status="404"} 3.0' in text
 
 
 def _lives(pid: int) -> bool:

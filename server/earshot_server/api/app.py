@@ -23,6 +23,7 @@ from earshot_server.api.orders import Orders
 from earshot_server.api.pages_of_phones import PagesOfPhones
 from earshot_server.api.phones import Phones
 from earshot_server.api.public import public
+from earshot_server.api.shared_counts import SharedCounts
 from earshot_server.attestation import Attestation, InvitationCodes
 from earshot_server.credentials import Credentials
 from earshot_server.dashboard.pages import blueprint as dashboard
@@ -46,8 +47,7 @@ class ApiSettings:
             thousands of phones share one address of a mobile network.
         address_failures_per_minute: Wrong tokens per minute from one address, to each process.
         proxies: Number of reverse proxies before the server, each adding to X-Forwarded-For.
-        metrics_folder: Folder of the figures of several workers, empty when the server starts; None
-            for a single process.
+        counts: Counts of requests that several workers share; None for a single process.
         phone_origins: Origins of pages that hold phones.
         phone_page: URL of a page that holds a phone, to which invitations lead; `here` for the one
             that the application serves itself, and empty without one.
@@ -64,7 +64,7 @@ class ApiSettings:
     address_requests_per_minute: int = 12_000
     address_failures_per_minute: int = FAILURES
     proxies: int = 0
-    metrics_folder: Path | None = None
+    counts: SharedCounts | None = None
     phone_origins: tuple[str, ...] = ()
     phone_page: str = ""
     helper_key: str = ""
@@ -99,11 +99,7 @@ class _PhaseConverter(BaseConverter):
 
 
 def create_app(settings: ApiSettings) -> Flask:
-    """Make the application; it keeps only rates and figures that the database does not.
-
-    Raises:
-        WrongStateError: Prometheus' client has already been loaded for a single process.
-    """
+    """Make the application; it keeps only rates and figures that the database does not."""
     database, credentials = settings.database, settings.credentials
     archive = Archive(database)
     limits = RateLimits(
@@ -111,7 +107,7 @@ def create_app(settings: ApiSettings) -> Flask:
         settings.address_requests_per_minute,
         settings.address_failures_per_minute,
     )
-    metrics = Metrics(StoredFigures(database), settings.metrics_folder)
+    metrics = Metrics(StoredFigures(database), settings.counts)
     attestation = settings.attestation or InvitationCodes(credentials.invitation_key)
 
     app = bare_app(limits, metrics, settings.proxies)

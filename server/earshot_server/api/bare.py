@@ -51,7 +51,7 @@ def bare_app(
     app.url_map.merge_slashes = False  # a path that does not exist is not redirected
     app.before_request(partial(_begin, limits))
     app.after_request(_secure)
-    app.after_request(partial(_record, metrics))
+    app.after_request(_Recorder(metrics).record)
     problems.register(app, details)
     if proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies, x_proto=proxies)  # type: ignore[method-assign]
@@ -77,16 +77,32 @@ def _secure(response: Response) -> Response:
     return response
 
 
-def _record(metrics: Metrics, response: Response) -> Response:
-    seconds = time.perf_counter() - g.began
-    metrics.count(response.status_code, seconds)
-    said = {
-        "request": g.request_id,
-        "method": request.method,
-        "endpoint": request.url_rule.rule if request.url_rule else None,
-        "status": response.status_code,
-        "milliseconds": round(seconds * 1e3, 1),
-    }
-    said |= {name: g.get(name) for name in ("phone", "problem") if name in g}
-    _log.info("request", extra=said)
-    return response
+class _Recorder:
+    """Counts and logs requests, each of which is answered even if that fails."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._failed = False
+
+    def record(self, response: Response) -> Response:
+        """Count and log the present request."""
+        try:
+            self._record(response)
+        except Exception:  # what observes must not fail what it observes
+            if not self._failed:  # one line, and not one for each request
+                _log.exception("requests are answered, but neither counted nor logged")
+            self._failed = True
+        return response
+
+    def _record(self, response: Response) -> None:
+        seconds = time.perf_counter() - g.began
+        said = {
+            "request": g.request_id,
+            "method": request.method,
+            "endpoint": request.url_rule.rule if request.url_rule else None,
+            "status": response.status_code,
+            "milliseconds": round(seconds * 1e3, 1),
+        }
+        said |= {name: g.get(name) for name in ("phone", "problem") if name in g}
+        _log.info("request", extra=said)
+        self._metrics.count(response.status_code, seconds)

@@ -8,13 +8,15 @@ import time
 from pathlib import Path
 from typing import Protocol
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 
 from earshot_protocol.api import JSON
-from earshot_server.api.problems import DiskError
+from earshot_server.api.problems import DiskError, StuckError
 
 LIVE = "/health/live"
 READY = "/health/ready"
+STUCK = "earshot.stuck"
+"""Key in a request's environment: whether no thread that answers phones has become free in time."""
 LEAST_FREE = 128 * 2**20
 """Bytes that must be free on the data folder's disk: PostgreSQL stops for good on a full one."""
 WRITE_EVERY = 3.0
@@ -49,8 +51,10 @@ def health(database: Writable, folder: Path | None) -> Blueprint:
 
     @blueprint.get(READY)
     def ready() -> Response:
-        """Confirm that the database can be written, and that there is room on the disk."""
+        """Confirm that threads answer, the database can be written, and the disk has room."""
         nonlocal written
+        if request.environ.get(STUCK):
+            raise StuckError
         if folder is not None:
             check_room(folder)
         database.check()

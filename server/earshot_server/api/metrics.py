@@ -1,85 +1,83 @@
-"""Figures for Prometheus: requests that this server answered, and the content of its database.
-
-Several workers answer for one server. Each writes its figures to files in a common folder, and
-the worker that is asked adds them up.
-"""
+"""Figures for Prometheus: requests that this server answered, and the content of its database."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+import math
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from flask import Response, g, request
 
-from earshot_protocol.errors import WrongStateError
+from earshot_server.api.shared_counts import SharedCounts
 
 if TYPE_CHECKING:
+    from prometheus_client import Metric
     from prometheus_client.registry import Collector
 
 PATH = "/metrics"
+_REQUESTS, _SECONDS, _PROBLEMS = "requests", "seconds", "problems"
+_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, math.inf)
+"""Upper bounds of the classes of seconds."""
 
 
 class Metrics:
-    """Counters of requests, and the endpoint for Prometheus.
+    """Counts of requests, and the endpoint for Prometheus.
 
     Args:
         stored: Collector of figures from the database.
-        folder: Folder of the workers' figures, empty when the server starts; None for a single
-            process.
-
-    Raises:
-        WrongStateError: Prometheus' client has already been loaded for a single process.
+        counts: Counts of all workers, of which the one that is asked adds up all; by default those
+            of a single process.
     """
 
-    def __init__(self, stored: Collector, folder: Path | None = None) -> None:
-        if folder is not None:
-            # The client reads this once, when it is loaded.
-            os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
-        from prometheus_client import CollectorRegistry, Counter, Histogram, values
-
-        if folder is not None and not values.ValueClass._multiprocess:
-            raise WrongStateError("prometheus_client was loaded before its folder was known")
+    def __init__(self, stored: Collector, counts: SharedCounts | None = None) -> None:
         self._stored = stored
-        self._folder = folder
-        self._own = CollectorRegistry()
-        self._requests = Counter(
-            "earshot_requests",
-            "Requests answered",
-            ("method", "endpoint", "status"),
-            registry=self._own,
-        )
-        self._seconds = Histogram(
-            "earshot_request_seconds",
-            "Seconds from a request's arrival to its response",
-            ("endpoint",),
-            registry=self._own,
-        )
-        self._problems = Counter(
-            "earshot_problems", "Problems, by kind", ("kind",), registry=self._own
-        )
+        self._counts = counts or SharedCounts()
 
     def count(self, status: int, seconds: float) -> None:
         """Count the present request."""
         # Strangers choose paths and methods, but must not name our figures.
         rule = request.url_rule
         endpoint, method = (rule.rule, request.method) if rule else ("none", "none")
-        self._requests.labels(method, endpoint, str(status)).inc()
-        self._seconds.labels(endpoint).observe(seconds)
+        self._counts.add((_REQUESTS, method, endpoint, str(status)), (1,))
+        classes = [0.0] * len(_BOUNDS)
+        classes[bisect_left(_BOUNDS, seconds)] = 1
+        self._counts.add((_SECONDS, endpoint), (*classes, seconds))
         if "problem" in g:
-            self._problems.labels(g.problem).inc()
+            self._counts.add((_PROBLEMS, g.problem), (1,))
+
+    def describe(self) -> Iterator[Metric]:
+        """Describe nothing before somebody asks."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the figures of all requests that any worker has answered."""
+        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+        from prometheus_client.utils import floatToGoString
+
+        requests = CounterMetricFamily(
+            "earshot_requests", "Requests answered", labels=("method", "endpoint", "status")
+        )
+        seconds = HistogramMetricFamily(
+            "earshot_request_seconds",
+            "Seconds from a request's arrival to its response",
+            labels=("endpoint",),
+        )
+        problems = CounterMetricFamily("earshot_problems", "Problems, by kind", labels=("kind",))
+        for (what, *labels), (*numbers, last) in self._counts.totals().items():
+            if what == _SECONDS:
+                upto = zip(map(floatToGoString, _BOUNDS), accumulate(numbers), strict=True)
+                seconds.add_metric(labels, list(upto), last)
+            else:
+                (requests if what == _REQUESTS else problems).add_metric(labels, last)
+        yield from (requests, seconds, problems)
 
     def respond(self) -> Response:
         """Return all figures, in Prometheus' text format."""
         from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-        from prometheus_client.multiprocess import MultiProcessCollector
 
-        stored = CollectorRegistry()
-        stored.register(self._stored)
-        requests = self._own
-        if self._folder is not None:
-            requests = CollectorRegistry()
-            MultiProcessCollector(requests, str(self._folder))  # type: ignore[no-untyped-call]
-        return Response(
-            generate_latest(stored) + generate_latest(requests), content_type=CONTENT_TYPE_LATEST
-        )
+        registry = CollectorRegistry()
+        registry.register(self._stored)
+        registry.register(self)
+        return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)

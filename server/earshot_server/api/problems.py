@@ -120,6 +120,13 @@ class DiskError(LocalError):
     """The data folder's disk is gone or nearly full."""
 
 
+class StuckError(LocalError):
+    """Nothing that was asked of this process is answered."""
+
+    def __init__(self) -> None:
+        super().__init__("every thread that answers requests has been held for seconds")
+
+
 class BusyError(RemoteError):
     """A long body arrived while too many others were being sent."""
 
@@ -172,6 +179,7 @@ KINDS: dict[type[Exception], ProblemKind] = {
     InvalidParametersError: ProblemKind("invalid-parameters", "No phase can run like this", 422),
     RateLimitError: ProblemKind("rate-limit", "Too many requests", 429),
     BusyError: ProblemKind("busy", "The server is busy", 503),
+    StuckError: ProblemKind("stuck", "Requests are not answered", 503),
     DiskError: ProblemKind("disk", "There is no room on the disk", 503),
     DatabaseUnavailableError: _DATABASE,
     NewerSchemaError: _DATABASE,

@@ -23,12 +23,14 @@ from flask import Flask
 from earshot_protocol.api import LARGEST_SMALL_BODY
 from earshot_protocol.overriding import override
 from earshot_server.api.bodies import ARRIVAL, Arrival, BodyAwaited
-from earshot_server.api.health import LIVE, READY
+from earshot_server.api.health import LIVE, READY, STUCK
 from earshot_server.api.pages_of_phones import PAGES, PagesOfPhones
 from earshot_server.front.connections import Connection, Connections
 
 _RIGHT_BEHIND = 0.05
 """Seconds within which a body that was sent with its fields arrives."""
+_PROMPT = 5.0
+"""Seconds within which one of the threads that answer becomes free, however busy they are."""
 _BODIES_OF_ONE = 2
 """Long bodies that one sender may send at a time."""
 _LARGEST_BODIES = 256 * 2**20
@@ -65,6 +67,7 @@ class Gateway:
         """Pages of other origins that may read what is refused before the application sees it."""
         self._threads = ThreadPoolExecutor(threads, "request")
         self._health = {path: ThreadPoolExecutor(1, path) for path in (LIVE, READY)}
+        self._probe: asyncio.Future[None] | None = None
         self._senders: Counter[str] = Counter()
         self._held = 0
 
@@ -124,8 +127,18 @@ class Gateway:
         if body.whole:
             environ["CONTENT_LENGTH"] = str(len(body.data))
         environ["wsgi.input"] = _Unread() if arrival is Arrival.AWAITED else BytesIO(body.data)
+        if scope["path"] == READY:
+            environ[STUCK] = await self._is_stuck()
         threads = self._health.get(scope["path"], self._threads)
         return await asyncio.get_running_loop().run_in_executor(threads, _call, self._app, environ)
+
+    async def _is_stuck(self) -> bool:
+        """Return whether the threads that answer phones are all held by something."""
+        if self._probe is None or self._probe.done():  # one is enough, however many ask
+            loop = asyncio.get_running_loop()
+            self._probe = loop.run_in_executor(self._threads, lambda: None)
+        done, _ = await asyncio.wait({self._probe}, timeout=_PROMPT)
+        return not done
 
 
 class _Body:

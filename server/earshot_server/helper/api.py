@@ -46,6 +46,7 @@ from earshot_server.api.limits import RateLimits
 from earshot_server.api.metrics import PATH as METRICS
 from earshot_server.api.metrics import Metrics
 from earshot_server.api.problems import BusyError, OperatorError, ProblemKind
+from earshot_server.api.shared_counts import SharedCounts
 from earshot_server.helper.book import Record
 from earshot_server.helper.figures import HelperFigures
 from earshot_server.helper.folder import HelperFolder
@@ -89,14 +90,14 @@ class HelperSettings:
     Attributes:
         address_requests_per_minute: Requests per minute from one address, to each process.
         proxies: Number of reverse proxies before the helper, each adding to X-Forwarded-For.
-        metrics_folder: Folder of the figures of several workers; None for a single process.
+        counts: Counts of requests that several workers share; None for a single process.
         data_folder: Folder on whose disk there must be room.
     """
 
     data_folder: Path
     address_requests_per_minute: int = 6000
     proxies: int = 0
-    metrics_folder: Path | None = None
+    counts: SharedCounts | None = None
 
 
 def create_helper_app(settings: HelperSettings) -> Flask:
@@ -109,7 +110,7 @@ def create_helper_app(settings: HelperSettings) -> Flask:
     folder.book.begin(time.time())
     most = settings.address_requests_per_minute
     limits = RateLimits(most, most)
-    metrics = Metrics(HelperFigures(folder), settings.metrics_folder)
+    metrics = Metrics(HelperFigures(folder), settings.counts)
     app = bare_app(limits, metrics, settings.proxies, _DETAILS)
     app.register_error_handler(HelperRefusalError, partial(_refused, folder))
     app.register_error_handler(SignatureError, _badly_signed)

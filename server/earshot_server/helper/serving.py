@@ -17,12 +17,16 @@ from typing import TYPE_CHECKING
 from earshot_server.helper.folder import HelperFolder
 from earshot_server.processes import logs
 from earshot_server.processes.address import Address
-from earshot_server.processes.children import Child, check_writable, listen, run_web, supervise
+from earshot_server.processes.children import Child, listen, run_web, supervise
+from earshot_server.processes.data_folder import check_writable, owning
+from earshot_server.processes.relay import relayed
 from earshot_server.processes.settings import check_ranges, check_web
 from earshot_server.store.database import DatabaseUnavailableError
 
 if TYPE_CHECKING:
     from flask import Flask
+
+    from earshot_server.api.shared_counts import SharedCounts
 
 _TIDY_EVERY = 60.0
 """Seconds between two looks for keys, parts, offers and totals that nobody may use any more."""
@@ -76,25 +80,29 @@ def serve(serving: HelperServing, ready: Callable[[str, str], None]) -> None:
             as it listens.
 
     Raises:
-        LocalError: The folder cannot be opened or written, its keys are a copy, or the address is
-            in use or not ours.
+        LocalError: The folder cannot be opened or written, another process serves it, its keys are
+            a copy, the address is in use or not ours, or the web server ends as soon as it has
+            begun.
     """
     os.umask(0o077)  # everything that our processes create from here on is for us alone
-    logs.configure(serving.log_level)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     with ExitStack() as stack:
+        errors = stack.enter_context(relayed())
+        logs.configure(serving.log_level)
         folder = HelperFolder.open(serving.data)
         stack.enter_context(closing(folder.database))
         check_writable(serving.data)
+        stack.enter_context(owning(serving.data))
         folder.book.begin(time.time())
         listener = stack.enter_context(listen(serving.host, serving.port))
         address = Address(serving.host, listener.getsockname()[1])
-        web = Child("web", run_web, serving, partial(_app, serving), listener)
+        app = partial(_app, serving)
+        web = Child("web", serving.log_level, run_web, serving, app, listener)
         stack.callback(web.end)
         ready(address.url, folder.identity.public_key().public_bytes_raw().hex())
-        supervise((web,), stop, _Tidying(folder))
+        supervise((web,), stop, _Tidying(folder), errors.last_words)
 
 
 class _Tidying:
@@ -114,7 +122,7 @@ class _Tidying:
                 _log.error("keys or totals that are over could not be erased: %s", error)
 
 
-def _app(serving: HelperServing, metrics: Path) -> Flask:
+def _app(serving: HelperServing, counts: SharedCounts) -> Flask:
     """Make one worker's application after the fork, so that no database is shared."""
     from earshot_server.helper.api import HelperSettings, create_helper_app
 
@@ -123,6 +131,6 @@ def _app(serving: HelperServing, metrics: Path) -> Flask:
             data_folder=serving.data,
             address_requests_per_minute=serving.address_requests_per_minute,
             proxies=serving.proxies,
-            metrics_folder=metrics,
+            counts=counts,
         )
     )

@@ -1,7 +1,8 @@
 """Processes that a supervisor keeps alive, and the web server among them.
 
 They may be killed at any time. The supervisor restarts those that end without being told to, and
-they end when it does, however it ends.
+they end when it does, however it ends. Where they end again and again, as soon as they have begun,
+it gives up and says why.
 """
 
 from __future__ import annotations
@@ -11,36 +12,31 @@ import multiprocessing
 import os
 import signal
 import socket
-import stat
-import tempfile
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing import connection
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from earshot_protocol.errors import LocalError
 from earshot_server.processes import logs
+from earshot_server.processes.quick_deaths import CALM, GAVE_UP, QuickDeaths
 from earshot_server.processes.settings import WebSettings
 
 if TYPE_CHECKING:
     from flask import Flask
 
+    from earshot_server.api.shared_counts import SharedCounts
+
 _GRACE = 30.0
 """Seconds granted for requests under way, and then for what else a process is at."""
-CALM = 10.0
-"""Seconds a process must have lived to be restarted at once; others are after a pause."""
 
 _log = logging.getLogger(__name__)
 
 
 class AddressError(LocalError):
     """The server cannot listen at the address that it was given."""
-
-
-class DataFolderError(LocalError):
-    """The data folder cannot be written."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -62,21 +58,8 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def check_writable(folder: Path) -> None:
-    """Check the folder here, before a process that would be restarted again and again fails.
-
-    Raises:
-        DataFolderError: The folder cannot be made or written.
-    """
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-        if folder.stat().st_mode & (stat.S_IRWXG | stat.S_IROTH | stat.S_IWOTH):
-            _log.warning("the data folder %s is open to other users: chmod 700 it", folder)
-    except OSError as error:
-        raise DataFolderError(
-            f"the data folder {folder} cannot be written ({error.strerror}): choose another --data"
-        ) from error
+class QuickDeathsError(LocalError):
+    """Processes end again and again, as soon as they have begun; the message says why."""
 
 
 class Child:
@@ -84,23 +67,26 @@ class Child:
 
     Args:
         name: Name in the log.
+        log_level: Lowest level that it logs.
         target: Function that it runs, found by its name in a fresh interpreter.
         arguments: Arguments of the function.
     """
 
-    def __init__(self, name: str, target: Callable[..., None], *arguments: object) -> None:
+    def __init__(
+        self, name: str, log_level: str, target: Callable[..., None], *arguments: object
+    ) -> None:
         self.name = name
-        self._target = target
-        self._arguments = arguments
+        self.deaths = QuickDeaths()
+        self._arguments = (log_level, target, arguments)
         self.start()
 
     def start(self) -> None:
         """Start the process, at first or once more."""
         # A fresh interpreter has neither threads nor connections of this one.
         context = multiprocessing.get_context("spawn")
-        self.process = context.Process(target=self._target, args=self._arguments, name=self.name)
+        self.process = context.Process(target=_run, args=self._arguments, name=self.name)
+        self.began = time.monotonic()
         self.process.start()
-        self.started = time.monotonic()
 
     def end(self) -> None:
         """End the process, by force if it does not stop."""
@@ -112,8 +98,22 @@ class Child:
             self.process.join()
 
 
+def _run(log_level: str, target: Callable[..., None], arguments: tuple[object, ...]) -> None:
+    """Run the function of a process that has begun, and log the error that ends it."""
+    os.setsid()  # only the supervisor is to get a Ctrl-C from the terminal
+    logs.configure(log_level)
+    try:
+        target(*arguments)
+    except Exception:
+        _log.critical("this process cannot go on", exc_info=True)
+        sys.exit(1)
+
+
 def supervise(
-    children: Sequence[Child], stop: threading.Event, meanwhile: Callable[[], None]
+    children: Sequence[Child],
+    stop: threading.Event,
+    meanwhile: Callable[[], None],
+    last_words: Callable[[float], str],
 ) -> None:
     """Start processes again that end, until told to stop.
 
@@ -121,6 +121,10 @@ def supervise(
         children: Processes.
         stop: Event that ends this.
         meanwhile: Function that is called a few times a second.
+        last_words: Function that returns what processes complained about last, since a time.
+
+    Raises:
+        QuickDeathsError: One of them ends again and again.
     """
     while not stop.is_set():
         meanwhile()
@@ -129,8 +133,14 @@ def supervise(
             if child.process.is_alive() or stop.is_set():
                 continue
             code = child.process.exitcode
+            if child.deaths.are_too_many(child.began) or code == GAVE_UP:
+                said = last_words(child.began) or "the log may say why"
+                raise QuickDeathsError(
+                    f"{child.name} ends as soon as it has begun, again and again, the last time "
+                    f"with status {code} ({said}): mend that, and start the server again"
+                )
             _log.error("%s has ended with status %s and is started again", child.name, code)
-            if time.monotonic() - child.started < CALM:
+            if time.monotonic() - child.began < CALM:
                 stop.wait(1.0)
             child.start()
 
@@ -147,17 +157,17 @@ def end_with_parent(end: Callable[[], None]) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def run_web(serving: WebSettings, make: Callable[[Path], Flask], listener: socket.socket) -> None:
+def run_web(
+    serving: WebSettings, make: Callable[[SharedCounts], Flask], listener: socket.socket
+) -> None:
     """Run the web server: gunicorn's arbiter, whose workers each make their own app.
 
     Args:
         serving: Settings of the web processes.
-        make: Function that makes an app, given the folder of all workers' figures.
+        make: Function that makes an app, given the counts that all workers share.
         listener: Socket that is already listening, so that a restart loses no connection.
     """
-    os.setsid()  # only the supervisor is to get a Ctrl-C from the terminal
     end_with_parent(lambda: os.kill(os.getpid(), signal.SIGTERM))
-    logs.configure(serving.log_level)
     from earshot_server.processes.web import run
 
     run(serving, make, listener)

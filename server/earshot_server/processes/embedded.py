@@ -6,7 +6,6 @@ closed to other users; it outlives us if we are killed, and the next start adopt
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import logging
 import os
@@ -27,6 +26,7 @@ from urllib.parse import quote
 
 from earshot_protocol.errors import LocalError
 from earshot_protocol.files import OWNER_ONLY
+from earshot_server.processes.data_folder import FolderInUseError, owning
 
 _ROLE = "earshot"
 _PORT = 5432
@@ -35,16 +35,14 @@ _LONGEST_SOCKET = 103
 """Most bytes in the path of a Unix socket on any system that we run on."""
 _PATIENCE = 600.0
 """Seconds for a start or a stop: recovery after a crash or the last checkpoint takes a while."""
+_LOCK = "postgresql.lock"
+"""File that whoever runs PostgreSQL in a data folder holds."""
 _SETTINGS = {"listen_addresses": "", "unix_socket_permissions": "0700"}
 _log = logging.getLogger(__name__)
 
 
 class EmbeddedDatabaseError(LocalError):
     """The embedded PostgreSQL cannot be set up, started or stopped; the message says why."""
-
-
-class FolderInUseError(EmbeddedDatabaseError):
-    """Another process has the data folder."""
 
 
 class _Status(NamedTuple):
@@ -281,10 +279,16 @@ def embedded(folder: Path, settings: Mapping[str, str] | None = None) -> Iterato
         settings: Settings of PostgreSQL, besides our own.
 
     Raises:
-        EmbeddedDatabaseError: PostgreSQL does not start, or another process has the folder.
+        EmbeddedDatabaseError: PostgreSQL does not start.
+        FolderInUseError: Another process runs it.
+        DataFolderError: The folder's lock cannot be written.
     """
     postgres = EmbeddedPostgres(folder, settings)
-    with _owning(folder):
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise EmbeddedDatabaseError(f"a database in {folder}: {error}") from error
+    with owning(folder, _LOCK):
         try:
             postgres.start()
             yield postgres
@@ -332,22 +336,6 @@ def _await(condition: Callable[[], bool], otherwise: str) -> None:
         if time.monotonic() > deadline:
             raise EmbeddedDatabaseError(f"{otherwise} after {_PATIENCE:.0f} seconds")
         time.sleep(0.02)
-
-
-@contextmanager
-def _owning(folder: Path) -> Iterator[None]:
-    """Hold the folder for this process alone, until it ends; children do not inherit the lock."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.fdopen(os.open(folder / "postgresql.lock", os.O_RDWR | os.O_CREAT, OWNER_ONLY))
-    except OSError as error:
-        raise EmbeddedDatabaseError(f"a database in {folder}: {error}") from error
-    with lock:
-        try:
-            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise FolderInUseError(f"{folder} is in use by another server") from error
-        yield
 
 
 def _account(cluster: Path) -> pwd.struct_passwd | None:

@@ -14,6 +14,15 @@ from typing import TextIO
 from pythonjsonlogger.json import JsonFormatter
 
 
+def formatter() -> JsonFormatter:
+    """Return what makes a line of each record."""
+    return JsonFormatter(
+        ["levelname", "name", "message"],
+        timestamp="time",
+        rename_fields={"levelname": "level", "name": "logger"},
+    )
+
+
 def configure(level: str = "INFO", stream: TextIO | None = None) -> None:
     """Make every logger of this process write structured lines.
 
@@ -22,13 +31,7 @@ def configure(level: str = "INFO", stream: TextIO | None = None) -> None:
         stream: Stream that lines are written to; standard error by default.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(
-        JsonFormatter(
-            ["levelname", "name", "message"],
-            timestamp="time",
-            rename_fields={"levelname": "level", "name": "logger"},
-        )
-    )
+    handler.setFormatter(formatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)

@@ -14,26 +14,27 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from earshot_server.processes import logs
 from earshot_server.processes.address import Address, remember
 from earshot_server.processes.children import (
-    CALM,
     Child,
-    check_writable,
     end_with_parent,
     listen,
     run_web,
     supervise,
 )
+from earshot_server.processes.data_folder import check_writable, owning
 from earshot_server.processes.embedded import EmbeddedDatabaseError, EmbeddedPostgres, embedded
+from earshot_server.processes.quick_deaths import CALM
+from earshot_server.processes.relay import relayed
 from earshot_server.processes.settings import Serving
 
 if TYPE_CHECKING:
     from flask import Flask
 
+    from earshot_server.api.shared_counts import SharedCounts
     from earshot_server.processes.errands import HelperErrands
     from earshot_server.store.database import Database
 
@@ -81,8 +82,10 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
     Raises:
         AddressError: The address is in use or not ours.
         DatabaseUnavailableError: The database cannot be reached or written.
+        QuickDeathsError: The web server or the driver ends as soon as it has begun.
         NewerSchemaError: A newer version of this software wrote the database.
         DataFolderError: The data folder cannot be written.
+        FolderInUseError: Another server has the data folder.
         CredentialsError: The files of the data folder are damaged or open to others.
         OtherCredentialsError: The database is served with other credentials.
     """
@@ -92,15 +95,17 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
     from earshot_server.store.privileges import separate
 
     os.umask(0o077)  # everything that our processes create from here on is for us alone
-    logs.configure(serving.log_level)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     with ExitStack() as stack:
+        errors = stack.enter_context(relayed())
+        logs.configure(serving.log_level)
+        check_writable(serving.data)
+        stack.enter_context(owning(serving.data))
         asked = serving.address
         listener = stack.enter_context(listen(asked.host, asked.port))
         address = Address(asked.host, listener.getsockname()[1])
-        check_writable(serving.data)
         remember(serving.data, address)
         credentials = Credentials.load_or_create(serving.data, leads=serving.leads)
         urls, postgres = _Urls.given(serving), None
@@ -126,13 +131,14 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         for name in _SECRET_VARIABLES:
             os.environ.pop(name, None)
         serving = replace(serving, database=None, web_database=None, driver_database=None)
-        driver = Child("driver", _drive, serving, urls.driver)
+        driver = Child("driver", serving.log_level, _drive, serving, urls.driver)
         stack.callback(driver.end)
-        web = Child("web", run_web, serving, partial(_app, serving, urls.web), listener)
+        app = partial(_app, serving, urls.web)
+        web = Child("web", serving.log_level, run_web, serving, app, listener)
         # The web server ends first, so that every accepted answer is acknowledged.
         stack.callback(web.end)
         ready(address.url)
-        supervise((web, driver), stop, partial(_revive, postgres, stop))
+        supervise((web, driver), stop, partial(_revive, postgres, stop), errors.last_words)
 
 
 def _revive(postgres: EmbeddedPostgres | None, stop: threading.Event) -> None:
@@ -144,7 +150,7 @@ def _revive(postgres: EmbeddedPostgres | None, stop: threading.Event) -> None:
         stop.wait(CALM)
 
 
-def _app(serving: Serving, url: str, metrics: Path) -> Flask:
+def _app(serving: Serving, url: str, counts: SharedCounts) -> Flask:
     """Make one worker's application after the fork, so that connections are not shared."""
     from earshot_server.api.app import ApiSettings, create_app
     from earshot_server.credentials import Credentials
@@ -161,7 +167,7 @@ def _app(serving: Serving, url: str, metrics: Path) -> Flask:
             phone_requests_per_minute=serving.requests_per_minute,
             address_requests_per_minute=serving.address_requests_per_minute,
             proxies=serving.proxies,
-            metrics_folder=metrics,
+            counts=counts,
             data_folder=serving.data,
         )
     )
@@ -169,8 +175,6 @@ def _app(serving: Serving, url: str, metrics: Path) -> Flask:
 
 def _drive(serving: Serving, url: str) -> None:
     """Run the driver."""
-    os.setsid()
-    logs.configure(serving.log_level)
     from earshot_server.discovery.optics import Optics
     from earshot_server.processes.driver import Driver
     from earshot_server.store.database import Database

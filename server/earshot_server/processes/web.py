@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import logging
-import os
 import resource
-import shutil
 import socket
-import tempfile
+import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gunicorn.app.base import BaseApplication
+from gunicorn.errors import HaltServer
 from gunicorn.glogging import Logger
 
 from earshot_protocol.overriding import override
+from earshot_server.api.shared_counts import SharedCounts
 from earshot_server.front.connections import Patience
 from earshot_server.front.worker import Worker
+from earshot_server.processes.quick_deaths import GAVE_UP, MOST_QUICK_DEATHS, QuickDeaths
 from earshot_server.processes.settings import WebSettings
 
 if TYPE_CHECKING:
@@ -30,60 +30,36 @@ _TIMEOUT = 120
 _GRACE = 25
 _OTHER_FILES = 256
 """Files that a worker opens besides its clients' connections."""
-_METRICS_LINK = "metrics-folder"
-_METRICS_PREFIX = "earshot-metrics-"
-_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it is made for us alone
 
 
-def run(serving: WebSettings, make: Callable[[Path], Flask], listener: socket.socket) -> None:
+def run(
+    serving: WebSettings, make: Callable[[SharedCounts], Flask], listener: socket.socket
+) -> None:
     """Serve until SIGTERM.
 
     Args:
         serving: Settings of the web processes.
-        make: Function that makes one worker's app, given the folder of all workers' figures.
+        make: Function that makes one worker's app, given the counts that all workers share.
         listener: Socket that is already listening, so that a restart loses no connection.
     """
-    metrics = _metrics_folder(serving.data)
-    # This is for the arbiter's own clean-up; each worker is told by its settings.
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
-    _Gunicorn(serving, make, listener, metrics).run()
-
-
-def _metrics_folder(data: Path) -> Path:
-    """Make the folder in which the figures of all workers, which come and go, are added up.
-
-    They are written through memory maps, which kill their process when a disk is full; so they are
-    kept in memory where there is a file system for that, and never on the database's disk. A link
-    in the data folder says where, so that the next server removes what a killed one left.
-    """
-    _remove_metrics_folder(data)
-    folder = tempfile.mkdtemp(prefix=_METRICS_PREFIX, dir=_MEMORY if _MEMORY.is_dir() else None)
-    (data / _METRICS_LINK).symlink_to(folder)
-    return Path(folder)
-
-
-def _remove_metrics_folder(data: Path) -> None:
-    link = data / _METRICS_LINK
-    if not link.is_symlink():
-        return
-    folder = link.readlink()
-    if folder.name.startswith(_METRICS_PREFIX):
-        shutil.rmtree(folder, ignore_errors=True)
-    link.unlink()
+    _Gunicorn(serving, make, listener).run()
 
 
 class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
     def __init__(
         self,
         serving: WebSettings,
-        make: Callable[[Path], Flask],
+        make: Callable[[SharedCounts], Flask],
         listener: socket.socket,
-        metrics: Path,
     ) -> None:
         self._serving = serving
         self._make = make
         self._listener = listener
-        self._metrics = metrics
+        # On a signal, gunicorn starts new workers beside the old ones.
+        self._parts = range(2 * serving.workers)
+        self._counts = SharedCounts(len(self._parts))
+        self._part: int | None = None
+        self._deaths = QuickDeaths(MOST_QUICK_DEATHS * serving.workers)
         super().__init__()
 
     def load_config(self) -> None:
@@ -95,9 +71,8 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
             "graceful_timeout": _GRACE,
             "proc_name": "earshot",
             "control_socket_disable": True,
-            "child_exit": _child_exit,
-            # This runs at the arbiter's own end; code after run() would also run in every worker.
-            "on_exit": lambda arbiter: _remove_metrics_folder(self._serving.data),
+            "pre_fork": self._prepare,
+            "child_exit": self._count_death,
             "logger_class": ServerLogger,
         }
         for name, value in settings.items():
@@ -109,7 +84,20 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
         from earshot_server.front.gateway import Gateway
 
         connections = Connections(_patience(self._serving))
-        return Gateway(self._make(self._metrics), self._serving.threads, connections)
+        self._counts.take(self._part)
+        return Gateway(self._make(self._counts), self._serving.threads, connections)
+
+    def _prepare(self, arbiter: Any, worker: Any) -> None:
+        """Give a worker that is about to be forked a part of the counts that no living one has."""
+        worker.began = time.monotonic()
+        taken = {each.part for each in arbiter.WORKERS.values()}
+        worker.part = self._part = min(set(self._parts) - taken, default=None)
+
+    def _count_death(self, arbiter: Any, worker: Any) -> None:
+        """Give up once workers die again and again; the arbiter itself would never."""
+        is_stopping = not arbiter.LISTENERS
+        if not is_stopping and self._deaths.are_too_many(worker.began):
+            raise HaltServer("workers end as soon as they have begun, again and again", GAVE_UP)
 
 
 def _patience(serving: WebSettings) -> Patience:
@@ -139,9 +127,3 @@ class ServerLogger(Logger):  # type: ignore[misc]  # gunicorn has no types
         for own in (self.error_log, self.access_log):
             own.handlers[:] = []
             own.propagate = True
-
-
-def _child_exit(arbiter: object, worker: Any) -> None:
-    from prometheus_client import multiprocess
-
-    multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]

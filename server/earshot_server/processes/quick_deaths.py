@@ -1,0 +1,38 @@
+"""Deaths of processes so soon after their start that to start them again would be in vain."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+CALM = 10.0
+"""Seconds a process must have lived to be restarted at once; others are after a pause."""
+MOST_QUICK_DEATHS = 5
+"""Deaths of processes that lived for less, within a minute, after which no other is started."""
+_MINUTE = 60.0
+GAVE_UP = 70
+"""Exit status of a process whose own processes died like this (EX_SOFTWARE of sysexits.h)."""
+
+
+class QuickDeaths:
+    """Deaths that follow a start, and each other, so quickly that to start again is in vain.
+
+    Args:
+        most: Deaths within a minute that are too many.
+        clock: Clock of the times at which processes began.
+    """
+
+    def __init__(
+        self, most: int = MOST_QUICK_DEATHS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._most = most
+        self._clock = clock
+        self._times: list[float] = []
+
+    def are_too_many(self, began: float) -> bool:
+        """Return whether they are, with the death just now of a process that began then."""
+        now = self._clock()
+        self._times = [each for each in self._times if each > now - _MINUTE]
+        if now - began < CALM:
+            self._times.append(now)
+        return len(self._times) >= self._most
