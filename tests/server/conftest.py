@@ -15,7 +15,7 @@ from earshot_server.processes.embedded import EmbeddedPostgres, embedded
 from earshot_server.store.database import Database
 
 # Nothing here outlives its test, so that nothing needs to reach a disk.
-UNSAFE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+UNSAFE = {"fsync": "off", "full_page_writes": "off"}
 _numbers = count()
 
 

@@ -295,10 +295,6 @@ def test_answers_acknowledged_while_the_server_crashes_are_kept(
 ) -> None:
     """What was not acknowledged may be there or not, and is accepted when it is sent again."""
     database = Database(own_url, pool_size=4, patience=10.0)
-    # The session's server does not wait for its disk; here it does, as in production.
-    with psycopg.connect(own_url, autocommit=True) as connection:
-        name = connection.info.dbname
-        connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = on".encode())
     database.migrate()
     store = PostgresPhaseStore(database)
     store.create(PHASE, b"", OPENING, [])

@@ -81,6 +81,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
     Raises:
         AddressError: The address is in use or not ours.
         DatabaseUnavailableError: The database cannot be reached or written.
+        UnsuitableDatabaseError: The database or a role of it has settings that do not suit.
         NewerSchemaError: A newer version of this software wrote the database.
         DataFolderError: The data folder cannot be written.
         CredentialsError: The files of the data folder are damaged or open to others.
@@ -90,6 +91,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
     from earshot_server.store.database import Database
     from earshot_server.store.fingerprints import claim
     from earshot_server.store.privileges import separate
+    from earshot_server.store.suitability import refuse_unsuitable
 
     os.umask(0o077)  # everything that our processes create from here on is for us alone
     logs.configure(serving.log_level)
@@ -110,6 +112,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
             postgres = stack.enter_context(embedded(serving.data, {"max_connections": str(most)}))
             urls = _Urls(postgres.url, *map(postgres.url_of, _EMBEDDED_ROLES))
         with closing(Database(urls.owner, pool_size=1)) as database:
+            refuse_unsuitable(database)
             database.migrate()
             fingerprints = credentials.fingerprints()
             claim(database, serving.data, fingerprints, renew=serving.renew_credentials)
@@ -121,6 +124,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
                 )
         for url in (urls.web, urls.driver):
             with closing(Database(url, pool_size=1)) as database:
+                refuse_unsuitable(database)
                 database.check()
         # Each is told only its own role.
         for name in _SECRET_VARIABLES:

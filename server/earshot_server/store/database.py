@@ -21,7 +21,12 @@ _T = TypeVar("_T")
 
 SECONDS_UNTIL_DATABASE = 5
 """Seconds after which callers are told to try again while the database cannot be used."""
-_CONNECTION = {"connect_timeout": "5", "tcp_user_timeout": "30000", "application_name": "earshot"}
+_CONNECTION = {
+    "connect_timeout": "5",
+    "tcp_user_timeout": "30000",
+    "keepalives_idle": "60",
+    "application_name": "earshot",
+}
 """Options where the URL gives no others: a network that swallows packets is noticed."""
 SCHEMA_LOCK = 0x65617273686F74
 """Advisory lock held while the schema or privileges are changed."""
@@ -69,8 +74,12 @@ class Database:
     No connection is made before it is needed. Make the object after a fork, not before. Methods
     raise `DatabaseUnavailableError` while the database is not connected, not writable, or full.
 
+    Nothing is kept in a session from one transaction to the next: no prepared statement, setting,
+    lock or temporary table. So a pooler may give each transaction another session.
+
     Args:
-        url: URL of the database, `postgresql://user:password@host:port/name`.
+        url: URL of the database, `postgresql://user:password@host:port/name`, or libpq's other
+            forms.
         pool_size: Most connections at a time.
         patience: Seconds to wait for a connection.
 
@@ -85,7 +94,7 @@ class Database:
         """Connection of the transaction that each thread is in."""
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             self._conninfo,
-            kwargs={"autocommit": True},
+            kwargs={"autocommit": True, "prepare_threshold": None},
             min_size=0,
             max_size=pool_size,
             timeout=patience,
@@ -273,15 +282,19 @@ def parse(url: str) -> tuple[str, str]:
     """
     try:
         given = conninfo_to_dict(url)
-        int(given.get("port") or 0)
+        for port in str(given.get("port", "")).split(","):
+            int(port or 0)
+        # A password that is not encoded may end up in the host or the port.
+        if "://" in url and "@" in str(given.get("host", "")):
+            raise ValueError
     except (psycopg.ProgrammingError, ValueError):
-        given = {"host": "@"}
-    if "@" in str(given.get("host", "")):
         raise InvalidInputError(
             "the database's URL must be like postgresql://user:password@host:port/name, with "
             "special characters of a password percent-encoded"
-        )
-    conninfo = make_conninfo(url, **{k: v for k, v in _CONNECTION.items() if k not in given})
+        ) from None
+    options = {k: v for k, v in _CONNECTION.items() if k not in given}
+    # Whatever the environment or the role says: names are in any language.
+    conninfo = make_conninfo(url, **options, client_encoding="UTF8")
     return conninfo, str(given.get("password") or "")
 
 
