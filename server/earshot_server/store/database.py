@@ -64,8 +64,8 @@ class NewerSchemaError(LocalError):
     """The database was migrated by a newer version of this software, which alone may use it."""
 
 
-class UnfinishedRestoreError(LocalError):
-    """The database was restored in part; it has to be restored again before anybody serves it."""
+class OccupiedDatabaseError(LocalError):
+    """The database holds tables or functions of something else, under the names of ours."""
 
 
 class Database:
@@ -193,28 +193,31 @@ class Database:
 
     # ------------------------------------------------------------------------- migrations
 
-    def migrate(self) -> None:
+    def migrate(self, until: int | None = None) -> None:
         """Bring the schema up to date; any number of processes may try at once.
 
         Each migration is one transaction, applied as a whole or not at all.
 
+        Args:
+            until: Version of the last migration; None for the newest.
+
         Raises:
             NewerSchemaError: The database is of a newer schema than this software knows.
-            UnfinishedRestoreError: The database was restored in part.
+            OccupiedDatabaseError: The database is something else's.
         """
-        migrations = _migrations()
-        for version, name, statements in migrations:
+        for version, name, statements in _migrations()[:until]:
             with self.transaction() as connection:
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK,))
                 present = _schema_version(connection)
                 refuse_newer(present)
-                if present == 0 and "phases" in self.tables():
-                    raise UnfinishedRestoreError(
-                        "the database has tables and no schema, as after a restore that was cut "
-                        "off: empty it, and run earshot restore again"
-                    )
                 if present < version:
-                    connection.execute(statements)
+                    try:
+                        connection.execute(statements)
+                    except (errors.DuplicateTable, errors.DuplicateFunction) as error:
+                        raise OccupiedDatabaseError(
+                            f"the database is something else's, too: {error.diag.message_primary}; "
+                            "give the URL of a database of our own"
+                        ) from error
                     connection.execute(
                         "INSERT INTO schema_version (version, name) VALUES (%s, %s)",
                         (version, name),
@@ -230,14 +233,6 @@ class Database:
         """Return the names of all tables, ours or not."""
         rows = self.query("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
         return frozenset(name for (name,) in rows)
-
-    def record_schema(self, version: int) -> None:
-        """Record the migrations that a dump without their records went through."""
-        for number, name, _ in _migrations():
-            if number <= version:
-                self.query(
-                    "INSERT INTO schema_version (version, name) VALUES (%s, %s)", (number, name)
-                )
 
     # ----------------------------------------------------------------------------- errors
 
@@ -285,7 +280,7 @@ def parse(url: str) -> tuple[str, str]:
         for port in str(given.get("port", "")).split(","):
             int(port or 0)
         # A password that is not encoded may end up in the host or the port.
-        if "://" in url and "@" in str(given.get("host", "")):
+        if "@" in str(given.get("host", "")):
             raise ValueError
     except (psycopg.ProgrammingError, ValueError):
         raise InvalidInputError(

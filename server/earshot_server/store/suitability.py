@@ -42,7 +42,7 @@ def refuse_unsuitable(database: Database) -> None:
             "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", (list(_SETTINGS),)
         )
     )
-    ((role, schema),) = database.query("SELECT current_user::text, current_schema()::text")
+    ((role, schema),) = database.query("SELECT quote_ident(current_user), current_schema()::text")
     found = list(_reasons(settings, f"ALTER ROLE {role} SET", schema))
     if found:
         raise UnsuitableDatabaseError(f"the database does not suit: {'; '.join(found)}")
