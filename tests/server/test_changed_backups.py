@@ -241,18 +241,25 @@ NO_FILES = {
     "not text": tar((member("\udcff\udcfe"), b"x")),
     "empty": b"",
     "zeros": bytes(10_240),
-    "large secret": tar((member(), bytes(2**17))),
 }
 
 
-@pytest.mark.parametrize("content", NO_FILES.values(), ids=NO_FILES)
+SAID = {
+    "twice": "holds operator.token twice",
+    **dict.fromkeys(("longer", "longest", "negative"), "operator.token is cut off"),
+    "no number": "invalid header",
+    **dict.fromkeys(("empty", "zeros"), "is missing from it"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
 def test_what_is_no_plain_file_of_a_backup_is_refused_before_anything_is_written(
-    content: bytes, tmp_path: Path
+    kind: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "backup").write_bytes(content)
+    (tmp_path / "backup").write_bytes(NO_FILES[kind])
     with (
         room_for(4096),
-        pytest.raises(DamagedBackupError, match="is not a whole backup"),
+        pytest.raises(DamagedBackupError, match=SAID.get(kind, "which no backup holds")),
     ):
         restore(tmp_path / "backup", tmp_path / "new", "postgresql://nobody@127.0.0.1:1/x")
     assert not (tmp_path / "new").exists()
@@ -330,6 +337,11 @@ def test_a_statement_of_something_else_is_refused(
 ) -> None:
     changed(backup, **manifest)
     refused(backup, empty_url, match=said)
+
+
+def test_a_secret_that_is_none_is_refused(empty_url: str, backup: Path) -> None:
+    changed(backup, files={TOKEN_FILE: bytes(2**17)})
+    refused(backup, empty_url, match="operator.token has more than 65536 bytes")
 
 
 def test_a_table_less_or_more_is_refused(empty_url: str, backup: Path) -> None:
