@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from earshot_server.processes.embedded import EmbeddedPostgres, embedded
 from earshot_server.store.database import Database
 
 # Nothing here outlives its test, so that nothing needs to reach a disk.
-UNSAFE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+UNSAFE = {"fsync": "off", "full_page_writes": "off"}
 _numbers = count()
 
 
@@ -76,10 +77,15 @@ def server(database: Database, tmp_path: Path) -> Server:
 @pytest.fixture
 def own_url(postgres: EmbeddedPostgres) -> Iterator[str]:
     """A database of the test's own, without any table."""
-    name = f"own_{next(_numbers)}"
-    yield _create(postgres, name)
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+    with _created(postgres, f"own_{next(_numbers)}") as url:
+        yield url
+
+
+@pytest.fixture
+def other_url(postgres: EmbeddedPostgres) -> Iterator[str]:
+    """A second one."""
+    with _created(postgres, f"other_{next(_numbers)}") as url:
+        yield url
 
 
 @pytest.fixture
@@ -89,6 +95,13 @@ def own_database(own_url: str) -> Iterator[Database]:
     database.migrate()
     yield database
     database.close()
+
+
+@contextmanager
+def _created(postgres: EmbeddedPostgres, name: str) -> Iterator[str]:
+    yield _create(postgres, name)
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 def _create(postgres: EmbeddedPostgres, name: str) -> str:

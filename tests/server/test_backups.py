@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import tarfile
-from collections.abc import Iterator
 from contextlib import closing
-from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -24,8 +20,7 @@ from earshot_protocol.messages import Failed
 from earshot_protocol.wire import Ending
 from earshot_server.backups import file
 from earshot_server.backups.backing_up import back_up
-from earshot_server.backups.file import DUMP, DamagedBackupError, Manifest, unpack
-from earshot_server.backups.programs import DumpError, dump, load, program, server_version
+from earshot_server.backups.file import DamagedBackupError, Manifest, opened
 from earshot_server.backups.restoring import restore
 from earshot_server.credentials import KEY_FILE, TOKEN_FILE, Credentials
 from earshot_server.discovery.optics import Optics
@@ -33,28 +28,14 @@ from earshot_server.phases.coordinator import Coordinator
 from earshot_server.phases.spending import released
 from earshot_server.processes.address import Address, remembered
 from earshot_server.processes.driver import Driver
-from earshot_server.processes.embedded import EmbeddedPostgres
 from earshot_server.records import FAILED, RESTORED_REASON, STOPPED, STOPPED_REASON, PhaseRecord
 from earshot_server.store import database as database_module
-from earshot_server.store.database import Database, NewerSchemaError, UnfinishedRestoreError
+from earshot_server.store.database import Database, NewerSchemaError
 from earshot_server.store.operators import Accounts
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.progress import PhaseProgress
 from earshot_server.store.registry import Registry
 from earshot_server.store.sessions import Sessions
-
-_numbers = count()
-
-
-@pytest.fixture
-def empty_url(postgres: EmbeddedPostgres) -> Iterator[str]:
-    """A second database of the test's own, without any table."""
-    name = f"restored_{next(_numbers)}"
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    yield postgres.url.replace("/postgres?", f"/{name}?")
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 @pytest.fixture
@@ -93,7 +74,7 @@ def rows(url: str, statement: str) -> list[tuple[object, ...]]:
 
 
 def test_what_was_under_way_ends_by_name_and_what_was_over_stays(
-    own_database: Database, own_url: str, empty_url: str, data: Path, tmp_path: Path
+    own_database: Database, own_url: str, other_url: str, data: Path, tmp_path: Path
 ) -> None:
     running, waiting = begin(own_database), gather(own_database, 3)
     short = gather(own_database, 2, seconds=-1.0)
@@ -102,9 +83,9 @@ def test_what_was_under_way_ends_by_name_and_what_was_over_stays(
     Registry(own_database).stop(stopped, STOPPED_REASON)
     session = Sessions(own_database).begin(bytes(32))
     back_up(tmp_path / "backup", data, own_url)
-    assert restore(tmp_path / "backup", tmp_path / "new", empty_url) == 2
+    assert restore(tmp_path / "backup", tmp_path / "new", other_url) == 2
 
-    with closing(Database(empty_url)) as database:
+    with closing(Database(other_url)) as database:
         for phase in (running, waiting):
             found = record(database, phase)
             assert found.status == FAILED
@@ -129,32 +110,28 @@ def test_what_was_under_way_ends_by_name_and_what_was_over_stays(
 
 
 def test_a_backup_holds_no_answer_and_no_sum_that_is_under_way(
-    own_database: Database, own_url: str, empty_url: str, data: Path, tmp_path: Path
+    own_database: Database, own_url: str, other_url: str, data: Path, tmp_path: Path
 ) -> None:
     phase = begin(own_database)
     answers = rows(own_url, "SELECT answer FROM answers")
     assert len(answers) == PHONES // 2
     back_up(tmp_path / "backup", data, own_url)
-    with tarfile.open(tmp_path / "backup") as archive:
-        archive.extractall(tmp_path / "read", filter="data")
-    with closing(Database(own_url)) as known:
-        load(empty_url, server_version(known), tmp_path / "read" / DUMP)
-    assert rows(empty_url, "SELECT count(*) FROM answers") == [(0,)]
-    assert rows(empty_url, "SELECT count(*) FROM tasks") == [(0,)]
-    with psycopg.connect(empty_url, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-    restore(tmp_path / "backup", tmp_path / "new", empty_url)
-    assert rows(empty_url, "SELECT phase, snapshot FROM phases") == [(phase, None)]
+    with opened(tmp_path / "backup") as backup:
+        assert backup.tables.isdisjoint({"answers", "tasks"})
+    content = (tmp_path / "backup").read_bytes()
+    assert not any(answer in content for (answer,) in answers)
+    restore(tmp_path / "backup", tmp_path / "new", other_url)
+    assert rows(other_url, "SELECT phase, snapshot FROM phases") == [(phase, None)]
 
 
 def test_numbers_given_out_after_the_backup_are_not_given_out_again(
-    own_database: Database, own_url: str, empty_url: str, data: Path, tmp_path: Path
+    own_database: Database, own_url: str, other_url: str, data: Path, tmp_path: Path
 ) -> None:
     before = Registry(own_database).enrol(os.urandom(32), bytes(16), 1000)
     back_up(tmp_path / "backup", data, own_url)
     after = [Registry(own_database).enrol(os.urandom(32), bytes(16), 1000) for _ in range(20)]
-    restore(tmp_path / "backup", tmp_path / "new", empty_url)
-    with closing(Database(empty_url)) as database:
+    restore(tmp_path / "backup", tmp_path / "new", other_url)
+    with closing(Database(other_url)) as database:
         registry = Registry(database)
         assert registry.public_key(before) is not None
         assert registry.public_key(after[0]) is None
@@ -174,25 +151,20 @@ def test_a_phase_that_may_have_gone_on_counts_as_spent_whole(found: PhaseRecord)
 
 
 def test_any_byte_of_a_backup_that_changes_is_noticed(tmp_path: Path) -> None:
-    manifest = Manifest(software="0.1.0", schema=7, postgresql=18, created=1e9)
+    manifest = Manifest(software="0.1.0", schema=7, created=1e9, columns={"audit": ("entry",)})
     files = {TOKEN_FILE: b"token\n", KEY_FILE: os.urandom(70)}
-    with (tmp_path / "dump").open("w+b") as dump:
-        dump.write(os.urandom(900))
-        dump.seek(0)
-        file.write(tmp_path / "backup", manifest, files, dump)
+    kept = [os.urandom(500), os.urandom(400)]
+    file.write(tmp_path / "backup", manifest, files, [("audit", kept)])
     assert (tmp_path / "backup").stat().st_mode & 0o777 == 0o600
     content = (tmp_path / "backup").read_bytes()
 
-    def unpacked(name: str) -> tuple[Manifest, dict[str, bytes]]:
-        folder = tmp_path / name
-        folder.mkdir()
-        stated = unpack(tmp_path / "changed", folder)
-        assert all(each.stat().st_mode & 0o777 == 0o600 for each in folder.iterdir())
-        return stated, {each.name: each.read_bytes() for each in folder.iterdir()}
+    def read() -> tuple[Manifest, dict[str, bytes], bytes]:
+        with opened(tmp_path / "changed") as backup:
+            return backup.manifest, backup.files, b"".join(backup.rows("audit"))
 
     (tmp_path / "changed").write_bytes(content)
-    whole = unpacked("whole")
-    assert whole == (manifest, files | {DUMP: (tmp_path / "dump").read_bytes()})
+    whole = read()
+    assert whole == (manifest, files, b"".join(kept))
     refused = 0
     for place in range(0, len(content), 7):
         changed = bytearray(content)
@@ -200,32 +172,22 @@ def test_any_byte_of_a_backup_that_changes_is_noticed(tmp_path: Path) -> None:
         (tmp_path / "changed").write_bytes(changed)
         try:
             # What fills a block after the end of a file is nobody's content.
-            assert unpacked(str(place)) == whole
+            assert read() == whole
         except DamagedBackupError:
             refused += 1
-    assert refused > sum(map(len, [*files.values(), bytes(900)])) / 7
+    assert refused > sum(map(len, [*files.values(), *kept])) / 7
     for length in (0, 100, len(content) // 2, 4096):
         (tmp_path / "changed").write_bytes(content[:length])
         with pytest.raises(DamagedBackupError):
-            unpacked(f"short {length}")
-
-
-def test_a_file_of_a_backup_that_is_somewhere_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "evil").write_text("x")
-    with tarfile.open(tmp_path / "backup", "w") as archive:
-        archive.add(tmp_path / "evil", arcname="../evil-twin")
-    (tmp_path / "new").mkdir()
-    with pytest.raises(DamagedBackupError, match="evil-twin"):
-        unpack(tmp_path / "backup", tmp_path / "new")
-    assert list((tmp_path / "new").iterdir()) == []
+            read()
 
 
 def test_a_folder_or_a_database_that_holds_something_is_refused(
-    own_database: Database, own_url: str, empty_url: str, data: Path, tmp_path: Path
+    own_database: Database, own_url: str, other_url: str, data: Path, tmp_path: Path
 ) -> None:
     back_up(tmp_path / "backup", data, own_url)
     with pytest.raises(InvalidInputError, match=r"not empty: it holds invitation\.key"):
-        restore(tmp_path / "backup", data, empty_url)
+        restore(tmp_path / "backup", data, other_url)
     with pytest.raises(InvalidInputError, match="holds tables"):
         restore(tmp_path / "backup", tmp_path / "new", own_url)
     assert not (tmp_path / "new").exists()
@@ -234,13 +196,13 @@ def test_a_folder_or_a_database_that_holds_something_is_refused(
     content[-12_000] ^= 1
     (tmp_path / "damaged").write_bytes(content)
     with pytest.raises(DamagedBackupError, match="digests"):
-        restore(tmp_path / "damaged", tmp_path / "made", empty_url)
+        restore(tmp_path / "damaged", tmp_path / "made", other_url)
     assert list((tmp_path / "made").iterdir()) == []
-    assert rows(empty_url, "SELECT FROM pg_tables WHERE schemaname = 'public'") == []
+    assert rows(other_url, "SELECT FROM pg_tables WHERE schemaname = 'public'") == []
 
 
 def test_an_older_schema_is_migrated_and_a_newer_one_refused(
-    own_url: str, empty_url: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_url: str, other_url: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     all_of_them = database_module._migrations()
     with monkeypatch.context() as former, closing(Database(own_url)) as database:
@@ -252,73 +214,22 @@ def test_an_older_schema_is_migrated_and_a_newer_one_refused(
             (bytes(16), msgspec.msgpack.encode(PARAMETERS)),
         )
         back_up(tmp_path / "old", data, own_url)
-    assert restore(tmp_path / "old", tmp_path / "new", empty_url) == 1
-    with closing(Database(empty_url)) as database:
+    assert restore(tmp_path / "old", tmp_path / "new", other_url) == 1
+    with closing(Database(other_url)) as database:
         database.check()
         assert database.schema() == all_of_them[-1][0]
         assert record(database, bytes(16)).status == FAILED
         database.query("INSERT INTO schema_version (version, name) VALUES (1000, 'later')")
-    back_up(tmp_path / "newer", data, empty_url)
+    back_up(tmp_path / "newer", data, other_url)
     with pytest.raises(NewerSchemaError, match="schema 1000"):
         restore(tmp_path / "newer", tmp_path / "other", own_url)
-
-
-def test_nobody_serves_a_database_that_was_restored_in_part(
-    own_database: Database, own_url: str, empty_url: str, data: Path, tmp_path: Path
-) -> None:
-    begin(own_database)
-    back_up(tmp_path / "backup", data, own_url)
-    with tarfile.open(tmp_path / "backup") as archive:
-        archive.extract(DUMP, tmp_path, filter="data")
-    load(empty_url, server_version(own_database), tmp_path / DUMP)
-    with (
-        closing(Database(empty_url)) as database,
-        pytest.raises(UnfinishedRestoreError, match="run earshot restore again"),
-    ):
-        database.migrate()
-
-
-def test_a_program_older_than_the_server_is_refused_by_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(DumpError, match=r"PostgreSQL 99, and pg_dump here is .* 18: install"):
-        program("pg_dump", 99)
-    installed = tmp_path / "pg_dump"
-    installed.write_text("#!/bin/sh\necho 'pg_dump (PostgreSQL) 99.1 (Debian)'\n")
-    installed.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert program("pg_dump", 99) == installed
-    # The one that fits best is taken, which an older server can read again.
-    said = subprocess.run(  # noqa: S603 - PostgreSQL's program
-        [program("pg_dump", 18), "--version"], capture_output=True, text=True, check=True
-    )
-    assert "(PostgreSQL) 18." in said.stdout
-
-
-def test_a_password_is_not_among_the_words_of_a_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    installed = tmp_path / "pg_dump"
-    installed.write_text(
-        "#!/bin/sh\n"
-        'test "$1" = --version && echo "pg_dump (PostgreSQL) 99.1" && exit\n'
-        'echo "words: $*"\necho "secret: $PGPASSWORD"\n'
-    )
-    installed.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with (tmp_path / "out").open("w+b") as out:
-        dump("postgresql://ann:s%33cret@db.example/sound", 99, out)
-    words, apart = (tmp_path / "out").read_text().splitlines()
-    assert "--dbname=user=ann dbname=sound host=db.example" in words
-    assert "s3cret" not in words
-    assert apart == "secret: s3cret"
 
 
 # ----------------------------------------------------------------------------- the commands
 
 
 def test_the_commands_say_what_they_did_and_replace_nothing_unasked(
-    own_database: Database, own_url: str, empty_url: str, data: Path, tmp_path: Path
+    own_database: Database, own_url: str, other_url: str, data: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "backup"
     whose = ("--data", data, "--database", own_url)
@@ -335,7 +246,7 @@ def test_the_commands_say_what_they_did_and_replace_nothing_unasked(
     begin(own_database)
     assert earshot("backup", out, *whose, "--overwrite").returncode == 0
     new = tmp_path / "new"
-    into = ("--data", new, "--database", empty_url, "--port", 8123)
+    into = ("--data", new, "--database", other_url, "--port", 8123)
     came = earshot("restore", out, *into)
     assert came.returncode == 0, came.stderr
     assert "1 phase under way in the backup ended" in came.stdout

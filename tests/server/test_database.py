@@ -15,7 +15,12 @@ import pytest
 from earshot_protocol.errors import InvalidInputError
 from earshot_server.processes.embedded import EmbeddedPostgres
 from earshot_server.store import database as database_module
-from earshot_server.store.database import Database, DatabaseUnavailableError, NewerSchemaError
+from earshot_server.store.database import (
+    Database,
+    DatabaseUnavailableError,
+    NewerSchemaError,
+    OccupiedDatabaseError,
+)
 from earshot_server.store.interface import PresentStep
 from earshot_server.store.postgres import PostgresPhaseStore
 
@@ -73,9 +78,9 @@ def test_a_migration_that_fails_half_way_leaves_nothing(
     empty: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = database_module._migrations()
-    broken = (len(whole) + 1, "broken", b"CREATE TABLE half (); CREATE TABLE phases ();")
+    broken = (len(whole) + 1, "broken", b"CREATE TABLE half (); SELECT nowhere;")
     monkeypatch.setattr(database_module, "_migrations", lambda: [*whole, broken])
-    with pytest.raises(psycopg.errors.DuplicateTable):
+    with pytest.raises(psycopg.errors.UndefinedColumn):
         empty.migrate()
     assert "half" not in tables(empty)
     assert versions(empty) == [version for version, _, _ in whole]
@@ -83,6 +88,25 @@ def test_a_migration_that_fails_half_way_leaves_nothing(
     monkeypatch.setattr(database_module, "_migrations", lambda: [*whole, mended])
     empty.migrate()
     assert "half" in tables(empty)
+
+
+@pytest.mark.parametrize(
+    ("something", "named"),
+    [
+        ("CREATE TABLE phones (number text)", 'relation "phones" already exists'),
+        (
+            "CREATE FUNCTION seconds_now() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
+            'function "seconds_now" already exists',
+        ),
+    ],
+)
+def test_a_database_of_something_else_is_refused_by_name(
+    empty: Database, something: str, named: str
+) -> None:
+    empty.query(something)  # type: ignore[arg-type]
+    with pytest.raises(OccupiedDatabaseError, match=named):
+        empty.migrate()
+    assert "audit" not in tables(empty)
 
 
 def test_a_newer_schema_is_refused_and_left_alone(own_database: Database) -> None:
@@ -295,10 +319,6 @@ def test_answers_acknowledged_while_the_server_crashes_are_kept(
 ) -> None:
     """What was not acknowledged may be there or not, and is accepted when it is sent again."""
     database = Database(own_url, pool_size=4, patience=10.0)
-    # The session's server does not wait for its disk; here it does, as in production.
-    with psycopg.connect(own_url, autocommit=True) as connection:
-        name = connection.info.dbname
-        connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = on".encode())
     database.migrate()
     store = PostgresPhaseStore(database)
     store.create(PHASE, b"", OPENING, [])

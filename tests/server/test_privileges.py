@@ -68,7 +68,7 @@ def drop(owner: Database, name: str) -> None:
 
 def test_every_table_is_thought_of(separated: Separated) -> None:
     tables = separated.owner.query("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
-    assert {name for (name,) in tables} == set(privileges._TABLES)
+    assert {name for (name,) in tables} == set(privileges.TABLES)
 
 
 # --------------------------------------------------------------------------- what they must do
@@ -281,7 +281,7 @@ def test_an_owner_that_may_make_no_roles_uses_those_that_are_there(
     for statement in (
         f"CREATE ROLE {owner} LOGIN",
         f"ALTER DATABASE separated OWNER TO {owner}",
-        *(f"ALTER TABLE {table} OWNER TO {owner}" for table in privileges._TABLES),
+        *(f"ALTER TABLE {table} OWNER TO {owner}" for table in privileges.TABLES),
     ):
         separated.owner.query(statement)  # type: ignore[arg-type]
     mere = Database(own_url.replace("//earshot@", f"//{owner}@"), pool_size=1)

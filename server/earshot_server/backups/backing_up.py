@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError
-from earshot_server.backups import file, programs
+from earshot_server.backups import file, rows
 from earshot_server.processes.embedded import at_hand
 from earshot_server.store.database import Database
 
@@ -27,23 +26,27 @@ def back_up(out: Path, folder: Path, url: str | None = None) -> None:
             written.
         EmbeddedDatabaseError: The database in the folder is missing or does not start.
         DatabaseUnavailableError: The database cannot be reached.
-        DumpError: PostgreSQL's program does not fit the database, or failed.
     """
     files = dict(_folder_files(folder))
-    with _database_url(folder, url) as owner, closing(Database(owner, pool_size=1)) as database:
+    with (
+        _database_url(folder, url) as owner,
+        closing(Database(owner, pool_size=1)) as database,
+        database.transaction() as connection,
+    ):
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        columns = rows.columns(connection)
         manifest = file.Manifest(
             software=distribution.version(),
             schema=database.schema(),
-            postgresql=programs.server_version(database),
             created=database.now(),
+            columns=columns,
+            numbers=rows.numbers(connection),
         )
         if manifest.schema == 0:
             raise InvalidInputError("the database is not a server's: nobody has served it yet")
+        tables = ((table, rows.read(connection, table, columns[table])) for table in columns)
         try:
-            with tempfile.TemporaryFile(dir=out.absolute().parent) as dump:
-                programs.dump(owner, manifest.postgresql, dump)
-                dump.seek(0)
-                file.write(out, manifest, files, dump)
+            file.write(out, manifest, files, tables)
         except OSError as error:
             raise InvalidInputError(f"cannot write {out}: {error.strerror}") from error
 

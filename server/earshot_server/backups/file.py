@@ -1,7 +1,9 @@
-"""File of a backup: a tar of the database's dump, the data folder's files, and their digests.
+"""File of a backup: a tar of the database's rows, the data folder's files, and their digests.
 
 `tar xf FILE && sha256sum -c SHA256SUMS` reads it anywhere. The digests find damage, and not what
-somebody changed on purpose.
+somebody changed on purpose: so it is read here by a reader that knows plain files alone, and takes
+neither names nor sizes on trust. Nothing in it is compressed, so that no file is read or written
+that is longer than the backup itself.
 """
 
 from __future__ import annotations
@@ -9,26 +11,33 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
-from collections.abc import Mapping
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated, NamedTuple
 
 import msgspec
 
 from earshot_protocol.errors import LocalError
 from earshot_protocol.files import OWNER_ONLY, replacement
+from earshot_server.backups.rows import KEPT
 from earshot_server.credentials import KEY_FILE, LEADER_FILE, TOKEN_FILE
 from earshot_server.processes.address import ADDRESS_FILE
 
 FOLDER_FILES = (TOKEN_FILE, KEY_FILE, LEADER_FILE, ADDRESS_FILE)
 """Files of the data folder that a backup holds."""
-DUMP = "database.dump"
 _MANIFEST = "manifest.json"
 _SUMS = "SHA256SUMS"
-NEEDED = {_MANIFEST, TOKEN_FILE, KEY_FILE, DUMP, _SUMS}
+_SMALL = {_MANIFEST, _SUMS, *FOLDER_FILES}
+_SMALL_BYTES = 2**16
+"""Most bytes of each of these."""
+_ROWS = {f"{table}.rows": table for table in KEPT}
+NEEDED = {_MANIFEST, TOKEN_FILE, KEY_FILE, _SUMS}
 """Files without which a backup is not whole."""
 _CHUNK = 2**20
+_LATEST = 253_402_300_799.0
+"""The last second of the year 9999."""
 
 
 class DamagedBackupError(LocalError):
@@ -41,112 +50,173 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         software: Version of this software that made it.
         schema: Schema of the database.
-        postgresql: Major version of the PostgreSQL that was dumped.
         created: Time at which it was begun, in seconds since 1970 on the database's clock.
+        columns: For each table, its columns in the order in which its rows have them.
+        numbers: For each sequence, the last number that it had given out.
     """
 
-    software: str
-    schema: int
-    postgresql: int
-    created: float
+    software: Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z.!+_-]{1,100}\Z")]
+    schema: Annotated[int, msgspec.Meta(ge=1)]
+    created: Annotated[float, msgspec.Meta(ge=0.0, le=_LATEST)]
+    columns: dict[str, tuple[str, ...]] = {}
+    numbers: dict[str, int] = {}
 
 
-def write(path: Path, manifest: Manifest, files: Mapping[str, bytes], dump: IO[bytes]) -> None:
+class _Member(NamedTuple):
+    """Place of a file in a backup: where it begins, and its bytes."""
+
+    begin: int
+    size: int
+
+
+def write(
+    path: Path,
+    manifest: Manifest,
+    files: Mapping[str, bytes],
+    tables: Iterable[tuple[str, Iterable[bytes]]],
+) -> None:
     """Write a backup, whole or not at all, for its owner alone.
 
     Args:
         path: Path of the backup; its folder exists.
         manifest: Statement of what it holds.
         files: Contents of the data folder's files, by name.
-        dump: Dump of the database, from its beginning.
+        tables: Rows of each table, in pieces.
     """
-    small = {_MANIFEST: msgspec.json.format(msgspec.json.encode(manifest)), **files}
-    sums = {name: hashlib.sha256(content).hexdigest() for name, content in small.items()}
-    sums[DUMP] = _copied(dump, None)
-    small[_SUMS] = "".join(f"{digest}  {name}\n" for name, digest in sums.items()).encode()
-    size = dump.seek(0, io.SEEK_END)
-    dump.seek(0)
-    with replacement(path, OWNER_ONLY) as draft, tarfile.open(draft, "w") as archive:
-        for name, content in small.items():
-            archive.addfile(_member(name, len(content), manifest), io.BytesIO(content))
-        archive.addfile(_member(DUMP, size, manifest), dump)
+    sums: dict[str, str] = {}
+    # Sizes beyond 8 GiB are in the header itself, in this format.
+    with (
+        replacement(path, OWNER_ONLY) as draft,
+        tarfile.open(draft, "w", format=tarfile.GNU_FORMAT) as archive,
+    ):
+
+        def add(name: str, content: IO[bytes]) -> None:
+            member = tarfile.TarInfo(name)
+            member.size = content.seek(0, io.SEEK_END)
+            member.mode, member.mtime = OWNER_ONLY, int(manifest.created)
+            content.seek(0)
+            archive.addfile(member, content)
+
+        for table, pieces in tables:
+            digest = hashlib.sha256()
+            with tempfile.TemporaryFile(dir=path.absolute().parent) as rows:
+                for piece in pieces:
+                    digest.update(piece)
+                    rows.write(piece)
+                add(f"{table}.rows", rows)
+            sums[f"{table}.rows"] = digest.hexdigest()
+        for name, content in {_MANIFEST: _formatted(manifest), **files}.items():
+            add(name, io.BytesIO(content))
+            sums[name] = hashlib.sha256(content).hexdigest()
+        lines = (f"{digest}  {name}\n" for name, digest in sums.items())
+        add(_SUMS, io.BytesIO("".join(lines).encode()))
 
 
-def _member(name: str, size: int, manifest: Manifest) -> tarfile.TarInfo:
-    member = tarfile.TarInfo(name)
-    member.size, member.mode, member.mtime = size, OWNER_ONLY, int(manifest.created)
-    return member
+def _formatted(manifest: Manifest) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(manifest))
 
 
-def unpack(path: Path, folder: Path) -> Manifest:
-    """Read a backup into a folder, for its owner alone, and compare every digest.
+class Backup:
+    """Backup that is open and whole: each digest is that of its content.
+
+    Attributes:
+        manifest: Statement of what it holds.
+        files: Contents of the data folder's files, by name.
+        tables: Tables of which it holds rows.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        size = file.seek(0, io.SEEK_END)
+        file.seek(0)
+        self._file = file
+        self._members = dict(_members(file, size))
+        missing = NEEDED - self._members.keys()
+        if missing:
+            raise DamagedBackupError(f"{', '.join(sorted(missing))} is missing from it")
+        small = {name: self._content(name) for name in self._members.keys() & _SMALL}
+        sums = {name: self._sum(name) for name in self._members if name != _SUMS}
+        if _stated(small[_SUMS]) != sums:
+            raise DamagedBackupError("its digests are not those of its content")
+        try:
+            self.manifest = msgspec.json.decode(small[_MANIFEST], type=Manifest)
+        except msgspec.DecodeError as error:
+            raise DamagedBackupError(f"{_MANIFEST}: {error}") from error
+        self.files = {name: small[name] for name in FOLDER_FILES if name in small}
+        self.tables = frozenset(_ROWS[name] for name in self._members if name in _ROWS)
+
+    def rows(self, table: str) -> Iterator[bytes]:
+        """Yield the rows of a table, piece by piece."""
+        return self._pieces(f"{table}.rows")
+
+    def _content(self, name: str) -> bytes:
+        if self._members[name].size > _SMALL_BYTES:
+            raise DamagedBackupError(f"its {name} has more than {_SMALL_BYTES} bytes")
+        return b"".join(self._pieces(name))
+
+    def _sum(self, name: str) -> str:
+        digest = hashlib.sha256()
+        for piece in self._pieces(name):
+            digest.update(piece)
+        return digest.hexdigest()
+
+    def _pieces(self, name: str) -> Iterator[bytes]:
+        begin, left = self._members[name]
+        self._file.seek(begin)
+        while left and (piece := self._file.read(min(left, _CHUNK))):
+            left -= len(piece)
+            yield piece
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Backup]:
+    """Open a backup, and compare every digest.
 
     Args:
         path: Path of the backup.
-        folder: Empty folder.
-
-    Returns:
-        The statement of what it holds. The files lie in the folder as they were backed up, the dump
-        beside them as `DUMP`.
 
     Raises:
         DamagedBackupError: It is not a whole backup.
     """
-    sums: dict[str, str] = {}
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise DamagedBackupError(f"cannot read {path}: {error.strerror}") from error
-    try:
-        with file, tarfile.open(fileobj=file, mode="r:") as archive:
-            for member in archive:
-                if not member.isreg() or member.name not in {*NEEDED, *FOLDER_FILES}:
-                    raise _damaged(path, f"it holds {member.name!r}, which no backup holds")
-                content = archive.extractfile(member)
-                sums[member.name] = _unpacked(content, folder / member.name) if content else ""
-    except tarfile.TarError as error:
-        raise _damaged(path, str(error)) from error
-    missing = NEEDED - sums.keys()
-    if missing:
-        raise _damaged(path, f"{', '.join(sorted(missing))} is missing from it")
-    del sums[_SUMS]
-    if _sums(folder / _SUMS) != sums:
-        raise _damaged(path, "its digests are not those of its content")
-    try:
-        manifest = msgspec.json.decode((folder / _MANIFEST).read_bytes(), type=Manifest)
-    except msgspec.DecodeError as error:
-        raise _damaged(path, f"{_MANIFEST}: {error}") from error
-    for name in (_MANIFEST, _SUMS):
-        (folder / name).unlink()
-    return manifest
+    with ExitStack() as stack:
+        try:
+            backup = Backup(stack.enter_context(path.open("rb")))
+        except OSError as error:
+            raise DamagedBackupError(f"cannot read {path}: {error.strerror}") from error
+        except (DamagedBackupError, tarfile.TarError) as error:
+            raise damaged(path, str(error)) from error
+        yield backup
 
 
-def _unpacked(content: IO[bytes], place: Path) -> str:
-    """Write a member and return its digest."""
-    place.touch(OWNER_ONLY)
-    with place.open("wb") as file:
-        return _copied(content, file)
+def damaged(path: Path, why: str) -> DamagedBackupError:
+    """Return the error that says why a file is no backup."""
+    return DamagedBackupError(f"{path} is not a whole backup: {why}; take another one")
 
 
-def _copied(content: IO[bytes], out: IO[bytes] | None) -> str:
-    """Return the digest of all that follows, and write it where somebody wants it."""
-    digest = hashlib.sha256()
-    while chunk := content.read(_CHUNK):
-        digest.update(chunk)
-        if out is not None:
-            out.write(chunk)
-    return digest.hexdigest()
+def _members(file: IO[bytes], size: int) -> Iterator[tuple[str, _Member]]:
+    """Yield the files in a tar of this many bytes; whatever else a tar may hold is refused.
+
+    So there are no links, no devices, no sparse files, and no headers that change what follows.
+    """
+    seen = set[str]()
+    while (header := file.read(tarfile.BLOCKSIZE)).strip(b"\0"):
+        found = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape")
+        if found.type != tarfile.REGTYPE or found.name not in {*_SMALL, *_ROWS}:
+            raise DamagedBackupError(f"it holds {found.name!r}, which no backup holds")
+        if found.name in seen:
+            raise DamagedBackupError(f"it holds {found.name} twice")
+        seen.add(found.name)
+        begin = file.tell()
+        if not 0 <= found.size <= size - begin:
+            raise DamagedBackupError(f"its {found.name} is cut off")
+        yield found.name, _Member(begin, found.size)
+        file.seek(begin + -(-found.size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE)
 
 
-def _sums(path: Path) -> dict[str, str]:
+def _stated(content: bytes) -> dict[str, str]:
     """Return the digests that the backup states, by name."""
     found: dict[str, str] = {}
     with suppress(ValueError):
-        for line in path.read_text(encoding="ascii").splitlines():
+        for line in content.decode("ascii").splitlines():
             digest, name = line.split("  ")
             found[name] = digest
     return found
-
-
-def _damaged(path: Path, why: str) -> DamagedBackupError:
-    return DamagedBackupError(f"{path} is not a whole backup: {why}; take another one")

@@ -27,7 +27,7 @@ def come_back(database: Database, manifest: Manifest) -> int:
     """Make a database that was read from a backup fit to be served, in one transaction.
 
     Args:
-        database: Database without records of its schema, as its owner.
+        database: Migrated database, as its owner.
         manifest: Statement of the backup.
 
     Returns:
@@ -41,8 +41,6 @@ def come_back(database: Database, manifest: Manifest) -> int:
         "start a new phase"
     )
     with database.transaction() as connection:
-        database.record_schema(manifest.schema)
-        database.migrate()
         gathering = registry.gatherings()
         for each in gathering:
             registry.end_gathering(each.phase, reason)

@@ -11,12 +11,14 @@ from pathlib import Path
 import msgspec
 
 from earshot_protocol.errors import InvalidInputError
-from earshot_server.backups.file import DUMP, Manifest, unpack
+from earshot_protocol.files import OWNER_ONLY
+from earshot_server.backups import rows
+from earshot_server.backups.file import Backup, damaged, opened
 from earshot_server.backups.past_state import come_back
-from earshot_server.backups.programs import load, server_version
 from earshot_server.processes.address import remember, remembered
 from earshot_server.processes.embedded import embedded
 from earshot_server.store.database import Database, refuse_newer
+from earshot_server.store.suitability import refuse_unsuitable
 
 _DRAFT = ".restoring"
 
@@ -39,31 +41,47 @@ def restore(backup: Path, folder: Path, url: str | None = None, port: int | None
         NewerSchemaError: A newer version of this software made it.
         EmbeddedDatabaseError: PostgreSQL does not start in the folder.
         DatabaseUnavailableError: The database cannot be reached.
-        DumpError: PostgreSQL's program does not fit the database, or failed.
+        UnsuitableDatabaseError: The database or its role has settings that do not suit.
     """
     try:
-        with _new(folder) as draft:
-            manifest = unpack(backup, draft)
+        with _new(folder) as draft, opened(backup) as found:
+            for name, content in found.files.items():
+                (draft / name).touch(OWNER_ONLY)
+                (draft / name).write_bytes(content)
             if port is not None:
                 address = msgspec.structs.replace(remembered(draft), port=port)
                 remember(draft, address)
-            if url:
-                return _load(url, draft / DUMP, manifest)
-            with embedded(draft) as postgres:
-                return _load(postgres.url, draft / DUMP, manifest)
+            try:
+                if url:
+                    return _load(url, found)
+                with embedded(draft) as postgres:
+                    return _load(postgres.url, found)
+            except rows.UnfitRowsError as error:
+                raise damaged(backup, str(error)) from error
     except OSError as error:
         raise InvalidInputError(f"cannot write {folder}: {error.strerror}") from error
 
 
-def _load(url: str, dump: Path, manifest: Manifest) -> int:
+def _load(url: str, backup: Backup) -> int:
+    """Make our tables at the backup's schema, add its rows, and go on from there."""
+    manifest = backup.manifest
+    refuse_newer(manifest.schema)
     with closing(Database(url, pool_size=1)) as database:
-        refuse_newer(manifest.schema)
-        if database.tables():
-            raise InvalidInputError("the database holds tables: give the URL of an empty one")
-        load(url, server_version(database), dump)
-        ended = come_back(database, manifest)
-    dump.unlink()
-    return ended
+        refuse_unsuitable(database)
+        with database.transaction() as connection:
+            if database.tables():
+                raise InvalidInputError("the database holds tables: give the URL of an empty one")
+            database.migrate(manifest.schema)
+            columns = rows.columns(connection)
+            if manifest.columns != columns or backup.tables != columns.keys():
+                raise rows.UnfitRowsError(f"its tables are not those of schema {manifest.schema}")
+            for table in (each for each in rows.KEPT if each in columns):
+                with rows.named_misfits(table):
+                    rows.write(connection, table, columns[table], backup.rows(table))
+            database.migrate()
+            with rows.named_misfits("what is under way in it"):
+                rows.go_on_after(connection, manifest.numbers)
+                return come_back(database, manifest)
 
 
 @contextmanager

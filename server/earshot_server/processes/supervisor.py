@@ -83,6 +83,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         AddressError: The address is in use or not ours.
         DatabaseUnavailableError: The database cannot be reached or written.
         QuickDeathsError: The web server or the driver ends as soon as it has begun.
+        UnsuitableDatabaseError: The database or a role of it has settings that do not suit.
         NewerSchemaError: A newer version of this software wrote the database.
         DataFolderError: The data folder cannot be written.
         FolderInUseError: Another server has the data folder.
@@ -93,6 +94,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
     from earshot_server.store.database import Database
     from earshot_server.store.fingerprints import claim
     from earshot_server.store.privileges import separate
+    from earshot_server.store.suitability import refuse_unsuitable
 
     os.umask(0o077)  # everything that our processes create from here on is for us alone
     stop = threading.Event()
@@ -115,6 +117,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
             postgres = stack.enter_context(embedded(serving.data, {"max_connections": str(most)}))
             urls = _Urls(postgres.url, *map(postgres.url_of, _EMBEDDED_ROLES))
         with closing(Database(urls.owner, pool_size=1)) as database:
+            refuse_unsuitable(database)
             database.migrate()
             fingerprints = credentials.fingerprints()
             claim(database, serving.data, fingerprints, renew=serving.renew_credentials)
@@ -126,6 +129,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
                 )
         for url in (urls.web, urls.driver):
             with closing(Database(url, pool_size=1)) as database:
+                refuse_unsuitable(database)
                 database.check()
         # Each is told only its own role.
         for name in _SECRET_VARIABLES:

@@ -21,7 +21,12 @@ _T = TypeVar("_T")
 
 SECONDS_UNTIL_DATABASE = 5
 """Seconds after which callers are told to try again while the database cannot be used."""
-_CONNECTION = {"connect_timeout": "5", "tcp_user_timeout": "30000", "application_name": "earshot"}
+_CONNECTION = {
+    "connect_timeout": "5",
+    "tcp_user_timeout": "30000",
+    "keepalives_idle": "60",
+    "application_name": "earshot",
+}
 """Options where the URL gives no others: a network that swallows packets is noticed."""
 SCHEMA_LOCK = 0x65617273686F74
 """Advisory lock held while the schema or privileges are changed."""
@@ -59,8 +64,8 @@ class NewerSchemaError(LocalError):
     """The database was migrated by a newer version of this software, which alone may use it."""
 
 
-class UnfinishedRestoreError(LocalError):
-    """The database was restored in part; it has to be restored again before anybody serves it."""
+class OccupiedDatabaseError(LocalError):
+    """The database holds tables or functions of something else, under the names of ours."""
 
 
 class Database:
@@ -69,8 +74,12 @@ class Database:
     No connection is made before it is needed. Make the object after a fork, not before. Methods
     raise `DatabaseUnavailableError` while the database is not connected, not writable, or full.
 
+    Nothing is kept in a session from one transaction to the next: no prepared statement, setting,
+    lock or temporary table. So a pooler may give each transaction another session.
+
     Args:
-        url: URL of the database, `postgresql://user:password@host:port/name`.
+        url: URL of the database, `postgresql://user:password@host:port/name`, or libpq's other
+            forms.
         pool_size: Most connections at a time.
         patience: Seconds to wait for a connection.
 
@@ -85,7 +94,7 @@ class Database:
         """Connection of the transaction that each thread is in."""
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             self._conninfo,
-            kwargs={"autocommit": True},
+            kwargs={"autocommit": True, "prepare_threshold": None},
             min_size=0,
             max_size=pool_size,
             timeout=patience,
@@ -184,28 +193,31 @@ class Database:
 
     # ------------------------------------------------------------------------- migrations
 
-    def migrate(self) -> None:
+    def migrate(self, until: int | None = None) -> None:
         """Bring the schema up to date; any number of processes may try at once.
 
         Each migration is one transaction, applied as a whole or not at all.
 
+        Args:
+            until: Version of the last migration; None for the newest.
+
         Raises:
             NewerSchemaError: The database is of a newer schema than this software knows.
-            UnfinishedRestoreError: The database was restored in part.
+            OccupiedDatabaseError: The database is something else's.
         """
-        migrations = _migrations()
-        for version, name, statements in migrations:
+        for version, name, statements in _migrations()[:until]:
             with self.transaction() as connection:
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK,))
                 present = _schema_version(connection)
                 refuse_newer(present)
-                if present == 0 and "phases" in self.tables():
-                    raise UnfinishedRestoreError(
-                        "the database has tables and no schema, as after a restore that was cut "
-                        "off: empty it, and run earshot restore again"
-                    )
                 if present < version:
-                    connection.execute(statements)
+                    try:
+                        connection.execute(statements)
+                    except (errors.DuplicateTable, errors.DuplicateFunction) as error:
+                        raise OccupiedDatabaseError(
+                            f"the database is something else's, too: {error.diag.message_primary}; "
+                            "give the URL of a database of our own"
+                        ) from error
                     connection.execute(
                         "INSERT INTO schema_version (version, name) VALUES (%s, %s)",
                         (version, name),
@@ -221,14 +233,6 @@ class Database:
         """Return the names of all tables, ours or not."""
         rows = self.query("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
         return frozenset(name for (name,) in rows)
-
-    def record_schema(self, version: int) -> None:
-        """Record the migrations that a dump without their records went through."""
-        for number, name, _ in _migrations():
-            if number <= version:
-                self.query(
-                    "INSERT INTO schema_version (version, name) VALUES (%s, %s)", (number, name)
-                )
 
     # ----------------------------------------------------------------------------- errors
 
@@ -273,15 +277,19 @@ def parse(url: str) -> tuple[str, str]:
     """
     try:
         given = conninfo_to_dict(url)
-        int(given.get("port") or 0)
+        for port in str(given.get("port", "")).split(","):
+            int(port or 0)
+        # A password that is not encoded may end up in the host or the port.
+        if "@" in str(given.get("host", "")):
+            raise ValueError
     except (psycopg.ProgrammingError, ValueError):
-        given = {"host": "@"}
-    if "@" in str(given.get("host", "")):
         raise InvalidInputError(
             "the database's URL must be like postgresql://user:password@host:port/name, with "
             "special characters of a password percent-encoded"
-        )
-    conninfo = make_conninfo(url, **{k: v for k, v in _CONNECTION.items() if k not in given})
+        ) from None
+    options = {k: v for k, v in _CONNECTION.items() if k not in given}
+    # Whatever the environment or the role says: names are in any language.
+    conninfo = make_conninfo(url, **options, client_encoding="UTF8")
     return conninfo, str(given.get("password") or "")
 
 

@@ -112,7 +112,7 @@ def _refuse_mighty(connection: Connection, process: str, name: str) -> None:
     rows = connection.execute(
         "SELECT bool_or(pg_has_role(%s, tableowner, 'MEMBER')) FROM pg_tables"
         " WHERE tablename = ANY(%s) AND schemaname = current_schema()",
-        (name, list(_TABLES)),
+        (name, list(TABLES)),
     )
     if rows.fetchall() != [(False,)]:
         raise InvalidInputError(
@@ -122,7 +122,7 @@ def _refuse_mighty(connection: Connection, process: str, name: str) -> None:
 
 def _grant(connection: Connection, name: str, privileges: Privileges) -> None:
     role = sql.Identifier(name)
-    for table in _TABLES:
+    for table in TABLES:
         whose = sql.Identifier(table), role
         connection.execute(sql.SQL("REVOKE ALL ON {} FROM {}").format(*whose))
         if table in privileges:
@@ -132,5 +132,5 @@ def _grant(connection: Connection, name: str, privileges: Privileges) -> None:
     connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
 
 
-_TABLES = (*dict.fromkeys((*WEB, *DRIVER)), "credentials")
-"""All tables."""
+TABLES = (*dict.fromkeys((*WEB, *DRIVER)), "credentials")
+"""All tables, each after those that it refers to."""
