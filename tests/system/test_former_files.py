@@ -32,7 +32,7 @@ from earshot_client.visits.participation import Participation
 from earshot_protocol.messages import Failed
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.statistics import Statistics
-from earshot_protocol.privacy.mechanisms import BallotSum
+from earshot_protocol.privacy.local_mechanisms import COUNTED_RECORDINGS
 from earshot_protocol.secure_sum.rounds import FORMER_SUM
 from earshot_protocol.wire import Answer, Task
 from earshot_server.api.views import PhaseView
@@ -326,11 +326,19 @@ def test_a_phone_that_comes_before_the_phase_has_ended_is_told_why_it_cannot_go_
     assert world.phones["a4"].ledger.export() == before
 
 
-def delta_of_today(entry: dict[str, Any]) -> float:
-    """The former version let both conditions of a sum's graph spend one 2^-40 between them."""
-    both = (2.0**-39 + 2.0**-128) / (2.0**-40 + 2.0**-128)
-    through_a_sum = entry["mechanism"] == BallotSum.name
-    return pytest.approx(entry["delta"] * (both if through_a_sum else 1), rel=1e-9)
+def of_today(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry of the former version as it is made now.
+
+    It let both conditions of a sum's graph spend one 2^-40 between them, and counted the 8
+    recordings that these phones hold.
+    """
+    both, recordings = (2.0**-39 + 2.0**-128) / (2.0**-40 + 2.0**-128), COUNTED_RECORDINGS / 8
+    through_a_sum = entry["mechanism"].startswith("ballot sum")
+    of_all_recordings = entry["unit"] == "phone" and not through_a_sum
+    return entry | {
+        "epsilon": pytest.approx(entry["epsilon"] * (recordings if of_all_recordings else 1)),
+        "delta": pytest.approx(entry["delta"] * (both if through_a_sum else 1), rel=1e-9),
+    }
 
 
 def test_ledgers_have_grown_by_what_came_after(later: World) -> None:
@@ -339,8 +347,7 @@ def test_ledgers_have_grown_by_what_came_after(later: World) -> None:
         grown = [entry for entry in former.grown if entry["phase"] == EXPECTED.names["gathering"]]
         first = len(former.ledger) + 1
         numbered = [
-            entry | {"number": number, "delta": delta_of_today(entry)}
-            for number, entry in enumerate(grown, first)
+            of_today(entry) | {"number": number} for number, entry in enumerate(grown, first)
         ]
         assert grown
         assert told(phone) == [*former.ledger, *numbered], name

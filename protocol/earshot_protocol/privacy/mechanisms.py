@@ -136,11 +136,11 @@ class NoisySum(ABC):
     """A mechanism on a sum that does all it does with noise by the noise itself."""
 
     summed: ClassVar[str]
-    """What is added up, in words."""
+    """Name of the inputs' sum, without its noise."""
 
     @property
     def name(self) -> str:
-        """What is added up, and the noise on it as it is drawn: by phones, or by operators."""
+        """Name of the sum, with its noise as phones or operators draw it."""
         return f"{self.summed} with {self.entry_noise.name}"
 
     @property

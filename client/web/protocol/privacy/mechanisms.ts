@@ -18,7 +18,7 @@ export const LARGEST_LENGTH = 2 ** 24;
 
 /** A mechanism on a sum to which each of two operators adds the whole noise. */
 export interface SumMechanism {
-  /** What is added up, in words. */
+  /** Name of the inputs' sum, without its noise. */
   readonly summed: string;
   /** Noise of one operator on every entry. */
   readonly noise: NoiseOfOperators;
@@ -132,7 +132,7 @@ export function unspent(step: string, mechanism: SumMechanism): readonly Expense
   }));
 }
 
-/** Return what is added up, and the noise on it as operators draw it. */
+/** Return the name of a sum, with its noise as operators draw it. */
 function nameOf({ summed, noise }: SumMechanism): string {
   return `${summed} with discrete ${noise.law === "discrete-laplace" ? "Laplace" : "Gaussian"} noise`;
 }
