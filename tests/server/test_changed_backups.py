@@ -119,10 +119,10 @@ def test_rows_come_back_as_they_were(
 
 
 def test_nothing_but_rows_comes_along(
-    own_database: Database, own_url: str, other_url: str, tmp_path: Path
+    postgres: EmbeddedPostgres, own_database: Database, own_url: str, other_url: str, tmp_path: Path
 ) -> None:
     """What only a superuser may do, wherever a dump could have it done."""
-    marker = tmp_path / "marker"
+    marker = Path(postgres._socket_folder) / "marker"  # where PostgreSQL's account may write
     own_database.query(
         "CREATE FUNCTION evil() RETURNS void LANGUAGE plpgsql AS"
         f" $$ BEGIN COPY (SELECT 1) TO PROGRAM 'cat > {marker}'; END $$"  # type: ignore[arg-type]
@@ -135,9 +135,6 @@ def test_nothing_but_rows_comes_along(
         "CREATE FUNCTION evil_trigger() RETURNS trigger LANGUAGE plpgsql AS"
         " $$ BEGIN PERFORM evil(1); RETURN NEW; END $$"
     )
-    tmp_path.chmod(0o777)  # PostgreSQL's account may write the marker
-    for parent in tmp_path.parents[:2]:
-        parent.chmod(0o711)
     for statement in (
         "CREATE INDEX evil_index ON phones (evil(phone))",
         "ALTER TABLE phones ADD CONSTRAINT evil_check CHECK (evil(phone) > 0)",

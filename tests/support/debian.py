@@ -11,6 +11,8 @@ _PATIENCE = 600.0
 """Seconds for an installation, which downloads up to 200 MB."""
 _SYSTEM = ("/usr/sbin", "/usr/local/sbin", "/sbin")
 """Where distributions put servers; a user's PATH may lack it."""
+_VERSIONS = "/usr/lib/postgresql"
+"""Where Debian puts the programs of each PostgreSQL, in no PATH."""
 
 
 class MissingProgramError(Exception):
@@ -58,8 +60,7 @@ def program(name: str, package: str) -> Path:
     Raises:
         MissingProgramError: It is missing, and cannot be installed.
     """
-    path = os.pathsep.join((os.environ.get("PATH", ""), *_SYSTEM))
-    found = shutil.which(name, path=path)
+    found = _which(name)
     if found is None and may_install():
         try:
             install(package)
@@ -68,7 +69,13 @@ def program(name: str, package: str) -> Path:
                 f"{name} is missing, and `apt-get install {package}` failed: "
                 f"{getattr(error, 'stderr', None) or error}"
             ) from error
-        found = shutil.which(name, path=path)
+        found = _which(name)
     if found is None:
         raise MissingProgramError(f"{name} is missing: sudo apt-get install {package}")
     return Path(found)
+
+
+def _which(name: str) -> str | None:
+    versions = (str(each) for each in sorted(Path(_VERSIONS).glob("*/bin")))
+    path = os.pathsep.join((os.environ.get("PATH", ""), *_SYSTEM, *versions))
+    return shutil.which(name, path=path)

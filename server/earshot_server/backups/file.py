@@ -188,7 +188,7 @@ def opened(path: Path) -> Iterator[Backup]:
 
 
 def damaged(path: Path, why: str) -> DamagedBackupError:
-    """Return the error that says why a file is no backup."""
+    """Return the error that says what is wrong with a backup."""
     return DamagedBackupError(f"{path} is not a whole backup: {why}; take another one")
 
 
