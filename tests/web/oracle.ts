@@ -1,5 +1,6 @@
 /** The phone's pure functions, asked by Python's tests. */
 
+import { type Look, lookedAt, type OwnLook } from "../../client/web/phone/calendar.ts";
 import { defaultHierarchy } from "../../client/web/phone/labels.ts";
 import { NearestRecordings } from "../../client/web/phone/voters.ts";
 import { canonical, sha256 } from "../../client/web/protocol/canonical.ts";
@@ -46,8 +47,19 @@ function rowsOf(table: number[][], columns: number) {
   return { rows: table.length, columns, values: Float32Array.from(table.flat()) };
 }
 
+/** Seconds that count at each look: the clock, how long the page has run, and if it is a new one. */
+function counted(looks: readonly [number, number, boolean][]): number[] {
+  let [last, own]: [Look | null, OwnLook | undefined] = [null, undefined];
+  return looks.map(([clock, uptime, isNew]) => {
+    last = lookedAt(last, clock, uptime, isNew ? undefined : own);
+    own = { counted: last.counted, uptime };
+    return last.counted;
+  });
+}
+
 const CALLS: Record<string, (...given: any[]) => unknown> = {
   played,
+  counted,
   /** Write again what was read, in its own order and in that of names. */
   repacked(digits: string) {
     const value: Wire = unpack(of(digits), LIMIT);

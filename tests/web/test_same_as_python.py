@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.web_phone import WebPhone, WebPhoneError
 
+from earshot_client.calendar import Calendar
 from earshot_client.phases import discovery as own
 from earshot_client.phases.memory import Memory
 from earshot_client.store.memory import MemoryStore
@@ -52,6 +53,7 @@ LABELS = ("bus", "park", "Straßenbahn")
 PHASE = bytes(range(16))
 OPENING = SendReport(sum_id=bytes(16), index=3)
 TODAY = date(2026, 1, 8)
+DAY = 86_400.0
 
 
 @pytest.fixture(scope="module")
@@ -386,6 +388,33 @@ def test_a_phone_refuses_the_same_phases_by_the_same_rules(
     assert refused == mine
     if not mine:
         assert weight == limits.weight(proposed, ledger, TODAY)
+
+
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.floats(1, 30 * DAY),  # that really pass
+            st.sampled_from([0.0, 7 * DAY, -7 * DAY, 400 * DAY, -400 * DAY])
+            | st.floats(-1000 * DAY, 1000 * DAY),  # by which somebody sets the clock then
+            st.booleans(),  # whether the phone is started again
+        ),
+        max_size=30,
+    )
+)
+def test_days_count_as_in_python(web: WebPhone, steps: list[tuple[float, float, bool]]) -> None:
+    store = MemoryStore(np.empty((0, 2), dtype=np.float32))
+    store.append_ledger(b"something")
+    clock, uptime = 1.8e9, 3600.0
+    looks, wanted = [(clock, uptime, False)], [clock]
+    Calendar(store, lambda: clock, lambda: uptime).today()
+    for passes, sets, restarted in steps:
+        clock += passes + sets
+        uptime = uptime / 2 if restarted else uptime + passes
+        day = Calendar(store, lambda: clock, lambda: uptime).today()  # noqa: B023 - asked at once
+        looks.append((clock, uptime, restarted))
+        wanted.append(msgspec.msgpack.decode(store.get("calendar") or b"")["counted"])
+        assert datetime.fromtimestamp(wanted[-1], UTC).date() == day
+    assert web.ask("counted", looks) == wanted
 
 
 # ------------------------------------------------------------------------------------------- inputs
