@@ -38,18 +38,27 @@ export function nullable<T>(field: Field<T>): Field<T | null> {
   };
 }
 
-/** Describe whole numbers from `least` to `most`, both included. */
-export function whole(least = -(2 ** 53) + 1, most = 2 ** 53 - 1): Field<number> {
+/**
+ * Describe whole numbers from `least` to `most`, both included.
+ *
+ * Without limits they have those of the wire: one beyond 2^53 stays the bigint that it is, which is
+ * written as it came, and which `checkWhole` refuses before anybody reckons with it.
+ */
+export function whole(least = -Infinity, most = Infinity): Field<number> {
   return {
     read(value) {
-      if (typeof value !== "number" || value < least || value > most) {
+      const isWhole = typeof value === "number" || typeof value === "bigint";
+      if (!isWhole || value < least || value > most) {
         throw new MalformedMessageError(`a whole number from ${least} to ${most} is needed`);
       }
-      return value;
+      return value as number;
     },
     write: (value) => value,
   };
 }
+
+/** Describe whole numbers of results, of which JavaScript's hold all. */
+export const count: Field<number> = whole(-(2 ** 53) + 1, 2 ** 53 - 1);
 
 /** Describe whole numbers of up to 64 bits; their limits are checked where they are used. */
 export const large: Field<bigint> = {

@@ -8,6 +8,7 @@ import { canonical } from "./canonical.ts";
 import { InvalidInputError, MalformedMessageError, RefusedError } from "./errors.ts";
 import {
   bytes,
+  count,
   encode,
   type Field,
   line,
@@ -52,7 +53,7 @@ const unspoken: Field<{ readonly phase: Bytes | null }> = {
 const advertise = tagged("type", { "send-report": sendReport, "advertise-keys": unspoken });
 
 const phase = identifier;
-const votes = list(whole(), LARGEST_CENTROIDS);
+const votes = list(count, LARGEST_CENTROIDS);
 const chances = optional(list(real(0, 1), LARGEST_CENTROIDS), []);
 
 /** Every task, by its `type`. */
@@ -97,7 +98,7 @@ export const task = tagged("type", {
     labels: list(whole(-1, LARGEST_LABELS - 1), LARGEST_CENTROIDS),
     label_names: list(labelName, LARGEST_LABELS),
     centroid_votes: votes,
-    label_votes: list(list(whole(), LARGEST_LABELS), LARGEST_CENTROIDS),
+    label_votes: list(list(count, LARGEST_LABELS), LARGEST_CENTROIDS),
     centroid_p_values: chances,
     name_p_values: chances,
     encoder: optional(encoderName, ""),

@@ -261,5 +261,5 @@ function* atMost(
 }
 
 function isAtMost(value: number, limit: number): boolean {
-  return value <= limit || Math.abs(value - limit) <= SLACK * Math.max(value, limit);
+  return value <= limit || (value < Infinity && value - limit <= SLACK * value);
 }
