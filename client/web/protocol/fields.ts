@@ -47,8 +47,7 @@ export function nullable<T>(field: Field<T>): Field<T | null> {
 export function whole(least = -Infinity, most = Infinity): Field<number> {
   return {
     read(value) {
-      const isWhole = typeof value === "number" || typeof value === "bigint";
-      if (!isWhole || value < least || value > most) {
+      if (!isWhole(value) || value < least || value > most) {
         throw new MalformedMessageError(`a whole number from ${least} to ${most} is needed`);
       }
       return value as number;
@@ -57,17 +56,16 @@ export function whole(least = -Infinity, most = Infinity): Field<number> {
   };
 }
 
+function isWhole(value: Wire): value is number | bigint {
+  return typeof value === "number" || typeof value === "bigint";
+}
+
 /** Describe whole numbers of results, of which JavaScript's hold all. */
 export const count: Field<number> = whole(-(2 ** 53) + 1, 2 ** 53 - 1);
 
 /** Describe whole numbers of up to 64 bits; their limits are checked where they are used. */
 export const large: Field<bigint> = {
-  read(value) {
-    if (typeof value !== "number" && typeof value !== "bigint") {
-      throw new MalformedMessageError("a whole number is needed");
-    }
-    return BigInt(value);
-  },
+  read: (value) => BigInt(whole().read(value)),
   write: (value) => value,
 };
 
@@ -76,11 +74,7 @@ export function real(least = -Infinity, most = Infinity): Field<number> {
   return {
     read(value) {
       const number =
-        value instanceof Real
-          ? value.value
-          : typeof value === "number" || typeof value === "bigint"
-            ? Number(value)
-            : null;
+        value instanceof Real ? value.value : isWhole(value) ? Number(value) : null;
       // Not-a-number is within no limits. Without any it is refused where it is used, as in Python.
       const isFree = least === -Infinity && most === Infinity;
       if (number === null || !(isFree || (number >= least && number <= most))) {

@@ -29,7 +29,7 @@ import { choices, encoderName, labelName, LARGEST_LABELS, releases } from "./pha
 import { geometryName } from "./phases/places.ts";
 import { type Parameters, parameters } from "./phases/plan.ts";
 import { statistics, statisticsParameters } from "./phases/statistics.ts";
-import { RULES } from "./rules.ts";
+import { refusal, RULES } from "./rules.ts";
 import { type SendReport, sendReport } from "./secure_sum/offer.ts";
 import { phoneReport } from "./secure_sum/report.ts";
 import { type Bytes, joined, unpack, type Wire } from "./wire.ts";
@@ -161,7 +161,7 @@ export function refusalOf(given: Task): RefusedError | null {
     case "cluster":
     case "global-centroids":
     case "top-centroids":
-      return new RefusedError("protocol: this phone takes no part in learning phases");
+      return refusal("protocol", "this phone takes no part in learning phases");
     case "share-keys":
     case "mask-input":
     case "unmask":
@@ -192,7 +192,7 @@ export function told(given: PartTask, agreed: Parameters): Bytes {
 }
 
 function bells(): RefusedError {
-  return new RefusedError("protocol: this phone takes no part in Bell et al.'s sum");
+  return refusal("protocol", "this phone takes no part in Bell et al.'s sum");
 }
 
 function keyId(): Field<string> {

@@ -7,7 +7,7 @@
  * losses (`losses`) gives less, and is taken.
  */
 
-import { exp, expm1, log, log1p, logaddexp, total } from "./elementary.ts";
+import { exp, expm1, log, log1p, total } from "./elementary.ts";
 import type { PrivacyEvent } from "./events.ts";
 import { LARGEST_LOSS, pureLosses } from "./losses.ts";
 
@@ -35,11 +35,10 @@ export function composedEpsilon(events: readonly PrivacyEvent[], delta: number):
   const renyi = renyiEpsilon(events, counts, delta);
   if (!isPure) return renyi;
   if (added > LARGEST_LOSS) return Math.min(added, renyi);
-  const each = pure.flatMap(({ epsilon, times }) => Array<number>(times).fill(epsilon));
-  const losses = pureLosses(
-    each.filter((epsilon) => epsilon > 0),
-    delta,
+  const each = [...counts].flatMap(([epsilon, count]) =>
+    epsilon ? Array<number>(count).fill(epsilon) : [],
   );
+  const losses = pureLosses(each, delta);
   return Math.min(added, losses, renyi);
 }
 
@@ -72,9 +71,10 @@ function randomizedResponse(epsilon: number, order: number): number {
   const rise = (order - 1) * epsilon;
   const fall = -order * epsilon;
   // One of the two ways to write it overflows, the other cancels.
+  const high = log(up) + rise;
   const moment =
     rise > 1
-      ? logaddexp(log(up) + rise, log(down) + fall)
+      ? high + log1p(exp(log(down) + fall - high))
       : log1p(up * expm1(rise) + down * expm1(fall));
   return moment / (order - 1);
 }

@@ -65,12 +65,6 @@ export function log1p(x: number): number {
   return Math.abs(x) < 0.3 ? ratio(x) : log(1 + x);
 }
 
-/** Return ln(e^x + e^y) without leaving the range of doubles. */
-export function logaddexp(x: number, y: number): number {
-  const larger = Math.max(x, y);
-  return larger === -Infinity ? larger : larger + log1p(exp(Math.min(x, y) - larger));
-}
-
 /** Return e^x − 1 for |x| < 0.36 by its power series, the smallest terms first. */
 function series(x: number): number {
   let sum = 0;
