@@ -25,8 +25,8 @@ type Fields = Readonly<Record<string, Field<any>>>;
 type Values<F extends Fields> = { readonly [N in keyof F]: Of<F[N]> };
 
 /** Give a field a default: it may be missing, and hashes leave it out where it has it. */
-export function optional<T>(field: Field<T>, value: NoInfer<T>): Field<T> {
-  return { ...field, missing: { value } };
+export function optional<T>(field: Field<T>, value: Of<Field<T>>): Field<T> {
+  return { ...field, missing: { value: value as T } };
 }
 
 /** Let a field be nil, which is its default. */

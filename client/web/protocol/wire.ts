@@ -8,8 +8,11 @@
 
 import { InvalidInputError, MalformedMessageError } from "./errors.ts";
 
-/** Bytes in memory of their own. */
-export type Bytes = Uint8Array<ArrayBuffer>;
+/** A `Uint8Array` of an `ArrayBuffer`, which has another name before TypeScript 5.7. */
+type OwnBytes = ReturnType<typeof Uint8Array.of>;
+
+/** Bytes in memory of their own; an interface, as declarations would spell out another type. */
+export interface Bytes extends OwnBytes {}
 
 /** A real number on the wire: eight bytes in what we write, also where it is whole. */
 export class Real {
