@@ -2,8 +2,9 @@
 
 A clock that is put forward would free the budget spent in the year before, and a network that tells
 phones the time can put all of them forward. So days count only as far as the phone has been running
-since it last looked, which the system counts whatever its clock says; after a restart, where nobody
-knows how long the phone was off, a week counts at most.
+since it last looked, which the system counts whatever its clock says. After a restart nobody knows
+how long the phone was off: a week counts at most, and none that the clock has yet to reach, so that
+a clock put forward and back counts once.
 """
 
 from __future__ import annotations
@@ -65,8 +66,12 @@ class Calendar:
         if saved is not None and self._store.ledger():
             look = msgspec.msgpack.decode(saved, type=_Look)
             ran = running - look.uptime
-            most = _SLACK * ran if ran >= 0 else LONGEST_OFF
-            counted = look.counted + min(max(0.0, clock - look.clock), most)
+            if ran >= 0:
+                most = look.counted + _SLACK * ran
+            else:
+                most = min(look.counted + LONGEST_OFF, clock)
+            passed = look.counted + max(0.0, clock - look.clock)
+            counted = max(look.counted, min(passed, most))
         new = msgspec.msgpack.encode(_Look(counted, clock, running))
         if new != saved:
             self._store.put(_LOOK, new)

@@ -72,6 +72,16 @@ def test_after_a_restart_a_week_counts_at_most(world: World) -> None:
     assert world.passed == 10 + LONGEST_OFF / DAY + 1
 
 
+def test_a_clock_swung_between_restarts_frees_one_week_in_all(world: World) -> None:
+    world.passes(1000.0)
+    assert world.passed == 0
+    for seconds in range(120, 0, -2):  # less than before: the phone was started again
+        world.clock, world.uptime = world.clock + LONGEST_OFF, seconds
+        assert world.passed == LONGEST_OFF / DAY
+        world.clock, world.uptime = world.clock - LONGEST_OFF, seconds - 1
+        assert world.passed == LONGEST_OFF / DAY
+
+
 def test_before_anything_is_released_the_clock_may_be_corrected() -> None:
     world = World()
     world.clock = 0.0  # as it is without a battery
@@ -96,17 +106,20 @@ def test_before_anything_is_released_the_clock_may_be_corrected() -> None:
 def test_no_more_counts_than_really_passed_and_a_week_for_each_restart(
     steps: list[tuple[float, float, bool]],
 ) -> None:
-    world, really, restarts, latest = World(), 0.0, 0, 0
+    world, really, restarts, latest, reached = World(), 0.0, 0, 0, START
     world.store.append_ledger(b"something")
     world.today()
     for passes, sets, restarted in steps:
         world.passes(passes)
+        reached = max(reached, world.clock)
         world.clock = max(0.0, world.clock + sets)
+        reached = max(reached, world.clock)
         really += passes
         if restarted:
             restarts, world.uptime = restarts + 1, 0.0
         passed = world.passed
         assert latest <= passed <= 1.001 * really / DAY + restarts * LONGEST_OFF / DAY + 1
+        assert passed <= (reached - START + 1.001 * really) / DAY + 1
         latest = passed
 
 

@@ -16,7 +16,15 @@ from earshot_protocol.phases.learning import (
     Budget,
     PhaseParameters,
 )
-from earshot_protocol.privacy.accounting import Release, expenses, total
+from earshot_protocol.privacy.accounting import (
+    Expense,
+    Release,
+    composed_cost,
+    epsilon_at,
+    expenses,
+    total,
+)
+from earshot_protocol.privacy.events import Pure
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum, Unit
 
 epsilons = st.floats(0.01, 20.0)
@@ -101,6 +109,21 @@ def test_the_total_of_nothing_is_nothing_and_delta_stops_at_one() -> None:
     cost = total(iter(many))
     assert (cost[Unit.PHONE].epsilon, cost[Unit.PHONE].delta) == (3.0, 1.0)
     assert cost[Unit.RECORDING].epsilon == 0
+
+
+def test_costs_that_leave_the_range_of_floats_are_infinite() -> None:
+    """A phone without a limit of ε may have agreed to any finite one, and to another after it."""
+    spent = [
+        Expense(Release("histogram", Unit.PHONE, 1.5e308, 0.0, "drawn"), Pure(1.5e308))
+        for _ in range(2)
+    ]
+    assert epsilon_at(0.0, spent) == math.inf
+    assert epsilon_at(1e-6, spent) == math.inf
+    assert composed_cost(spent).epsilon == math.inf
+    assert epsilon_at(1e-6, spent[:1]) == pytest.approx(1.5e308)
+    for epsilon in (1e-9, 0.37, 1.7e308):
+        mechanism = BallotSum(epsilon=epsilon, votes=1, honest_survivors=None)
+        assert mechanism.cost(Unit.RECORDING).epsilon == epsilon
 
 
 def test_releases_take_their_costs_from_the_mechanism() -> None:

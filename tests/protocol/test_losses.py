@@ -113,6 +113,11 @@ def test_many_small_losses_beside_a_large_one() -> None:
     assert np.all(np.diff([losses.epsilon(each) for each in np.geomspace(1e-9, 1, 200)]) <= 0)
 
 
+@pytest.mark.parametrize("tiny", [5e-324, 1e-320, 1e-300])
+def test_next_to_nothing_alone_costs_next_to_nothing(tiny: float) -> None:
+    assert 0 <= PureLosses([Laplace(tiny, 1, 3)]).epsilon(1e-6) < 1e-290
+
+
 @pytest.mark.parametrize("tiny", [1e-6, 1e-9, 1e-17, 5e-324])
 def test_next_to_nothing_beside_a_large_loss_costs_next_to_nothing(tiny: float) -> None:
     """A server may name any ε; what is below a step of the grid counts as one."""

@@ -311,6 +311,11 @@ def test_an_offer_that_breaks_its_phase_is_refused_by_name(
     assert rules(**asked)[:1] == [first]
 
 
+def test_an_offer_that_lasts_for_no_number_of_seconds_is_refused_by_both_rules() -> None:
+    found = rules(with_terms(window=float("nan")))
+    assert found == [Rule.WRONG_OFFER, Rule.CLOSED]
+
+
 def test_an_offer_of_one_operator_alone_is_refused() -> None:
     """Whoever plays both parts, and is known in both, reads every input."""
     operators = Operators()

@@ -55,10 +55,10 @@ def cases(seed: int, count: int) -> Iterator[Case]:
     """The first cases of a seed."""
     for number in range(count):
         # S311: they are cases of tests.
-        yield {"case": number, **_Drawn(Random(f"{seed}, {number}")).case()}
+        yield {"case": number, **Drawn(Random(f"{seed}, {number}")).case()}
 
 
-class _Drawn:
+class Drawn:
     """One case, drawn."""
 
     def __init__(self, random: Random) -> None:
@@ -138,7 +138,7 @@ class _Drawn:
             day: date | None = TODAY - timedelta(days=age)
             if self.chance(0.05):
                 day = self.random.choice((None, TODAY + timedelta(days=40)))
-            spent = _Drawn(self.random)
+            spent = Drawn(self.random)
             spent.fine = True
             expenses = spent.parameters()[0].expenses(1)
             entries += phones.exported(expenses, self.random.randbytes(16), day)
@@ -150,7 +150,10 @@ class _Drawn:
         choices = CHOICES if self.chance(0.4) else ()
         hierarchy = LabelHierarchy(dict(zip(LABELS, choices or ((),) * 4, strict=True)))
         common = {
-            "phones": self.one((100, 500, 500, 10_000, 10**7), (3, 50, 99, 10**7 + 1, 10**8, 2)),
+            "phones": self.one(
+                (100, 500, 500, 10_000, 10**7),
+                (3, 50, 99, 10**7 + 1, 10**8, 2, 2**53 + 1, -(2**63)),
+            ),
             "labels": self.one((LABELS,), (LABELS[:3], (*LABELS[:3], LABELS[0]), ())),
             "dropout": self.one((0.0, 0.1, 0.3), (0.31, 0.5, 0.999, 1.0, -0.1, math.nan)),
             "corrupted": self.one((0.0, 0.05, 0.25), (0.9, 1.0, -0.5, math.inf)),
@@ -181,7 +184,7 @@ class _Drawn:
                 radius=self.one((None, 0.25), (2.0,)),
             )
         return StatisticsParameters(
-            contacts=self.one((1, 3, 20), (0, 10_001)),
+            contacts=self.one((1, 3, 20), (0, 10_001, 2**53, 2**64 - 1)),
             epsilon=self.one((self.between(0.02, 0.4),), (3.5, 1e-9, 1e-10, 0.0, math.nan)),
             since=since,
             until=until,
@@ -217,7 +220,7 @@ class _Drawn:
             votes_noise=self.one((self.between(5.0, 100.0),), (1e-7, 0.5, 2e9, math.nan)),
             check_noise=self.one((self.between(5.0, 100.0),), (0.0, 0.5, math.inf)),
             threshold=self.one((50.0, 0.5), (0.0, -1.0, 1e12, math.nan)),
-            largest_weight=self.one((1, 3, 16), (0, 17)),
+            largest_weight=self.one((1, 3, 16), (0, 17, 2**63)),
             delta=self.one((1e-6, 1e-8), (2e-6, 1e-5, 0.0, 1.0)),
             **common,
         )

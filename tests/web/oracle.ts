@@ -1,9 +1,11 @@
 /** The phone's pure functions, asked by Python's tests. */
 
+import { type Look, lookedAt, type OwnLook } from "../../client/web/phone/calendar.ts";
 import { defaultHierarchy } from "../../client/web/phone/labels.ts";
 import { NearestRecordings } from "../../client/web/phone/voters.ts";
 import { canonical, sha256 } from "../../client/web/protocol/canonical.ts";
 import { classesOf, LabelHierarchy } from "../../client/web/protocol/environments.ts";
+import { EarshotError } from "../../client/web/protocol/errors.ts";
 import {
   decodeTask,
   encodeReport,
@@ -32,7 +34,7 @@ import { encodeInput, packWords, subtract } from "../../client/web/protocol/secu
 import { offerDigest, refusalsOfOffer } from "../../client/web/protocol/secure_sum/offer.ts";
 import { sumParameters, widthOf } from "../../client/web/protocol/secure_sum/parameters.ts";
 import { helperShare, makeReport } from "../../client/web/protocol/secure_sum/report.ts";
-import { type Bytes, hex, pack, unpack, type Wire } from "../../client/web/protocol/wire.ts";
+import { type Bytes, hex, pack, Real, unpack, type Wire } from "../../client/web/protocol/wire.ts";
 import { cellsInput, labelsInput } from "../../client/web/voting/inputs.ts";
 import { answering } from "./line.ts";
 import { played } from "./phones.ts";
@@ -42,12 +44,31 @@ const LIMIT = 64 * 2 ** 20;
 const phase = (digits: string) => parameters.read(unpack(of(digits), LIMIT));
 const part = (digits: string) => decodeTask(of(digits)) as PartTask;
 
+/** A map of numbers, as an app would write them; those of 64 bits lose their last digits. */
+function numbers(digits: string): object {
+  const read = (value: Wire) =>
+    typeof value === "boolean" ? value : Number(value instanceof Real ? value.value : value);
+  const given = unpack(of(digits), LIMIT) as ReadonlyMap<string, Wire>;
+  return Object.fromEntries([...given].map(([name, value]) => [name, read(value)]));
+}
+
 function rowsOf(table: number[][], columns: number) {
   return { rows: table.length, columns, values: Float32Array.from(table.flat()) };
 }
 
+/** Seconds that count at each look: the clock, how long the page has run, and if it is a new one. */
+function counted(looks: readonly [number, number, boolean][]): number[] {
+  let [last, own]: [Look | null, OwnLook | undefined] = [null, undefined];
+  return looks.map(([clock, uptime, isNew]) => {
+    last = lookedAt(last, clock, uptime, isNew ? undefined : own);
+    own = { counted: last.counted, uptime };
+    return last.counted;
+  });
+}
+
 const CALLS: Record<string, (...given: any[]) => unknown> = {
   played,
+  counted,
   /** Write again what was read, in its own order and in that of names. */
   repacked(digits: string) {
     const value: Wire = unpack(of(digits), LIMIT);
@@ -107,14 +128,19 @@ const CALLS: Record<string, (...given: any[]) => unknown> = {
     await Ledger.open(written);
     return written.map(hex);
   },
-  async refusals(agreed: string, limits: object, ledger: string[], today: string) {
-    const [known, kept, spent] = [
-      phase(agreed),
-      limitsOf(limits),
-      await Ledger.open(ledger.map(of)),
-    ];
-    const found = [...refusalsOfPhase(kept, known, spent, today)].map((each) => each.rule);
-    return [found, found.length ? null : weightFor(kept, known, spent, today)];
+  /** Judge phases under limits, in MessagePack as JSON has no infinity, of one phone. */
+  async judged(ledger: string[], today: string, cases: [string, string][]) {
+    const spent = await Ledger.open(ledger.map(of));
+    return cases.map(([agreed, stated]) => {
+      try {
+        const [known, limits] = [phase(agreed), limitsOf(numbers(stated))];
+        const rules = [...refusalsOfPhase(limits, known, spent, today)].map((each) => each.rule);
+        return { rules, weight: rules.length ? null : weightFor(limits, known, spent, today) };
+      } catch (error) {
+        if (!(error instanceof EarshotError)) throw error;
+        return { error: error.name };
+      }
+    });
   },
   async spent(ledger: string[], unit: "recording" | "phone", today: string, delta: number) {
     const expenses = (await Ledger.open(ledger.map(of))).expensesOf(unit, { today });

@@ -5,6 +5,7 @@ import { shippedEncoder } from "../../client/web/phone/encoder.ts";
 import { UnusableRecordingError } from "../../client/web/phone/features.ts";
 import { UnknownLabelError } from "../../client/web/phone/labels.ts";
 import { type Client, NotEnrolledError, openPhone } from "../../client/web/phone/client.ts";
+import { ownLooks } from "../../client/web/phone/calendar.ts";
 import { Memory } from "../../client/web/phone/memory.ts";
 import type { Visit } from "../../client/web/phone/visits.ts";
 import { LabelHierarchy } from "../../client/web/protocol/environments.ts";
@@ -349,6 +350,17 @@ test("budgets count days that have passed, not those that a clock says", async (
   memory.book([Uint8Array.of(1)]);
   await memory.commit();
   assert.equal((await Memory.open(store, later)).today(), "2027-01-15");
+  ownLooks.delete(store.name); // as in a page that has just been opened
+  for (let looks = 0; looks < 3; looks++) {
+    const shown = await Memory.open(store, later); // and which stores nothing
+    assert.equal(shown.today(), "2027-01-22");
+    assert.equal(shown.today(), "2027-01-22");
+  }
+  for (const days of [400, 0, 407, 800]) {
+    const kept = await Memory.open(store, settings({ clock: () => NOW + days * DAY }));
+    assert.equal(kept.today(), "2027-01-22");
+    await kept.commit();
+  }
 });
 
 test("a clock that is put forward or back gives no year back", async () => {

@@ -130,6 +130,27 @@ def test_a_browser_embeds_it_as_python_does(page: Page) -> None:
     assert expected @ np.array(said["embedding"]) >= 0.9995
 
 
+def test_a_headset_s_microphone_keeps_its_rate(page: Page) -> None:
+    """A browser would fill up what 8 kHz lack, and no encoder could tell."""
+    heard = page.evaluate(
+        """async () => {
+          const { prototype } = MediaStreamTrack;
+          const { getSettings } = prototype;
+          prototype.getSettings = function () {
+            return { ...getSettings.call(this), sampleRate: 8000 };
+          };
+          const { listen } = await import("/client/web/phone/microphone.ts");
+          try {
+            const { channels, rate } = await listen("/client/web/page/worklet.ts");
+            return [channels[0].length, rate];
+          } finally {
+            prototype.getSettings = getSettings;
+          }
+        }"""
+    )
+    assert heard == [8000, 8000]
+
+
 def test_no_track_outlives_a_failure(page: Page) -> None:
     failed = page.evaluate(_LISTEN, "/client/web/page/nowhere.ts")
     assert failed["error"] == "MicrophoneError"

@@ -17,17 +17,40 @@ from earshot_protocol.shipped_encoders import packaged
 APP = """
 import { openPhone, type Client, BusyError } from "earshot-phone";
 import { listen, shippedEncoder } from "earshot-phone/hearing";
+import { MemoryStore } from "earshot-phone/testing";
 
 const keys = { leader: "1a".repeat(32), helper: "2b".repeat(32) };
 const encoder = await shippedEncoder(await fetch("contrast-2.tflite"));
-export const phone: Client = openPhone({ server: "https://a.example", ...keys, encoder });
+const own = { ...keys, encoder, store: new MemoryStore(), key: new Uint8Array(32) };
+export const phone: Client = openPhone({ server: "https://a.example", ...own });
 export const number: number = await phone.hear(await listen("worklet.js"));
 export const busy: string = new BusyError("").message;
 """
 NAMES = """
 import * as all from "earshot-phone";
 import * as hearing from "earshot-phone/hearing";
-console.log(JSON.stringify(Object.keys({ ...all, ...hearing }).sort()));
+import * as testing from "earshot-phone/testing";
+console.log(JSON.stringify(Object.keys({ ...all, ...hearing, ...testing }).sort()));
+"""
+PHONE = """
+import { openPhone } from "earshot-phone";
+import { MemoryStore } from "earshot-phone/testing";
+
+const encoder = {
+  name: "a test's", dimensions: 128, rate: 8000,
+  embed: (second) => second.slice(0, 128),
+  project: (embedding, wanted) => embedding.slice(0, wanted),
+};
+const keys = { leader: "1a".repeat(32), helper: "2b".repeat(32) };
+const opened = (store) => openPhone({ server: "https://a.example", ...keys, encoder, store });
+const numbers = async (phone) => (await phone.recordings()).map((each) => each.number);
+const samples = Float32Array.from({ length: 8000 }, (_, at) => Math.sin(at) / 2);
+const sound = { channels: [samples], rate: 8000 };
+const [one, other] = [new MemoryStore(), new MemoryStore()];
+await Promise.all([one, one, other].map((store) => opened(store).hear(sound)));
+const kept = [await numbers(opened(one)), await numbers(opened(other))];
+await opened(one).erase();
+console.log(JSON.stringify([...kept, await numbers(opened(one))]));
 """
 
 
@@ -78,19 +101,30 @@ def test_it_gives_what_the_sources_give(app: Path) -> None:
     found = json.loads(_run(app / "names.js"))
     sources = app / "sources.ts"
     names = NAMES.replace('"earshot-phone"', json.dumps(f"{PACKAGE}/index.ts"))
-    sources.write_text(
-        names.replace('"earshot-phone/hearing"', json.dumps(f"{PACKAGE}/hearing.ts"))
-    )
+    sources.write_text(re.sub(r'"earshot-phone/(\w+)"', rf'"{PACKAGE}/\1.ts"', names))
     assert found == json.loads(_run(sources))
-    assert "openPhone" in found
+    assert {"openPhone", "shippedEncoder", "MemoryStore"} <= set(found)
+
+
+def test_its_types_are_in_words_that_older_compilers_know(app: Path) -> None:
+    """TypeScript 5.0's: arrays take the kind of their memory from 5.7, and `NoInfer` is of 5.4."""
+    paths = sorted((app / "node_modules" / "earshot-phone" / "dist").rglob("*.d.ts"))
+    assert len(paths) > 30
+    for path in paths:
+        assert not re.search(r"Array<ArrayBuffer|DataView<|\bNoInfer\b", path.read_text()), path
+
+
+def test_a_phone_of_an_app_s_test_keeps_its_things_in_memory(app: Path) -> None:
+    (app / "phone.js").write_text(PHONE)
+    assert json.loads(_run(app / "phone.js")) == [[1, 2], [1], []]
 
 
 def test_all_that_it_exports_is_there_and_nothing_of_the_page(app: Path) -> None:
     folder = app / "node_modules" / "earshot-phone"
     exports = json.loads((folder / "package.json").read_text())["exports"]
-    assert exports.keys() == {".", "./hearing", "./worklet", "./contrast-2.tflite"}
+    assert exports.keys() == {*(".", "./hearing", "./testing", "./worklet", "./contrast-2.tflite")}
     paths = [each for value in exports.values() for each in re.findall(r"\./[^']+", str(value))]
-    assert len(paths) == 7
+    assert len(paths) == 9
     for path in paths:
         assert (folder / path).is_file(), path
     dist = folder / "dist"

@@ -1,9 +1,10 @@
 /**
  * The day to which a phone's yearly budgets count, by a clock that anybody may have set.
  *
- * A clock that is put forward would free the budget of a year. So days count only as far as the
- * page has been running since it last looked; after a new start, where nobody knows how long it was
- * closed, a week counts at most (Python's `calendar`).
+ * A clock that is put forward would free the budget of a year. So days count only as far as this
+ * page has been running since its own last look, whatever other pages saw meanwhile. Its first look
+ * cannot know how long no page was open: a week counts at most, and none that the clock has yet to
+ * reach, so that a clock put forward and back counts once (Python's `calendar`).
  */
 
 import { map, type Of, real } from "../protocol/fields.ts";
@@ -13,29 +14,33 @@ export const LONGEST_OFF = 7 * 86_400;
 /** Largest factor between two clocks that are right. */
 const SLACK = 1.001;
 
-/** The newest look: seconds that count since 1970, both clocks, and which start it was. */
-export const look = map({ counted: real(), clock: real(), uptime: real(), start: real() });
+/** The newest look of any page: seconds that count since 1970, and the clock. */
+export const look = map({ counted: real(), clock: real() });
 export type Look = Of<typeof look>;
 
-/** Which start of this script it is, told apart by chance. */
-const START = crypto.getRandomValues(new Uint32Array(1))[0]!;
+/** A look of this page that is stored: seconds that counted, and how long the page had run. */
+export interface OwnLook {
+  readonly counted: number;
+  readonly uptime: number;
+}
+
+/** This page's newest look at each store, by its name. */
+export const ownLooks = new Map<string, OwnLook>();
 
 /**
- * Return a new look at the clocks, later than the last by no more than may have passed since.
+ * Return a new look at the clock, later than the last by no more than may have passed since.
  *
- * `clock` is in seconds since 1970. Before the phone has released anything nothing can be freed,
- * and the clock is believed: then `last` is null.
+ * `clock` is in seconds since 1970, `uptime` in those that this page has been running. Before the
+ * phone has released anything nothing can be freed, and the clock is believed: then `last` is null.
  */
-export function lookedAt(
-  last: Look | null,
-  clock: number,
-  uptime = performance.now() / 1000,
-  start = START,
-): Look {
-  if (last === null) return { counted: clock, clock, uptime, start };
-  const most = last.start === start ? SLACK * (uptime - last.uptime) : LONGEST_OFF;
-  const passed = Math.min(Math.max(0, clock - last.clock), Math.max(0, most));
-  return { counted: last.counted + passed, clock, uptime, start };
+export function lookedAt(last: Look | null, clock: number, uptime: number, own?: OwnLook): Look {
+  if (last === null) return { counted: clock, clock };
+  const { counted } = last;
+  const most = own
+    ? Math.min(counted, own.counted) + SLACK * (uptime - own.uptime)
+    : Math.min(counted + LONGEST_OFF, clock);
+  const passed = counted + Math.max(0, clock - last.clock);
+  return { counted: Math.max(counted, Math.min(passed, most)), clock };
 }
 
 /** Return a moment's day in UTC, such as `2026-01-08`. */

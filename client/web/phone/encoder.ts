@@ -2,7 +2,7 @@
 
 import { sha256 } from "../protocol/canonical.ts";
 import { InvalidInputError } from "../protocol/errors.ts";
-import { hex } from "../protocol/wire.ts";
+import { type Bytes, hex } from "../protocol/wire.ts";
 import {
   DamagedEncoderError,
   DIMENSIONS,
@@ -44,7 +44,7 @@ export interface Encoder {
  * Throws `DamagedEncoderError`: the file is not the one that all phones share, or is not there.
  */
 export async function shippedEncoder(
-  source: Uint8Array<ArrayBuffer> | Response,
+  source: Bytes | Response,
   name: string = DEFAULT_ENCODER,
 ): Promise<FileEncoder> {
   const digest = SHIPPED_ENCODERS.get(name);
@@ -105,7 +105,7 @@ export class FileEncoder implements Encoder {
    *
    * Throws `DamagedEncoderError`: the file is damaged, or its model is one that cannot run here.
    */
-  static async open(data: Uint8Array<ArrayBuffer>): Promise<FileEncoder> {
+  static async open(data: Bytes): Promise<FileEncoder> {
     return new FileEncoder(await readEncoderFile(data));
   }
 

@@ -6,7 +6,7 @@
 
 import { sha256 } from "../protocol/canonical.ts";
 import { LocalError } from "../protocol/errors.ts";
-import { hex } from "../protocol/wire.ts";
+import { type Bytes, hex } from "../protocol/wire.ts";
 
 /** Length of every embedding. */
 export const DIMENSIONS = 128;
@@ -30,7 +30,7 @@ export class DamagedEncoderError extends LocalError {
 export interface EncoderFile {
   /** Name of the encoder; embeddings of two encoders do not compare. */
   readonly name: string;
-  readonly model: Uint8Array<ArrayBuffer>;
+  readonly model: Bytes;
   /** Samples per second of the spectrum that the network is given. */
   readonly rate: number;
   /** Mean of each of the 128 coordinates over public sound. */
@@ -44,7 +44,7 @@ export interface EncoderFile {
  *
  * Throws `DamagedEncoderError`: the data are not an encoder file, of another format, or altered.
  */
-export async function readEncoderFile(data: Uint8Array<ArrayBuffer>): Promise<EncoderFile> {
+export async function readEncoderFile(data: Bytes): Promise<EncoderFile> {
   if (data.length > MOST_BYTES) {
     throw new DamagedEncoderError(
       `an encoder file has at most ${MOST_BYTES / 2 ** 20} MiB, this one has ${data.length} bytes`,

@@ -214,7 +214,7 @@ function check(channels: readonly Float32Array[], rate: number, wanted: number):
   if (rate < wanted) {
     throw new InvalidInputError(
       `the recording has ${rate} samples per second, but the encoder hears ${wanted}: ` +
-        "record at that rate or above",
+        "record at that rate or above, and not by Bluetooth",
     );
   }
   if (length < rate) {

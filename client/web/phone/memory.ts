@@ -27,7 +27,7 @@ import { parameters } from "../protocol/phases/plan.ts";
 import { DamagedLedgerError, Ledger } from "../protocol/privacy/ledger.ts";
 import { type Bytes, compared, joined, pack, unpack } from "../protocol/wire.ts";
 import { DamagedStoreError, LostLedgerError, type Store } from "../store/interface.ts";
-import { dayOf, look, lookedAt } from "./calendar.ts";
+import { dayOf, look, lookedAt, type OwnLook, ownLooks } from "./calendar.ts";
 import type { Encoder } from "./encoder.ts";
 import { expired } from "./expiry.ts";
 import { defaultHierarchy } from "./labels.ts";
@@ -109,12 +109,14 @@ export class Memory {
   #recordings: Map<number, Recording> | null = null;
   #ledger: Ledger | null = null;
   #renews = false;
+  #ownLook: OwnLook | undefined;
 
   private constructor(store: Store, settings: Settings, saved: State) {
     this.#store = store;
     this.settings = settings;
     this.state = saved;
     this.#before = encode(state, saved);
+    this.#ownLook = ownLooks.get(store.name);
   }
 
   /** Open what a store has; one that is new has nothing. */
@@ -133,6 +135,7 @@ export class Memory {
     if (compared(after, this.#before) !== 0) this.#changes.set(STATE, after);
     if (this.#changes.size) await this.#store.commit(this.#changes, this.#renews);
     this.#changes.clear();
+    if (this.#ownLook) ownLooks.set(this.#store.name, this.#ownLook);
     this.#before = after;
     this.#renews = false;
   }
@@ -341,9 +344,16 @@ export class Memory {
 
   /** Return the day in UTC to which budgets count, whatever the clock says. */
   today(): string {
-    const isNew = this.state.entries === 0;
-    this.state.look = lookedAt(isNew ? null : this.state.look, this.settings.clock());
-    return dayOf(this.state.look.counted);
+    const uptime = performance.now() / 1000;
+    const last = this.state.entries ? this.state.look : null;
+    const { counted } = (this.state.look = lookedAt(
+      last,
+      this.settings.clock(),
+      uptime,
+      this.#ownLook,
+    ));
+    this.#ownLook = { counted, uptime };
+    return dayOf(counted);
   }
 
   // ------------------------------------------------------------------------------------- phases

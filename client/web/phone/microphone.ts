@@ -25,7 +25,7 @@ export class MicrophoneError extends LocalError {
  * remove the place around it.
  *
  * `worklet`: address of the page's `worklet` script.
- * Returns: one channel at the rate of the device.
+ * Returns: one channel at the rate of the microphone, or of the device where browsers hide that.
  * Throws `MicrophoneError`: there is no microphone, or it does not work; the message says why.
  */
 export async function listen(worklet: string | URL): Promise<Sound> {
@@ -45,7 +45,8 @@ export async function listen(worklet: string | URL): Promise<Sound> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   try {
     stream = await navigator.mediaDevices.getUserMedia({ audio });
-    context = new AudioContext();
+    // At its own rate: a headset's, by Bluetooth, would be filled up with nothing.
+    context = new AudioContext(stream.getAudioTracks()[0]?.getSettings());
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(
         () => reject(new MicrophoneError("the microphone gave no sound")),

@@ -43,7 +43,7 @@ function read(who: string, given: OperatorKey): Bytes {
     const said = `the ${who}'s key must be 32 bytes, or the 64 hexadecimal digits of them`;
     throw new InvalidInputError(`${said}, not '${digits.slice(0, 70)}'`);
   }
-  return Uint8Array.from({ length: 32 }, (_, at) => parseInt(digits.slice(2 * at, 2 * at + 2), 16));
+  return Uint8Array.from(digits.match(/../g)!, (byte) => parseInt(byte, 16));
 }
 
 /** Throw the first of some refusals, if there is one. */

@@ -17,7 +17,7 @@ export function checkWhole(name: string, value: number, least: number, most: num
 
 /** Refuse what is not a number from `least` to `most`. */
 export function checkBetween(name: string, value: number, least: number, most: number): void {
-  const holds = value >= least && value <= most;
+  const holds = typeof value === "number" && value >= least && value <= most;
   demand(holds, `${name}=${value}: must be a number, from ${least} to ${most}`);
 }
 

@@ -25,8 +25,8 @@ type Fields = Readonly<Record<string, Field<any>>>;
 type Values<F extends Fields> = { readonly [N in keyof F]: Of<F[N]> };
 
 /** Give a field a default: it may be missing, and hashes leave it out where it has it. */
-export function optional<T>(field: Field<T>, value: NoInfer<T>): Field<T> {
-  return { ...field, missing: { value } };
+export function optional<T>(field: Field<T>, value: Of<Field<T>>): Field<T> {
+  return { ...field, missing: { value: value as T } };
 }
 
 /** Let a field be nil, which is its default. */
@@ -38,27 +38,34 @@ export function nullable<T>(field: Field<T>): Field<T | null> {
   };
 }
 
-/** Describe whole numbers from `least` to `most`, both included. */
-export function whole(least = -(2 ** 53) + 1, most = 2 ** 53 - 1): Field<number> {
+/**
+ * Describe whole numbers from `least` to `most`, both included.
+ *
+ * Without limits they have those of the wire: one beyond 2^53 stays the bigint that it is, which is
+ * written as it came, and which `checkWhole` refuses before anybody reckons with it.
+ */
+export function whole(least = -Infinity, most = Infinity): Field<number> {
   return {
     read(value) {
-      if (typeof value !== "number" || value < least || value > most) {
+      if (!isWhole(value) || value < least || value > most) {
         throw new MalformedMessageError(`a whole number from ${least} to ${most} is needed`);
       }
-      return value;
+      return value as number;
     },
     write: (value) => value,
   };
 }
 
+function isWhole(value: Wire): value is number | bigint {
+  return typeof value === "number" || typeof value === "bigint";
+}
+
+/** Describe whole numbers of results, of which JavaScript's hold all. */
+export const count: Field<number> = whole(-(2 ** 53) + 1, 2 ** 53 - 1);
+
 /** Describe whole numbers of up to 64 bits; their limits are checked where they are used. */
 export const large: Field<bigint> = {
-  read(value) {
-    if (typeof value !== "number" && typeof value !== "bigint") {
-      throw new MalformedMessageError("a whole number is needed");
-    }
-    return BigInt(value);
-  },
+  read: (value) => BigInt(whole().read(value)),
   write: (value) => value,
 };
 
@@ -67,11 +74,7 @@ export function real(least = -Infinity, most = Infinity): Field<number> {
   return {
     read(value) {
       const number =
-        value instanceof Real
-          ? value.value
-          : typeof value === "number" || typeof value === "bigint"
-            ? Number(value)
-            : null;
+        value instanceof Real ? value.value : isWhole(value) ? Number(value) : null;
       // Not-a-number is within no limits. Without any it is refused where it is used, as in Python.
       const isFree = least === -Infinity && most === Infinity;
       if (number === null || !(isFree || (number >= least && number <= most))) {

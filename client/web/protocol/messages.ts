@@ -8,6 +8,7 @@ import { canonical } from "./canonical.ts";
 import { InvalidInputError, MalformedMessageError, RefusedError } from "./errors.ts";
 import {
   bytes,
+  count,
   encode,
   type Field,
   line,
@@ -28,7 +29,7 @@ import { choices, encoderName, labelName, LARGEST_LABELS, releases } from "./pha
 import { geometryName } from "./phases/places.ts";
 import { type Parameters, parameters } from "./phases/plan.ts";
 import { statistics, statisticsParameters } from "./phases/statistics.ts";
-import { RULES } from "./rules.ts";
+import { refusal, RULES } from "./rules.ts";
 import { type SendReport, sendReport } from "./secure_sum/offer.ts";
 import { phoneReport } from "./secure_sum/report.ts";
 import { type Bytes, joined, unpack, type Wire } from "./wire.ts";
@@ -52,7 +53,7 @@ const unspoken: Field<{ readonly phase: Bytes | null }> = {
 const advertise = tagged("type", { "send-report": sendReport, "advertise-keys": unspoken });
 
 const phase = identifier;
-const votes = list(whole(), LARGEST_CENTROIDS);
+const votes = list(count, LARGEST_CENTROIDS);
 const chances = optional(list(real(0, 1), LARGEST_CENTROIDS), []);
 
 /** Every task, by its `type`. */
@@ -97,7 +98,7 @@ export const task = tagged("type", {
     labels: list(whole(-1, LARGEST_LABELS - 1), LARGEST_CENTROIDS),
     label_names: list(labelName, LARGEST_LABELS),
     centroid_votes: votes,
-    label_votes: list(list(whole(), LARGEST_LABELS), LARGEST_CENTROIDS),
+    label_votes: list(list(count, LARGEST_LABELS), LARGEST_CENTROIDS),
     centroid_p_values: chances,
     name_p_values: chances,
     encoder: optional(encoderName, ""),
@@ -160,7 +161,7 @@ export function refusalOf(given: Task): RefusedError | null {
     case "cluster":
     case "global-centroids":
     case "top-centroids":
-      return new RefusedError("protocol: this phone takes no part in learning phases");
+      return refusal("protocol", "this phone takes no part in learning phases");
     case "share-keys":
     case "mask-input":
     case "unmask":
@@ -191,7 +192,7 @@ export function told(given: PartTask, agreed: Parameters): Bytes {
 }
 
 function bells(): RefusedError {
-  return new RefusedError("protocol: this phone takes no part in Bell et al.'s sum");
+  return refusal("protocol", "this phone takes no part in Bell et al.'s sum");
 }
 
 function keyId(): Field<string> {

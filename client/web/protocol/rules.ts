@@ -5,6 +5,8 @@
  * does not cross the wire. No rule depends on what a phone has heard.
  */
 
+import { RefusedError } from "./errors.ts";
+
 /** Every rule, in Python's order. */
 export const RULES = [
   "least_phones",
@@ -45,3 +47,8 @@ export const RULES = [
 
 /** Reason why a phone refuses. The limits have the names of the limits of `phases/acceptance`. */
 export type Rule = (typeof RULES)[number];
+
+/** Return a refusal by a rule, with whose name its message begins. */
+export function refusal(rule: Rule, why: string): RefusedError {
+  return new RefusedError(`${rule}: ${why}`, rule);
+}

@@ -8,8 +8,11 @@
 
 import { InvalidInputError, MalformedMessageError } from "./errors.ts";
 
-/** Bytes in memory of their own. */
-export type Bytes = Uint8Array<ArrayBuffer>;
+/** A `Uint8Array` of an `ArrayBuffer`, which has another name before TypeScript 5.7. */
+type OwnBytes = ReturnType<typeof Uint8Array.of>;
+
+/** Bytes in memory of their own; an interface, as declarations would spell out another type. */
+export interface Bytes extends OwnBytes {}
 
 /** A real number on the wire: eight bytes in what we write, also where it is whole. */
 export class Real {
@@ -156,20 +159,18 @@ function whole(value: number | bigint): Uint8Array {
   const number = BigInt(value);
   if (number >= -32n && number < 128n) return Uint8Array.of(Number(number) & 0xff);
   for (const [place, bytes] of [1, 2, 4, 8].entries()) {
-    const bits = BigInt(8 * bytes);
-    if (number >= 0n && number < 1n << bits) return numbered(0xcc + place, number, bytes);
-    if (number < 0n && number >= -(1n << (bits - 1n))) return numbered(0xd0 + place, number, bytes);
+    const bits = 8 * bytes;
+    if (BigInt.asUintN(bits, number) === number) return numbered(0xcc + place, number, bytes);
+    if (BigInt.asIntN(bits, number) === number) return numbered(0xd0 + place, number, bytes);
   }
   throw new InvalidInputError(`${value} does not fit 64 bits`);
 }
 
 function numbered(type: number, value: bigint, bytes: number): Uint8Array {
-  const written = Uint8Array.of(type, ...new Uint8Array(bytes));
-  for (let at = bytes; at > 0; at--) {
-    written[at] = Number(value & 0xffn);
-    value >>= 8n;
-  }
-  return written;
+  const written = new DataView(new ArrayBuffer(9));
+  written.setBigUint64(1, value);
+  written.setUint8(8 - bytes, type);
+  return new Uint8Array(written.buffer, 8 - bytes);
 }
 
 class Reader {

@@ -1,11 +1,11 @@
-/** A store that lasts as long as its object: for tests, and for pages that keep nothing. */
+/** A store that lasts as long as its object, for tests. */
 
 import type { Bytes } from "../protocol/wire.ts";
 import type { Changes, Store } from "./interface.ts";
 
 let made = 0;
 
-/** A `Store` in memory. */
+/** A `Store` in memory, alone with its locks: two of them are two phones. */
 export class MemoryStore implements Store {
   readonly name = `earshot-phone in memory ${++made}`;
   #rows: ReadonlyMap<string, Bytes> = new Map();

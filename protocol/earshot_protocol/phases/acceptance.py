@@ -20,6 +20,7 @@ from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.accounting import (
     NOTHING,
     Expense,
+    added_epsilon,
     composed_cost,
     epsilon_at,
     stated_delta,
@@ -309,8 +310,7 @@ class Limits:
             spent = f", with the {epsilon_at(delta, before):.6g} already spent"
         # A phase keeps the δ that it states; over phases only the composed cost counts.
         if stated > delta and (budget.span is Span.PHASE or not fits):
-            added = math.fsum(each.release.epsilon for each in together)
-            yield from self._at_most(budget.epsilon, f"ε {over}{spent}", added)
+            yield from self._at_most(budget.epsilon, f"ε {over}{spent}", added_epsilon(together))
             yield from self._at_most(budget.delta, f"δ {over}", stated)
         if stated <= delta and not fits:
             # For a whole phase, say no less than reports and operators are told, at a smaller δ.

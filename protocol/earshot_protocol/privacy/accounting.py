@@ -8,14 +8,13 @@ view that anyone can check by hand (`total`); files keep it.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterable
 from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
-from earshot_protocol.privacy.composition import composed_epsilon
+from earshot_protocol.privacy.composition import added, composed_epsilon
 from earshot_protocol.privacy.events import Event, Pure
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Mechanism, Unit
 from earshot_protocol.text import line
@@ -91,15 +90,22 @@ def composed_cost(spent: Iterable[Expense]) -> Cost:
     they state.
     """
     spent = tuple(spent)
-    added = math.fsum(expense.release.epsilon for expense in spent)
+    together = added_epsilon(spent)
     delta = max([TOLD_DELTA, *(expense.release.delta for expense in spent)])
     composed = epsilon_at(delta, spent)
-    return Cost(composed, delta) if composed < _LESS * added else Cost(added, stated_delta(spent))
+    if composed < _LESS * together:
+        return Cost(composed, delta)
+    return Cost(together, stated_delta(spent))
+
+
+def added_epsilon(spent: Iterable[Expense]) -> float:
+    """Return the sum of the ε that expenses of one unit state."""
+    return added(expense.release.epsilon for expense in spent)
 
 
 def stated_delta(spent: Iterable[Expense]) -> float:
     """Return the sum of the δ that expenses of one unit state; at most 1."""
-    return min(1.0, math.fsum(expense.release.delta for expense in spent))
+    return min(1.0, added(expense.release.delta for expense in spent))
 
 
 def epsilon_at(delta: float, spent: Iterable[Expense]) -> float:
@@ -128,4 +134,4 @@ def _epsilon_at(delta: float, spent: tuple[Expense, ...]) -> float:
     composed = composed_epsilon((expense.event for expense in spent), delta)
     if stated_delta(spent) > delta:
         return composed
-    return min(composed, math.fsum(expense.release.epsilon for expense in spent))
+    return min(composed, added_epsilon(spent))

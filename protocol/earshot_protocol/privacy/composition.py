@@ -31,6 +31,14 @@ from earshot_protocol.privacy.events import (
 from earshot_protocol.privacy.losses import LARGEST_LOSS, PureLosses, dominating
 
 
+def added(costs: Iterable[float]) -> float:
+    """Return the sum of costs, rounded once; infinite where it leaves the range of floats."""
+    try:
+        return math.fsum(costs)
+    except OverflowError:
+        return math.inf
+
+
 def distance(event: Event) -> float:
     """Return how far an event's real secure summation is from an ideal one; 0 for local events."""
     match event:
@@ -151,7 +159,7 @@ class Composition:
         return PureLosses(one._replace(times=one.times * count) for one, count in each)
 
     def _total(self, what: Callable[[Event], float]) -> float:
-        return math.fsum(count * what(event) for event, count in self.counts.items())
+        return added(count * what(event) for event, count in self.counts.items())
 
     def _beside_sums(self, delta: float) -> Bound:
         """Return the smallest ε whose δ, (1 + e^ε) Σd included, is at most this one (bound 2).

@@ -16,6 +16,7 @@ both are linear in e^ε.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -38,6 +39,8 @@ _GRID, _LARGEST_GRID = 2**13, 2**17
 """Points between no loss and the largest: for each release, and in all."""
 _ROUNDING = 1e-9
 """Rounding error of a number of points."""
+_FINEST = sys.float_info.min
+"""Smallest step: below it, floats lose digits."""
 
 
 class Laplace(NamedTuple):
@@ -90,7 +93,8 @@ class PureLosses:
         releases = [each for each in releases if each.largest_loss > 0]
         largest = math.fsum(each.largest_loss for each in releases)
         times = sum(each.times for each in releases)
-        self._step = largest / min(_GRID * times, _LARGEST_GRID) if releases else 1.0
+        # A step that is no normal number would be rounded to 0.
+        self._step = max(largest / min(_GRID * times, _LARGEST_GRID), _FINEST) if releases else 1.0
         laws = [self._on_grid(each) for each in releases]
         reach = sum(law.size // 2 * each.times for law, each in zip(laws, releases, strict=True))
         size = 2 ** (2 * reach).bit_length()

@@ -232,7 +232,7 @@ class BallotSum(NoisySum):
         With shares, in the phone unit, this is vacuous once ε · votes / 2 exceeds about 28: δ
         reaches 1.
         """
-        epsilon = self.epsilon * self.sensitivity(unit) / self.sensitivity(Unit.RECORDING)
+        epsilon = self.epsilon * (self.sensitivity(unit) / self.sensitivity(Unit.RECORDING))
         return Cost(epsilon, self.entry_noise.delta(epsilon))
 
 

@@ -87,7 +87,8 @@ def refusals_of_offer(
             Rule.WRONG_OFFER,
         )
     opens, closes = offer.opens - LARGEST_SKEW, offer.closes + LARGEST_SKEW
-    if not opens <= now <= closes or abs(offer.closes - offer.opens - stated.window) > 1e-3:
+    lasts = abs(offer.closes - offer.opens - stated.window) <= 1e-3  # not-a-number does not
+    if not (opens <= now <= closes and lasts):
         yield RefusedError(
             f"{Rule.CLOSED}: reports of this sum are taken at another time than now",
             Rule.CLOSED,

@@ -18,7 +18,7 @@ import {
 import { BUDGETS, type LedgerBudget, OVER, type Standing } from "../privacy/budgets.ts";
 import { isNothing, UNITS } from "../privacy/events.ts";
 import { Ledger } from "../privacy/ledger.ts";
-import type { Rule } from "../rules.ts";
+import { refusal, type Rule } from "../rules.ts";
 import { type Bytes, compared } from "../wire.ts";
 import { honestSurvivors } from "./parameters.ts";
 import {
@@ -60,13 +60,14 @@ export type Limits = Readonly<Record<keyof typeof DEFAULT_LIMITS, number>> & {
 /**
  * Return the default limits with an app's own in place of some.
  *
- * Throws `InvalidParametersError` for one that is negative or not a number, and for a limit of ε
- * whose δ is 1 or more, at which every ε is 0.
+ * Throws `InvalidParametersError` for one that there is not, that is negative or not a number, and
+ * for a limit of ε whose δ is 1 or more, at which every ε is 0.
  */
 export function limitsOf(own: Partial<Limits> = {}): Limits {
-  const limits: Limits = { ...DEFAULT_LIMITS, any_delta: false, ...own };
-  for (const name of Object.keys(DEFAULT_LIMITS) as (keyof typeof DEFAULT_LIMITS)[]) {
-    checkBetween(name, limits[name], 0, Infinity);
+  const { any_delta, ...limits } = { ...DEFAULT_LIMITS, any_delta: false, ...own };
+  for (const [name, limit] of Object.entries(limits)) {
+    demand(name in DEFAULT_LIMITS, `${name}: no such limit`);
+    checkBetween(name, limit, 0, Infinity);
   }
   for (const budget of BUDGETS) {
     const isLimited = limits[budget.epsilon] < Infinity;
@@ -75,7 +76,7 @@ export function limitsOf(own: Partial<Limits> = {}): Limits {
       `${budget.delta}=${limits[budget.delta]}: a limit of ε needs a δ below 1`,
     );
   }
-  return limits;
+  return { ...limits, any_delta };
 }
 
 /**
@@ -91,7 +92,7 @@ export function* refusalsOfPhase(
 ): Generator<RefusedError, void> {
   if (given.summation !== "two-operators") {
     const named = given.summation === "bell" ? "Bell et al.'s sum" : "sums with proofs";
-    yield new RefusedError(`protocol: this phone takes no part in ${named} here`, "protocol");
+    yield refusal("protocol", `this phone takes no part in ${named} here`);
     return;
   }
   let planned: readonly Expense[];
@@ -106,7 +107,7 @@ export function* refusalsOfPhase(
   const { phones, dropout } = given;
   if (!(phones >= limits.least_phones)) {
     const accepted = `at least ${limits.least_phones} is accepted`;
-    yield new RefusedError(`least_phones: phones=${phones}; ${accepted}`, "least_phones");
+    yield refusal("least_phones", `phones=${phones}; ${accepted}`);
   }
   yield* atMost(limits, "largest_phones", "phones", phones);
   yield* atMost(limits, "largest_dropout", "dropout", dropout);
@@ -118,9 +119,9 @@ export function* refusalsOfPhase(
   yield* refusalsOfCost(limits, planned, paying, today);
   const delta = statedDelta(planned.filter((each) => each.release.unit === "recording"));
   if (!limits.any_delta && !(delta * phones < 1)) {
-    yield new RefusedError(
-      `delta: δ of the phase=${delta} with ${phones} phones; below 1/phones is accepted`,
+    yield refusal(
       "delta",
+      `δ of the phase=${delta} with ${phones} phones; below 1/phones is accepted`,
     );
   }
 }
@@ -136,8 +137,8 @@ export function weightFor(
   today: string,
 ): number {
   const weights = weightsOf(given);
-  const fits = (weight: number): boolean =>
-    refusalsOfCost(limits, expensesOf(given, weight), ledger, today).next().done === true;
+  const fits = (weight: number): boolean | undefined =>
+    refusalsOfCost(limits, expensesOf(given, weight), ledger, today).next().done;
   return weights.slice(0, -1).find(fits) ?? weights.at(-1)!;
 }
 
@@ -192,7 +193,7 @@ export function refusalOfChange(agreed: Parameters, proposed: Parameters): Refus
   const isSame = compared(canonical(parameters, agreed), canonical(parameters, proposed)) === 0;
   return isSame
     ? null
-    : new RefusedError("changed: parameters stay as this phone agreed to them", "changed");
+    : refusal("changed", "parameters stay as this phone agreed to them");
 }
 
 /**
@@ -206,10 +207,9 @@ export function* refusalsOfEncoder(
 ): Generator<RefusedError, void> {
   const reads = readsOf(given);
   if (reads && reads.encoder !== encoder) {
-    yield new RefusedError(
-      `encoder: the phase is about embeddings of '${reads.encoder}'; this phone's are of ` +
-        `'${encoder}'`,
+    yield refusal(
       "encoder",
+      `the phase is about embeddings of '${reads.encoder}'; this phone's are of '${encoder}'`,
     );
   }
   if (reads && reads.dimensions > dimensions) {
@@ -257,9 +257,9 @@ function* atMost(
   value: number,
 ): Generator<RefusedError, void> {
   if (isAtMost(value, limits[rule])) return;
-  yield new RefusedError(`${rule}: ${what}=${value}; at most ${limits[rule]} is accepted`, rule);
+  yield refusal(rule, `${what}=${value}; at most ${limits[rule]} is accepted`);
 }
 
 function isAtMost(value: number, limit: number): boolean {
-  return value <= limit || Math.abs(value - limit) <= SLACK * Math.max(value, limit);
+  return value <= limit || (value < Infinity && value - limit <= SLACK * value);
 }

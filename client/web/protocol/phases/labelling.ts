@@ -2,7 +2,7 @@
 
 import { checkBetween, checkProbability, checkWhole, demand } from "../checks.ts";
 import { InvalidParametersError, MalformedMessageError } from "../errors.ts";
-import { list, map, type Of, optional, real, whole } from "../fields.ts";
+import { count, list, map, type Of, optional, real, whole } from "../fields.ts";
 import { matrix, row, rowsOf } from "../matrix.ts";
 import { voteSum } from "../privacy/mechanisms.ts";
 import {
@@ -42,8 +42,8 @@ export const labelled = {
   centroids: matrix,
   labels: list(whole(-1, LARGEST_LABELS - 1), LARGEST_SAMPLES),
   label_names: list(labelName, LARGEST_LABELS),
-  label_votes: list(list(whole(), LARGEST_LABELS), LARGEST_SAMPLES),
-  agreement: list(whole(), LARGEST_SAMPLES),
+  label_votes: list(list(count, LARGEST_LABELS), LARGEST_SAMPLES),
+  agreement: list(count, LARGEST_SAMPLES),
   threshold: real(),
   name_p_values: list(real(0, 1), LARGEST_SAMPLES),
   encoder: encoderName,

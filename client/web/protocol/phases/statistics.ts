@@ -1,7 +1,7 @@
 /** A statistics phase counts the contacts in each environment. */
 
 import { checkWhole, demand } from "../checks.ts";
-import { day, list, map, nullable, type Of, optional, real, whole } from "../fields.ts";
+import { count, day, list, map, nullable, type Of, optional, real, whole } from "../fields.ts";
 import { countSum } from "../privacy/mechanisms.ts";
 import { checkCommon, COMMON, labelName, LARGEST_LABELS, releases } from "./parameters.ts";
 import { agreedPlaces, checkPlaces } from "./places.ts";
@@ -25,7 +25,7 @@ export type StatisticsParameters = Of<typeof statisticsParameters>;
 /** The private histogram of contacts, and the privacy spent; without p-values nothing was tested. */
 export const statistics = {
   label_names: list(labelName, LARGEST_LABELS),
-  contacts: list(whole(), LARGEST_LABELS),
+  contacts: list(count, LARGEST_LABELS),
   p_values: optional(list(real(0, 1), LARGEST_LABELS), []),
   since: nullable(day),
   until: nullable(day),

@@ -2,6 +2,7 @@
 
 import { line, map, type Of, real } from "../fields.ts";
 import { composedEpsilon } from "./composition.ts";
+import { total } from "./elementary.ts";
 import { type PrivacyEvent, unit } from "./events.ts";
 
 /** One release of one step, counted in one unit, as it is published and kept. */
@@ -33,15 +34,12 @@ const LESS = 1 - 1e-5;
 
 /** Return the sum of the ε that expenses of one unit state. */
 export function addedEpsilon(spent: readonly Expense[]): number {
-  return spent.reduce((sum, each) => sum + each.release.epsilon, 0);
+  return total(spent.map((each) => each.release.epsilon));
 }
 
 /** Return the sum of the δ that expenses of one unit state, at most 1. */
 export function statedDelta(spent: readonly Expense[]): number {
-  return Math.min(
-    1,
-    spent.reduce((sum, each) => sum + each.release.delta, 0),
-  );
+  return Math.min(1, total(spent.map((each) => each.release.delta)));
 }
 
 /**

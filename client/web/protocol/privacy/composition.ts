@@ -7,7 +7,7 @@
  * losses (`losses`) gives less, and is taken.
  */
 
-import { exp, expm1, log, log1p, logaddexp } from "./elementary.ts";
+import { exp, expm1, log, log1p, total } from "./elementary.ts";
 import type { PrivacyEvent } from "./events.ts";
 import { LARGEST_LOSS, pureLosses } from "./losses.ts";
 
@@ -26,29 +26,29 @@ const ORDERS: readonly number[] = [
  */
 export function composedEpsilon(events: readonly PrivacyEvent[], delta: number): number {
   const pure = events.filter((event) => event.event === "pure");
-  const added = pure.reduce((sum, { epsilon, times }) => sum + times * epsilon, 0);
+  const counts = new Map<number, number>();
+  for (const { epsilon, times } of pure) counts.set(epsilon, (counts.get(epsilon) ?? 0) + times);
+  const added = total([...counts].map(([epsilon, count]) => count * epsilon));
   const isPure = pure.length === events.length;
   if (delta >= 1) return 0;
   if (delta === 0) return isPure ? added : Infinity;
-  const renyi = renyiEpsilon(events, delta);
+  const renyi = renyiEpsilon(events, counts, delta);
   if (!isPure) return renyi;
   if (added > LARGEST_LOSS) return Math.min(added, renyi);
-  const each = pure.flatMap(({ epsilon, times }) => Array<number>(times).fill(epsilon));
-  const losses = pureLosses(
-    each.filter((epsilon) => epsilon > 0),
-    delta,
+  const each = [...counts].flatMap(([epsilon, count]) =>
+    epsilon ? Array<number>(count).fill(epsilon) : [],
   );
+  const losses = pureLosses(each, delta);
   return Math.min(added, losses, renyi);
 }
 
 /** Return the best ε of all orders (Canonne, Kamath and Steinke 2020, Proposition 12). */
-function renyiEpsilon(events: readonly PrivacyEvent[], delta: number): number {
+function renyiEpsilon(
+  events: readonly PrivacyEvent[],
+  counts: ReadonlyMap<number, number>,
+  delta: number,
+): number {
   const rho = events.reduce((sum, each) => sum + (each.event === "zcdp" ? each.rho : 0), 0);
-  const counts = new Map<number, number>();
-  for (const each of events) {
-    if (each.event !== "pure") continue;
-    counts.set(each.epsilon, (counts.get(each.epsilon) ?? 0) + each.times);
-  }
   let best = Infinity;
   for (const order of ORDERS) {
     let divergence = order * rho;
@@ -71,9 +71,10 @@ function randomizedResponse(epsilon: number, order: number): number {
   const rise = (order - 1) * epsilon;
   const fall = -order * epsilon;
   // One of the two ways to write it overflows, the other cancels.
+  const high = log(up) + rise;
   const moment =
     rise > 1
-      ? logaddexp(log(up) + rise, log(down) + fall)
+      ? high + log1p(exp(log(down) + fall - high))
       : log1p(up * expm1(rise) + down * expm1(fall));
   return moment / (order - 1);
 }

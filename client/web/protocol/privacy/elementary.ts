@@ -9,6 +9,19 @@
 const LN2_HIGH = 2977044471 / 2 ** 32; // the first 32 bits of ln 2, so that multiples are exact
 const LN2_LOW = 1.9082149292705878e-10; // the rest
 const ROOT = Math.SQRT2;
+/** A number and its bits; made once, as a policy takes logarithms by the thousand. */
+const BITS = new DataView(new ArrayBuffer(8));
+
+/** Return the sum of numbers of at least 0, rounded once, as Python's `fsum` (Neumaier 1974). */
+export function total(values: readonly number[]): number {
+  let [sum, rest] = [0, 0];
+  for (const value of values) {
+    const next = sum + value;
+    rest += sum < value ? value - next + sum : sum - next + value;
+    sum = next;
+  }
+  return sum < Infinity ? sum + rest : sum;
+}
 
 /** Return e^x. */
 export function exp(x: number): number {
@@ -35,11 +48,10 @@ export function log(x: number): number {
     x *= 2 ** 54;
     twos = -54;
   }
-  const bits = new DataView(new ArrayBuffer(8));
-  bits.setFloat64(0, x);
-  const exponent = (bits.getUint16(0) >> 4) - 1023;
-  bits.setUint16(0, (bits.getUint16(0) & 0x800f) | 0x3ff0);
-  let part = bits.getFloat64(0);
+  BITS.setFloat64(0, x);
+  const exponent = (BITS.getUint16(0) >> 4) - 1023;
+  BITS.setUint16(0, (BITS.getUint16(0) & 0x800f) | 0x3ff0);
+  let part = BITS.getFloat64(0);
   twos += exponent;
   if (part > ROOT) {
     part /= 2;
@@ -51,12 +63,6 @@ export function log(x: number): number {
 /** Return ln(1 + x), also where x is tiny. */
 export function log1p(x: number): number {
   return Math.abs(x) < 0.3 ? ratio(x) : log(1 + x);
-}
-
-/** Return ln(e^x + e^y) without leaving the range of doubles. */
-export function logaddexp(x: number, y: number): number {
-  const larger = Math.max(x, y);
-  return larger === -Infinity ? larger : larger + log1p(exp(Math.min(x, y) - larger));
 }
 
 /** Return e^x − 1 for |x| < 0.36 by its power series, the smallest terms first. */
@@ -77,7 +83,7 @@ function ratio(x: number): number {
 
 /** Return 2^n for a whole n from −1022 to 1023. */
 function power(n: number): number {
-  const bits = new DataView(new ArrayBuffer(8));
-  bits.setUint16(0, (n + 1023) << 4);
-  return bits.getFloat64(0);
+  BITS.setFloat64(0, 0);
+  BITS.setUint16(0, (n + 1023) << 4);
+  return BITS.getFloat64(0);
 }

@@ -133,17 +133,9 @@ export class Ledger {
 
   /** Return the ledger for its user, as Python's: one plain object a release, oldest first. */
   export(): readonly Readonly<Record<string, unknown>>[] {
-    return this.#entries.map((entry, at) => ({
-      number: at + 1,
-      day: entry.day,
-      phase: hex(entry.phase),
-      step: entry.release.step,
-      mechanism: entry.release.mechanism,
-      unit: entry.release.unit,
-      epsilon: entry.release.epsilon,
-      delta: entry.release.delta,
-      event: entry.event,
-    }));
+    return this.#entries.map(({ day, phase, release, event }, at) => {
+      return { number: at + 1, day, phase: hex(phase), ...release, event };
+    });
   }
 }
 

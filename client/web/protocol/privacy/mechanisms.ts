@@ -43,7 +43,7 @@ export function countSum(epsilon: number, contacts: number): SumMechanism {
     bound: contacts,
     distances: { recording: { l1: 2, l2: 2 }, phone: { l1: contacts, l2: contacts } },
     delta: 0,
-    pure: { recording: epsilon, phone: (epsilon * contacts) / 2 },
+    pure: { recording: epsilon, phone: epsilon * (contacts / 2) },
   };
 }
 

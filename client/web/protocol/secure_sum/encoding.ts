@@ -10,7 +10,7 @@ import { lengthOf, type SumParameters, widthOf } from "./parameters.ts";
  * Key streams are read into them as they lie in memory, little-endian, as in every browser.
  */
 export type Words =
-  Uint16Array<ArrayBuffer> | Uint32Array<ArrayBuffer> | BigUint64Array<ArrayBuffer>;
+  ReturnType<(typeof Uint16Array | typeof Uint32Array | typeof BigUint64Array)["of"]>;
 
 /**
  * Return whole numbers, row by row, as words: a negative −x is 2^w − x.

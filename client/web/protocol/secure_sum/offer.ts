@@ -1,10 +1,10 @@
 /** The offer of a sum by two operators, and all that a phone checks before it sends a report. */
 
 import { canonical, sha256 } from "../canonical.ts";
-import { MalformedMessageError, RefusedError } from "../errors.ts";
+import { MalformedMessageError, type RefusedError } from "../errors.ts";
 import { bytes, map, nullable, type Of, real, whole } from "../fields.ts";
 import { protectsAs } from "../privacy/sum_noise.ts";
-import type { Rule } from "../rules.ts";
+import { refusal, type Rule } from "../rules.ts";
 import { verified } from "../signatures.ts";
 import { type Bytes, compared, hex, joined, utf8 } from "../wire.ts";
 import { exchanged, keyPair } from "./exchange.ts";
@@ -122,10 +122,6 @@ export async function refusalsOfOffer(
     "reports of this sum are taken at another time than now",
   );
   return found;
-}
-
-function refusal(rule: Rule, why: string): RefusedError {
-  return new RefusedError(`${rule}: ${why}`, rule);
 }
 
 /** Return whether a key is one of X25519, and not of low order. */
