@@ -38,7 +38,7 @@ class SeenNoise(NamedTuple):
 def counted_on(mechanism: SumMechanism, parameters: Parameters) -> SeenNoise:
     """Return the noise that a phone counts on: that of n' phones, or of one operator."""
     if mechanism.honest_survivors is None:
-        return SeenNoise("one operator's noise", operator_law(_whole(mechanism)))
+        return SeenNoise("one operator's noise", operator_law(entry_noise(mechanism)))
     shares = shares_of(parameters)
     return SeenNoise(f"{shares} shares", noise_law(mechanism, shares))
 
@@ -46,7 +46,7 @@ def counted_on(mechanism: SumMechanism, parameters: Parameters) -> SeenNoise:
 def all_noise(mechanism: SumMechanism, parameters: Parameters) -> SeenNoise:
     """Return the noise on a total that nobody knows any of: of all phones, or both operators."""
     if mechanism.honest_survivors is None:
-        return SeenNoise("both operators' noise", _both_law(_whole(mechanism)))
+        return SeenNoise("both operators' noise", _both_law(entry_noise(mechanism)))
     return SeenNoise(f"{parameters.phones} shares", noise_law(mechanism, parameters.phones))
 
 
@@ -55,7 +55,8 @@ def technique_of(mechanism: SumMechanism) -> Technique:
     return _WHOLE if mechanism.honest_survivors is None else _CONVOLVED
 
 
-def _whole(mechanism: SumMechanism) -> NoiseOfOperators:
+def entry_noise(mechanism: SumMechanism) -> NoiseOfOperators:
+    """Return the noise of one operator on an entry."""
     noise = mechanism.entry_noise
     assert isinstance(noise, NoiseOfOperators)  # noqa: S101
     return noise

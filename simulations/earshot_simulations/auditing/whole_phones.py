@@ -10,7 +10,9 @@ these together may not be more than their ledgers have.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -42,7 +44,8 @@ from earshot_server.discovery.interface import LEFT_OUT, FoundCentroids
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.ballots import all_noise, counted_on
+from earshot_simulations.auditing.asked_secrets import Asked, audit_asked
+from earshot_simulations.auditing.ballots import all_noise, counted_on, entry_noise
 from earshot_simulations.auditing.correlations import apart, together
 from earshot_simulations.auditing.crowds import shares_of
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique, p_said
@@ -52,11 +55,13 @@ from earshot_simulations.auditing.plans import PHASES
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
 from earshot_simulations.auditing.routes import phase_losses
 from earshot_simulations.auditing.sampling import UNLIKELY, fit
+from earshot_simulations.auditing.streams import Noted, drawn_again
 from earshot_simulations.auditing.watched_operators import (
     PRODUCT,
     AuditedOperators,
     WatchedOperators,
 )
+from earshot_simulations.auditing.watching import replaced
 from earshot_simulations.engine.interface import AGREES, HeardPoints
 
 _REPEATED = 2
@@ -86,12 +91,16 @@ class AuditedPhones:
         random: Source of each phone's noise; None for its own.
         reuses: Whether a phone's noise is that of its first sum ever after.
         operators: Operators of their sums, where these add the noise.
+        system: Returns the operating system's source of a phone's secrets, from the true one.
+        noisy: Changes the noise of a phone that heard nothing, before it enters a sum.
     """
 
     store: type[MemoryStore] = MemoryStore
-    random: Callable[[int], RandomBytes] | None = None
+    random: Callable[[int], RandomBytes] = lambda number: os.urandom
     reuses: bool = False
     operators: AuditedOperators = PRODUCT
+    system: Callable[[RandomBytes], RandomBytes] = lambda system: system
+    noisy: Callable[[Whole], Whole] = lambda noise: noise
 
 
 class AddedBy(NamedTuple):
@@ -122,6 +131,9 @@ class PlayedPhases:
         inputs: Inputs to each sum of phones that share the noise, by its identifier in the order of
             sums, and by phone.
         phases: Identifiers of the phases, in order.
+        sources: Source of each phone's noise.
+        drawn: Random bytes of each phone's noise in each sum, likewise by sum and phone.
+        asked: What phones asked of the operating system, answer by answer.
     """
 
     parameters: Parameters
@@ -130,6 +142,9 @@ class PlayedPhases:
     phones: dict[int, Phone] = field(default_factory=dict)
     inputs: dict[bytes, dict[int, Whole]] = field(default_factory=lambda: defaultdict(dict))
     phases: list[bytes] = field(default_factory=list)
+    sources: dict[int, Noted] = field(default_factory=dict)
+    drawn: dict[bytes, dict[int, list[bytes]]] = field(default_factory=lambda: defaultdict(dict))
+    asked: list[Asked] = field(default_factory=list)
 
     @property
     def operated(self) -> bool:
@@ -145,6 +160,13 @@ class PlayedPhases:
         if not self.operated:
             return [np.stack([given[each] for each in _QUIET]) for given in self.inputs.values()]
         return [np.stack((each.helper, each.leader)) for each in self.operators.sums.values()]
+
+    @property
+    def noise_words(self) -> list[list[list[bytes]]]:
+        """Random bytes of that noise, likewise by sum and party."""
+        if not self.operated:
+            return [[given[each] for each in _QUIET] for given in self.drawn.values()]
+        return [list(each.drawn) for each in self.operators.sums.values()]
 
     def added(self) -> Iterator[AddedBy]:
         """Yield the noise that each party, or all of a kind, added."""
@@ -184,6 +206,7 @@ def audit_whole_phones(names: Iterable[str] = tuple(PHASES)) -> Iterator[Result]
     for name in names:
         seen = play(small(PHASES[name]))
         yield from audit_noise(name, seen)
+        yield from audit_asked(name, seen.asked, seen.operators.sums)
         yield from ledger(name, seen)
 
 
@@ -192,6 +215,7 @@ def audit_noise(name: str, seen: PlayedPhases) -> Iterator[Check]:
     yield from noise_laws(name, seen)
     yield sums_apart(name, seen)
     yield parties_apart(name, seen)
+    yield noise_as_drawn(name, seen)
 
 
 def small(parameters: Parameters) -> Parameters:
@@ -236,16 +260,16 @@ def play(parameters: Parameters, crowd: AuditedPhones | None = None) -> PlayedPh
     nominal = getattr(parameters, "recordings", 0)
     operators = WatchedOperators(crowd.operators)
     seen = PlayedPhases(parameters, max(_SOME, _MORE * nominal), operators)
-    summation = operators.summation if seen.operated else _watched(seen, crowd.reuses)
+    summation = operators.summation if seen.operated else _watched(seen, crowd)
     for number in range(_PHONES):
         seen.phones[number] = _phone(seen, number, crowd, summation)
     with operators.watching():
         for _ in range(_REPEATED):
-            _play_phase(seen, summation)
+            _play_phase(seen, summation, crowd.system(os.urandom))
     return seen
 
 
-def _play_phase(seen: PlayedPhases, summation: Summation) -> None:
+def _play_phase(seen: PlayedPhases, summation: Summation, system: RandomBytes) -> None:
     """Let the phones, and the helper where it is asked, take part in one phase more."""
     parameters = seen.parameters
     coordinator = Coordinator.start(
@@ -262,8 +286,12 @@ def _play_phase(seen: PlayedPhases, summation: Summation) -> None:
         if step is not None and step.asks is Asks.HELPER:
             coordinator.accept(HELPER, seen.operators.answer(coordinator.task_for(HELPER)))
         for number, phone in seen.phones.items():
-            answer = phone.answer(coordinator.task_for(number))
+            task, secrets = coordinator.task_for(number), Noted(system)
+            seen.sources[number].taken()
+            with replaced(os, urandom=secrets):
+                answer = phone.answer(task)
             if answer is not None:
+                seen.asked.append(Asked(task, answer, secrets.taken()))
                 coordinator.accept(number, answer)
         coordinator.advance(2 * parameters.step_seconds)
     if coordinator.step == FAILED:
@@ -311,6 +339,33 @@ def parties_apart(name: str, seen: PlayedPhases) -> Check:
     return apart(f"{name}: two {parties}' noise", pairs)
 
 
+def noise_as_drawn(name: str, seen: PlayedPhases) -> Check:
+    """Check that noise is what the sampler in the ledger draws of the same bytes, entry by entry.
+
+    Phones' ledgers have the mechanisms of the plan, whatever else the noise is derived from.
+    """
+    plan = seen.parameters.plan()
+    sums = _REPEATED * [part.mechanism for part in plan.parts if isinstance(part, SecureSum)]
+    noise, wrong, entries = seen.noise, 0, 0
+    for mechanism, added, words in zip(sums, noise, seen.noise_words, strict=True):
+        draw = mechanism.noise_share
+        if seen.operated:
+            draw = entry_noise(mechanism).drawn
+        for one, bytes_of_one in zip(added, words, strict=True):
+            again = drawn_again(functools.partial(draw, len(one)), bytes_of_one)
+            wrong += len(one) if again is None else int((one != again).sum())
+            entries += len(one)
+    who = "operators" if seen.operated else "quiet phones"
+    return Check(
+        f"{name}: what {who} add of what they draw",
+        "all of the noise that ledgers have, to every entry",
+        f"{wrong} of {entries} entries have another" if wrong else "all",
+        not wrong,
+        f"{len(noise)} sums, and what their sampler draws of the same random bytes",
+        power.EXACTLY,
+    )
+
+
 def ledger(name: str, seen: PlayedPhases) -> Iterator[Finding]:
     """Set what a phase tells of all that a phone holds beside what the ledger has of the phase."""
     kept = seen.phones[_HOLDING[0]].ledger
@@ -337,18 +392,18 @@ def _phone(seen: PlayedPhases, number: int, crowd: AuditedPhones, summation: Sum
     keys = seen.operators.keys
     points = unit_rows(generator.standard_normal((held, dimensions)))
     hierarchy = hierarchy_of(parameters)
-    given: dict[str, Any] = {} if crowd.random is None else {"random": crowd.random(number)}
+    seen.sources[number] = Noted(crowd.random(number))
     return Phone(
         crowd.store(points.astype(np.float32), generator.choice(rows_of(hierarchy), held).tolist()),
         HeardPoints("points", dimensions),
         replace(AGREES, leaders=(keys.identity,), helpers=(keys.helper,)),
         hierarchy=hierarchy,
         summation=summation,
-        **given,
+        random=seen.sources[number],
     )
 
 
-def _watched(seen: PlayedPhases, reuses: bool) -> Summation:
+def _watched(seen: PlayedPhases, crowd: AuditedPhones) -> Summation:
     """Return the summation of all phones, which notes what they put in."""
     first: dict[int, Whole] = {}
 
@@ -357,11 +412,13 @@ def _watched(seen: PlayedPhases, reuses: bool) -> Summation:
 
         def __init__(self, task: AdvertiseKeys, values: npt.ArrayLike, told: bytes = b"") -> None:
             given = np.asarray(values)
-            if reuses and task.index in _QUIET:
+            if task.index in _QUIET:
                 bound = task.parameters.bound
-                before = first.setdefault(task.index, given)
-                given = np.resize(before, given.shape).clip(-bound, bound)
+                if crowd.reuses:
+                    given = np.resize(first.setdefault(task.index, given), given.shape)
+                given = crowd.noisy(given.copy()).clip(-bound, bound)
             seen.inputs[task.sum_id][task.index] = given.ravel()
+            seen.drawn[task.sum_id][task.index] = seen.sources[task.index].taken()
             super().__init__(task, given, told)
 
     return replace(BELL, participant=Noting)
