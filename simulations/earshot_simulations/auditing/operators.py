@@ -25,6 +25,7 @@ from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
 from earshot_protocol.sum_in_process import run_sum
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_simulations.auditing import power
+from earshot_simulations.auditing.asked_amiss import list_refusals
 from earshot_simulations.auditing.ballots import operator_law
 from earshot_simulations.auditing.correlations import apart, together
 from earshot_simulations.auditing.decisions import decisions_check
@@ -40,6 +41,8 @@ from earshot_simulations.auditing.watched_operators import (
 )
 
 _PHONES, _SUMS = 3, 2
+_FEW = 10
+"""Entries of a sum of which nobody looks at the total."""
 _STEERED = 2000
 """Entries of a sum whose noise is drawn by words that lead into the tails."""
 _LONGEST_BALLOT = 200_000
@@ -91,9 +94,10 @@ def audit_operators(draws: int, seed: int) -> Iterator[Check]:
     for operated in sums_of_operators():
         yield from noise_checks(operated.words, operated.agreed(draws), seed)
         noise = operated.agreed(1).noise
-        if noise not in read:
+        if (noise, operated.proved) not in read:
             yield decisions_check(f"{operated.words}, {noise_words(noise)}", noise)
-        read.add(noise)
+            yield list_refusals(operated.words, operated.agreed(_FEW))
+        read.add((noise, operated.proved))
 
 
 def noise_checks(

@@ -128,17 +128,18 @@ class WatchedOperators:
     Attributes:
         sums: Sums that were offered, by their identifiers.
         keys: Keys of the leader.
+        helper: Signing key of the helper.
         book: Book of the helper.
         summation: Summation of phones that are watched, and of this leader.
     """
 
     def __init__(self, operators: AuditedOperators = PRODUCT) -> None:
-        leader, helper = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+        leader, self.helper = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
         self.sums: dict[bytes, WatchedSum] = {}
         self.book = operators.book()
         self._operators = operators
         self._begun = 0
-        identity = helper.public_key().public_bytes_raw()
+        identity = self.helper.public_key().public_bytes_raw()
         helpers, self._helpers = self._source(operators.helper, lambda: len(self.sums))
         leaders, self._leaders = self._source(operators.leader, lambda: self._begun)
         watched = self
@@ -153,7 +154,7 @@ class WatchedOperators:
 
         self.keys: LeaderKeys = Counting(leader, identity, leaders, fastest)
         policy = HelperPolicy(frozenset({self.keys.identity}), least_reports=2)
-        self._helper = Helper(helper, self.book, policy, random=helpers)
+        self._helper = Helper(self.helper, self.book, policy, random=helpers)
         sums = self.sums
 
         class Noting(ReportingParticipant):

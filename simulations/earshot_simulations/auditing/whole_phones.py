@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
+from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.geometry import Geometry, unit_rows
@@ -31,7 +32,7 @@ from earshot_protocol.phases.discovery import rows_of
 from earshot_protocol.phases.labelling_budget import noises
 from earshot_protocol.phases.learning import Budget
 from earshot_protocol.phases.parameters import LARGEST_LABELS, Parameters
-from earshot_protocol.phases.plan import FAILED, PUBLISHED, SecureSum
+from earshot_protocol.phases.plan import FAILED, PUBLISHED, PartTask, SecureSum
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, SumMechanism
 from earshot_protocol.randomness import RandomBytes
@@ -44,6 +45,7 @@ from earshot_server.discovery.interface import LEFT_OUT, FoundCentroids
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.auditing import power
+from earshot_simulations.auditing.asked_amiss import Tried, ask_again, ask_amiss, refusals_check
 from earshot_simulations.auditing.asked_secrets import Asked, audit_asked
 from earshot_simulations.auditing.ballots import all_noise, counted_on, entry_noise
 from earshot_simulations.auditing.correlations import apart, together
@@ -68,6 +70,8 @@ _REPEATED = 2
 """Number of phases that the same phones take part in."""
 _PHONES, _DROPOUT = 12, 0.25
 _QUIET, _HOLDING = range(0, _PHONES, 2), range(1, _PHONES, 2)
+_ASKED = _HOLDING[0]
+"""Phone that is asked amiss as well."""
 _ENTRIES = 400
 """Numbers of a sum, where a phase has a choice: the more, the better noise is told apart."""
 _MORE = 3
@@ -93,6 +97,7 @@ class AuditedPhones:
         operators: Operators of their sums, where these add the noise.
         system: Returns the operating system's source of a phone's secrets, from the true one.
         noisy: Changes the noise of a phone that heard nothing, before it enters a sum.
+        policy: Returns what phones agree to, from the policy that they should have.
     """
 
     store: type[MemoryStore] = MemoryStore
@@ -101,6 +106,7 @@ class AuditedPhones:
     operators: AuditedOperators = PRODUCT
     system: Callable[[RandomBytes], RandomBytes] = lambda system: system
     noisy: Callable[[Whole], Whole] = lambda noise: noise
+    policy: Callable[[Policy], Policy] = lambda policy: policy
 
 
 class AddedBy(NamedTuple):
@@ -134,6 +140,7 @@ class PlayedPhases:
         sources: Source of each phone's noise.
         drawn: Random bytes of each phone's noise in each sum, likewise by sum and phone.
         asked: What phones asked of the operating system, answer by answer.
+        tried: What a phone was asked amiss.
     """
 
     parameters: Parameters
@@ -145,11 +152,23 @@ class PlayedPhases:
     sources: dict[int, Noted] = field(default_factory=dict)
     drawn: dict[bytes, dict[int, list[bytes]]] = field(default_factory=lambda: defaultdict(dict))
     asked: list[Asked] = field(default_factory=list)
+    tried: list[Tried] = field(default_factory=list)
 
     @property
     def operated(self) -> bool:
         """Whether two operators add the noise, and not phones."""
         return self.parameters.summation is not SummationName.BELL
+
+    @property
+    def begun(self) -> list[PartTask]:
+        """Tasks that began a step of the last phase, as one phone was given them."""
+        return [
+            each.task
+            for each in self.asked
+            if isinstance(each.task, PartTask)
+            and each.task.phase == self.phases[-1]
+            and each.task.index == _ASKED
+        ]
 
     @property
     def noise(self) -> list[Whole]:
@@ -207,6 +226,7 @@ def audit_whole_phones(names: Iterable[str] = tuple(PHASES)) -> Iterator[Result]
         seen = play(small(PHASES[name]))
         yield from audit_noise(name, seen)
         yield from audit_asked(name, seen.asked, seen.operators.sums)
+        yield refusals_check(name, seen.tried, "a phone")
         yield from ledger(name, seen)
 
 
@@ -266,6 +286,7 @@ def play(parameters: Parameters, crowd: AuditedPhones | None = None) -> PlayedPh
     with operators.watching():
         for _ in range(_REPEATED):
             _play_phase(seen, summation, crowd.system(os.urandom))
+        seen.tried.extend(ask_again(seen.phones[_ASKED], parameters, seen.begun, seen.operators))
     return seen
 
 
@@ -287,6 +308,8 @@ def _play_phase(seen: PlayedPhases, summation: Summation, system: RandomBytes) -
             coordinator.accept(HELPER, seen.operators.answer(coordinator.task_for(HELPER)))
         for number, phone in seen.phones.items():
             task, secrets = coordinator.task_for(number), Noted(system)
+            if number == _ASKED:
+                seen.tried.extend(ask_amiss(phone, task, seen.operators))
             seen.sources[number].taken()
             with replaced(os, urandom=secrets):
                 answer = phone.answer(task)
@@ -396,7 +419,7 @@ def _phone(seen: PlayedPhases, number: int, crowd: AuditedPhones, summation: Sum
     return Phone(
         crowd.store(points.astype(np.float32), generator.choice(rows_of(hierarchy), held).tolist()),
         HeardPoints("points", dimensions),
-        replace(AGREES, leaders=(keys.identity,), helpers=(keys.helper,)),
+        crowd.policy(replace(AGREES, leaders=(keys.identity,), helpers=(keys.helper,))),
         hierarchy=hierarchy,
         summation=summation,
         random=seen.sources[number],
