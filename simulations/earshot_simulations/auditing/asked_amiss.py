@@ -6,8 +6,9 @@ own task, and a helper adds up one list, in which each report stands once.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,15 +16,18 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from earshot_client.phone import Phone
+from earshot_client.store.interface import Store
 from earshot_protocol.errors import (
     MalformedMessageError,
     RefusedError,
     RemoteError,
+    UnexpectedMessageError,
     WrongStateError,
 )
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import PartTask, SumPartTask
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
+from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.interface import HELPER
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.two_operators import lists, messages
@@ -90,18 +94,28 @@ def refusals_check(case: str, tried: Iterable[Tried], who: str) -> Check:
 # ------------------------------------------------------------------------------------- phones
 
 
-def ask_amiss(phone: Phone, task: Task | None, operators: WatchedOperators) -> Iterator[Tried]:
+def ask_amiss(
+    phone: Phone, store: Store, task: Task | None, operators: WatchedOperators
+) -> Iterator[Tried]:
     """Ask a phone for a sum that is not the one of its task, before it is asked rightly.
 
     Args:
         phone: The phone.
+        store: Its store, which is put back where the phone answers.
         task: Task that it will be given.
         operators: Operators of its sums, which may sign anything.
     """
     if not isinstance(task, SumPartTask):
         return
     for what, opening in _other_openings(task.opening, operators):
-        yield _tried(what, phone, msgspec.structs.replace(task, opening=opening))
+        with contextlib.suppress(_PutBackError), store.transaction():
+            tried = _tried(what, phone, msgspec.structs.replace(task, opening=opening))
+            raise _PutBackError
+        yield tried
+
+
+class _PutBackError(Exception):
+    """What a phone has done is undone."""
 
 
 def ask_again(
@@ -122,14 +136,17 @@ def ask_again(
         again: Any = task
         if isinstance(task, SumPartTask):
             again = msgspec.structs.replace(task, opening=_new_sum(task, parameters, operators))
-        yield _tried(f"{parameters.plan().part_of(task).name} again", phone, again)
+        step = parameters.plan().part_of(task).name
+        yield _tried(f"{step} again", phone, again, frozenset({Rule.REPEATED}))
 
 
-def _tried(what: str, phone: Phone, task: Task) -> Tried:
+def _tried(what: str, phone: Phone, task: Task, rules: Collection[Rule] = frozenset(Rule)) -> Tried:
     try:
         phone.answer(task)
-    except RefusedError:
-        return Tried(what, refused=True)
+    except RefusedError as error:
+        return Tried(what, error.rule in rules)
+    except UnexpectedMessageError:
+        return Tried(what, refused=len(rules) == len(Rule))
     return Tried(what, refused=False)
 
 
@@ -260,8 +277,8 @@ def list_refusals(
         signed = _listed(task, b"".join(reports), watched, **changes)
         try:
             answer(signed)
-        except error:
-            return Tried(what, refused=True)
+        except RemoteError as refused:
+            return Tried(what, isinstance(refused, error))
         return Tried(what, refused=False)
 
     before = [

@@ -137,6 +137,7 @@ class PlayedPhases:
         inputs: Inputs to each sum of phones that share the noise, by its identifier in the order of
             sums, and by phone.
         phases: Identifiers of the phases, in order.
+        store: Store of the phone that is asked amiss as well.
         sources: Source of each phone's noise.
         drawn: Random bytes of each phone's noise in each sum, likewise by sum and phone.
         asked: What phones asked of the operating system, answer by answer.
@@ -149,6 +150,7 @@ class PlayedPhases:
     phones: dict[int, Phone] = field(default_factory=dict)
     inputs: dict[bytes, dict[int, Whole]] = field(default_factory=lambda: defaultdict(dict))
     phases: list[bytes] = field(default_factory=list)
+    store: MemoryStore = field(default_factory=MemoryStore)
     sources: dict[int, Noted] = field(default_factory=dict)
     drawn: dict[bytes, dict[int, list[bytes]]] = field(default_factory=lambda: defaultdict(dict))
     asked: list[Asked] = field(default_factory=list)
@@ -283,15 +285,25 @@ def play(parameters: Parameters, crowd: AuditedPhones | None = None) -> PlayedPh
     summation = operators.summation if seen.operated else _watched(seen, crowd)
     for number in range(_PHONES):
         seen.phones[number] = _phone(seen, number, crowd, summation)
+    secrets = Noted(os.urandom)
     with operators.watching():
         for _ in range(_REPEATED):
-            _play_phase(seen, summation, crowd.system(os.urandom))
+            _play_phase(seen, summation, secrets, crowd.system(secrets))
         seen.tried.extend(ask_again(seen.phones[_ASKED], parameters, seen.begun, seen.operators))
     return seen
 
 
-def _play_phase(seen: PlayedPhases, summation: Summation, system: RandomBytes) -> None:
-    """Let the phones, and the helper where it is asked, take part in one phase more."""
+def _play_phase(
+    seen: PlayedPhases, summation: Summation, secrets: Noted, system: RandomBytes
+) -> None:
+    """Let the phones, and the helper where it is asked, take part in one phase more.
+
+    Args:
+        seen: Everything that was seen so far.
+        summation: Summation of phones and leader.
+        secrets: The operating system's source of phones' secrets.
+        system: What phones take for that.
+    """
     parameters = seen.parameters
     coordinator = Coordinator.start(
         MemoryPhaseStore(),
@@ -307,11 +319,12 @@ def _play_phase(seen: PlayedPhases, summation: Summation, system: RandomBytes) -
         if step is not None and step.asks is Asks.HELPER:
             coordinator.accept(HELPER, seen.operators.answer(coordinator.task_for(HELPER)))
         for number, phone in seen.phones.items():
-            task, secrets = coordinator.task_for(number), Noted(system)
+            task = coordinator.task_for(number)
             if number == _ASKED:
-                seen.tried.extend(ask_amiss(phone, task, seen.operators))
+                seen.tried.extend(ask_amiss(phone, seen.store, task, seen.operators))
             seen.sources[number].taken()
-            with replaced(os, urandom=secrets):
+            secrets.taken()
+            with replaced(os, urandom=system):
                 answer = phone.answer(task)
             if answer is not None:
                 seen.asked.append(Asked(task, answer, secrets.taken()))
@@ -416,8 +429,12 @@ def _phone(seen: PlayedPhases, number: int, crowd: AuditedPhones, summation: Sum
     points = unit_rows(generator.standard_normal((held, dimensions)))
     hierarchy = hierarchy_of(parameters)
     seen.sources[number] = Noted(crowd.random(number))
+    names = generator.choice(rows_of(hierarchy), held).tolist()
+    store = crowd.store(points.astype(np.float32), names)
+    if number == _ASKED:
+        seen.store = store
     return Phone(
-        crowd.store(points.astype(np.float32), generator.choice(rows_of(hierarchy), held).tolist()),
+        store,
         HeardPoints("points", dimensions),
         crowd.policy(replace(AGREES, leaders=(keys.identity,), helpers=(keys.helper,))),
         hierarchy=hierarchy,
