@@ -41,10 +41,8 @@ from earshot_simulations.auditing.watched_operators import AuditedOperators, Wat
 DRAWS = 5000
 DISCOVERY = PHASES["secure-sum route, two operators"]
 LEARNING = PHASES["local route, points, two operators"]
-USUAL = [
-    f"{name}, two operators"
-    for name in ("local route, points", "votes on samples", "contacts by environment")
-]
+STATISTICS = "contacts by environment, two operators"
+USUAL = ["local route, points, two operators", "votes on samples, two operators", STATISTICS]
 
 
 def sums_of(parameters: Parameters) -> list[SecureSum]:
@@ -122,8 +120,8 @@ def test_laws_are_those_of_one_operator_and_of_both() -> None:
 def test_real_operators_hold() -> None:
     checks = list(audit_operators(DRAWS, 0))
     assert [each for each in checks if not each.passed] == []
-    noises = {each.agreed(1).noise for each in sums_of_operators()}
-    assert len(checks) == 5 * len(sums_of_operators()) + len(noises)
+    noises = {(each.agreed(1).noise, each.proved) for each in sums_of_operators()}
+    assert len(checks) == 5 * len(sums_of_operators()) + 2 * len(noises)
 
 
 @pytest.mark.parametrize("proved", [False, True])
@@ -216,6 +214,10 @@ def test_each_fault_of_sums_is_found_by_its_name() -> None:
         "the noise of a sum of another phase and length",
         "the share of one of n' phones",
         "noise drawn once a list is there",
+        "half the noise",
+        "a last entry without noise",
+        "noise that is cut once it is drawn",
+        "noise without its sign in a proved sum",
         *(each.step for each in sums_of_operators() if not each.proved),
         "phones that add zeros where nobody else adds noise",
     ]
@@ -233,9 +235,31 @@ def test_each_fault_of_phases_is_found_by_its_name() -> None:
         "a helper's noise of the phase before: two sums' noise",
         "a leader's noise of the phase before: two sums' noise",
         "one source for both operators: two operators' noise",
+        *(
+            f"half the noise, {name}: what operators add of what they draw"
+            for name in (STATISTICS, "secure-sum route, choices, two operators")
+        ),
     ]
-    ledger = operator_faults.both_in_a_phones_ledger()
-    assert ledger.measured.low > 1.3 * (ledger.proven or 0)
+    both, sitting = operator_faults.charged_less()
+    assert both.measured.low > 1.3 * (both.proven or 0)
+    assert sitting.measured.low > 1.8 * (sitting.proven or 0)
+
+
+def test_each_list_that_tells_more_is_found_by_its_name() -> None:
+    found = list(operator_faults.hostile_lists())
+    assert missed(found) == []
+    assert [each.found for each in found] == [
+        "not a report twice, an identifier twice",
+        "not a second list in another order, a second list of one report less",
+    ]
+
+
+def test_noise_that_ends_is_found_by_reading_its_sampler() -> None:
+    found = list(operator_faults.cut_samplers())
+    assert missed(found) == []
+    assert [each.case.partition(", ")[2] for each in found] == 2 * [
+        f"{how}: what its sampler decides" for how in ("by its last value", "drawn again")
+    ]
 
 
 def test_proofs_hide_what_they_are_about_from_either_operator() -> None:

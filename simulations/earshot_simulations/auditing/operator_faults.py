@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -96,8 +97,9 @@ def faults_of_sums(draws: int, seed: int) -> Iterator[Result]:
     proved = next(each for each in sums_of_operators() if each.proved)
     for fault, operators, which in broken_operators():
         each = proved if fault.endswith(_PROVED) else operated
-        checks = list(noise_checks(each.words, each.agreed(draws), seed, operators))
-        yield replace(checks[which], case=f"{fault}: {checks[which].case}")
+        checks = noise_checks(each.words, each.agreed(draws), seed, operators)
+        check = next(itertools.islice(checks, which, None))
+        yield replace(check, case=f"{fault}: {check.case}")
     yield from both_in_the_ledger()
     yield zeros_for_shares()
 

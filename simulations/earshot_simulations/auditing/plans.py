@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from earshot_protocol.phases.kinds import KINDS
 from earshot_protocol.phases.labelling import LabellingParameters
 from earshot_protocol.phases.labelling_budget import noises
 from earshot_protocol.phases.learning import Budget, PhaseParameters
-from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.parameters import Kind, Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy.local_mechanisms import (
@@ -180,13 +180,16 @@ SUMMED = {
 """What the name of a phase has of its summation."""
 
 
-def _phases() -> Iterator[tuple[str, Parameters]]:
-    """Yield every form of every kind by every summation that it can have.
+def phases(kinds: Iterable[Kind] = KINDS) -> Iterator[tuple[str, Parameters]]:
+    """Yield every form of every kind by every summation that it can have, and its name.
+
+    Args:
+        kinds: Kinds of phase.
 
     Raises:
         WrongStateError: A kind of phase has no form, or a summation no words.
     """
-    for kind in KINDS:
+    for kind in kinds:
         forms = FORMS.get(kind.parameters)
         if forms is None:
             raise WrongStateError(
@@ -201,7 +204,7 @@ def _phases() -> Iterator[tuple[str, Parameters]]:
                     yield name + SUMMED[summation], parameters
 
 
-PHASES: dict[str, Parameters] = dict(_phases())
+PHASES: dict[str, Parameters] = dict(phases())
 """Phases by name; their budgets are at the default limits of a phone, or close to them."""
 
 _DIFFERENCES: dict[str, Callable[[Parameters], Differences]] = {
