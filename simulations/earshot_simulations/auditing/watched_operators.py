@@ -153,7 +153,7 @@ class WatchedOperators:
                 return super().__call__(*given, **named)
 
         self.keys: LeaderKeys = Counting(leader, identity, leaders, fastest)
-        policy = HelperPolicy(frozenset({self.keys.identity}), least_reports=2)
+        policy = HelperPolicy(frozenset({self.keys.identity}), least_reports=2, least_noise=0.0)
         self._helper = Helper(self.helper, self.book, policy, random=helpers)
         sums = self.sums
 

@@ -14,9 +14,9 @@ import functools
 import itertools
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -84,6 +84,7 @@ _EXACT = Technique(
 )
 
 Whole = npt.NDArray[np.int64]
+_Given = TypeVar("_Given")
 
 
 @dataclass(frozen=True)
@@ -179,14 +180,14 @@ class PlayedPhases:
         The parties are phones that heard nothing, or the helper and the leader.
         """
         if not self.operated:
-            return [np.stack([given[each] for each in _QUIET]) for given in self.inputs.values()]
+            return [np.stack([given[each] for each in _QUIET]) for given in _all(self.inputs)]
         return [np.stack((each.helper, each.leader)) for each in self.operators.sums.values()]
 
     @property
     def noise_words(self) -> list[list[list[bytes]]]:
         """Random bytes of that noise, likewise by sum and party."""
         if not self.operated:
-            return [[given[each] for each in _QUIET] for given in self.drawn.values()]
+            return [[given[each] for each in _QUIET] for given in _all(self.drawn)]
         return [list(each.drawn) for each in self.operators.sums.values()]
 
     def added(self) -> Iterator[AddedBy]:
@@ -462,6 +463,11 @@ def _watched(seen: PlayedPhases, crowd: AuditedPhones) -> Summation:
             super().__init__(task, given, told)
 
     return replace(BELL, participant=Noting)
+
+
+def _all(sums: Mapping[bytes, dict[int, _Given]]) -> list[dict[int, _Given]]:
+    """Return what phones gave to sums that all of them took part in."""
+    return [given for given in sums.values() if len(given) == _PHONES]
 
 
 class _Found:
