@@ -8,12 +8,11 @@ be found whole among the bytes that the phone was given for this answer and for 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from earshot_protocol.prio3.prio3 import Sharded
 from earshot_protocol.secure_sum.messages import (
     AdvertisedKeys,
     AdvertiseKeys,
@@ -121,7 +120,7 @@ def _missing_of_report(
             yield "a seed"
         return
     proof, ballot = proof_of(offer, fastest()), seen.inputs[number]
-    split: Callable[[bytes], Sharded] = lambda rand: proof.shard(ballot, report.report_id, rand)  # noqa: E731
-    drawn = [each for each in secrets if len(each) == proof.rand_bytes]
-    if (report.public, report.share, sealed) not in map(tuple, map(split, drawn)):
+    drawn = (each for each in secrets if len(each) == proof.rand_bytes)
+    made = [tuple(proof.shard(ballot, report.report_id, each)) for each in drawn]
+    if (report.public, report.share, sealed) not in made:
         yield "the randomness of its proof"

@@ -16,7 +16,7 @@ from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.crowds import audit_crowds, shares_of
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique
-from earshot_simulations.auditing.laws import Law, share_law
+from earshot_simulations.auditing.laws import Law, share_law_of
 from earshot_simulations.auditing.losses import Losses, composed, shifted
 from earshot_simulations.auditing.neighbours import Differences, Vector
 from earshot_simulations.auditing.proofs import DELTA, finding
@@ -81,7 +81,7 @@ def _both_law(noise: NoiseOfOperators) -> Law:
 @functools.lru_cache(maxsize=32)
 def noise_law(mechanism: SumMechanism, shares: int) -> Law:
     """Return the law of the noise that phones add to one entry, read from their sampler."""
-    law = share_law(mechanism.noise_share).times(shares)
+    law = share_law_of(mechanism).times(shares)
     # Beyond that, a law that was convolved by Fourier transforms holds their rounding errors alone.
     return law if law.doubt < _DOUBT else law.trimmed(law.doubt)
 

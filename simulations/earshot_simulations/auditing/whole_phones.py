@@ -51,7 +51,7 @@ from earshot_simulations.auditing.ballots import all_noise, counted_on, entry_no
 from earshot_simulations.auditing.correlations import apart, together
 from earshot_simulations.auditing.crowds import shares_of
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique, p_said
-from earshot_simulations.auditing.laws import Law, share_law
+from earshot_simulations.auditing.laws import Law, share_law_of
 from earshot_simulations.auditing.neighbours import hierarchy_of, with_choices
 from earshot_simulations.auditing.plans import PHASES
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
@@ -198,7 +198,7 @@ class PlayedPhases:
 
             def of_one(mechanism: SumMechanism) -> Law:
                 counted: Any = replace(mechanism, honest_survivors=shares)  # type: ignore[type-var]
-                return share_law(counted.noise_share)
+                return share_law_of(counted)
 
             yield AddedBy(
                 "quiet phones add", f"noise of one of n' = {shares} phones", of_one, noise
