@@ -1,4 +1,4 @@
-"""What phones and a helper are asked amiss, and have to refuse, as a hostile server would ask it.
+"""Questions of a hostile server, which phones and a helper have to refuse.
 
 A sum tells what it should because of what nobody does: a phone reports once, under the offer of its
 own task, and a helper adds up one list, in which each report stands once.
@@ -63,7 +63,7 @@ class Tried(NamedTuple):
     """Something that somebody was asked amiss.
 
     Attributes:
-        what: What was amiss, in words.
+        what: The question in words.
         refused: Whether it was refused.
     """
 
@@ -75,9 +75,9 @@ def refusals_check(case: str, tried: Iterable[Tried], who: str) -> Check:
     """Check that everything was refused.
 
     Args:
-        case: Where it was tried, in words.
-        tried: What was tried.
-        who: Who was to refuse it, in words.
+        case: Place of the questions, in words.
+        tried: Questions and answers.
+        who: Party that was asked, in words.
     """
     tries = list(tried)
     taken = sorted({each.what for each in tries if not each.refused})
@@ -115,7 +115,7 @@ def ask_amiss(
 
 
 class _PutBackError(Exception):
-    """What a phone has done is undone."""
+    """Signal that the changes of a phone are to be undone."""
 
 
 def ask_again(
@@ -288,7 +288,7 @@ def list_refusals(
         tried("a list for another offer", UnknownSumError, entries, offer=os.urandom(32)),
         tried("a list without a signature", MalformedMessageError, entries, signature=bytes(64)),
     ]
-    if all(each.refused for each in before):  # or it was answered already
+    with contextlib.suppress(AnsweredError):  # where a list before was answered
         answer(task)
     after = [
         tried("a second list of one report less", AnsweredError, entries[:-1]),

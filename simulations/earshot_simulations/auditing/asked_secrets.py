@@ -32,8 +32,8 @@ _NONCE_BYTES, _LEAST = 12, ID_BYTES
 """Bytes of a nonce; and of a secret that is drawn at random once in the life of the universe."""
 
 
-class Asked(NamedTuple):
-    """What a phone asked of the operating system for one answer.
+class SecretsOfAnswer(NamedTuple):
+    """Random bytes that a phone asked of the operating system for one answer.
 
     Attributes:
         task: Task that it answered.
@@ -47,13 +47,13 @@ class Asked(NamedTuple):
 
 
 def audit_asked(
-    name: str, asked: Iterable[Asked], sums: Mapping[bytes, WatchedSum]
+    name: str, asked: Iterable[SecretsOfAnswer], sums: Mapping[bytes, WatchedSum]
 ) -> Iterator[Check]:
     """Check the secrets of phones in phases.
 
     Args:
         name: Phase in words.
-        asked: What phones asked of the operating system, answer by answer.
+        asked: Random bytes that phones asked of the operating system, answer by answer.
         sums: Sums of operators, by their identifiers.
     """
     answers = list(asked)

@@ -1,4 +1,4 @@
-"""What an operator's sampler decides for which random word: its law as it is drawn, tails included.
+"""The law of an operator's noise as its sampler decides on it by random words, tails included.
 
 Draws show no tail that is rarer than they are many. But a sampler is a function of random words,
 and words can be chosen. Discrete Laplace noise adds up binary digits, each decided by a word of its
@@ -49,7 +49,7 @@ class Digits:
     """Discrete Laplace noise as its sampler decides it.
 
     Attributes:
-        weights: What each word adds if its digit is one, int64 of shape (words,).
+        weights: Number that each word adds if its digit is one, int64 of shape (words,).
         limits: Smallest word with which it is not, uint64 of the same shape.
     """
 

@@ -72,7 +72,7 @@ _LEARNING = PhaseParameters(
 
 
 def _discovery(summation: SummationName, sums: int, *, choices: bool, kinds: int) -> Parameters:
-    """Return a phase of the secure-sum route: of so many sums of cells, and rows of labels."""
+    """Return a phase of the secure-sum route, by its sums of cells and rows of labels."""
     labels = neighbours.with_choices(_LABELS) if choices else LabelHierarchy.flat(_LABELS)
     rows = len(rows_of(labels))
     noise = discovery_budget.noises(
@@ -144,7 +144,7 @@ Form = Callable[[SummationName], Parameters]
 _SOUND: dict[str, Any] = {"dimensions": 8, "geometry": Geometry.SPHERICAL, "recordings": 20}
 _ROWS = {"": (False, 1), ", choices": (True, 1), ", kinds": (False, 2)}
 _ROWS[", choices and kinds"] = (True, 2)
-"""How rows of a sum of labels are made: whether choices have rows, and by how many kinds."""
+"""Rows of a sum of labels, in words: whether choices have some, and the kinds that split them."""
 FORMS: dict[type[Parameters], dict[str, Form]] = {
     PhaseParameters: {
         "local route, points": _learning(),
@@ -177,7 +177,7 @@ SUMMED = {
     SummationName.TWO_OPERATORS: ", two operators",
     SummationName.TWO_OPERATORS_PROVED: ", proved ballots",
 }
-"""What the name of a phase has of its summation."""
+"""Words for its summation in the name of a phase."""
 
 
 def phases(kinds: Iterable[Kind] = KINDS) -> Iterator[tuple[str, Parameters]]:

@@ -46,7 +46,7 @@ from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.asked_amiss import Tried, ask_again, ask_amiss, refusals_check
-from earshot_simulations.auditing.asked_secrets import Asked, audit_asked
+from earshot_simulations.auditing.asked_secrets import SecretsOfAnswer, audit_asked
 from earshot_simulations.auditing.ballots import all_noise, counted_on, entry_noise
 from earshot_simulations.auditing.correlations import apart, together
 from earshot_simulations.auditing.crowds import shares_of
@@ -141,8 +141,8 @@ class PlayedPhases:
         store: Store of the phone that is asked amiss as well.
         sources: Source of each phone's noise.
         drawn: Random bytes of each phone's noise in each sum, likewise by sum and phone.
-        asked: What phones asked of the operating system, answer by answer.
-        tried: What a phone was asked amiss.
+        asked: Random bytes that phones asked of the operating system, answer by answer.
+        tried: Questions of a hostile server to one phone.
     """
 
     parameters: Parameters
@@ -154,7 +154,7 @@ class PlayedPhases:
     store: MemoryStore = field(default_factory=MemoryStore)
     sources: dict[int, Noted] = field(default_factory=dict)
     drawn: dict[bytes, dict[int, list[bytes]]] = field(default_factory=lambda: defaultdict(dict))
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[SecretsOfAnswer] = field(default_factory=list)
     tried: list[Tried] = field(default_factory=list)
 
     @property
@@ -303,7 +303,7 @@ def _play_phase(
         seen: Everything that was seen so far.
         summation: Summation of phones and leader.
         secrets: The operating system's source of phones' secrets.
-        system: What phones take for that.
+        system: Source that phones take for that.
     """
     parameters = seen.parameters
     coordinator = Coordinator.start(
@@ -328,7 +328,7 @@ def _play_phase(
             with replaced(os, urandom=system):
                 answer = phone.answer(task)
             if answer is not None:
-                seen.asked.append(Asked(task, answer, secrets.taken()))
+                seen.asked.append(SecretsOfAnswer(task, answer, secrets.taken()))
                 coordinator.accept(number, answer)
         coordinator.advance(2 * parameters.step_seconds)
     if coordinator.step == FAILED:
