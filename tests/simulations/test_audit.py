@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import json
 import math
 import sys
@@ -19,11 +20,15 @@ from earshot_client.clustering import DPLloyd
 from earshot_client.command import main
 from earshot_protocol.errors import InvalidParametersError, WrongStateError
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases import learning
 from earshot_protocol.phases.discovery import LABELS, rows_of
 from earshot_protocol.phases.kinds import KINDS
+from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy import coins, noise
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd, Selection, SelectionMethod
 from earshot_protocol.privacy.mechanisms import GRID, BallotSum, Unit
+from earshot_protocol.secure_sum.interface import SummationName
+from earshot_server.phases.sitting import is_seated
 from earshot_simulations.auditing import catalogue, faults, samplers, vectors, writing
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.findings import (
@@ -36,7 +41,7 @@ from earshot_simulations.auditing.findings import (
 from earshot_simulations.auditing.lloyd import Clustering, sampled_clustering
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.auditing.neighbours import hierarchy_of
-from earshot_simulations.auditing.plans import PHASES, Effort, audit_mechanism
+from earshot_simulations.auditing.plans import PHASES, Effort, audit_mechanism, phases
 from earshot_simulations.auditing.printed import swapped_budgets, thesis_vote
 from earshot_simulations.auditing.printed_votes import adaptive_threshold
 from earshot_simulations.auditing.selection import selection_law
@@ -161,9 +166,16 @@ def test_planted_faults_are_caught(fault: Any) -> None:
 
 
 SUMS_OF_LABELS = [name for name in PHASES if PHASES[name].kind == "discovery"]
+CHOICES, SPLIT = "secure-sum route, choices", "secure-sum route, choices and kinds"
 
 
-@pytest.mark.parametrize("name", SUMS_OF_LABELS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in (CHOICES, SPLIT) else pytest.mark.slow)
+        for name in SUMS_OF_LABELS
+    ],
+)
 def test_the_worst_recordings_of_a_sum_of_labels_cost_what_is_proven_and_hardly_less(
     name: str,
 ) -> None:
@@ -178,16 +190,36 @@ def test_the_worst_recordings_of_a_sum_of_labels_cost_what_is_proven_and_hardly_
     assert all(0.95 * GRID < float(each.found) <= GRID for each in distances)
 
 
-def test_all_forms_of_the_sum_of_labels_are_audited() -> None:
-    rows = [PHASES[name].rows - len(PHASES[name].labels) for name in SUMS_OF_LABELS]
-    assert rows[0] == 0 < rows[1]
-    hierarchies = [hierarchy_of(PHASES[name]) for name in SUMS_OF_LABELS]
-    for name, hierarchy in zip(SUMS_OF_LABELS, hierarchies, strict=True):
-        assert PHASES[name].rows == len(rows_of(hierarchy))
-    assert [PHASES[name].kinds for name in SUMS_OF_LABELS] == [1, 1, 2, 1]
-    assert rows[2] == rows[1]
-    assert PHASES[SUMS_OF_LABELS[1]].hierarchy == hierarchies[1].digest
-    assert () in hierarchies[1].groups.values(), "a label without choices is alone, too"
+def test_every_kind_has_every_summation_that_it_can_have() -> None:
+    proved = {learning.LEARNING}
+    for kind in KINDS:
+        found = {each.summation for each in PHASES.values() if type(each) is kind.parameters}
+        provable = set() if kind in proved else {SummationName.TWO_OPERATORS_PROVED}
+        assert found == set(SummationName) - provable, kind.parameters
+
+
+def test_sums_of_labels_are_audited_with_all_rows_by_all_summations() -> None:
+    """With cells before them or alone, as in a sitting; of labels, choices, kinds, or both."""
+    found = [PHASES[name] for name in SUMS_OF_LABELS]
+    modes = [(each.summation, each.sums > 0, each.hierarchy != b"", each.kinds) for each in found]
+    summations = SummationName.BELL, SummationName.TWO_OPERATORS
+    wanted = itertools.product(summations, (True, False), (False, True), (1, 2))
+    assert sorted(modes) == sorted(wanted)
+    assert any(is_seated(each) for each in found)
+    for each in found:
+        hierarchy = hierarchy_of(each)
+        assert each.rows == len(rows_of(hierarchy))
+        assert each.hierarchy == (hierarchy.digest if each.rows > len(each.labels) else b"")
+    assert () in hierarchy_of(PHASES[CHOICES]).groups.values(), "a label alone is alone, too"
+
+
+def test_a_kind_of_phase_without_a_form_is_named() -> None:
+    class Unknown(StatisticsParameters, frozen=True, kw_only=True, tag="unknown"):
+        pass
+
+    kind = KINDS[-1]._replace(parameters=Unknown)
+    with pytest.raises(WrongStateError, match="no form of Unknown is audited: add one"):
+        list(phases([*KINDS, kind]))
 
 
 def test_faults_of_sums_of_labels_are_caught() -> None:
@@ -207,10 +239,10 @@ def test_faults_of_sums_of_labels_are_caught() -> None:
 
 
 def test_the_audited_kinds_are_those_of_recordings_that_lie_close_together() -> None:
-    split = PHASES[SUMS_OF_LABELS[2]]
+    split = PHASES[SPLIT]
     kinds = vectors.kinds_of(split)
     assert sorted(set(kinds)) == [0, 1]
-    assert vectors.kinds_of(PHASES[SUMS_OF_LABELS[1]]) == ()
+    assert vectors.kinds_of(PHASES[CHOICES]) == ()
     *_, (two, _), (three, _) = vectors.worst_labelled(split)
     assert 0.9 < two[0] @ two[1] < 1
     part = split.plan().part(LABELS)

@@ -13,6 +13,8 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from earshot_protocol.phases.learning import CENTROID_VOTE
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.interface import SummationName
@@ -39,6 +41,12 @@ from earshot_simulations.auditing.watched_operators import AuditedOperators, Wat
 DRAWS = 5000
 DISCOVERY = PHASES["secure-sum route, two operators"]
 LEARNING = PHASES["local route, points, two operators"]
+STATISTICS = "contacts by environment, two operators"
+USUAL = ["local route, points, two operators", "votes on samples, two operators", STATISTICS]
+
+
+def sums_of(parameters: Parameters) -> list[SecureSum]:
+    return [part for part in parameters.plan().parts if isinstance(part, SecureSum)]
 
 
 def gaussian_epsilon(mu: float, delta: float = 1e-6) -> float:
@@ -55,7 +63,8 @@ def test_every_kind_of_sum_is_audited_with_operators_noise() -> None:
     kinds = [(type(each.mechanism), each.proved) for each in sums_of_operators()]
     plain = {(kind, False) for kind in (BallotSum, VectorSum, VoteSum)}
     assert set(kinds) == plain | {(BallotSum, True)}
-    assert kinds.count((BallotSum, True)) == 1
+    parts = {part.task for each in PHASES.values() for part in sums_of(each)}
+    assert {part.task for each in sums_of_operators() for part in sums_of(each.parameters)} == parts
     audited = {parameters.summation for parameters in PHASES.values()}
     assert audited == set(SummationName)
 
@@ -71,7 +80,14 @@ def test_one_operators_noise_costs_what_normal_noise_does() -> None:
     assert both == pytest.approx(1.28, abs=0.01), "who sees the total alone"
 
 
-@pytest.mark.parametrize("name", [name for name in PHASES if "two operators" in name])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in USUAL else pytest.mark.slow)
+        for name in PHASES
+        if "two operators" in name
+    ],
+)
 def test_no_sum_of_operators_tells_more_than_is_promised_and_hardly_less(name: str) -> None:
     parameters = PHASES[name]
     for step, mechanism in parameters.plan().mechanisms.items():
@@ -85,7 +101,9 @@ def test_no_sum_of_operators_tells_more_than_is_promised_and_hardly_less(name: s
         assert all(each.measured.low > 0.9 * (each.proven or 0) for each in one)
         both = [each for each in findings if "both operators" in each.case]
         assert both
-        assert all(each.measured.high < 0.87 * (each.proven or 0) for each in both)
+        # Heavy tails hide little of a ballot that is all in one entry.
+        most = 1 if isinstance(mechanism, BallotSum) else 0.87
+        assert all(each.measured.high < most * (each.proven or 0) for each in both)
 
 
 def test_laws_are_those_of_one_operator_and_of_both() -> None:
@@ -102,12 +120,13 @@ def test_laws_are_those_of_one_operator_and_of_both() -> None:
 def test_real_operators_hold() -> None:
     checks = list(audit_operators(DRAWS, 0))
     assert [each for each in checks if not each.passed] == []
-    assert len(checks) == 4 * len(sums_of_operators())
+    noises = {(each.agreed(1).noise, each.proved) for each in sums_of_operators()}
+    assert len(checks) == 5 * len(sums_of_operators()) + 2 * len(noises)
 
 
 @pytest.mark.parametrize("proved", [False, True])
 def test_noise_is_what_operators_add_and_nothing_else(proved: bool) -> None:
-    (ballots,) = (
+    ballots = next(
         each
         for each in sums_of_operators()
         if isinstance(each.mechanism, BallotSum) and each.proved == proved
@@ -151,7 +170,7 @@ def test_a_helper_that_adds_its_noise_of_the_sum_before_is_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One helper serves all sums that are watched, so what it remembers is seen."""
-    kept: list[Any] = []
+    kept: dict[Any, Any] = {}
 
     class Remembering(Helper):
         def answer(self, task: Task) -> Answer:
@@ -159,8 +178,7 @@ def test_a_helper_that_adds_its_noise_of_the_sum_before_is_seen(
             drawn = noise.drawn
 
             def once(self: Any, size: Any, random: Any) -> Any:
-                kept.append(drawn(self, size, random))
-                return kept[0]
+                return kept.setdefault(size, drawn(self, size, random))
 
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(noise, "drawn", once)
@@ -168,9 +186,10 @@ def test_a_helper_that_adds_its_noise_of_the_sum_before_is_seen(
 
     monkeypatch.setattr(watched_operators, "Helper", Remembering)
     name, parameters = sums_of_operators()[0].words, sums_of_operators()[0].agreed(DRAWS)
-    *_, apart, early = operators.noise_checks(name, parameters, 0)
+    *_, apart, early, added = operators.noise_checks(name, parameters, 0)
     assert not apart.held
     assert early.held
+    assert not added.held, "it is not what was drawn for the second sum"
 
 
 def missed(found: Sequence[Result]) -> list[str]:
@@ -195,15 +214,15 @@ def test_each_fault_of_sums_is_found_by_its_name() -> None:
         "the noise of a sum of another phase and length",
         "the share of one of n' phones",
         "noise drawn once a list is there",
-        "centroid vote",
-        "cells 1",
-        "labels",
-        "votes",
-        "check",
+        "half the noise",
+        "a last entry without noise",
+        "noise that is cut once it is drawn",
+        "noise without its sign in a proved sum",
+        *(each.step for each in sums_of_operators() if not each.proved),
         "phones that add zeros where nobody else adds noise",
     ]
     ledgers = [each for each in found if isinstance(each, Finding)]
-    assert len(ledgers) == 5
+    assert len(ledgers) == len([each for each in sums_of_operators() if not each.proved])
     assert all(each.measured.low > 1.3 * (each.proven or 0) for each in ledgers)
 
 
@@ -216,9 +235,31 @@ def test_each_fault_of_phases_is_found_by_its_name() -> None:
         "a helper's noise of the phase before: two sums' noise",
         "a leader's noise of the phase before: two sums' noise",
         "one source for both operators: two operators' noise",
+        *(
+            f"half the noise, {name}: what operators add of what they draw"
+            for name in (STATISTICS, "secure-sum route, choices, two operators")
+        ),
     ]
-    ledger = operator_faults.both_in_a_phones_ledger()
-    assert ledger.measured.low > 1.3 * (ledger.proven or 0)
+    both, sitting = operator_faults.charged_less()
+    assert both.measured.low > 1.3 * (both.proven or 0)
+    assert sitting.measured.low > 1.8 * (sitting.proven or 0)
+
+
+def test_each_list_that_tells_more_is_found_by_its_name() -> None:
+    found = list(operator_faults.hostile_lists())
+    assert missed(found) == []
+    assert [each.found for each in found] == [
+        "not a report twice, an identifier twice",
+        "not a second list in another order, a second list of one report less",
+    ]
+
+
+def test_noise_that_ends_is_found_by_reading_its_sampler() -> None:
+    found = list(operator_faults.cut_samplers())
+    assert missed(found) == []
+    assert [each.case.partition(", ")[2] for each in found] == 2 * [
+        f"{how}: what its sampler decides" for how in ("by its last value", "drawn again")
+    ]
 
 
 def test_proofs_hide_what_they_are_about_from_either_operator() -> None:

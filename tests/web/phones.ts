@@ -62,19 +62,18 @@ async function booked(entries: readonly any[]): Promise<readonly Bytes[]> {
   return written;
 }
 
-/**
- * What our phone makes of each task of a case: what it books, or why it does not. `later` is what
- * its clock reads by then; by default what it read when its ledger was written.
- */
-export async function played(given: any, later = given.now): Promise<readonly unknown[]> {
-  let { now } = given;
+/** A phone of a case before its first task: its store, and what it opens that with. */
+export async function prepared(
+  given: any,
+  clock: () => number = () => given.now,
+): Promise<{ store: MemoryStore; about: Settings }> {
   const about = settings({
     policy: {
       limits: limitsOf(given.limits),
       operators: { leaders: given.leaders.map(of), helpers: given.helpers.map(of) },
       tellRefusals: true,
     },
-    clock: () => now,
+    clock,
   });
   const store = new MemoryStore();
   const before = await Memory.open(store, about);
@@ -85,6 +84,16 @@ export async function played(given: any, later = given.now): Promise<readonly un
     before.keep(embedding, "2027-01-01");
   }
   await before.commit();
+  return { store, about };
+}
+
+/**
+ * What our phone makes of each task of a case: what it books, or why it does not. `later` is what
+ * its clock reads by then; by default what it read when its ledger was written.
+ */
+export async function played(given: any, later = given.now): Promise<readonly unknown[]> {
+  let { now } = given;
+  const { store, about } = await prepared(given, () => now);
   now = later;
   const outcomes: unknown[] = [];
   for (const task of given.tasks) {

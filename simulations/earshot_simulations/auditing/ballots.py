@@ -16,7 +16,7 @@ from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.crowds import audit_crowds, shares_of
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique
-from earshot_simulations.auditing.laws import Law, share_law
+from earshot_simulations.auditing.laws import Law, share_law_of
 from earshot_simulations.auditing.losses import Losses, composed, shifted
 from earshot_simulations.auditing.neighbours import Differences, Vector
 from earshot_simulations.auditing.proofs import DELTA, finding
@@ -38,7 +38,7 @@ class SeenNoise(NamedTuple):
 def counted_on(mechanism: SumMechanism, parameters: Parameters) -> SeenNoise:
     """Return the noise that a phone counts on: that of n' phones, or of one operator."""
     if mechanism.honest_survivors is None:
-        return SeenNoise("one operator's noise", operator_law(_whole(mechanism)))
+        return SeenNoise("one operator's noise", operator_law(entry_noise(mechanism)))
     shares = shares_of(parameters)
     return SeenNoise(f"{shares} shares", noise_law(mechanism, shares))
 
@@ -46,7 +46,7 @@ def counted_on(mechanism: SumMechanism, parameters: Parameters) -> SeenNoise:
 def all_noise(mechanism: SumMechanism, parameters: Parameters) -> SeenNoise:
     """Return the noise on a total that nobody knows any of: of all phones, or both operators."""
     if mechanism.honest_survivors is None:
-        return SeenNoise("both operators' noise", _both_law(_whole(mechanism)))
+        return SeenNoise("both operators' noise", _both_law(entry_noise(mechanism)))
     return SeenNoise(f"{parameters.phones} shares", noise_law(mechanism, parameters.phones))
 
 
@@ -55,7 +55,8 @@ def technique_of(mechanism: SumMechanism) -> Technique:
     return _WHOLE if mechanism.honest_survivors is None else _CONVOLVED
 
 
-def _whole(mechanism: SumMechanism) -> NoiseOfOperators:
+def entry_noise(mechanism: SumMechanism) -> NoiseOfOperators:
+    """Return the noise of one operator on an entry."""
     noise = mechanism.entry_noise
     assert isinstance(noise, NoiseOfOperators)  # noqa: S101
     return noise
@@ -80,7 +81,7 @@ def _both_law(noise: NoiseOfOperators) -> Law:
 @functools.lru_cache(maxsize=32)
 def noise_law(mechanism: SumMechanism, shares: int) -> Law:
     """Return the law of the noise that phones add to one entry, read from their sampler."""
-    law = share_law(mechanism.noise_share).times(shares)
+    law = share_law_of(mechanism).times(shares)
     # Beyond that, a law that was convolved by Fourier transforms holds their rounding errors alone.
     return law if law.doubt < _DOUBT else law.trimmed(law.doubt)
 

@@ -17,7 +17,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.events import DiscreteLaplaceSum
 from earshot_protocol.privacy.mechanisms import SumMechanism, Unit
 from earshot_simulations.auditing.findings import Check
-from earshot_simulations.auditing.laws import share_law
+from earshot_simulations.auditing.laws import share_law_of
 
 _SHORT = 1e-6
 """Share of the declared variance that rounding may take."""
@@ -60,8 +60,7 @@ def noise_check(case: str, sums: Mapping[int, SumMechanism]) -> Check:
         sums: Sums by n', as the audit counts it.
     """
     found = min(
-        shares * share_law(each.noise_share).variance / _declared(each)
-        for shares, each in sums.items()
+        shares * share_law_of(each).variance / _declared(each) for shares, each in sums.items()
     )
     most = max(sums)
     return Check(

@@ -7,6 +7,7 @@ anywhere else.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import os
@@ -20,6 +21,8 @@ import numpy.typing as npt
 from earshot_client import clustering
 from earshot_client.clustering import GRID, DPLloyd, box_grid
 from earshot_client.phases import discovery as labelled_sums
+from earshot_client.policy import Policy
+from earshot_client.store.memory import MemoryStore
 from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.costs import Method, epsilon, spent_epsilon
 from earshot_models.votes.costs.thresholds import threshold_divergences
@@ -27,6 +30,7 @@ from earshot_models.votes.rules.binary import BinaryVoting
 from earshot_models.votes.rules.confident import ConfidentGNMax
 from earshot_models.votes.rules.gnthreshold import GNThreshold
 from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold
+from earshot_protocol.errors import RefusedError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.keyed_randomness import KEY_BYTES, keyed
 from earshot_protocol.phases import plan
@@ -37,9 +41,12 @@ from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
 from earshot_protocol.privacy.noise import discrete_laplace
 from earshot_protocol.privacy.noisy_counts import with_normal
 from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.two_operators.messages import ID_BYTES
 from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_protocol.voting.vectors import bounded, unit_steps
 from earshot_simulations.auditing import sum_secrets, tallies
+from earshot_simulations.auditing.asked_amiss import refusals_check
+from earshot_simulations.auditing.asked_secrets import audit_asked
 from earshot_simulations.auditing.attacked_generators import repeated_records
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.crowds import noise_check, shares_of
@@ -68,7 +75,7 @@ from earshot_simulations.auditing.noisy_gradients import (
     sampled_training,
     step_law_checks,
 )
-from earshot_simulations.auditing.operator_faults import operator_faults
+from earshot_simulations.auditing.operator_faults import halved, last_in_clear, operator_faults
 from earshot_simulations.auditing.owners import rounded_weights
 from earshot_simulations.auditing.plans import PHASES, Effort
 from earshot_simulations.auditing.printed import laplace_shares_epsilon
@@ -81,6 +88,7 @@ from earshot_simulations.auditing.watching import replaced
 from earshot_simulations.auditing.whole_phones import (
     AuditedPhones,
     ledger,
+    noise_as_drawn,
     parties_apart,
     play,
     small,
@@ -99,6 +107,8 @@ _VOTING = BinaryVoting(51, 5.0)
 KINDS = ("local route, points", "secure-sum route", "votes on samples", "contacts by environment")
 """Phases, one of every kind."""
 _POINTS, _SECURE_SUMS = KINDS[:2]
+_OPERATED = "contacts by environment, two operators"
+_PROVED = "local route, points, best of four runs, proved ballots"
 _ENDLESS = 1e9
 """Norm that no gradient reaches."""
 _USUAL = TriedTraining(1.0, 0.5, 1.0, 1)
@@ -350,6 +360,9 @@ def phone_faults() -> Iterator[Result]:
         yield from noise_for_everybody(name)
     yield second_sums_noise()
     yield from one_stream()
+    yield from weakened_noise()
+    yield from weak_secrets()
+    yield from careless_phones()
     yield forgetful_ledger()
 
 
@@ -389,6 +402,65 @@ def one_stream() -> Iterator[Check]:
         ("one stream for two phones", lambda number: anew(number // 4), parties_apart),
     ):
         yield check(words, play(small(PHASES[_SECURE_SUMS]), AuditedPhones(random=random)))
+
+
+def weakened_noise() -> Iterator[Check]:
+    """Halve the noise of phones, or add none to the last entry of a vector."""
+    for words, change in (
+        ("half the noise", halved),
+        ("a last entry without noise", last_in_clear),
+    ):
+        for name in KINDS[1:3]:
+            seen = play(small(PHASES[name]), AuditedPhones(noisy=change))
+            yield noise_as_drawn(f"{words}, {name}", seen)
+
+
+def weak_secrets() -> Iterator[Check]:
+    """Draw phones' secrets short, once in a process, or by something else than the system."""
+
+    def short(system: RandomBytes) -> RandomBytes:
+        return lambda size: system(4) + bytes(size - 4)
+
+    def once(system: RandomBytes) -> RandomBytes:
+        kept = functools.cache(system)
+        return lambda size: system(size) if size == ID_BYTES else kept(size)
+
+    for name in (KINDS[-1], _OPERATED, _PROVED):
+        for words, system in (("32-bit secrets", short), ("one secret a process", once)):
+            seen = play(small(PHASES[name]), AuditedPhones(system=system))
+            yield from audit_asked(f"{words}, {name}", seen.asked, seen.operators.sums)
+
+
+def careless_phones() -> Iterator[Check]:
+    """Let phones report under the offer of another task, and release a step twice."""
+
+    class Careless(Policy):
+        """A policy by which an offer may be for any task."""
+
+        def check_opening(self, *given: Any) -> None:
+            """Refuse everything else."""
+            try:
+                super().check_opening(*given)
+            except RefusedError as error:
+                if "another task" not in str(error):
+                    raise
+
+    class Unwritten(MemoryStore):
+        """A store that keeps no ledger."""
+
+        def append_ledger(self, entry: bytes) -> None:
+            """Forget the entry."""
+
+    def careless(policy: Policy) -> Policy:
+        return Careless(**vars(policy))
+
+    for words, name, crowd in (
+        ("offers that nobody compares", _OPERATED, AuditedPhones(policy=careless)),
+        ("a phone that keeps no ledger", _POINTS, AuditedPhones(store=Unwritten)),
+        ("a phone that keeps no ledger", _OPERATED, AuditedPhones(store=Unwritten)),
+    ):
+        seen = play(small(PHASES[name]), crowd)
+        yield refusals_check(f"{words}, {name}", seen.tried, "a phone")
 
 
 def forgetful_ledger() -> Finding:

@@ -16,7 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from earshot_protocol.keyed_randomness import KEY_BYTES
+from earshot_protocol.privacy.mechanisms import SumMechanism, SumNoise
 from earshot_protocol.randomness import RandomBytes
+from earshot_simulations.auditing.streams import Noted, drawn_again, steered
 
 Numbers = npt.NDArray[np.float64]
 Sampler = Callable[[int, RandomBytes], npt.NDArray[np.int64]]
@@ -33,6 +36,7 @@ _DEVIATIONS = 12.0
 """Reach of the law of such a sum, in standard deviations."""
 _NEGLIGIBLE = 1e-40
 _ROUNDING = 2.0**-52
+_STEERED = 2000
 
 
 @dataclass(frozen=True)
@@ -150,6 +154,24 @@ def share_law(sampler: Sampler, most: int = 2**22) -> Law:
     masses = np.array([(b - a) / 2**_WORD_BITS for a, b in itertools.pairwise(edges)])
     draw = Law(0, masses, (count + 1) * 2.0**-_WORD_BITS)
     return draw.plus(draw.negated())
+
+
+def share_law_of(mechanism: SumMechanism) -> Law:
+    """Return the law of the share that a phone adds under a mechanism.
+
+    Mechanisms of the same noise draw it by the same sampler, whose law is read once: but for one
+    that makes other shares of the same random bytes, which is read by itself.
+    """
+    source, noise = Noted(steered(bytes(KEY_BYTES), "shares")), mechanism.entry_noise
+    shares = mechanism.noise_share(_STEERED, source)
+    again = drawn_again(functools.partial(noise.share, _STEERED), source.taken())
+    same = again is not None and np.array_equal(again, shares)
+    return _law_of(noise) if same else share_law(mechanism.noise_share)
+
+
+@functools.lru_cache(maxsize=64)
+def _law_of(noise: SumNoise) -> Law:
+    return share_law(noise.share)
 
 
 def _drawn(sampler: Sampler, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:

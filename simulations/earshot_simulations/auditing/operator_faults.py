@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -10,6 +12,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from earshot_protocol.keyed_randomness import KEY_BYTES, keyed
 from earshot_protocol.overriding import override
@@ -19,34 +22,58 @@ from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.prio3.prio3 import Prio3Multihot
 from earshot_protocol.privacy.mechanisms import GRID, BallotSum, Unit, VectorSum
 from earshot_protocol.privacy.noise import Size
-from earshot_protocol.privacy.sum_noise import SkellamShares, WholeGaussian, laplace
+from earshot_protocol.privacy.sum_noise import (
+    NoiseOfOperators,
+    SkellamShares,
+    WholeGaussian,
+    WholeLaplace,
+    laplace,
+)
 from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.secure_sum import encoding
+from earshot_protocol.two_operators import lists
+from earshot_protocol.two_operators.messages import AddUp, HelperTotal
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.shares import helper_shares, unseal
 from earshot_protocol.voting.vote_sums import VoteSum
+from earshot_protocol.wire import Answer, Task
 from earshot_server.helper.book import MemoryBook, Record, Secret
+from earshot_simulations.auditing.asked_amiss import list_refusals
 from earshot_simulations.auditing.ballots import counted_on, difference_loss, vote_finding
 from earshot_simulations.auditing.crowds import noise_check, shares_of
+from earshot_simulations.auditing.decisions import decisions_check
 from earshot_simulations.auditing.findings import Check, Finding, Result
-from earshot_simulations.auditing.operators import noise_checks, sums_of_operators
+from earshot_simulations.auditing.operators import noise_checks, noise_words, sums_of_operators
 from earshot_simulations.auditing.plans import PHASES, differences_of
 from earshot_simulations.auditing.proofs import DELTA
 from earshot_simulations.auditing.proved_ballots import WeakProofs, audit_proved_ballots
 from earshot_simulations.auditing.vectors import STEP, spread
 from earshot_simulations.auditing.votes import worst
-from earshot_simulations.auditing.watched_operators import AuditedOperators, Whole
+from earshot_simulations.auditing.watched_operators import (
+    AuditedOperators,
+    WatchedOperators,
+    Whole,
+)
 from earshot_simulations.auditing.watching import replaced
 from earshot_simulations.auditing.whole_phones import (
     AuditedPhones,
     audit_noise,
     ledger,
+    noise_as_drawn,
     play,
     small,
 )
 
-_HELPER, _LEADER, _APART, _EARLY = range(4)
+_HELPER, _LEADER, _APART, _EARLY, _ADDED = range(5)
 """Checks of operators in their order."""
+_PROVED = " in a proved sum"
+_CUTS: dict[type[NoiseOfOperators], float] = {WholeGaussian: 4.5, WholeLaplace: 6.0}
+"""Deviations, or scales, beyond which planted faults cut noise."""
 _PLAYED = "secure-sum route, two operators"
 """Phase that whole phones play with faults of operators: it has three sums."""
+_SITTING = "secure-sum route, labels alone, two operators"
+_HALVED = ("contacts by environment, two operators", "secure-sum route, choices, two operators")
+"""Phases in which a helper adds half the noise."""
 
 
 def operator_faults(draws: int, seed: int) -> Iterator[Result]:
@@ -57,17 +84,22 @@ def operator_faults(draws: int, seed: int) -> Iterator[Result]:
         seed: Seed of phones' inputs.
     """
     yield from faults_of_sums(draws, seed)
+    yield from cut_samplers()
     yield from broken_phases()
-    yield both_in_a_phones_ledger()
+    yield from charged_less()
+    yield from hostile_lists()
     yield from weak_proofs()
 
 
 def faults_of_sums(draws: int, seed: int) -> Iterator[Result]:
     """Plant faults that one sum, or two, give away; the arguments are those of all faults."""
     operated = next(each for each in sums_of_operators() if isinstance(each.mechanism, VectorSum))
+    proved = next(each for each in sums_of_operators() if each.proved)
     for fault, operators, which in broken_operators():
-        checks = list(noise_checks(operated.words, operated.agreed(draws), seed, operators))
-        yield replace(checks[which], case=f"{fault}: {checks[which].case}")
+        each = proved if fault.endswith(_PROVED) else operated
+        checks = noise_checks(each.words, each.agreed(draws), seed, operators)
+        check = next(itertools.islice(checks, which, None))
+        yield replace(check, case=f"{fault}: {check.case}")
     yield from both_in_the_ledger()
     yield zeros_for_shares()
 
@@ -84,6 +116,10 @@ def broken_operators() -> Iterator[tuple[str, AuditedOperators, int]]:
     yield "the noise of a sum of another phase and length", less, _HELPER
     yield "the share of one of n' phones", AuditedOperators(lambda: _OtherNoise(_share)), _HELPER
     yield "noise drawn once a list is there", AuditedOperators(_LateNoise), _EARLY
+    yield "half the noise", _changed(halved), _HELPER
+    yield "a last entry without noise", _changed(last_in_clear), _ADDED
+    yield "noise that is cut once it is drawn", AuditedOperators(lambda: _OtherNoise(_cut)), _ADDED
+    yield f"noise without its sign{_PROVED}", _changed(np.abs), _HELPER
 
 
 def broken_phases() -> Iterator[Check]:
@@ -116,21 +152,58 @@ def broken_phases() -> Iterator[Check]:
     ):
         checks = audit_noise(fault, play(parameters, AuditedPhones(operators=operators)))
         yield next(each for each in checks if found in each.case.removeprefix(fault))
+    for name in _HALVED:
+        fault = f"half the noise, {name}"
+        half = play(small(PHASES[name]), AuditedPhones(operators=_changed(halved)))
+        yield noise_as_drawn(fault, half)
 
 
-def both_in_a_phones_ledger() -> Finding:
-    """Let phones enter in their ledgers what both operators' noise together allows."""
+def cut_samplers() -> Iterator[Check]:
+    """Cut the tails of noise: let a sampler return its last value for them, or draw again."""
+    noises = {type(each.agreed(1).noise): each.agreed(1).noise for each in sums_of_operators()}
+    for noise in noises.values():
+        most = _most(noise)
+
+        def clipped(size: Any, random: RandomBytes = os.urandom) -> Whole:
+            return noise.drawn(size, random).clip(-most, most)  # noqa: B023
+
+        def again(size: Any, random: RandomBytes = os.urandom) -> Whole:
+            drawn = noise.drawn(size, random)  # noqa: B023
+            while (beyond := np.abs(drawn) > most).any():  # noqa: B023
+                drawn[beyond] = noise.drawn(int(beyond.sum()), random)  # noqa: B023
+            return drawn
+
+        cut = f"{noise_words(noise)} that ends at {_CUTS[type(noise)]:g}"
+        yield decisions_check(f"{cut}, by its last value", noise, clipped)
+        yield decisions_check(f"{cut}, drawn again", noise, again)
+
+
+def hostile_lists() -> Iterator[Check]:
+    """Let a helper add up whatever a leader lists, or one list more."""
+    operated = next(each for each in sums_of_operators() if not each.proved)
+    agreed = operated.agreed(3)
+    yield list_refusals("a helper that adds up a report twice", agreed, tolerant=_tolerant)
+    forgetful = AuditedOperators(_Forgetful)
+    yield list_refusals("a helper that forgets that it answered", agreed, forgetful)
+
+
+def charged_less() -> Iterator[Finding]:
+    """Let phones enter less in their ledgers than the noise of one operator allows."""
     expenses = DiscoveryParameters.expenses
+    for fault, name, times in (
+        ("both operators' noise in a phone's ledger", _PLAYED, math.sqrt(2)),
+        ("a sitting that is charged half", _SITTING, 2.0),
+    ):
 
-    def of_both(self: DiscoveryParameters, weight: int, *recordings: int | None) -> Any:
-        changed = ("cells_noise", "labels_noise")
-        noisier = {name: math.sqrt(2) * getattr(self, name) for name in changed}
-        return expenses(msgspec.structs.replace(self, **noisier), weight, *recordings)
+        def charged(self: DiscoveryParameters, weight: int, *recordings: int | None) -> Any:
+            changed = ("cells_noise", "labels_noise")
+            noisier = {each: times * getattr(self, each) for each in changed}  # noqa: B023
+            return expenses(msgspec.structs.replace(self, **noisier), weight, *recordings)
 
-    with replaced(DiscoveryParameters, expenses=of_both):
-        seen = play(small(PHASES[_PLAYED]))
-    *_, of_phone = ledger("both operators' noise in a phone's ledger", seen)
-    return of_phone
+        with replaced(DiscoveryParameters, expenses=charged):
+            seen = play(small(PHASES[name]))
+        *_, of_phone = ledger(fault, seen)
+        yield of_phone
 
 
 def weak_proofs() -> Iterator[Check]:
@@ -161,13 +234,41 @@ def _again(number: int) -> RandomBytes:
     return keyed(bytes(KEY_BYTES), "noise")
 
 
-def _noise_of_one_sum(parameters: TwoOperatorParameters) -> Whole:
+def halved(noise: Whole) -> Whole:
+    """Return half of some noise."""
+    return noise // 2
+
+
+def last_in_clear(noise: Whole) -> Whole:
+    """Return noise on all entries but the last."""
+    left = noise.copy()
+    left.flat[-1] = 0
+    return left
+
+
+def _changed(change: Callable[[Whole], Whole]) -> AuditedOperators:
+    """Return operators whose helper changes its noise, and keeps it so."""
+    return AuditedOperators(lambda: _OtherNoise(lambda parameters, drawn: change(drawn)))
+
+
+def _cut(parameters: TwoOperatorParameters, drawn: Whole) -> Whole:
+    """Let noise end where others' goes on."""
+    return drawn.clip(-_most(parameters.noise), _most(parameters.noise))
+
+
+def _most(noise: NoiseOfOperators) -> int:
+    """Return where planted faults cut noise."""
+    unit = noise.scale if isinstance(noise, WholeLaplace) else math.sqrt(noise.variance)
+    return math.floor(_CUTS[type(noise)] * unit)
+
+
+def _noise_of_one_sum(parameters: TwoOperatorParameters, drawn: Whole) -> Whole:
     """Draw as for a phase that has one sum of cells, of twice the length, and not two."""
     noise = noises(2.0, DELTA, sums=1, label_share=0.5, cells=40, dimensions=16, rows=3)
     return WholeGaussian.of((noise.cells * GRID) ** 2).drawn(parameters.length)
 
 
-def _share(parameters: TwoOperatorParameters) -> Whole:
+def _share(parameters: TwoOperatorParameters, drawn: Whole) -> Whole:
     """Draw what one of n' phones would add."""
     noise = parameters.noise
     assert isinstance(noise, WholeGaussian)  # noqa: S101
@@ -176,16 +277,55 @@ def _share(parameters: TwoOperatorParameters) -> Whole:
 
 
 class _OtherNoise(MemoryBook):
-    """A book in which the noise of an offer becomes another one."""
+    """A book in which the noise of an offer becomes another one, whose total has that.
 
-    def __init__(self, drawn: Callable[[TwoOperatorParameters], Whole]) -> None:
+    Args:
+        other: Function that returns the other noise, from parameters and from what was drawn.
+    """
+
+    def __init__(self, other: Callable[[TwoOperatorParameters, Whole], Whole]) -> None:
         super().__init__()
-        self._drawn = drawn
+        self._other = other
 
     @override
     def offer(self, sum_id: bytes, record: Record, secret: Secret) -> None:
-        noise = self._drawn(record.terms.parameters).astype("<i8").tobytes()
+        drawn = np.frombuffer(secret.noise, dtype="<i8").astype(np.int64)
+        noise = self._other(record.terms.parameters, drawn).astype("<i8").tobytes()
         super().offer(sum_id, record, secret._replace(noise=noise))
+
+
+class _Forgetful(MemoryBook):
+    """A book that keeps no answer, and erases nothing."""
+
+    @override
+    def answer(self, sum_id: bytes, reports: bytes, total: bytes, now: float) -> None:
+        pass
+
+
+def _tolerant(watched: WatchedOperators) -> Callable[[Task], Answer]:
+    """Return a helper that adds up a list with a report in it twice."""
+
+    def answer(task: Task) -> Answer:
+        secret = watched.book.secret(getattr(task, "sum_id", b""))
+        if not isinstance(task, AddUp) or secret is None:
+            return watched.answer(task)
+        terms, key = watched.sums[task.sum_id].parameters, secret.key
+        private = X25519PrivateKey.from_private_bytes(key)
+        entries = list(lists.entries(task.reports, terms))
+        if len({each.report_id for each in entries}) == len(entries):
+            return watched.answer(task)
+        seeds = [unseal(each.sealed, private, task.offer, each.report_id) for each in entries]
+        total = helper_shares(filter(None, seeds), terms)
+        total += np.frombuffer(secret.noise, dtype="<i8").astype(total.dtype)
+        return HelperTotal(
+            sum_id=task.sum_id,
+            offer=task.offer,
+            reports=hashlib.sha256(task.reports).digest(),
+            refused=b"",
+            total=encoding.pack(total, terms.modulus_bits),
+        )
+
+    return answer
 
 
 class _LateNoise(MemoryBook):

@@ -1,31 +1,38 @@
 """Noise of two operators, as a helper and a leader really add it in sums of the product's code.
 
 What a sum by two operators tells rests on one operator's noise. So both are watched: what each adds
-must have the law that the offer states, must be fresh in every sum, and the helper must have drawn
-its noise before it sees a list.
+must have the law that the offer states and be all that it drew, must be fresh in every sum, and the
+helper must have drawn its noise before it sees a list. Their samplers are read word by word.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from earshot_protocol.keyed_randomness import KEY_BYTES
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import SumMechanism
+from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
 from earshot_protocol.sum_in_process import run_sum
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_simulations.auditing import power
+from earshot_simulations.auditing.asked_amiss import list_refusals
 from earshot_simulations.auditing.ballots import operator_law
 from earshot_simulations.auditing.correlations import apart, together
+from earshot_simulations.auditing.decisions import decisions_check
 from earshot_simulations.auditing.findings import Check, p_said
 from earshot_simulations.auditing.plans import PHASES
 from earshot_simulations.auditing.sampling import UNLIKELY, fit
+from earshot_simulations.auditing.streams import WORD_BITS, drawn_again, steered
 from earshot_simulations.auditing.watched_operators import (
     PRODUCT,
     AuditedOperators,
@@ -34,6 +41,10 @@ from earshot_simulations.auditing.watched_operators import (
 )
 
 _PHONES, _SUMS = 3, 2
+_FEW = 10
+"""Entries of a sum of which nobody looks at the total."""
+_STEERED = 2000
+"""Entries of a sum whose noise is drawn by words that lead into the tails."""
 _LONGEST_BALLOT = 200_000
 """Most entries of a proved ballot: a million take minutes, and more than a gigabyte."""
 
@@ -79,14 +90,20 @@ def audit_operators(draws: int, seed: int) -> Iterator[Check]:
         draws: Entries of a sum; each is one draw of each operator.
         seed: Seed of phones' inputs.
     """
+    read = set[object]()
     for operated in sums_of_operators():
         yield from noise_checks(operated.words, operated.agreed(draws), seed)
+        noise = operated.agreed(1).noise
+        if (noise, operated.proved) not in read:
+            yield decisions_check(f"{operated.words}, {noise_words(noise)}", noise)
+            yield list_refusals(operated.words, operated.agreed(_FEW))
+        read.add((noise, operated.proved))
 
 
 def noise_checks(
     case: str, parameters: TwoOperatorParameters, seed: int, operators: AuditedOperators = PRODUCT
 ) -> Iterator[Check]:
-    """Check what operators add in real sums: two laws, whether it is fresh, and when it is drawn.
+    """Check what operators add in real sums: its laws, whether it is fresh, and when it is drawn.
 
     Args:
         case: The sum in words.
@@ -124,6 +141,53 @@ def noise_checks(
         f"the helper's secret at the offer, and its total, of {_SUMS} real sums",
         power.EXACTLY,
     )
+    yield noise_as_drawn(
+        case, msgspec.structs.replace(parameters, shape=(_STEERED,)), seed, operators
+    )
+
+
+def noise_as_drawn(
+    case: str, parameters: TwoOperatorParameters, seed: int, operators: AuditedOperators
+) -> Check:
+    """Check that operators add what they draw to every entry, for words that lead into the tails.
+
+    The arguments are those of `noise_checks`, but for the sources of the operators' noise.
+    """
+    sources = (
+        lambda number: steered(bytes(KEY_BYTES), "helper", number),
+        lambda number: steered(bytes(KEY_BYTES), "leader", number),
+    )
+    led = replace(operators, helper=sources[0], leader=sources[1])
+    seen, noise = real_sums(parameters, seed, led), parameters.noise
+    wrong, most = 0, 0
+    for each in seen:
+        for added, words in zip((each.helper, each.leader), each.drawn, strict=True):
+            drawn = drawn_again(lambda random: noise.drawn(parameters.length, random), words)
+            # Words of a sum hold all noise but for 2^-80, and these lead beyond that.
+            word = parameters.modulus_bits if parameters.ones is None else WORD_BITS
+            other = (
+                None if drawn is None else (added - drawn).astype(np.uint64) << (WORD_BITS - word)
+            )
+            wrong += parameters.length if other is None else int((other != 0).sum())
+            most = max(most, 0 if drawn is None else int(np.abs(drawn).max()))
+    deviation = math.sqrt(operator_law(noise).variance)
+    return Check(
+        f"{case}: what operators add of what they draw",
+        "all of it, to every entry",
+        f"{wrong} entries have another"
+        if wrong
+        else f"all, up to {most / deviation:.0f} deviations",
+        not wrong,
+        f"{_SUMS} real sums of {parameters.length} entries, by words that lead into the tails",
+        power.EXACTLY,
+    )
+
+
+def noise_words(noise: NoiseOfOperators) -> str:
+    """Return the noise of an operator in words."""
+    if isinstance(noise, WholeLaplace):
+        return f"discrete Laplace noise of scale {noise.scale:.4g}"
+    return f"discrete Gaussian noise of deviation {math.sqrt(noise.variance):.4g}"
 
 
 def real_sums(
@@ -169,5 +233,5 @@ def sums_of_operators() -> tuple[OperatedSum, ...]:
                 assert isinstance(agreed, TwoOperatorParameters)  # noqa: S101
                 proved = agreed.ones is not None
                 operated = OperatedSum(part.name, part.mechanism, parameters, proved)
-                found.setdefault((part.mechanism, proved), operated)
+                found.setdefault((part.task, agreed.noise, agreed.bound, proved), operated)
     return tuple(found.values())

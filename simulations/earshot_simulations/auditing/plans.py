@@ -1,4 +1,4 @@
-"""Phases whose mechanisms are audited: one for every way that product code plans a phase.
+"""Phases whose mechanisms are audited: every kind in every form, by every summation.
 
 Every mechanism that a plan declares has an auditor here, by its type. One without is an error, so
 that no mechanism enters a phase unaudited.
@@ -6,21 +6,26 @@ that no mechanism enters a phase unaudited.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from earshot_client.private_runs import clustering_by
-from earshot_protocol.errors import WrongStateError
+from earshot_protocol.environments import LabelHierarchy
+from earshot_protocol.errors import InvalidParametersError, WrongStateError
 from earshot_protocol.geometry import Geometry, unit_rows
 from earshot_protocol.phases import discovery_budget, learning, statistics
 from earshot_protocol.phases.discovery import DiscoveryParameters, rows_of
+from earshot_protocol.phases.kinds import KINDS
 from earshot_protocol.phases.labelling import LabellingParameters
 from earshot_protocol.phases.labelling_budget import noises
 from earshot_protocol.phases.learning import Budget, PhaseParameters
-from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.parameters import Kind, Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy.local_mechanisms import (
@@ -48,9 +53,6 @@ from earshot_simulations.auditing.votes import audit_votes
 
 _LABELS = ("street", "train", "nature")
 _START, _CELLS, _DIMENSIONS, _SUMS = 16, 20, 16, 2
-_OPERATED = SummationName.TWO_OPERATORS
-_VOTES_NOISE = noises(2.0, 1e-6, samples=20)
-_OPERATORS_VOTES_NOISE = noises(2.0, 1e-6, samples=20, summation=_OPERATED)
 _LEARNING = PhaseParameters(
     phones=1000,
     recordings=200,
@@ -67,95 +69,142 @@ _LEARNING = PhaseParameters(
     corrupted=0.05,
     budget=Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
 )
-_NOISE, _OPERATORS_NOISE = (
-    discovery_budget.noises(
+
+
+def _discovery(summation: SummationName, sums: int, *, choices: bool, kinds: int) -> Parameters:
+    """Return a phase of the secure-sum route, by its sums of cells and rows of labels."""
+    labels = neighbours.with_choices(_LABELS) if choices else LabelHierarchy.flat(_LABELS)
+    rows = len(rows_of(labels))
+    noise = discovery_budget.noises(
         2.0,
         1e-6,
-        sums=_SUMS,
+        sums=sums,
         label_share=1 / (_SUMS + 1),
         cells=_CELLS,
         dimensions=_DIMENSIONS,
-        rows=len(_LABELS),
+        rows=rows * kinds,
+        levels=1 + choices,
         summation=summation,
     )
-    for summation in (SummationName.BELL, _OPERATED)
-)
-_DISCOVERY = DiscoveryParameters(
-    phones=1000,
-    labels=_LABELS,
-    encoder="points",
-    start=CentroidSet.of(
-        unit_rows(np.random.default_rng(0).standard_normal((_START, _DIMENSIONS)))
-    ),
-    most_cells=_CELLS,
-    sums=_SUMS,
-    cells_noise=_NOISE.cells,
-    labels_noise=_NOISE.labels,
-    rows=len(_LABELS),
-    dropout=0.05,
-    corrupted=0.05,
-)
-_LABELLING = LabellingParameters(
-    phones=1000,
-    labels=_LABELS,
-    encoder="points",
-    samples=Matrix.of(np.random.default_rng(1).standard_normal((20, _DIMENSIONS))),
-    votes_noise=_VOTES_NOISE.votes,
-    check_noise=_VOTES_NOISE.check,
-    threshold=100.0,
-    largest_weight=2,
-    dropout=0.05,
-    corrupted=0.05,
-)
-_GROUPS = neighbours.with_choices(_LABELS)
-PHASES: dict[str, Parameters] = {
-    "local route, points": _LEARNING,
-    "local route, sound": msgspec.structs.replace(
-        _LEARNING,
-        dimensions=8,
-        geometry=Geometry.SPHERICAL,
-        recordings=20,
-        budget=Budget(clustering=2.0, selection=0.125, centroid_vote=0.5, label_vote=0.25),
-        selection_method=SelectionMethod.PERMUTE_AND_FLIP,
-    ),
-    "local route, points, best of four runs": msgspec.structs.replace(
-        _LEARNING,
-        recordings=20,
-        centroid_votes=1,
-        clustering_runs=4,
-        selection_method=SelectionMethod.GUMBEL,
-    ),
-    "local route, sound, best of four runs": msgspec.structs.replace(
-        _LEARNING, dimensions=8, geometry=Geometry.SPHERICAL, recordings=20, clustering_runs=4
-    ),
-    "secure-sum route": _DISCOVERY,
-    "secure-sum route, choices": msgspec.structs.replace(
-        _DISCOVERY, rows=len(rows_of(_GROUPS)), hierarchy=_GROUPS.digest
-    ),
-    "secure-sum route, choices and kinds": msgspec.structs.replace(
-        _DISCOVERY, rows=len(rows_of(_GROUPS)), hierarchy=_GROUPS.digest, kinds=2
-    ),
-    "votes on samples": _LABELLING,
-    "contacts by environment": StatisticsParameters(
-        phones=1000, labels=_LABELS, contacts=20, epsilon=0.5, dropout=0.05, corrupted=0.05
-    ),
-    "local route, points, two operators": msgspec.structs.replace(_LEARNING, summation=_OPERATED),
-    "local route, points, proved ballots": msgspec.structs.replace(
-        _LEARNING, summation=SummationName.TWO_OPERATORS_PROVED
-    ),
-    "secure-sum route, two operators": msgspec.structs.replace(
-        _DISCOVERY,
-        summation=_OPERATED,
-        cells_noise=_OPERATORS_NOISE.cells,
-        labels_noise=_OPERATORS_NOISE.labels,
-    ),
-    "votes on samples, two operators": msgspec.structs.replace(
-        _LABELLING,
-        summation=_OPERATED,
-        votes_noise=_OPERATORS_VOTES_NOISE.votes,
-        check_noise=_OPERATORS_VOTES_NOISE.check,
-    ),
+    return DiscoveryParameters(
+        phones=1000,
+        labels=_LABELS,
+        encoder="points",
+        start=CentroidSet.of(
+            unit_rows(np.random.default_rng(0).standard_normal((_START, _DIMENSIONS)))
+        ),
+        most_cells=_CELLS,
+        sums=sums,
+        cells_noise=noise.cells,
+        labels_noise=noise.labels,
+        rows=rows,
+        kinds=kinds,
+        hierarchy=labels.digest if choices else b"",
+        dropout=0.05,
+        corrupted=0.05,
+        summation=summation,
+    )
+
+
+def _labelling(summation: SummationName) -> Parameters:
+    noise = noises(2.0, 1e-6, samples=20, summation=summation)
+    return LabellingParameters(
+        phones=1000,
+        labels=_LABELS,
+        encoder="points",
+        samples=Matrix.of(np.random.default_rng(1).standard_normal((20, _DIMENSIONS))),
+        votes_noise=noise.votes,
+        check_noise=noise.check,
+        threshold=100.0,
+        largest_weight=2,
+        dropout=0.05,
+        corrupted=0.05,
+        summation=summation,
+    )
+
+
+def _statistics(summation: SummationName) -> Parameters:
+    return StatisticsParameters(
+        phones=1000,
+        labels=_LABELS,
+        contacts=8,
+        epsilon=0.5,
+        dropout=0.05,
+        corrupted=0.05,
+        summation=summation,
+    )
+
+
+def _learning(**changes: Any) -> Form:
+    return lambda summation: msgspec.structs.replace(_LEARNING, summation=summation, **changes)
+
+
+Form = Callable[[SummationName], Parameters]
+"""Function that returns a phase by this summation, with the noise that it takes."""
+_SOUND: dict[str, Any] = {"dimensions": 8, "geometry": Geometry.SPHERICAL, "recordings": 20}
+_ROWS = {"": (False, 1), ", choices": (True, 1), ", kinds": (False, 2)}
+_ROWS[", choices and kinds"] = (True, 2)
+"""Rows of a sum of labels, in words: whether choices have some, and the kinds that split them."""
+FORMS: dict[type[Parameters], dict[str, Form]] = {
+    PhaseParameters: {
+        "local route, points": _learning(),
+        "local route, sound": _learning(
+            **_SOUND,
+            budget=Budget(clustering=2.0, selection=0.125, centroid_vote=0.5, label_vote=0.25),
+            selection_method=SelectionMethod.PERMUTE_AND_FLIP,
+        ),
+        "local route, points, best of four runs": _learning(
+            recordings=20,
+            centroid_votes=1,
+            clustering_runs=4,
+            selection_method=SelectionMethod.GUMBEL,
+        ),
+        "local route, sound, best of four runs": _learning(**_SOUND, clustering_runs=4),
+    },
+    DiscoveryParameters: {
+        f"secure-sum route{alone}{rows}": functools.partial(
+            _discovery, sums=sums, choices=choices, kinds=kinds
+        )
+        for alone, sums in (("", _SUMS), (", labels alone", 0))
+        for rows, (choices, kinds) in _ROWS.items()
+    },
+    LabellingParameters: {"votes on samples": _labelling},
+    StatisticsParameters: {"contacts by environment": _statistics},
 }
+"""Forms of each kind of phase by name: one for every way that product code plans it."""
+SUMMED = {
+    SummationName.BELL: "",
+    SummationName.TWO_OPERATORS: ", two operators",
+    SummationName.TWO_OPERATORS_PROVED: ", proved ballots",
+}
+"""Words for its summation in the name of a phase."""
+
+
+def phases(kinds: Iterable[Kind] = KINDS) -> Iterator[tuple[str, Parameters]]:
+    """Yield every form of every kind by every summation that it can have, and its name.
+
+    Args:
+        kinds: Kinds of phase.
+
+    Raises:
+        WrongStateError: A kind of phase has no form, or a summation no words.
+    """
+    for kind in kinds:
+        forms = FORMS.get(kind.parameters)
+        if forms is None:
+            raise WrongStateError(
+                f"no form of {kind.parameters.__name__} is audited: add one to "
+                "earshot_simulations.auditing.plans"
+            )
+        for summation in SummationName:
+            for name, form in forms.items():
+                with contextlib.suppress(InvalidParametersError):
+                    parameters = form(summation)
+                    parameters.check_feasible()
+                    yield name + SUMMED[summation], parameters
+
+
+PHASES: dict[str, Parameters] = dict(phases())
 """Phases by name; their budgets are at the default limits of a phone, or close to them."""
 
 _DIFFERENCES: dict[str, Callable[[Parameters], Differences]] = {

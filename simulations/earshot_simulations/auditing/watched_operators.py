@@ -10,6 +10,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,7 @@ from earshot_protocol.wire import Answer, Task
 from earshot_server.helper.book import MemoryBook
 from earshot_server.helper.helper import Helper, HelperPolicy
 from earshot_server.proofs.engine import fastest
+from earshot_simulations.auditing.streams import Noted
 from earshot_simulations.auditing.watching import replaced
 
 Whole = npt.NDArray[np.int64]
@@ -74,6 +76,8 @@ class WatchedSum:
         offered: Noise that the helper kept with its key when it offered the sum.
         helpers: Total that the helper gave.
         result: Result of the leader.
+        key: Private key of the offer, to which phones seal.
+        drawn: Random bytes that the helper's noise was drawn from, and the leader's.
     """
 
     parameters: TwoOperatorParameters
@@ -82,6 +86,8 @@ class WatchedSum:
     offered: Whole = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     helpers: bytes = b""
     result: Whole = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    key: bytes = b""
+    drawn: tuple[list[bytes], list[bytes]] = field(default_factory=lambda: ([], []))
 
     @property
     def both(self) -> Whole:
@@ -122,19 +128,33 @@ class WatchedOperators:
     Attributes:
         sums: Sums that were offered, by their identifiers.
         keys: Keys of the leader.
+        helper: Signing key of the helper.
         book: Book of the helper.
         summation: Summation of phones that are watched, and of this leader.
     """
 
     def __init__(self, operators: AuditedOperators = PRODUCT) -> None:
-        leader, helper = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+        leader, self.helper = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
         self.sums: dict[bytes, WatchedSum] = {}
         self.book = operators.book()
         self._operators = operators
-        identity = helper.public_key().public_bytes_raw()
-        self.keys = LeaderKeys(leader, identity, self._source(operators.leader), fastest)
-        policy = HelperPolicy(frozenset({self.keys.identity}), least_reports=2)
-        self._helper = Helper(helper, self.book, policy, random=self._source(operators.helper))
+        self._begun = 0
+        identity = self.helper.public_key().public_bytes_raw()
+        helpers, self._helpers = self._source(operators.helper, lambda: len(self.sums))
+        leaders, self._leaders = self._source(operators.leader, lambda: self._begun)
+        watched = self
+
+        class Counting(LeaderKeys):
+            """Keys that count the sums that they begin."""
+
+            def __call__(self, *given: Any, **named: Any) -> Leader:
+                """Begin a sum."""
+                watched._begun += 1
+                return super().__call__(*given, **named)
+
+        self.keys: LeaderKeys = Counting(leader, identity, leaders, fastest)
+        policy = HelperPolicy(frozenset({self.keys.identity}), least_reports=2, least_noise=0.0)
+        self._helper = Helper(self.helper, self.book, policy, random=helpers)
         sums = self.sums
 
         class Noting(ReportingParticipant):
@@ -161,6 +181,7 @@ class WatchedOperators:
             secret = self.book.secret(given.sum_id)
             noise = np.frombuffer(secret.noise if secret else b"", dtype="<i8")
             self.sums[given.sum_id].offered = noise.astype(np.int64)
+            self.sums[given.sum_id].key = secret.key if secret else b""
         elif isinstance(given, HelperTotal):
             self.sums[given.sum_id].helpers = given.total
         return given
@@ -177,19 +198,27 @@ class WatchedOperators:
 
         with replaced(Leader, result=noted):
             yield
+        for number, seen in enumerate(self.sums.values()):
+            seen.drawn = tuple(  # type: ignore[assignment]
+                each[number].taken() if number in each else []
+                for each in (self._helpers, self._leaders)
+            )
 
     @property
     def _last(self) -> WatchedSum:
         return next(reversed(self.sums.values()))
 
-    def _source(self, of_sum: Callable[[int], RandomBytes]) -> RandomBytes:
-        """Return a source of noise that is another one, begun anew, in every sum."""
-        sources: dict[int, RandomBytes] = {}
+    @staticmethod
+    def _source(
+        of_sum: Callable[[int], RandomBytes], begun: Callable[[], int]
+    ) -> tuple[RandomBytes, dict[int, Noted]]:
+        """Return a source of noise that is another one, begun anew, in every sum; and those."""
+        sources: dict[int, Noted] = {}
 
         def random(size: int) -> bytes:
-            number = len(self.sums) - 1
+            number = begun() - 1
             if number not in sources:
-                sources[number] = of_sum(number)
+                sources[number] = Noted(of_sum(number))
             return sources[number](size)
 
-        return random
+        return random, sources

@@ -10,11 +10,13 @@ these together may not be more than their ledgers have.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -22,6 +24,7 @@ import numpy.typing as npt
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
+from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.geometry import Geometry, unit_rows
@@ -29,7 +32,7 @@ from earshot_protocol.phases.discovery import rows_of
 from earshot_protocol.phases.labelling_budget import noises
 from earshot_protocol.phases.learning import Budget
 from earshot_protocol.phases.parameters import LARGEST_LABELS, Parameters
-from earshot_protocol.phases.plan import FAILED, PUBLISHED, SecureSum
+from earshot_protocol.phases.plan import FAILED, PUBLISHED, PartTask, SecureSum
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, SumMechanism
 from earshot_protocol.randomness import RandomBytes
@@ -42,27 +45,33 @@ from earshot_server.discovery.interface import LEFT_OUT, FoundCentroids
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.auditing import power
-from earshot_simulations.auditing.ballots import all_noise, counted_on
+from earshot_simulations.auditing.asked_amiss import Tried, ask_again, ask_amiss, refusals_check
+from earshot_simulations.auditing.asked_secrets import SecretsOfAnswer, audit_asked
+from earshot_simulations.auditing.ballots import all_noise, counted_on, entry_noise
 from earshot_simulations.auditing.correlations import apart, together
 from earshot_simulations.auditing.crowds import shares_of
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique, p_said
-from earshot_simulations.auditing.laws import Law, share_law
+from earshot_simulations.auditing.laws import Law, share_law_of
 from earshot_simulations.auditing.neighbours import hierarchy_of, with_choices
 from earshot_simulations.auditing.plans import PHASES
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
 from earshot_simulations.auditing.routes import phase_losses
 from earshot_simulations.auditing.sampling import UNLIKELY, fit
+from earshot_simulations.auditing.streams import Noted, drawn_again
 from earshot_simulations.auditing.watched_operators import (
     PRODUCT,
     AuditedOperators,
     WatchedOperators,
 )
+from earshot_simulations.auditing.watching import replaced
 from earshot_simulations.engine.interface import AGREES, HeardPoints
 
 _REPEATED = 2
 """Number of phases that the same phones take part in."""
 _PHONES, _DROPOUT = 12, 0.25
 _QUIET, _HOLDING = range(0, _PHONES, 2), range(1, _PHONES, 2)
+_ASKED = _HOLDING[0]
+"""Phone that is asked amiss as well."""
 _ENTRIES = 400
 """Numbers of a sum, where a phase has a choice: the more, the better noise is told apart."""
 _MORE = 3
@@ -75,6 +84,7 @@ _EXACT = Technique(
 )
 
 Whole = npt.NDArray[np.int64]
+_Given = TypeVar("_Given")
 
 
 @dataclass(frozen=True)
@@ -85,11 +95,18 @@ class AuditedPhones:
         random: Source of each phone's noise; None for its own.
         reuses: Whether a phone's noise is that of its first sum ever after.
         operators: Operators of their sums, where these add the noise.
+        system: Returns the operating system's source of a phone's secrets, from the true one.
+        noisy: Changes the noise of a phone that heard nothing, before it enters a sum.
+        policy: Returns what phones agree to, from the policy that they should have.
     """
 
-    random: Callable[[int], RandomBytes] | None = None
+    store: type[MemoryStore] = MemoryStore
+    random: Callable[[int], RandomBytes] = lambda number: os.urandom
     reuses: bool = False
     operators: AuditedOperators = PRODUCT
+    system: Callable[[RandomBytes], RandomBytes] = lambda system: system
+    noisy: Callable[[Whole], Whole] = lambda noise: noise
+    policy: Callable[[Policy], Policy] = lambda policy: policy
 
 
 class AddedBy(NamedTuple):
@@ -120,6 +137,11 @@ class PlayedPhases:
         inputs: Inputs to each sum of phones that share the noise, by its identifier in the order of
             sums, and by phone.
         phases: Identifiers of the phases, in order.
+        store: Store of the phone that is asked amiss as well.
+        sources: Source of each phone's noise.
+        drawn: Random bytes of each phone's noise in each sum, likewise by sum and phone.
+        asked: Random bytes that phones asked of the operating system, answer by answer.
+        tried: Questions of a hostile server to one phone.
     """
 
     parameters: Parameters
@@ -128,11 +150,27 @@ class PlayedPhases:
     phones: dict[int, Phone] = field(default_factory=dict)
     inputs: dict[bytes, dict[int, Whole]] = field(default_factory=lambda: defaultdict(dict))
     phases: list[bytes] = field(default_factory=list)
+    store: MemoryStore = field(default_factory=MemoryStore)
+    sources: dict[int, Noted] = field(default_factory=dict)
+    drawn: dict[bytes, dict[int, list[bytes]]] = field(default_factory=lambda: defaultdict(dict))
+    asked: list[SecretsOfAnswer] = field(default_factory=list)
+    tried: list[Tried] = field(default_factory=list)
 
     @property
     def operated(self) -> bool:
         """Whether two operators add the noise, and not phones."""
         return self.parameters.summation is not SummationName.BELL
+
+    @property
+    def begun(self) -> list[PartTask]:
+        """Tasks that began a step of the last phase, as one phone was given them."""
+        return [
+            each.task
+            for each in self.asked
+            if isinstance(each.task, PartTask)
+            and each.task.phase == self.phases[-1]
+            and each.task.index == _ASKED
+        ]
 
     @property
     def noise(self) -> list[Whole]:
@@ -141,8 +179,15 @@ class PlayedPhases:
         The parties are phones that heard nothing, or the helper and the leader.
         """
         if not self.operated:
-            return [np.stack([given[each] for each in _QUIET]) for given in self.inputs.values()]
+            return [np.stack([given[each] for each in _QUIET]) for given in _all(self.inputs)]
         return [np.stack((each.helper, each.leader)) for each in self.operators.sums.values()]
+
+    @property
+    def noise_words(self) -> list[list[list[bytes]]]:
+        """Random bytes of that noise, likewise by sum and party."""
+        if not self.operated:
+            return [[given[each] for each in _QUIET] for given in _all(self.drawn)]
+        return [list(each.drawn) for each in self.operators.sums.values()]
 
     def added(self) -> Iterator[AddedBy]:
         """Yield the noise that each party, or all of a kind, added."""
@@ -152,7 +197,7 @@ class PlayedPhases:
 
             def of_one(mechanism: SumMechanism) -> Law:
                 counted: Any = replace(mechanism, honest_survivors=shares)  # type: ignore[type-var]
-                return share_law(counted.noise_share)
+                return share_law_of(counted)
 
             yield AddedBy(
                 "quiet phones add", f"noise of one of n' = {shares} phones", of_one, noise
@@ -182,6 +227,8 @@ def audit_whole_phones(names: Iterable[str] = tuple(PHASES)) -> Iterator[Result]
     for name in names:
         seen = play(small(PHASES[name]))
         yield from audit_noise(name, seen)
+        yield from audit_asked(name, seen.asked, seen.operators.sums)
+        yield refusals_check(name, seen.tried, "a phone")
         yield from ledger(name, seen)
 
 
@@ -190,6 +237,7 @@ def audit_noise(name: str, seen: PlayedPhases) -> Iterator[Check]:
     yield from noise_laws(name, seen)
     yield sums_apart(name, seen)
     yield parties_apart(name, seen)
+    yield noise_as_drawn(name, seen)
 
 
 def small(parameters: Parameters) -> Parameters:
@@ -234,17 +282,28 @@ def play(parameters: Parameters, crowd: AuditedPhones | None = None) -> PlayedPh
     nominal = getattr(parameters, "recordings", 0)
     operators = WatchedOperators(crowd.operators)
     seen = PlayedPhases(parameters, max(_SOME, _MORE * nominal), operators)
-    summation = operators.summation if seen.operated else _watched(seen, crowd.reuses)
+    summation = operators.summation if seen.operated else _watched(seen, crowd)
     for number in range(_PHONES):
         seen.phones[number] = _phone(seen, number, crowd, summation)
+    secrets = Noted(os.urandom)
     with operators.watching():
         for _ in range(_REPEATED):
-            _play_phase(seen, summation)
+            _play_phase(seen, summation, secrets, crowd.system(secrets))
+        seen.tried.extend(ask_again(seen.phones[_ASKED], parameters, seen.begun, seen.operators))
     return seen
 
 
-def _play_phase(seen: PlayedPhases, summation: Summation) -> None:
-    """Let the phones, and the helper where it is asked, take part in one phase more."""
+def _play_phase(
+    seen: PlayedPhases, summation: Summation, secrets: Noted, system: RandomBytes
+) -> None:
+    """Let the phones, and the helper where it is asked, take part in one phase more.
+
+    Args:
+        seen: Everything that was seen so far.
+        summation: Summation of phones and leader.
+        secrets: The operating system's source of phones' secrets.
+        system: Source that phones take for that.
+    """
     parameters = seen.parameters
     coordinator = Coordinator.start(
         MemoryPhaseStore(),
@@ -260,8 +319,15 @@ def _play_phase(seen: PlayedPhases, summation: Summation) -> None:
         if step is not None and step.asks is Asks.HELPER:
             coordinator.accept(HELPER, seen.operators.answer(coordinator.task_for(HELPER)))
         for number, phone in seen.phones.items():
-            answer = phone.answer(coordinator.task_for(number))
+            task = coordinator.task_for(number)
+            if number == _ASKED:
+                seen.tried.extend(ask_amiss(phone, seen.store, task, seen.operators))
+            seen.sources[number].taken()
+            secrets.taken()
+            with replaced(os, urandom=system):
+                answer = phone.answer(task)
             if answer is not None:
+                seen.asked.append(SecretsOfAnswer(task, answer, secrets.taken()))
                 coordinator.accept(number, answer)
         coordinator.advance(2 * parameters.step_seconds)
     if coordinator.step == FAILED:
@@ -309,6 +375,33 @@ def parties_apart(name: str, seen: PlayedPhases) -> Check:
     return apart(f"{name}: two {parties}' noise", pairs)
 
 
+def noise_as_drawn(name: str, seen: PlayedPhases) -> Check:
+    """Check that noise is what the sampler in the ledger draws of the same bytes, entry by entry.
+
+    Phones' ledgers have the mechanisms of the plan, whatever else the noise is derived from.
+    """
+    plan = seen.parameters.plan()
+    sums = _REPEATED * [part.mechanism for part in plan.parts if isinstance(part, SecureSum)]
+    noise, wrong, entries = seen.noise, 0, 0
+    for mechanism, added, words in zip(sums, noise, seen.noise_words, strict=True):
+        draw = mechanism.noise_share
+        if seen.operated:
+            draw = entry_noise(mechanism).drawn
+        for one, bytes_of_one in zip(added, words, strict=True):
+            again = drawn_again(functools.partial(draw, len(one)), bytes_of_one)
+            wrong += len(one) if again is None else int((one != again).sum())
+            entries += len(one)
+    who = "operators" if seen.operated else "quiet phones"
+    return Check(
+        f"{name}: what {who} add of what they draw",
+        "all of the noise that ledgers have, to every entry",
+        f"{wrong} of {entries} entries have another" if wrong else "all",
+        not wrong,
+        f"{len(noise)} sums, and what their sampler draws of the same random bytes",
+        power.EXACTLY,
+    )
+
+
 def ledger(name: str, seen: PlayedPhases) -> Iterator[Finding]:
     """Set what a phase tells of all that a phone holds beside what the ledger has of the phase."""
     kept = seen.phones[_HOLDING[0]].ledger
@@ -335,18 +428,22 @@ def _phone(seen: PlayedPhases, number: int, crowd: AuditedPhones, summation: Sum
     keys = seen.operators.keys
     points = unit_rows(generator.standard_normal((held, dimensions)))
     hierarchy = hierarchy_of(parameters)
-    given: dict[str, Any] = {} if crowd.random is None else {"random": crowd.random(number)}
+    seen.sources[number] = Noted(crowd.random(number))
+    names = generator.choice(rows_of(hierarchy), held).tolist()
+    store = crowd.store(points.astype(np.float32), names)
+    if number == _ASKED:
+        seen.store = store
     return Phone(
-        MemoryStore(points.astype(np.float32), generator.choice(rows_of(hierarchy), held).tolist()),
+        store,
         HeardPoints("points", dimensions),
-        replace(AGREES, leaders=(keys.identity,), helpers=(keys.helper,)),
+        crowd.policy(replace(AGREES, leaders=(keys.identity,), helpers=(keys.helper,))),
         hierarchy=hierarchy,
         summation=summation,
-        **given,
+        random=seen.sources[number],
     )
 
 
-def _watched(seen: PlayedPhases, reuses: bool) -> Summation:
+def _watched(seen: PlayedPhases, crowd: AuditedPhones) -> Summation:
     """Return the summation of all phones, which notes what they put in."""
     first: dict[int, Whole] = {}
 
@@ -355,14 +452,21 @@ def _watched(seen: PlayedPhases, reuses: bool) -> Summation:
 
         def __init__(self, task: AdvertiseKeys, values: npt.ArrayLike, told: bytes = b"") -> None:
             given = np.asarray(values)
-            if reuses and task.index in _QUIET:
+            if task.index in _QUIET:
                 bound = task.parameters.bound
-                before = first.setdefault(task.index, given)
-                given = np.resize(before, given.shape).clip(-bound, bound)
+                if crowd.reuses:
+                    given = np.resize(first.setdefault(task.index, given), given.shape)
+                given = crowd.noisy(given.copy()).clip(-bound, bound)
             seen.inputs[task.sum_id][task.index] = given.ravel()
+            seen.drawn[task.sum_id][task.index] = seen.sources[task.index].taken()
             super().__init__(task, given, told)
 
     return replace(BELL, participant=Noting)
+
+
+def _all(sums: Mapping[bytes, dict[int, _Given]]) -> list[dict[int, _Given]]:
+    """Return what phones gave to sums that all of them took part in."""
+    return [given for given in sums.values() if len(given) == _PHONES]
 
 
 class _Found:

@@ -1,0 +1,90 @@
+"""Random bytes as somebody drew them: noted, given once more, and such as lead into the tails.
+
+A sampler is a function of the bytes that it is given. So whoever adds noise has added all of it,
+and nothing else, if the same bytes give the same noise again, entry by entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol.keyed_randomness import keyed
+from earshot_protocol.randomness import RandomBytes
+
+Whole = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+WORD_BITS = 64
+LARGEST_WORD = 2**WORD_BITS - 1
+
+
+class Noted:
+    """A source of bytes whose answers are noted.
+
+    Args:
+        source: Source of the bytes.
+    """
+
+    def __init__(self, source: RandomBytes) -> None:
+        self._source = source
+        self._answers: list[bytes] = []
+
+    def __call__(self, size: int) -> bytes:
+        """Return this many bytes."""
+        self._answers.append(self._source(size))
+        return self._answers[-1]
+
+    def taken(self) -> list[bytes]:
+        """Return what was noted, each answer once, and note anew."""
+        taken, self._answers = self._answers, []
+        return taken
+
+
+def drawn_again(draw: Callable[[RandomBytes], Whole], answers: Sequence[bytes]) -> Whole | None:
+    """Return what is drawn of the same bytes; None if they are not the ones that it takes.
+
+    Args:
+        draw: Function that draws from a source of bytes.
+        answers: Answers of the source that was noted.
+    """
+    left = list(answers)[::-1]
+
+    def again(size: int) -> bytes:
+        if not left or len(left[-1]) != size:
+            raise _OtherBytesError
+        return left.pop()
+
+    try:
+        drawn = draw(again)
+    except _OtherBytesError:
+        return None
+    return None if left else drawn
+
+
+class _OtherBytesError(Exception):
+    """More bytes are asked for than were noted, or fewer."""
+
+
+def steered(key: bytes, *names: object) -> RandomBytes:
+    """Return a source of words that are very small or very large, which samplers hardly ever meet.
+
+    Digits of a number that are rarely one are ones here every other time. The logarithm of half of
+    the words is uniform, and that of what the others lack of the largest word.
+    """
+    random = keyed(key, *names)
+
+    def source(size: int) -> bytes:
+        return steered_words(random, (-(-size * 8 // WORD_BITS),)).tobytes()[:size]
+
+    return source
+
+
+def steered_words(random: RandomBytes, shape: tuple[int, ...]) -> Words:
+    """Return such words, uint64 of this shape."""
+    words = np.frombuffer(random(8 * int(np.prod(shape))), dtype="<u8").reshape(shape)
+    choices = np.frombuffer(random(words.size), dtype=np.uint8).reshape(shape)
+    small = words >> (choices % WORD_BITS).astype(np.uint64)
+    return np.where(choices >= 2**7, ~small, small).astype("<u8")
