@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
+from contextlib import closing
 from pathlib import Path
+
+from earshot_protocol.connecting import connection
 
 PATIENCE = 300.0
 """Seconds until it is ready, or has stopped: a slow disk makes a database in a minute."""
@@ -42,12 +44,17 @@ def await_ready(server: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            with urllib.request.urlopen(address + "/health/ready", timeout=10):  # noqa: S310
-                return
-        except (urllib.error.URLError, OSError) as error:
-            if server.poll() is not None or time.monotonic() > deadline:
-                sys.exit(f"the server does not become ready: {error}")
-            time.sleep(0.2)
+            with closing(connection(address, None, 10.0)) as there:
+                there.request("GET", "/health/ready")
+                response = there.getresponse()
+                if response.status == 200:
+                    return
+                said = response.read(1000).decode("utf-8", "replace")
+        except (OSError, http.client.HTTPException) as error:
+            said = str(error)
+        if server.poll() is not None or time.monotonic() > deadline:
+            sys.exit(f"the server does not become ready: {said}")
+        time.sleep(0.2)
 
 
 if __name__ == "__main__":

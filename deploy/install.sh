@@ -115,7 +115,24 @@ fi
 
 # ------------------------------------------------------------------------------------ packages
 
-running=no
+# An upgrade that fails leaves what was there before it, and running if it ran.
+running=no kept='' building=''
+finish() {
+    if [ -n "$kept" ]; then
+        rm -rf "$prefix/venv"
+        mv "$kept" "$prefix/venv"
+        say "the programs are those of before"
+    fi
+    rm -rf "$building" "$prefix/venv.before"
+    [ "$running" = yes ] || return 0
+    if "${systemctl[@]}" start earshot.service; then
+        say "the service was started again"
+    else
+        say "the service is stopped, and does not start again: ${systemctl[*]} status earshot"
+    fi
+}
+trap finish EXIT
+
 if [ "$service" = yes ] && [ "$units" = "$own_units" ] \
     && "${systemctl[@]}" is-active --quiet earshot.service 2> /dev/null; then
     say "stopping the service for the upgrade …"
@@ -125,13 +142,18 @@ fi
 
 say "installing into $prefix …"
 mkdir -p "$prefix/bin"
-"$prefix/venv/bin/python" -c '' 2> /dev/null || "$python" -m venv --clear "$prefix/venv"
+if "$prefix/venv/bin/python" -c '' 2> /dev/null; then
+    rm -rf "$prefix/venv.before"
+    cp -a "$prefix/venv" "$prefix/venv.before"
+    kept=$prefix/venv.before
+else
+    "$python" -m venv --clear "$prefix/venv"
+fi
 pip=("$prefix/venv/bin/python" -m pip --quiet --disable-pip-version-check)
 "${pip[@]}" install --require-hashes -r "$here/requirements.lock"
 if [ -z "$wheel" ]; then
     # From a copy, since building writes into the folder it is in.
     building=$(mktemp -d)
-    trap 'rm -rf "$building"' EXIT
     cp -R "$source_folder"/{pyproject.toml,README.md,LICENSE,NOTICE,protocol,client,server,models,simulations} \
         "$building"
     "${pip[@]}" wheel --no-deps --no-build-isolation --wheel-dir "$building/wheel" "$building"
@@ -140,7 +162,7 @@ fi
 "${pip[@]}" install --no-deps --force-reinstall "$wheel"
 ln -sfn ../venv/bin/earshot "$prefix/bin/earshot"
 
-# ------------------------------------------------------------------------- data, settings, unit
+# ------------------------------------------------------------------------------- data, settings
 
 if [ ! -d "$data" ]; then
     mkdir -p "$(dirname "$data")"
@@ -161,6 +183,23 @@ if [ ! -e "$settings" ]; then
 END
 fi
 
+# --------------------------------------------------------------------------------- does it start?
+
+attempt=$(as_service mktemp -d)
+say "starting it once, with a database that is thrown away …"
+# Settings of the real server are not for this one.
+if ! as_service env -u EARSHOT_DATABASE -u EARSHOT_WEB_DATABASE -u EARSHOT_DRIVER_DATABASE \
+    "$prefix/venv/bin/python" - "$attempt" \
+    < "$here/attempt.py"; then
+    as_service tail -n 5 "$attempt/log" >&2 || true
+    as_service rm -rf "$attempt"
+    fail "the server that was installed does not start"
+fi
+as_service rm -rf "$attempt"
+kept=''
+
+# ---------------------------------------------------------------------------------------- service
+
 if [ "$service" = yes ]; then
     mkdir -p "$units"
     fill=(-e "s|@PREFIX@|$prefix|g" -e "s|@DATA@|$data|g" -e "s|@USER@|$account|g")
@@ -172,26 +211,13 @@ if [ "$service" = yes ]; then
     sed "${fill[@]}" "$here/earshot.service" > "$units/earshot.service"
 fi
 
-# --------------------------------------------------------------------------------- does it start?
-
-attempt=$(as_service mktemp -d)
-say "starting it once, with a database that is thrown away …"
-# Settings of the real server are not for this one.
-if ! as_service env -u EARSHOT_DATABASE -u EARSHOT_WEB_DATABASE -u EARSHOT_DRIVER_DATABASE \
-    "$prefix/venv/bin/python" - "$attempt" \
-    < "$here/attempt.py"; then
-    as_service tail -n 5 "$attempt/log" >&2 || true
-    as_service rm -rf "$attempt"
-    fail "the server was installed, and does not start"
-fi
-as_service rm -rf "$attempt"
-
 say "installed: $("$prefix/bin/earshot" --version)"
 # Where no systemd runs, or none that hears us, the server is started by hand.
 if [ "$service" = yes ] && [ "$units" = "$own_units" ] \
     && "${systemctl[@]}" daemon-reload 2> /dev/null; then
     "${systemctl[@]}" enable --quiet earshot.service
     [ "$running" = no ] || "${systemctl[@]}" start earshot.service
+    running=no
     say "start it with:  ${systemctl[*]} start earshot"
     [ -n "$account" ] || say "to let it run while you are logged out:  loginctl enable-linger"
 else

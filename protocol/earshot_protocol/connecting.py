@@ -1,7 +1,13 @@
-"""Connections to a server by its URL, for a phone and for the leader of a sum by two operators."""
+"""Connections to a server by its URL: the one place where programs of ours open any.
+
+What goes over them is for the host that was named and for no other. So they lead to it by https, or
+to this machine itself; redirects are not followed; and a proxy of the environment, which may open
+the way for https (`https_proxy`, `no_proxy`), sees the name of the host and nothing else.
+"""
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import http.client
 import ipaddress
@@ -9,10 +15,13 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
-from urllib.parse import urlsplit
+from collections.abc import Iterator, Mapping
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
+from earshot_protocol.api import LARGEST_SMALL_BODY
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.overriding import override
 
 
 def connection(
@@ -27,7 +36,8 @@ def connection(
         timeout: Seconds for which the network may stand still.
 
     Raises:
-        InvalidInputError: This is not the URL of a server.
+        InvalidInputError: This is not the URL of a server, or the environment names a proxy that
+            cannot open the way to it.
     """
     try:
         url = urlsplit(server)
@@ -35,19 +45,101 @@ def connection(
     except ValueError as error:
         raise InvalidInputError(f"{server!r} is not a URL: {error}") from error
     # Signatures cover the path as it is sent, which is that of the request alone.
-    more = url.path.removeprefix("/") or url.query or url.fragment or url.username
-    if not host or url.scheme not in ("http", "https") or more:
+    more = url.path.removeprefix("/") or url.query or url.fragment or "@" in url.netloc
+    unseen = [letter for letter in server if letter.isspace() or not letter.isprintable()]
+    if not host or url.scheme not in ("http", "https") or more or unseen:
         raise InvalidInputError(
-            f"{server!r} is not the URL of a server, such as https://example.org"
+            f"{server!r} is not the URL of a server, such as https://example.org or "
+            "http://127.0.0.1:8000"
         )
     if url.scheme == "https":
-        context = tls or ssl.create_default_context()
-        return http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
+        return _encrypted(host, port, tls or ssl.create_default_context(), timeout)
     if not is_this_machine(host):
         raise InvalidInputError(
             f"{server}: http shows what is sent to everybody on the way; use https"
         )
-    return http.client.HTTPConnection(host, port, timeout=timeout)
+    return _Within(host, port, timeout=timeout)
+
+
+class _Within(http.client.HTTPConnection):
+    """Connection to this machine itself, whatever the name `localhost` leads to."""
+
+    @override
+    def connect(self) -> None:
+        super().connect()
+        there = self.sock.getpeername()[0]
+        if not is_this_machine(there):
+            self.close()
+            raise OSError(f"{self.host} leads to another machine, {there}; use https")
+
+
+def _encrypted(
+    host: str, port: int | None, tls: ssl.SSLContext, timeout: float
+) -> http.client.HTTPSConnection:
+    """Return a connection by https, through the proxy of the environment if it names one."""
+    given = getproxies().get("https", "")
+    if not given or is_this_machine(host) or proxy_bypass(host):
+        return http.client.HTTPSConnection(host, port, timeout=timeout, context=tls)
+    try:
+        proxy = urlsplit(given if "://" in given else f"http://{given}")
+        name, at = proxy.hostname, proxy.port
+    except ValueError:
+        name, at = None, None
+    if not name or proxy.scheme != "http":  # its password, if it has one, is for nobody's eyes
+        raise InvalidInputError(
+            f"https_proxy does not name an HTTP proxy, such as http://proxy.example:3128: change "
+            f"it, or set no_proxy={host} to reach {host} without one"
+        )
+    fields = {}
+    if proxy.username is not None:
+        user = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+        fields["Proxy-Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
+    tunnelled = http.client.HTTPSConnection(name, at or 80, timeout=timeout, context=tls)
+    tunnelled.set_tunnel(host, port, fields)
+    return tunnelled
+
+
+def exchange(
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    body: bytes | None,
+    fields: Mapping[str, str],
+    limit: int,
+    until: float,
+) -> tuple[http.client.HTTPResponse, bytes]:
+    """Send a request and read its response, whatever its status; redirects are not followed.
+
+    Args:
+        connection: Connection to the server; it is closed if the response is not read to its end.
+        method: Method of the request.
+        path: Path of the request, with its query.
+        body: Body of the request, if it has one.
+        fields: Header fields of the request.
+        limit: Most bytes that a successful response may have; one more is read, and no further one.
+        until: Reading of `time.monotonic` at which the exchange has to be over.
+
+    Returns:
+        The response and its content; of one that tells of a failure at most `LARGEST_SMALL_BODY`
+        bytes and one more.
+
+    Raises:
+        OSError: The server cannot be reached, or takes too long.
+        http.client.HTTPException: What it says is not HTTP, or is cut off.
+    """
+    if connection.sock is None:
+        connection.connect()
+    with cut_off(connection.sock, until):
+        connection.request(method, path, body, dict(fields))
+        with connection.getresponse() as response:
+            largest = limit if 200 <= response.status < 300 else LARGEST_SMALL_BODY
+            content = response.read(largest + 1)
+            has_more = not response.isclosed()
+    if len(content) <= largest and response.length:
+        raise http.client.IncompleteRead(content, response.length)
+    if has_more:  # which is not read
+        connection.close()
+    return response, content
 
 
 @contextlib.contextmanager

@@ -28,7 +28,8 @@ _UNPINNED = (
     "restore it, or delete it to have a new one made, under which no phone reports until its app "
     "pins it"
 )
-_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+"""Form of every operator's token: 32 bytes in base64url."""
 
 
 class CredentialsError(LocalError):
@@ -137,7 +138,7 @@ def load_or_create(path: Path, fresh: bytes) -> bytes:
 
 def _token_of(content: bytes, path: Path) -> str:
     token = content.decode("ascii", "replace").strip()
-    if not _TOKEN.fullmatch(token) or len(base64.urlsafe_b64decode(token + "=")) != TOKEN_BYTES:
+    if not TOKEN.fullmatch(token) or len(base64.urlsafe_b64decode(token + "=")) != TOKEN_BYTES:
         raise CredentialsError(
             f"{path} holds no operator token (43 characters of base64url): restore it, or delete "
             "it to have a new one made"

@@ -27,7 +27,7 @@ from earshot_protocol.api import (
     Problem,
     decode_body,
 )
-from earshot_protocol.connecting import connection, cut_off
+from earshot_protocol.connecting import connection, exchange
 from earshot_protocol.errors import MalformedMessageError, RemoteError, UnexpectedMessageError
 from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.signatures import sign
@@ -206,17 +206,7 @@ class HelperLine:
         # A long list takes its time before the first byte of an answer.
         left = max(0.001, until - time.monotonic())
         self._connection.sock.settimeout(left if path == TOTAL_PATH else min(left, self._timeout))
-        with cut_off(self._connection.sock, until):
-            self._connection.request("POST", path, body, fields)
-            with self._connection.getresponse() as response:
-                largest = limit if response.status == 200 else LARGEST_SMALL_BODY
-                content = response.read(largest + 1)
-                has_more = not response.isclosed()
-        if len(content) <= largest and response.length:
-            raise http.client.IncompleteRead(content, response.length)
-        if has_more:  # which is not read
-            self._connection.close()
-        return response, content
+        return exchange(self._connection, "POST", path, body, fields, limit, until)
 
     def _refusal(
         self, response: http.client.HTTPResponse, media: str, content: bytes

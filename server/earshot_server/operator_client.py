@@ -1,15 +1,19 @@
-"""Operator's side of the API, used by `earshot phase` and `earshot invite`."""
+"""Operator's side of the API, used by `earshot phase` and `earshot invite`.
+
+The token goes to the server that was named, by https or within this machine, and to nobody else.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import os
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
-from urllib import error, parse, request
-
-import msgspec
+from urllib import parse
 
 from earshot_protocol.api import (
     AUDIT,
@@ -28,7 +32,9 @@ from earshot_protocol.api import (
     decode_body,
     encode_body,
 )
-from earshot_protocol.errors import LocalError
+from earshot_protocol.connecting import connection, exchange
+from earshot_protocol.errors import InvalidInputError, LocalError, MalformedMessageError
+from earshot_protocol.text import one_line
 from earshot_server.api.views import (
     Audit,
     Cohorts,
@@ -45,11 +51,19 @@ from earshot_server.api.views import (
     Stopped,
     TwoOperators,
 )
-from earshot_server.credentials import TOKEN_FILE
+from earshot_server.credentials import TOKEN, TOKEN_FILE
 from earshot_server.records import AuditEntry, CohortRecord
 
 TOKEN_VARIABLE = "EARSHOT_OPERATOR_TOKEN"  # noqa: S105 - the name of a variable
 _TIMEOUT = 60.0
+"""Seconds for which the network may stand still."""
+_DEADLINE = 600.0
+"""Seconds that one request may take in all."""
+_LARGEST = 2**28
+"""Most bytes of a response: many times what a phase of 100,000 phones exports."""
+_LONGEST_TEXT = 300
+_LONGEST_REFUSAL = 3000
+"""Most letters of a stranger's words, and of a server's reasons, that are shown."""
 _PREFIX = re.compile(r"[0-9a-f]{1,32}", re.ASCII)
 _T = TypeVar("_T")
 
@@ -64,17 +78,22 @@ class OperatorClient:
     Every method raises `ServerError` if the server refuses or cannot be reached.
 
     Args:
-        server: URL of the server.
+        server: URL of the server, https; http is accepted for this machine's own addresses only.
         token: Token of the operator.
 
     Raises:
-        ServerError: The URL is neither http nor https.
+        ServerError: The URL is not that of a server, or the token cannot be one.
     """
 
     def __init__(self, server: str, token: str) -> None:
-        if parse.urlsplit(server).scheme not in {"http", "https"}:
+        try:
+            connection(server, None, _TIMEOUT)
+        except InvalidInputError as error:
+            raise ServerError(str(error)) from error
+        if not TOKEN.fullmatch(token):
             raise ServerError(
-                f"{server!r} is not a server's URL: give one such as http://127.0.0.1:8000"
+                f"this cannot be an operator's token, which has 43 letters, digits, - and _: look "
+                f"at {TOKEN_VARIABLE}, or at {TOKEN_FILE} in the server's data folder"
             )
         self._server = server.rstrip("/")
         self._token = token
@@ -121,11 +140,11 @@ class OperatorClient:
 
     def begin(self, phase: str) -> PhaseView:
         """Let a phase begin with the phones that have joined."""
-        return decode_body(self._send(_path(phase) + "/begin", {}), JSON, PhaseView)
+        return self._call(_path(phase) + "/begin", PhaseView, {})
 
     def stop(self, phase: str) -> Stopped:
         """Stop a phase without a result, unless it is already over."""
-        return decode_body(self._send(_path(phase) + "/stop", {}), JSON, Stopped)
+        return self._call(_path(phase) + "/stop", Stopped, {})
 
     def export(self, phase: str) -> PhaseExport:
         """Return everything that is kept of a phase."""
@@ -153,7 +172,7 @@ class OperatorClient:
 
     def rotate(self, name: str) -> OperatorToken:
         """Give an operator a new token, and return it."""
-        return decode_body(self._send(_operator(name) + "/token", {}), JSON, OperatorToken)
+        return self._call(_operator(name) + "/token", OperatorToken, {})
 
     def phones(self) -> PhoneCounts:
         """Return how many phones there are."""
@@ -171,32 +190,42 @@ class OperatorClient:
             path = f"{AUDIT}?before={entries[-1].entry}"
 
     def _call(self, path: str, kind: type[_T], body: object = None) -> _T:
-        return decode_body(self._send(path, body), JSON, kind)
-
-    def _send(self, path: str, body: object = None, method: str | None = None) -> bytes:
-        """Post a body, or get without one, unless another method is given."""
-        # S310: the constructor admits http and https only.
-        asked = request.Request(  # noqa: S310
-            self._server + path,
-            data=None if body is None else encode_body(body, JSON),
-            method=method,
-            headers={
-                "Authorization": f"Bearer {self._token}",
-                "Accept": JSON,
-                "Content-Type": JSON,
-            },
-        )
+        """Post a body, or get without one, and return what comes back."""
+        content = self._send(path, body, "GET" if body is None else "POST")
         try:
-            with request.urlopen(asked, timeout=_TIMEOUT) as answer:  # noqa: S310
-                content: bytes = answer.read()
-        except error.HTTPError as refused:
-            raise ServerError(_said(refused)) from refused
-        except OSError as unreachable:
-            reason = getattr(unreachable, "reason", unreachable)
+            return decode_body(content, JSON, kind)
+        except MalformedMessageError as error:
+            raise self._stranger(str(error)) from error
+
+    def _send(self, path: str, body: object = None, method: str = "DELETE") -> bytes:
+        fields = {"Authorization": f"Bearer {self._token}", "Accept": JSON, "Content-Type": JSON}
+        data = None if body is None else encode_body(body, JSON)
+        until = time.monotonic() + _DEADLINE
+        try:
+            with contextlib.closing(connection(self._server, None, _TIMEOUT)) as line:
+                response, content = exchange(line, method, path, data, fields, _LARGEST, until)
+        except (OSError, http.client.HTTPException, UnicodeError) as error:
+            reason = one_line(str(error), _LONGEST_TEXT) or type(error).__name__
             raise ServerError(
                 f"{self._server} does not answer: {reason}; is `earshot serve` running there?"
-            ) from unreachable
+            ) from error
+        if 300 <= response.status < 400:
+            there = one_line(response.headers.get("Location", "elsewhere"), _LONGEST_TEXT)
+            raise ServerError(
+                f"{self._server} leads to {there}, where the token was not sent: name the server "
+                "itself by --server"
+            )
+        if response.status >= 400:
+            raise ServerError(_said(response, content))
+        if len(content) > _LARGEST:
+            raise self._stranger(f"a response of more than {_LARGEST} bytes")
         return content
+
+    def _stranger(self, said: str) -> ServerError:
+        return ServerError(
+            f"{self._server} answers something else: {one_line(said, _LONGEST_TEXT)}; is "
+            "`earshot serve` of this version running there?"
+        )
 
 
 def _path(phase: str) -> str:
@@ -207,12 +236,13 @@ def _operator(name: str) -> str:
     return f"{OPERATORS}/{parse.quote(name, safe='')}"
 
 
-def _said(refused: error.HTTPError) -> str:
-    try:
-        problem = msgspec.json.decode(refused.read(), type=Problem)
-    except msgspec.DecodeError:
-        return f"the server answered {refused.code} {refused.reason}"
-    return f"{problem.title}: {problem.detail}" if problem.detail else problem.title
+def _said(response: http.client.HTTPResponse, content: bytes) -> str:
+    """Return the reason of a refusal, in somebody else's words."""
+    said = f"the server answered {response.status} {response.reason}"
+    with contextlib.suppress(MalformedMessageError):
+        problem = decode_body(content, JSON, Problem)
+        said = f"{problem.title}: {problem.detail}" if problem.detail else problem.title
+    return one_line(said, _LONGEST_REFUSAL)
 
 
 def read_token(folder: Path) -> str:
@@ -221,12 +251,12 @@ def read_token(folder: Path) -> str:
     Raises:
         ServerError: The token is in neither place.
     """
-    token = os.environ.get(TOKEN_VARIABLE, "")
+    token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if token:
         return token
     try:
-        return (folder / TOKEN_FILE).read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as missing:
+        return (folder / TOKEN_FILE).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError as missing:
         raise ServerError(
             f"no operator token in {folder / TOKEN_FILE}: give the server's --data folder, or set "
             f"{TOKEN_VARIABLE}"

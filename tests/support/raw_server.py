@@ -45,6 +45,38 @@ def saying(say: Say, tls: ssl.SSLContext | None = None) -> Iterator[str]:
             thread.join()
 
 
+@contextlib.contextmanager
+def listening(
+    answers: bytes, tls: ssl.SSLContext | None = None
+) -> Iterator[tuple[int, list[bytes]]]:
+    """A server's port, and what it has heard: it keeps the head of each request, and answers so."""
+    heard: list[bytes] = []
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        if tls is not None:
+            listener = stack.enter_context(tls.wrap_socket(listener, server_side=True))
+        over = threading.Event()
+
+        def serve() -> None:
+            while not over.is_set():
+                with contextlib.suppress(OSError):
+                    accepted, _ = listener.accept()
+                    with accepted:
+                        accepted.settimeout(PATIENCE)
+                        heard.append(accepted.recv(65_536))
+                        accepted.sendall(answers)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield listener.getsockname()[1], heard
+        finally:
+            over.set()
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
 def read_request(connection: socket.socket) -> None:
     with connection.makefile("rb") as lines:
         fields = dict(

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import runpy
 import shlex
 import shutil
 import signal
@@ -24,6 +25,7 @@ import yaml
 from support.closure import distributions
 from support.documented import blocks, section
 from support.networked import await_, own_port
+from support.raw_server import listening
 
 from earshot_client.store.memory import MemoryStore
 from earshot_client.transport.enrolment import enrol, signing_key
@@ -161,7 +163,7 @@ def test_a_helper_runs_in_the_same_container_beside_no_database() -> None:
     assert command[:2] == ["helper", "serve"]
     port = command[command.index("--port") + 1]
     assert helper["ports"] == [f"127.0.0.1:{port}:{port}"]
-    assert f"127.0.0.1:{port}/health/ready" in helper["healthcheck"]["test"][-1]
+    assert f"'http://127.0.0.1:{port}'" in helper["healthcheck"]["test"][-1]
     (mounted,) = helper["volumes"]
     volume, folder = mounted.split(":")
     assert Path(folder) in Path(command[command.index("--data") + 1]).parents
@@ -192,6 +194,133 @@ def test_what_cannot_be_installed_is_said_before_anything_is_written(
     assert done.stderr.startswith("install.sh: ")
     assert said in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+# ----------------------------------------------------------------------------- is the server ready?
+
+
+HEALTHY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+UNHEALTHY = HEALTHY.replace(b"200 OK", b"503 Service Unavailable")
+
+
+def checks() -> dict[str, list[str]]:
+    """What asks a container whether it is healthy, by the file that says so."""
+    container = (DEPLOY / "Containerfile").read_text("utf-8").replace("\\\n", " ")
+    (check,) = re.findall(r"^HEALTHCHECK .* CMD (\[.*\])$", container, re.MULTILINE)
+    composed = yaml.safe_load((DEPLOY / "compose.helper.yaml").read_text("utf-8"))
+    asked, *words = composed["services"]["helper"]["healthcheck"]["test"]
+    assert asked == "CMD"
+    return {"Containerfile": json.loads(check), "compose.helper.yaml": words}
+
+
+@pytest.mark.parametrize("file", checks())
+def test_a_container_is_asked_itself_and_no_proxy(file: str) -> None:
+    python, option, code = checks()[file]
+    assert python == "/opt/earshot/venv/bin/python"
+    (port,) = re.findall(r"http://127\.0\.0\.1:(\d+)'", code)
+
+    def status(answers: bytes) -> int:
+        with listening(answers) as (there, _), listening(HEALTHY) as (proxy, overheard):
+            run = shell(
+                *(sys.executable, option, code.replace(port, str(there))),
+                http_proxy=f"http://127.0.0.1:{proxy}",
+                all_proxy=f"http://127.0.0.1:{proxy}",
+            )
+        assert overheard == []
+        return run.returncode
+
+    assert (status(HEALTHY), status(UNHEALTHY)) == (0, 1)
+
+
+def test_an_installation_asks_the_server_that_it_started_and_no_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    attempt = runpy.run_path(str(DEPLOY / "attempt.py"))
+    with listening(HEALTHY) as (port, heard), listening(HEALTHY) as (proxy, overheard):
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy}")
+        with running(f"print('serving at http://127.0.0.1:{port}'); input()") as server:
+            attempt["await_ready"](server)
+        assert (len(heard), overheard) == (1, [])
+    with (
+        listening(UNHEALTHY) as (port, _),
+        running(f"print('serving at http://127.0.0.1:{port}')") as server,
+    ):
+        server.wait()
+        with pytest.raises(SystemExit, match=r"does not become ready: {}$"):
+            attempt["await_ready"](server)
+
+
+@contextlib.contextmanager
+def running(code: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        yield server
+
+
+# ------------------------------------------------------------------------ an upgrade that fails
+
+
+PYTHON = """#!/bin/sh
+# As pip, it changes the version, unless it is to fail; as the new server, it starts or does not.
+here=$(dirname "$0")
+case "$*" in
+    "-m pip"*) echo new > "$here/../version"; [ "$FAILS" != pip ] ;;
+    "- "*) cat > /dev/null; [ "$FAILS" != attempt ] ;;
+esac
+"""
+SYSTEMCTL = """#!/bin/sh
+echo "$*" >> "$LOG"
+[ "$*" != "--user start earshot.service" ] || [ "$FAILS" != start ]
+"""
+
+
+def script(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize("fails", ["pip", "attempt", "start", "nothing"])
+def test_an_upgrade_that_fails_leaves_what_was_there_and_running(
+    fails: str, open_folder: Path
+) -> None:
+    """By programs that only say what they are asked to: nothing is installed here."""
+    home = open_folder / f"upgraded-{fails}"
+    prefix, log = home / ".local/share/earshot", home / "systemctl.log"
+    script(prefix / "venv/bin/python", PYTHON)
+    script(prefix / "venv/bin/earshot", "#!/bin/sh\necho 1.0\n")
+    script(home / "bin/systemctl", SYSTEMCTL)
+    (prefix / "venv/version").write_text("old\n")
+    (home / "a.whl").touch()
+    user: list[str] = []
+    if os.geteuid() == 0:  # root's units are the machine's own
+        shutil.copytree(DEPLOY, home / "deploy")
+        subprocess.run(["chown", "-R", "65534:65534", str(home)], check=True)  # noqa: S603, S607
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+    done = shell(
+        *user,
+        *(str((home if user else ROOT) / "deploy/install.sh"), "--wheel", str(home / "a.whl")),
+        HOME=str(home), LOG=str(log), FAILS=fails, PATH=f"{home / 'bin'}:{PATH}",
+    )  # fmt: skip
+    asked = [line.removeprefix("--user ") for line in log.read_text().splitlines()]
+    start = "start earshot.service"
+    assert asked[:2] == ["is-active --quiet earshot.service", "stop earshot.service"]
+    assert {path.name for path in prefix.iterdir()} >= {"venv", "bin"}
+    assert not (prefix / "venv.before").exists()
+    version = (prefix / "venv/version").read_text()
+    if fails in ("pip", "attempt"):
+        assert done.returncode != 0
+        assert (version, asked[-1]) == ("old\n", start)
+        assert "the programs are those of before\nthe service was started again\n" in done.stderr
+        assert not (home / ".config/systemd/user/earshot.service").exists()
+    else:
+        assert (version, start in asked) == ("new\n", True)
+        assert (done.returncode == 0) == (fails == "nothing")
+        assert ("the service is stopped, and does not start" in done.stderr) == (fails == "start")
 
 
 # ---------------------------------------------------------------------------------- in earnest

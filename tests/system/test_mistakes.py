@@ -105,7 +105,8 @@ MISTAKES: dict[str, list[Row]] = {
     ],
     "operator": [
         Row("phase list --server {free}", ["does not answer", "earshot serve"]),
-        Row("phase list --server 127.0.0.1:8000", ["is not a server's URL", "http://127.0.0.1"]),
+        Row("phase list --server 127.0.0.1:8000", ["not the URL of a server", "http://127.0.0.1"]),
+        Row("phase list --server http://earshot.example:8000", ["everybody on the way", "https"]),
         Row("phase show ffff --server {url}", ["none begins with ffff"]),
         Row("phase show mine --server {url}", ["hexadecimal digits", "phase list"]),
         Row("phase start --server {url}", ["--phones is missing"]),
@@ -331,7 +332,7 @@ def test_a_server_that_cannot_start_says_what_would_help(
 def test_a_stranger_and_the_end_of_a_phase(addresses: dict[str, str]) -> None:
     """Wrong tokens are told whom to ask; a phase that is over stays as it is, and says so."""
     url, phase = addresses["url"], addresses["phase"]
-    stranger = earshot("phase", "list", "--server", url, **{TOKEN_VARIABLE: "not-the-token"})
+    stranger = earshot("phase", "list", "--server", url, **{TOKEN_VARIABLE: "A" * 43})
     assert stranger.returncode == 2
     assert "Operators only" in stranger.stderr
     assert stranger.stderr.count("\n") == 1

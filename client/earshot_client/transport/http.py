@@ -38,7 +38,7 @@ from earshot_protocol.api import (
     decode_body,
     encode_body,
 )
-from earshot_protocol.connecting import connection, cut_off
+from earshot_protocol.connecting import connection, exchange
 from earshot_protocol.errors import (
     MalformedMessageError,
     RemoteError,
@@ -268,19 +268,7 @@ class HttpTransport(Transport):
         created = max(0, int(self._clock() + self._ahead))
         fields = sign(self._key, self.phone, created, path, MESSAGEPACK, body)
         fields |= {"Content-Type": MESSAGEPACK, "Accept": f"{MESSAGEPACK}, {PROBLEM}"}
-        if self._connection.sock is None:
-            self._connection.connect()
-        with cut_off(self._connection.sock, until):
-            self._connection.request("POST", path, body, fields)
-            with self._connection.getresponse() as response:
-                largest = limit if response.status == 200 else LARGEST_SMALL_BODY
-                content = response.read(largest + 1)
-                has_more = not response.isclosed()
-        if len(content) <= largest and response.length:
-            raise http.client.IncompleteRead(content, response.length)
-        if has_more:  # which is not read
-            self.close()
-        return response, content
+        return exchange(self._connection, "POST", path, body, fields, limit, until)
 
 
 def _error(response: http.client.HTTPResponse, media: str, content: bytes) -> RemoteError:

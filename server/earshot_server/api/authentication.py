@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import hmac
 import re
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import wraps
 from typing import Any
 
@@ -135,12 +137,9 @@ class OperatorAuthentication:
             OperatorError: The token is nobody's, or not that of the operator named.
             RateLimitError: Too many wrong tokens came from the address; this one was not looked at.
         """
-        given = request.authorization
-        name, token = None, ""
-        if given is not None and given.type == "bearer":
-            token = given.token or ""
-        elif given is not None and given.type == "basic" and request.method in ("GET", "HEAD"):
-            name, token = given.username, given.password or ""
+        scheme, name, token = given_token()
+        if scheme == "basic" and request.method not in ("GET", "HEAD"):
+            token = ""
         if not token:  # clients first send a request without one
             raise OperatorError(challenge)
         self.check_failures()
@@ -188,6 +187,22 @@ class OperatorAuthentication:
     def _holder(self, given: bytes) -> Operator | None:
         first = hmac.compare_digest(given, self._first_hash)
         return _FIRST if first else self._accounts.holder(given)
+
+
+def given_token() -> tuple[str, str | None, str]:
+    """Return the scheme, the name and the token of the present request's `Authorization`.
+
+    The name is None where the scheme has none, as Bearer; what cannot be read has an empty token.
+    """
+    scheme, _, rest = request.headers.get("Authorization", "").partition(" ")
+    scheme, rest = scheme.lower(), rest.strip()
+    if scheme == "bearer":
+        return scheme, None, rest
+    if scheme == "basic":
+        with suppress(ValueError):  # neither base64 nor UTF-8
+            name, _, token = base64.b64decode(rest, validate=True).decode().partition(":")
+            return scheme, name, token
+    return scheme, None, ""
 
 
 def present_operator() -> Operator:

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from functools import partial
 
 from flask import Flask, Response, g, request
-from werkzeug.middleware.proxy_fix import ProxyFix
 
 from earshot_server.api import bodies, problems
 from earshot_server.api.limits import RateLimits
 from earshot_server.api.metrics import Metrics
 from earshot_server.api.pages_of_phones import PREFLIGHTS
+from earshot_server.api.proxies import BehindProxies
 from earshot_server.phone_page.serving import PHONE_PAGE
 
 HEADERS = {
@@ -53,8 +53,7 @@ def bare_app(
     app.after_request(_secure)
     app.after_request(_Recorder(metrics).record)
     problems.register(app, details)
-    if proxies:
-        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies, x_proto=proxies)  # type: ignore[method-assign]
+    app.wsgi_app = BehindProxies(app.wsgi_app, proxies)  # type: ignore[method-assign]
     return app
 
 

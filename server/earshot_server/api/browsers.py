@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import base64
 import hmac
-import ipaddress
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from flask import Response, g, request, url_for
 
+from earshot_protocol.connecting import is_this_machine
 from earshot_server.api.authentication import OperatorAuthentication
 from earshot_server.api.problems import (
     ForgedRequestError,
@@ -61,7 +61,7 @@ class Browsers:
             return None
         if changes:
             raise SignedOutError
-        if request.authorization is None and asks_for_a_page():
+        if "Authorization" not in request.headers and asks_for_a_page():
             there = request.full_path.removesuffix("?")
             return _to(url_for("desk.sign_in", to=None if there == "/" else there))
         self._operators.by_token("Basic")
@@ -114,9 +114,21 @@ def check_origin() -> None:
         ForgedRequestError: It does not come from a page of this site.
     """
     site = request.headers.get("Sec-Fetch-Site")
-    own = f"{request.scheme}://{request.host}"
-    if site != "same-origin" if site is not None else request.headers.get("Origin") != own:
+    if site != "same-origin" if site is not None else request.headers.get("Origin") != own_origin():
         raise ForgedRequestError("the browser does not say that it was sent from this site")
+
+
+def own_origin() -> str:
+    """Return the origin of this site, as the browser that sent the present request knows it."""
+    return f"{request.scheme}://{request.host}"
+
+
+def is_asked_here() -> bool:
+    """Return whether the browser knows this server by a name of this machine itself."""
+    try:
+        return is_this_machine(urlsplit(own_origin()).hostname or "")
+    except ValueError:
+        return False
 
 
 def has_key(form: Mapping[str, str]) -> bool:
@@ -149,18 +161,7 @@ def _is_private() -> bool:
     Without TLS both must be on this machine, also by the name under which the browser knows the
     server: a proxy on this machine may serve others, and a stranger's name may lead here.
     """
-    try:
-        host = urlsplit(f"//{request.host}").hostname or ""
-    except ValueError:
-        return False
-    return request.is_secure or (_is_here(request.remote_addr or "") and _is_here(host))
-
-
-def _is_here(name: str) -> bool:
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return name == "localhost"
+    return request.is_secure or (is_this_machine(request.remote_addr or "") and is_asked_here())
 
 
 def _is_path(to: str) -> bool:

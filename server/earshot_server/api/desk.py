@@ -14,18 +14,23 @@ import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, g, request, url_for
 from markupsafe import Markup
 
 from earshot_protocol.api import Invitation, Invite, StartPhase
-from earshot_protocol.connecting import is_this_machine
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.api import bodies, forms
 from earshot_server.api.authentication import needs
-from earshot_server.api.browsers import Browsers, check_origin, derived, has_key
+from earshot_server.api.browsers import (
+    Browsers,
+    check_origin,
+    derived,
+    has_key,
+    is_asked_here,
+    own_origin,
+)
 from earshot_server.api.forms import Filled
 from earshot_server.api.orders import Orders
 from earshot_server.api.problems import ForgedRequestError, OperatorError
@@ -229,8 +234,7 @@ class OperatorDesk:
                 cohort=record.cohorts[0] if record.cohorts else "",
             )
         )
-        here = is_this_machine(urlsplit(request.host_url).hostname or "")
-        invited = self._drawn(issued) | {"issued": issued, "only_here": here}
+        invited = self._drawn(issued) | {"issued": issued, "only_here": is_asked_here()}
         return self._page("wall.html", **wall.shown(record), **invited)
 
     def beginning(self, phase: bytes) -> Response:
@@ -254,8 +258,8 @@ class OperatorDesk:
         link, keys = "", self._orders.two_operators
         if self._phone_page:
             with contextlib.suppress(InvalidInputError):  # a code that is signed must be shown
-                page = page_at(self._phone_page, request.host_url)
-                link = link_to(page, request.host_url, issued.code, keys.leader, keys.helper)
+                page = page_at(self._phone_page, own_origin())
+                link = link_to(page, own_origin(), issued.code, keys.leader, keys.helper)
         code = Markup(drawn(link or issued.code))  # noqa: S704 - segno draws it, of blocks alone
         return {"link": link, "code": code}
 

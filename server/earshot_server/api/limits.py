@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 
 from earshot_server.api.problems import RateLimitError
+from earshot_server.api.proxies import read_address
 
 FAILURES = 10
 """Wrong tokens that one address may send to each process in a minute."""
@@ -99,10 +100,7 @@ class RateLimits:
 
 def subscriber(address: str) -> str:
     """Return what an address is counted under: itself, or its /64, one subscriber of IPv6."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
+    parsed = read_address(address)
+    if parsed is None:
         return address
-    if parsed.version == 6 and parsed.ipv4_mapped is None:
-        return str(ipaddress.ip_network((address.partition("%")[0], 64), strict=False))
-    return address
+    return str(parsed) if parsed.version == 4 else str(ipaddress.ip_network((parsed, 64), False))

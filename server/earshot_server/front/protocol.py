@@ -25,13 +25,12 @@ from earshot_server.api.pages_of_phones import PagesOfPhones
 from earshot_server.api.problems import (
     BAD_REQUEST,
     FIELDS_TOO_LARGE,
-    VERSION,
     ProblemKind,
     encode_problem,
 )
 from earshot_server.front.connections import Connections
+from earshot_server.front.fields import DETAILS, fault
 
-_VERSIONS = ("1.0", "1.1")
 _NO_PAGES = PagesOfPhones()
 
 
@@ -150,19 +149,9 @@ class PatientProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Check a request's fields once they are complete."""
         self._in_fields = False
-        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-        if size > self._patience.field_bytes:
-            self._stop(FIELDS_TOO_LARGE)
-        if self.parser.get_http_version() not in _VERSIONS:
-            self._stop(VERSION)
-        hosts, codings = (
-            [value for name, value in self.headers if name == wanted]
-            for wanted in (b"host", b"transfer-encoding")
-        )
-        if len(hosts) > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
-            self._stop(BAD_REQUEST)
-        if codings and [each.strip().lower() for each in codings] != [b"chunked"]:
-            self._stop(BAD_REQUEST)
+        kind = fault(self.parser.get_http_version(), self.url, self.headers, self._patience)
+        if kind is not None:
+            self._stop(kind)
         self._all.serve(self)
         super().on_headers_complete()
 
@@ -192,7 +181,7 @@ class PatientProtocol(HttpToolsProtocol):
         """Say nothing: a client that offers another protocol is answered in this one."""
 
     def _refuse(self, kind: ProblemKind) -> None:
-        body = encode_problem(kind, _DETAILS[kind])
+        body = encode_problem(kind, DETAILS[kind])
         for_browsers = "".join(f"{name}: {value}\r\n" for name, value in self._for_browsers())
         fields = (
             f"content-type: {PROBLEM}\r\ncontent-length: {len(body)}\r\n"
@@ -247,10 +236,3 @@ class PatientProtocol(HttpToolsProtocol):
         else:
             seconds = self._patience.idle
         self._all.wait(self, seconds)
-
-
-_DETAILS = {
-    BAD_REQUEST: "not an HTTP/1.1 request with one Host field and no transfer coding but chunked",
-    FIELDS_TOO_LARGE: "there are more fields, or longer ones, than any request needs",
-    VERSION: "use HTTP/1.1",
-}

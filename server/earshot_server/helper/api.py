@@ -39,7 +39,7 @@ from earshot_protocol.two_operators.transport import (
 )
 from earshot_protocol.wire import Answer, decode, encode
 from earshot_server.api import problems
-from earshot_server.api.authentication import authenticate, read_signed
+from earshot_server.api.authentication import authenticate, given_token, read_signed
 from earshot_server.api.bare import bare_app
 from earshot_server.api.health import check_room, health
 from earshot_server.api.limits import RateLimits
@@ -258,10 +258,10 @@ _CHALLENGE = 'Signature realm="earshot"'
 
 def _check_token(token: str, limits: RateLimits) -> None:
     """Let only who holds the folder's token see figures."""
-    given = request.authorization
-    if given is None or given.type != "bearer" or not given.token:
+    scheme, _, given = given_token()
+    if scheme != "bearer" or not given:
         raise OperatorError("Bearer")
     limits.check_failures(request.remote_addr)
-    if not hmac.compare_digest(given.token.encode("utf-8", "replace"), token.encode()):
+    if not hmac.compare_digest(given.encode("utf-8", "replace"), token.encode()):
         limits.count_failure(request.remote_addr)
         raise OperatorError("Bearer")

@@ -42,12 +42,17 @@ class AddressError(LocalError):
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens there, before anybody accepts connections.
 
+    `::` is every address of the machine, those of IPv4 as well.
+
     Raises:
         AddressError: The address is in use or not ours.
     """
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.create_server((host, port), family=family, backlog=2048)
+        both = family == socket.AF_INET6 and not host.strip("0:") and socket.has_dualstack_ipv6()
+        listener = socket.create_server(
+            (host, port), family=family, backlog=2048, dualstack_ipv6=both
+        )
     except (OSError, TypeError, UnicodeError) as error:  # a name may have no form in ASCII
         reason = getattr(error, "strerror", None) or error
         raise AddressError(

@@ -10,12 +10,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from http.client import HTTPConnection
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import numpy as np
 
+from earshot_protocol.connecting import connection
 from earshot_simulations.benchmarks.api.timed import Timed
 from earshot_simulations.benchmarks.failure import BenchmarkError
 
@@ -86,13 +85,12 @@ def floor(address: str, url: str) -> dict[str, float]:
     """Return the 95th percentiles of an empty request and of a durable commit of 4 KiB, in ms."""
     import psycopg
 
-    host, port = urlsplit(address).hostname, urlsplit(address).port
     timed = Timed()
-    with closing(HTTPConnection(host or "", port)) as connection:
+    with closing(connection(address, None, 60.0)) as line:
 
         def request() -> None:
-            connection.request("GET", "/health/live")
-            connection.getresponse().read()
+            line.request("GET", "/health/live")
+            line.getresponse().read()
 
         for _ in range(_FLOOR_REQUESTS):
             timed("request", request)
