@@ -155,14 +155,16 @@ def in_worker(page: Page, script: str, workers: int | None = None) -> None:
     page.route("**/page/worker.js", fulfil, times=workers)
 
 
-def told(word: str) -> str:
-    """A script with a promise that holds once the phone's worker has told this word."""
-    return f"""
-        const {{ promise: {word}, resolve }} = Promise.withResolvers();
-        window.{word} = {word};
-        window.test = new BroadcastChannel("test");
-        test.onmessage = ({{ data }}) => data === "{word}" && resolve();
-    """
+TOLD = """
+    window.test = new BroadcastChannel("test");
+    window.told = (word) => document.documentElement.setAttribute(`data-${word}`, "");
+    test.onmessage = ({ data }) => told(data);
+"""
+"""Notes in the page what the phone's worker, or a script in the page, tells a test."""
+
+
+def await_word(page: Page, word: str) -> None:
+    expect(page.locator(f"html[data-{word}]")).to_be_attached()
 
 
 def once(page: Page, pattern: str) -> list[str]:
@@ -330,12 +332,12 @@ def test_a_store_that_does_not_answer_is_waited_for_no_longer_than_a_minute(
         const test = new BroadcastChannel("test");
         IDBFactory.prototype.open = () => { test.postMessage("asked"); return {}; };
     """
-    with opened(chromium, told("asked")) as page:
+    with opened(chromium, TOLD) as page:
         page.clock.install()
         in_worker(page, silent, workers=1)
         page.goto(usual.link)
         page.locator("[data-do=join]").click()
-        page.evaluate("asked")
+        await_word(page, "asked")
         expect(page.get_by_role("status")).to_have_text("One moment …")
         page.clock.fast_forward("01:01")
         trouble(page, "A part of this page did not load, or does not work.")
@@ -425,23 +427,21 @@ def test_a_sound_that_comes_after_everything_is_forgotten_is_not_kept(
     """
     closes = """
         const { close } = AudioContext.prototype;
-        window.heard = new Promise((resolve) => {
-          AudioContext.prototype.close = async function () {
-            await close.call(this);
-            setTimeout(resolve);
-          };
-        });
+        AudioContext.prototype.close = async function () {
+          await close.call(this);
+          setTimeout(() => told("heard"));
+        };
     """
-    with opened(chromium, ASKING + closes + told("erasing")) as page:
+    with opened(chromium, ASKING + TOLD + closes) as page:
         in_worker(page, slow)
         joined(page, usual.link)
         expect(page.locator("body[data-event=trouble]")).to_be_attached()
         page.locator("[data-do=listen]").click()
         page.evaluate("test.postMessage('slow')")
         erased(page)
-        page.evaluate("erasing")
+        await_word(page, "erasing")
         page.evaluate("allow()")
-        page.evaluate("heard")
+        await_word(page, "heard")
         page.evaluate("test.postMessage('go')")
         expect(page.locator("main[data-screen=gone]")).to_be_visible()
         joined(page, f"{usual.page}#{usual.link.partition('#')[2]}")
