@@ -423,6 +423,7 @@ def test_a_sound_that_comes_after_everything_is_forgotten_is_not_kept(
         test.onmessage = ({ data }) => data === "go" ? go() : (isSlow = true);
         FileSystemFileHandle.prototype.createSyncAccessHandle = async function () {
           if (isSlow) {
+            isSlow = false;
             test.postMessage("erasing");
             await new Promise((resolve) => { go = resolve; });
           }
