@@ -436,6 +436,9 @@ def test_a_sound_that_comes_after_everything_is_forgotten_is_not_kept(
           await close.call(this);
           setTimeout(() => told("heard"));
         };
+        // The page goes on slowly, so that the phone would have the time to keep the sound.
+        ServiceWorkerContainer.prototype.getRegistrations = () =>
+          new Promise((resolve) => setTimeout(resolve, 1000, []));
     """
     with opened(chromium, ASKING + TOLD + closes + offline) as page:
         in_worker(page, slow)
