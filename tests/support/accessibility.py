@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
@@ -136,3 +137,25 @@ def check_readable(page: Page, name: str) -> None:
         where = f"{name}, {width} pixels wide"
         for wrong in (page.evaluate(TEXTS), page.evaluate(BROKEN)):
             assert wrong == [], f"{where}: {wrong}"
+
+
+def check_phone_page(page: Page, name: str) -> None:
+    """No violation, nothing cut or covered, at both widths and in both schemes; keep pictures."""
+    folder = os.environ.get("EARSHOT_PICTURES")
+    for width in (1280, 320):
+        page.set_viewport_size({"width": width, "height": 800})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            where = f"{name}, {width}, {scheme}"
+            found = Axe().run(page)
+            assert found.violations_count == 0, f"{where}: {found.generate_report()}"
+            overhang = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert overhang <= 0, f"{where}: {overhang} pixels too wide"
+            page.evaluate("document.querySelector('#status').hidden = true")  # it floats
+            assert page.evaluate(TEXTS) == [], where
+            page.evaluate("document.querySelector('#status').hidden = false")
+            if folder:
+                page.screenshot(
+                    path=Path(folder, f"phone-{name}-{width}-{scheme}.png"), full_page=True
+                )
+    page.set_viewport_size({"width": 1280, "height": 800})

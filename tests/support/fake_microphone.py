@@ -18,12 +18,13 @@ RATE = 48_000
 
 
 @contextlib.contextmanager
-def hearing(scene: str, folder: Path) -> Iterator[Browser]:
+def hearing(scene: str, folder: Path, *more: str) -> Iterator[Browser]:
     """A headless Chromium that hears nine seconds of a scene, over and over.
 
     Args:
         scene: one of the scenes that `earshot_models.soundscapes` synthesizes.
         folder: where its file goes.
+        more: arguments of the browser's.
     """
     sound = synthesize(scene, 9, np.random.default_rng(5), RATE).reshape(-1)
     path = folder / "place.wav"
@@ -36,6 +37,7 @@ def hearing(scene: str, folder: Path) -> Iterator[Browser]:
                 "--use-fake-device-for-media-stream",
                 "--use-fake-ui-for-media-stream",
                 f"--use-file-for-fake-audio-capture={path}",
+                *more,
             ],
         )
         try:

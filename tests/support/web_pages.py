@@ -35,6 +35,7 @@ _TEXTS = {
     "": "text/html",
     ".html": "text/html",
     ".css": "text/css",
+    ".json": "application/json",
 }
 
 
@@ -76,18 +77,26 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 @contextlib.contextmanager
-def hosted(files: Mapping[str, bytes], policy: str = "") -> Iterator[str]:
-    """Serve files by their paths; the address, without a slash.
+def hosted(
+    files: Mapping[str, bytes], policy: str = "", moved: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Serve files by their paths, and nothing for a folder; the address, without a slash.
 
     Args:
         files: contents by path.
         policy: Content-Security-Policy of every response; none if it is empty.
+        moved: paths that lead to another one.
     """
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             body = files.get(self.path)
-            self.send_response(404 if body is None else 200)
+            target = (moved or {}).get(self.path)
+            if target is not None:
+                self.send_response(308)
+                self.send_header("Location", target)
+            else:
+                self.send_response(404 if body is None else 200)
             text = _TEXTS.get(Path(self.path).suffix)
             kind = f"{text}; charset=utf-8" if text else "application/octet-stream"
             self.send_header("Content-Type", kind)

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import type { Ending, Visit } from "../../client/web/index.ts";
 import { grouped, tried } from "../../client/web/page/kept.ts";
 import { Participation } from "../../client/web/page/participation.ts";
-import type { PhoneLine } from "../../client/web/page/phone_line.ts";
+import { PhoneError, type PhoneLine } from "../../client/web/page/phone_line.ts";
 import { summaryOf } from "../../client/web/page/results.ts";
 import { Texts } from "../../client/web/page/texts.ts";
 import { bytesOf } from "./files.ts";
@@ -87,7 +87,7 @@ if (typeof document !== "undefined") {
   test("a participation that has ended visits no more, until it begins again", async () => {
     const [visits, told]: [((visit: Visit) => void)[], string[]] = [[], []];
     const ask = (): Promise<Visit> => new Promise((resolve) => visits.push(resolve));
-    const tell = async ({ event }: { event: string }): Promise<void> => void told.push(event);
+    const tell = ({ event }: { event: string }): void => void told.push(event);
     const participation = new Participation({ ask } as unknown as PhoneLine, tell);
     const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 10));
     participation.start();
@@ -101,5 +101,25 @@ if (typeof document !== "undefined") {
     assert.deepEqual(told, ["waiting"]);
     participation.end();
     visits[2]!({ event: "waiting", detail: "", seconds: 0 });
+  });
+
+  test("a visit that cannot write is tried again, and one of a lost store is not", async () => {
+    const events: (string | undefined)[] = [];
+    const failing = (name: string): Promise<void> =>
+      new Promise((resolve) => {
+        const ask = (): Promise<Visit> => Promise.reject(new PhoneError(name, "no"));
+        const participation = new Participation({ ask } as unknown as PhoneLine, (outcome, again) => {
+          participation.end();
+          events.push(`${outcome.event} ${outcome.error?.name} ${again !== null}`);
+          resolve();
+        });
+        participation.start();
+      });
+    for (const name of ["StoreUnavailableError", "PageError", "LostStoreError"]) await failing(name);
+    assert.deepEqual(events, [
+      "trouble StoreUnavailableError true",
+      "trouble PageError true",
+      "stopped LostStoreError false",
+    ]);
   });
 }

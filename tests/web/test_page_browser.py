@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import soundfile
-from axe_playwright_python.sync_playwright import Axe
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
-from support.accessibility import TEXTS
+from support.accessibility import check_phone_page
 from support.browser import executable
 from support.command import earshot
 from support.dashboard_browser import ARGUMENTS, overheard
@@ -148,28 +147,6 @@ def listened(page: Page, choice: str | None = None) -> str:
     return said
 
 
-def check(page: Page, name: str) -> None:
-    """No violation, nothing cut or covered, at both widths and in both schemes; keep pictures."""
-    folder = os.environ.get("EARSHOT_PICTURES")
-    for width in (1280, 320):
-        page.set_viewport_size({"width": width, "height": 800})
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-            where = f"{name}, {width}, {scheme}"
-            found = Axe().run(page)
-            assert found.violations_count == 0, f"{where}: {found.generate_report()}"
-            overhang = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-            assert overhang <= 0, f"{where}: {overhang} pixels too wide"
-            page.evaluate("document.querySelector('#status').hidden = true")  # it floats
-            assert page.evaluate(TEXTS) == [], where
-            page.evaluate("document.querySelector('#status').hidden = false")
-            if folder:
-                page.screenshot(
-                    path=Path(folder, f"phone-{name}-{width}-{scheme}.png"), full_page=True
-                )
-    page.set_viewport_size({"width": 1280, "height": 800})
-
-
 # ------------------------------------------------------------------------------------ by itself
 
 
@@ -181,20 +158,20 @@ def test_every_screen_is_accessible_in_both_languages(
         with opened(chromium, locale=language, bypass_csp=True) as (page, _):  # axe is a script
             page.goto(f"{operators.server.address}/phone/")
             expect(page.locator("main[data-screen=welcome]")).to_be_visible()
-            check(page, f"{language} welcome")
+            check_phone_page(page, f"{language} welcome")
             page.goto(operators.link())
             expect(page.locator("[data-do=join]")).to_be_visible()
-            check(page, f"{language} invitation")
+            check_phone_page(page, f"{language} invitation")
             page.locator("[data-do=join]").click()
             expect(page.get_by_role("heading", level=1)).to_have_text(title)
             listened(page, "kitchen")
             listened(page)
             for screen in SCREENS:
                 go(page, screen)
-                check(page, f"{language} {screen}")
+                check_phone_page(page, f"{language} {screen}")
             page.locator("[data-do=forget]").click()
             expect(page.locator("#sure")).to_be_focused()
-            check(page, f"{language} sure")
+            check_phone_page(page, f"{language} sure")
             assert page.evaluate("document.documentElement.lang") == language[:2]
 
 
@@ -360,7 +337,7 @@ def test_another_version_waits_for_its_readers_consent(
         expect(page.locator("main[data-screen=listen]")).to_be_visible()
         assert f"/{own}/" in page.url
         page.get_by_role("button", name="Take the newer version").click()
-        page.wait_for_url("**/9.9.9-abcdef01/page/")
+        page.wait_for_url("**/9.9.9-abcdef01/page/index.html")
         assert page.evaluate("localStorage.getItem('earshot-version')") == newer["version"]
 
 

@@ -39,8 +39,11 @@ export function button(
   made.addEventListener("click", async () => {
     if (isActing) return;
     isActing = true;
-    await act();
-    isActing = false;
+    try {
+      await act();
+    } finally {
+      isActing = false;
+    }
   });
   return made;
 }

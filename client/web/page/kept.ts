@@ -2,6 +2,7 @@
 
 import { type PhoneLink, readLink } from "../phone/link.ts";
 import { hex } from "../protocol/wire.ts";
+import { PhoneError } from "./phone_line.ts";
 
 const KEY = "earshot-page";
 
@@ -26,9 +27,13 @@ export function kept(): Kept {
   }
 }
 
-/** Keep something more, or something else. */
+/** Keep something more, or something else; throws a `PhoneError` where the browser does not. */
 export function keep(more: Kept): void {
-  localStorage.setItem(KEY, JSON.stringify({ ...kept(), ...more }));
+  try {
+    localStorage.setItem(KEY, JSON.stringify({ ...kept(), ...more }));
+  } catch (error) {
+    throw new PhoneError("StoreUnavailableError", String(error));
+  }
 }
 
 /** Keep nothing any more, the version of the page included. */

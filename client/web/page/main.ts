@@ -1,19 +1,23 @@
 /** The page: begins, goes from screen to screen, and says what happens. */
 
+import { listen } from "../phone/microphone.ts";
+import { EarshotError } from "../protocol/errors.ts";
 import { button, element, paragraph } from "./drawing.ts";
 import { acceptedLink, keep, keepNothing, kept, tried } from "./kept.ts";
 import { type Outcome, Participation } from "./participation.ts";
-import { type PhoneError, PhoneLine } from "./phone_line.ts";
+import { PhoneError, PhoneLine } from "./phone_line.ts";
 import type { Summary } from "./results.ts";
 import { drawn, NAVIGATION, type Page, type Screen } from "./screens.ts";
 import { ownScript } from "./scripts.ts";
 import { LANGUAGES, Texts } from "./texts.ts";
 import { addressOf, agreeTo, newestVersion, ownVersion } from "./versions.ts";
 
-/** Beginning of an invitation, where other fragments name screens. */
-const INVITATION = "earshot";
+/** Milliseconds after which a screen that is not drawn yet is said to come. */
+const PROMPT = 500;
 /** Phones of the smallest phase that its reader may agree to: fewer no sum takes. */
 const SMALLEST_GROUP = 3;
+/** What may be wrong for longer, the first of all first: what is behind others comes after them. */
+const TROUBLES = ["browser", "screen", "visits"] as const;
 const ENCODER = new URL("../contrast-2.tflite", import.meta.url).href;
 
 function one<E extends HTMLElement>(selector: string): E {
@@ -29,8 +33,16 @@ class EarshotPage implements Page {
   naming: number | null = null;
   lastVisit: string;
   result: Summary | null = null;
+  isAsking = false;
   #screen: Screen = "welcome";
-  #work: Promise<void> = Promise.resolve();
+  #drawings = 0;
+  #works = 0;
+  #isGone = false;
+  /** What is said with the next screen. */
+  #next = "";
+  /** What the phone was opened with, which another tab may change. */
+  #accepted = "";
+  readonly #troubles = new Map<(typeof TROUBLES)[number], string>();
 
   constructor(texts: Texts) {
     this.texts = texts;
@@ -42,14 +54,24 @@ class EarshotPage implements Page {
   async begin(): Promise<void> {
     this.#frame();
     addEventListener("hashchange", () => void this.#route());
-    const link = acceptedLink();
-    if (link) await this.#open();
+    addEventListener("unhandledrejection", ({ reason }) => this.#fail(reason));
+    addEventListener("error", ({ error, message }) => this.#fail(error ?? new Error(message)));
+    // What another tab has forgotten or accepted, perhaps while this page was put aside.
+    const look = (): void => {
+      if (accepted() !== this.#accepted) location.reload();
+    };
+    addEventListener("storage", look);
+    addEventListener("pageshow", look);
+    this.#accepted = accepted();
+    this.#trouble("browser", this.#unfit());
+    if (acceptedLink()) this.#open();
     await this.#route();
     const newest = await newestVersion();
     if (newest && newest.version !== ownVersion()) this.#offer(newest.version, newest.digest);
   }
 
-  go(screen: Screen): void {
+  go(screen: Screen, said = ""): void {
+    this.#next = said;
     if (location.hash === `#${screen}`) void this.#show(screen);
     else location.hash = screen;
   }
@@ -59,27 +81,51 @@ class EarshotPage implements Page {
     this.#say(said);
   }
 
-  doing(work: () => Promise<void>): Promise<void> {
-    this.#work = this.#work.then(async () => {
-      document.body.setAttribute("aria-busy", "true");
-      this.#say(this.texts.say("working"));
-      await work().catch((error: Error) => this.#fail(error));
-      document.body.removeAttribute("aria-busy");
+  async doing(work: () => Promise<void>): Promise<void> {
+    const working = this.texts.say("working");
+    this.#works++;
+    document.body.setAttribute("aria-busy", "true");
+    this.#say(working);
+    await work().catch((error) => this.#fail(error));
+    if (one("#status").textContent === working) this.#say("");
+    if (--this.#works === 0) document.body.removeAttribute("aria-busy");
+  }
+
+  async hear(): Promise<void> {
+    this.#say(this.texts.say("listen.asking"));
+    if (this.isAsking) return;
+    this.isAsking = true;
+    const heard = listen(new URL("worklet.js", import.meta.url));
+    // A browser may ask its user, who may take any time: until then this is no work of the page.
+    await heard.catch(() => {});
+    this.isAsking = false;
+    document.querySelector("#asking")?.remove();
+    await this.doing(async () => {
+      const sound = await heard;
+      if (this.#isGone) return;
+      this.naming = await this.line.ask("hear", sound);
+      // The phone's worker cannot ask that the browser keeps its store. Firefox asks its user, and
+      // the page waits for no answer.
+      navigator.storage?.persist?.().catch(() => {});
+      const done = this.texts.say("listen.done");
+      if (this.#screen === "listen") await this.again(done);
+      else this.#say(done);
     });
-    return this.#work;
   }
 
   async join(fragment: string): Promise<void> {
+    const unfit = this.#unfit();
+    if (unfit !== null) return this.#say(unfit);
     keep({ link: fragment, enrolled: false });
     this.fragment = null;
-    await this.#open();
-    this.go("listen");
-    this.#say(this.texts.say("welcome.joined"));
+    this.#open();
+    await this.#look();
+    this.go("listen", this.#troubles.size ? "" : this.texts.say("welcome.joined"));
   }
 
   async allowSmall(small: boolean): Promise<void> {
     keep({ small });
-    await this.#open();
+    this.#open();
     await this.again(this.texts.say(small ? "part.small.on" : "part.small.off"));
   }
 
@@ -96,61 +142,65 @@ class EarshotPage implements Page {
   async forgotten(): Promise<void> {
     // A visit from now on would enrol a phone anew.
     this.participation.end();
-    await this.line.ask("erase");
+    this.#isGone = true;
+    try {
+      await this.line.ask("erase", acceptedLink()!);
+    } catch (error) {
+      // A browser that cannot be a phone has kept none.
+      if ((error as PhoneError).name !== "UnsupportedBrowserError") {
+        this.#isGone = false;
+        this.participation.start();
+        throw error;
+      }
+    }
     keepNothing();
-    const workers = (await navigator.serviceWorker?.getRegistrations()) ?? [];
-    await Promise.all(workers.map((each) => each.unregister()));
-    await Promise.all((await caches.keys()).map((each) => caches.delete(each)));
+    await forgetFiles();
     location.hash = "gone";
     location.reload();
   }
 
   // ----------------------------------------------------------------------------------- screens
 
-  async #open(): Promise<void> {
+  #open(): void {
     const { link, enrolled, small } = kept();
-    const read = tried(link!)!;
     const policy = small ? { least_phones: SMALLEST_GROUP } : {};
-    try {
-      // A code that has served is not used again: a phone that lost its store must not come back
-      // as a new one, with new budgets, without its owner knowing.
-      const { invitation, ...operators } = read;
-      const opening = enrolled ? operators : { ...operators, invitation };
-      await this.line.ask("open", opening, ENCODER, policy);
-      await this.#news();
-    } catch (error) {
-      this.#fail(error as Error);
-      return;
-    }
+    // A code that has served is not used again: a phone that lost its store must not come back
+    // as a new one, with new budgets, without its owner knowing.
+    const { invitation, ...operators } = tried(link!)!;
+    const opening = enrolled ? operators : { ...operators, invitation };
+    this.#accepted = accepted();
+    this.line.open(opening, ENCODER, policy);
     this.participation.start();
-    // The page works without it, but not without a network.
-    await navigator.serviceWorker
-      ?.register(ownScript("service"), { scope: "./" })
-      .catch(() => undefined);
+    void keepFiles();
   }
 
   /** Show the screen that the address names, or the invitation that it carries. */
   async #route(): Promise<void> {
     const fragment = location.hash.slice(1);
     const isJoined = acceptedLink() !== null;
-    if (fragment.startsWith(INVITATION)) {
+    const named = NAVIGATION.find((each) => each === fragment);
+    if (fragment && !named && fragment !== "gone") {
       // Not in the history, and not in what somebody copies from the address bar.
       history.replaceState(null, "", location.pathname);
       if (!isJoined) this.fragment = fragment;
-      await this.#show(isJoined ? "part" : "welcome");
-      if (isJoined) this.#say(this.texts.say("welcome.already"));
-      return;
+      else this.#next = this.texts.say("welcome.already");
+      return this.#show(isJoined ? "part" : "welcome");
     }
-    const named = [...NAVIGATION].find((each) => each === fragment) ?? "listen";
-    if (fragment === "gone" && !isJoined) await this.#show("gone");
-    else await this.#show(isJoined ? named : "welcome");
+    if (fragment === "gone" && !isJoined) return this.#show("gone");
+    return this.#show(isJoined ? (named ?? "listen") : "welcome");
   }
 
+  /** Draw a screen, unless its reader goes on to another one meanwhile. */
   async #show(screen: Screen, isNew = true): Promise<void> {
-    const nodes = await drawn(screen, this).catch((error: Error) => {
-      this.#fail(error);
+    const drawing = ++this.#drawings;
+    const slow = isNew && setTimeout(() => this.#say(this.texts.say("working")), PROMPT);
+    let wrong: string | null = null;
+    const nodes = await drawn(screen, this).catch((error) => {
+      wrong = this.#wrong(error);
       return [element("h1", { tabindex: -1 }, this.texts.say(`${screen}.title`))];
     });
+    if (slow) clearTimeout(slow);
+    if (drawing !== this.#drawings) return;
     const focus = document.activeElement?.getAttribute("data-do");
     this.#screen = screen;
     const main = one("main");
@@ -159,7 +209,8 @@ class EarshotPage implements Page {
     document.title = `${this.texts.say(`${screen}.title`)} · Earshot`;
     this.#navigation();
     if (isNew) {
-      this.#say("");
+      this.#say(this.#next);
+      this.#next = "";
       one("h1").focus({ preventScroll: true });
       scrollTo(0, 0);
     } else {
@@ -167,19 +218,36 @@ class EarshotPage implements Page {
       const same = focus && main.querySelector<HTMLElement>(`[data-do="${focus}"]`);
       (same || one("h1")).focus({ preventScroll: Boolean(same) });
     }
-    await this.#count();
+    if (wrong !== null) this.#trouble("screen", wrong);
+    else void this.#look();
   }
 
-  async #count(): Promise<void> {
-    if (acceptedLink() === null) return;
-    const all = await this.line.ask("recordings").catch(() => []);
-    document.body.dataset["recordings"] = String(all.length);
+  /** Ask the phone whether it can be read, for what every screen tells of it. */
+  async #look(): Promise<void> {
+    const drawing = this.#drawings;
+    let wrong: string | null = null;
+    try {
+      if (acceptedLink() !== null) {
+        const all = await this.line.ask("recordings");
+        document.body.dataset["recordings"] = String(all.length);
+        await this.#news();
+      }
+    } catch (error) {
+      wrong = this.#wrong(error);
+    }
+    if (drawing === this.#drawings) this.#trouble("screen", wrong);
   }
 
   /** Draw what is around the screens. */
   #frame(): void {
     document.documentElement.lang = this.texts.language;
-    one(".skip").textContent = this.texts.say("skip");
+    const skip = one(".skip");
+    skip.textContent = this.texts.say("skip");
+    // Its address would be taken for that of a screen.
+    skip.addEventListener("click", (event) => {
+      event.preventDefault();
+      one("main").focus();
+    });
     const choices = [...LANGUAGES].map(([code, name]) =>
       element("option", { value: code, lang: code, selected: code === this.texts.language }, name),
     );
@@ -229,26 +297,59 @@ class EarshotPage implements Page {
 
   // ------------------------------------------------------------------------------------- visits
 
-  async #visited(outcome: Outcome, again: Date | null): Promise<void> {
-    document.body.dataset["event"] = outcome.event;
-    if (outcome.event === "stopped") this.lastVisit = this.#wrong(outcome.error);
-    else {
-      if (!kept().enrolled && outcome.event !== "trouble") keep({ enrolled: true });
-      const next = again ? this.texts.say("visit.next", { time: this.texts.time(again) }) : "";
-      this.lastVisit = `${this.texts.say(`visit.${outcome.event}`)} ${next}`;
-      if (outcome.event === "phase over") await this.#news();
+  #visited({ event, error }: Outcome, again: Date | null): void {
+    document.body.dataset["event"] = event;
+    let wrong = error ? this.#wrong(error) : null;
+    try {
+      const isKnown = event !== "trouble" && event !== "stopped";
+      if (isKnown && !kept().enrolled) keep({ enrolled: true });
+    } catch (failed) {
+      wrong = this.#wrong(failed);
     }
+    this.#trouble("visits", wrong);
+    const next = again ? this.texts.say("visit.next", { time: this.texts.time(again) }) : "";
+    this.lastVisit = `${wrong ?? this.texts.say(`visit.${event}`)} ${next}`;
     const shown = document.querySelector("#visit");
     if (shown) shown.textContent = this.lastVisit;
+    if (event === "phase over") void this.#look();
+    // What could not be drawn may be there by now.
+    else if (!error && this.#troubles.has("screen")) void this.#show(this.#screen, false);
   }
 
   /** Ask for the ending of a phase that its reader does not know yet. */
   async #news(): Promise<void> {
+    const before = this.result?.phase;
     this.result = await this.line.ask("ending");
-    if (!this.result) return;
+    if (!this.result || this.result.phase === before) return;
+    document.body.dataset["ended"] = this.result.phase;
     if (this.#screen === "part") await this.again(this.texts.say("result.here"));
     else this.#say(this.texts.say("result.news"));
-    document.body.dataset["ended"] = this.result.phase;
+  }
+
+  // ----------------------------------------------------------------------------------- troubles
+
+  /** Show above every screen what is wrong, until it does not hold any more: null. */
+  #trouble(kind: (typeof TROUBLES)[number], wrong: string | null): void {
+    if (wrong === null) this.#troubles.delete(kind);
+    else this.#troubles.set(kind, wrong);
+    const [said] = TROUBLES.flatMap((each) => this.#troubles.get(each) ?? []);
+    const shown = one("#trouble");
+    // What stays is not told again, and keeps the focus.
+    if (shown.firstElementChild?.firstElementChild?.textContent === said) return;
+    const again = button("again", this.texts.say("again"), () => this.doing(() => this.#retry()));
+    shown.replaceChildren(...(said ? [element("div", { class: "alert" }, paragraph(said), again)] : []));
+  }
+
+  async #retry(): Promise<void> {
+    this.#trouble("browser", this.#unfit());
+    if (acceptedLink()) this.participation.start();
+    await this.#show(this.#screen, false);
+  }
+
+  /** Return why the browser is not fit for any phone here; null if nothing is known of that. */
+  #unfit(): string | null {
+    if (!isSecureContext) return this.texts.say("insecure");
+    return agreeTo(ownVersion()) ? null : this.texts.find("error.StoreUnavailableError");
   }
 
   // -------------------------------------------------------------------------------------- words
@@ -257,18 +358,44 @@ class EarshotPage implements Page {
     one("#status").textContent = text;
   }
 
-  #fail(error: Error): void {
-    this.#say(this.#wrong(error as PhoneError));
+  #fail(error: unknown): void {
+    this.#say(this.#wrong(error));
   }
 
   /** Return what went wrong in the page's language, with the phone's own words for the details. */
-  #wrong(error: PhoneError): string {
-    const known = this.texts.find(`error.${error.name}`);
-    const detail = this.texts.language === "en" || !known ? error.message : "";
+  #wrong(error: unknown): string {
+    const { name, message } = error instanceof Error ? error : new Error(String(error));
+    const isOurs = error instanceof PhoneError || error instanceof EarshotError;
+    const known = this.texts.find(`error.${isOurs ? name : "PageError"}`);
+    const detail = this.texts.language === "en" || !known ? message : "";
     return [known, detail].filter((each) => each).join(" ");
   }
 }
 
+/** Return what this browser has accepted, to be compared. */
+function accepted(): string {
+  const { link, small } = kept();
+  return JSON.stringify([link, small]);
+}
+
+/** Have the page's files kept: it works without that, but not without a network. */
+async function keepFiles(): Promise<void> {
+  try {
+    await navigator.serviceWorker.register(ownScript("service"), { scope: "./" });
+  } catch {
+    // Some browsers have none, and where a site's data are blocked, to name it throws.
+  }
+}
+
+async function forgetFiles(): Promise<void> {
+  try {
+    const workers = await navigator.serviceWorker.getRegistrations();
+    await Promise.all(workers.map((each) => each.unregister()));
+    await Promise.all((await caches.keys()).map((each) => caches.delete(each)));
+  } catch {
+    // The same browsers have kept none.
+  }
+}
+
 const language = kept().language ?? Texts.preferred(navigator.languages);
-agreeTo(ownVersion());
 await new EarshotPage(await Texts.of(LANGUAGES.has(language) ? language : "en")).begin();

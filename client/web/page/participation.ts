@@ -9,14 +9,27 @@ const SITTING_PAUSE = 3;
 const TROUBLE_PAUSE = 30;
 /** Seconds until another tab, which visits now, may have finished. */
 const BUSY_PAUSE = 5;
+/** Errors after which nothing is tried, since only the phone's user can change what they tell. */
+const LASTING = [
+  "NotEnrolledError",
+  "InvitationRefusedError",
+  "LostStoreError",
+  "LostLedgerError",
+  "DamagedStoreError",
+  "WrongKeyError",
+  "UnsupportedBrowserError",
+];
 
-/** How a visit went: as the phone tells it, or an error after which it is tried no more. */
-export type Outcome = Visit | { readonly event: "stopped"; readonly error: PhoneError };
+/** How a visit went: as the phone tells it, or the error of this phone that kept it from that. */
+export interface Outcome extends Omit<Visit, "event"> {
+  readonly event: Visit["event"] | "stopped";
+  readonly error?: PhoneError;
+}
 
 /** Visits, one after the other. */
 export class Participation {
   readonly #line: PhoneLine;
-  readonly #tell: (outcome: Outcome, again: Date | null) => Promise<void>;
+  readonly #tell: (outcome: Outcome, again: Date | null) => void;
   #isRunning = false;
   #isOver = false;
   #isSitting = false;
@@ -24,7 +37,7 @@ export class Participation {
   #screen: WakeLockSentinel | null = null;
 
   /** `tell` is called after every visit, with the time of the next one. */
-  constructor(line: PhoneLine, tell: (outcome: Outcome, again: Date | null) => Promise<void>) {
+  constructor(line: PhoneLine, tell: (outcome: Outcome, again: Date | null) => void) {
     this.#line = line;
     this.#tell = tell;
     document.addEventListener("visibilitychange", () => void this.#keepScreenOn());
@@ -61,11 +74,11 @@ export class Participation {
       const outcome = await this.#visited();
       if (this.#isOver) break;
       if (outcome.event === "stopped") {
-        await this.#tell(outcome, null);
+        this.#tell(outcome, null);
         break;
       }
       const pause = 1000 * this.#pause(outcome);
-      await this.#tell(outcome, new Date(Date.now() + pause));
+      this.#tell(outcome, new Date(Date.now() + pause));
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
         setTimeout(resolve, pause);
@@ -82,13 +95,15 @@ export class Participation {
       return await this.#line.ask("visit");
     } catch (error) {
       const failed = error as PhoneError;
-      if (failed.name !== "BusyError") return { event: "stopped", error: failed };
-      return { event: "trouble", detail: failed.message, seconds: BUSY_PAUSE };
+      const { name, message: detail } = failed;
+      if (name === "BusyError") return { event: "trouble", detail, seconds: BUSY_PAUSE };
+      const event = LASTING.includes(name) ? "stopped" : "trouble";
+      return { event, detail, seconds: TROUBLE_PAUSE, error: failed };
     }
   }
 
   /** Return the seconds until the next visit. */
-  #pause({ event, seconds }: Visit): number {
+  #pause({ event, seconds }: Outcome): number {
     if (!this.#isSitting) return seconds;
     const isQuiet = event === "trouble" || event === "refused";
     return Math.min(seconds, isQuiet ? TROUBLE_PAUSE : SITTING_PAUSE);

@@ -3,47 +3,97 @@
 import type { Asked, Told, Work } from "./worker.ts";
 import { ownScript } from "./scripts.ts";
 
-/** An error of the phone, by the name of its class. */
+/** Milliseconds for which the page waits for an answer: longer than for a turn, which takes 30 s. */
+const PATIENCE = 60_000;
+/** The same for what loads a file, and for what tries to reach a server for long. */
+const LONGER: Partial<Record<keyof Work, number>> = {
+  open: 5 * 60_000,
+  visit: 30 * 60_000,
+  leave: 30 * 60_000,
+};
+
+/** An error of the phone, by the name of its class; `PageError` is one of the page's own scripts. */
 export class PhoneError extends Error {
-  constructor(name: string, message: string) {
+  constructor(name: string | null, message: string) {
     super(message);
-    this.name = name;
+    this.name = name ?? "PageError";
   }
 }
 
-/** A worker with a phone in it. */
+/** A worker with a phone in it; another one where the first does not load or does not answer. */
 export class PhoneLine {
   readonly #waiting = new Map<number, (told: Told) => void>();
   #worker: Worker | null = null;
+  #opening: Parameters<Work["open"]> | null = null;
+  #opened: Promise<unknown> | null = null;
   #number = 0;
+
+  /** Have the phone opened in this way before the next question, and before a later one if not. */
+  open(...given: Parameters<Work["open"]>): void {
+    this.#opening = given;
+    this.#opened = null;
+  }
 
   /** Have the phone do something; throws `PhoneError` with the name of the phone's own error. */
   async ask<N extends keyof Work>(
     name: N,
     ...given: Parameters<Work[N]>
   ): Promise<Awaited<ReturnType<Work[N]>>> {
+    // Who wants to erase need not be able to open.
+    if (name !== "erase") await this.#open();
+    return this.#told(name, given);
+  }
+
+  async #open(): Promise<void> {
+    const opened = (this.#opened ??= this.#told("open", this.#opening!));
+    try {
+      await opened;
+    } catch (error) {
+      if (this.#opened === opened) this.#opened = null;
+      throw error;
+    }
+  }
+
+  async #told<N extends keyof Work>(
+    name: N,
+    given: Parameters<Work[N]>,
+  ): Promise<Awaited<ReturnType<Work[N]>>> {
     const number = this.#number++;
-    const told = await new Promise<Told>((resolve) => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const { done, error } = await new Promise<Told>((resolve) => {
       this.#waiting.set(number, resolve);
-      this.#worker ??= this.#begun();
-      this.#worker.postMessage({ number, name, given } satisfies Asked);
+      const late = (): void => this.#end(`the phone does not answer: ${name}`);
+      timer = setTimeout(late, LONGER[name] ?? PATIENCE);
+      try {
+        this.#worker ??= this.#begun();
+        this.#worker.postMessage({ number, name, given } satisfies Asked);
+      } catch (reason) {
+        this.#end(String(reason));
+      }
     });
-    if (told.error) throw new PhoneError(told.error.name, told.error.message);
-    return told.done as Awaited<ReturnType<Work[N]>>;
+    clearTimeout(timer);
+    // A script that did not load stays missing in its worker.
+    if (error?.name === null) this.#end(error.message);
+    if (error) throw new PhoneError(error.name, error.message);
+    return done as Awaited<ReturnType<Work[N]>>;
   }
 
   #begun(): Worker {
     const worker = new Worker(ownScript("worker"), { type: "module" });
-    worker.addEventListener("message", ({ data }: MessageEvent<Told>) => {
+    worker.onmessage = ({ data }: MessageEvent<Told>) => {
       this.#waiting.get(data.number)?.(data);
       this.#waiting.delete(data.number);
-    });
-    // A script that did not load would otherwise leave every question without an answer.
-    worker.addEventListener("error", ({ message }) => {
-      const error = { name: "Error", message: message || "the phone's script did not load" };
-      for (const [number, tell] of this.#waiting) tell({ number, error });
-      this.#waiting.clear();
-    });
+    };
+    worker.onerror = ({ message }) => this.#end(message || "the phone's script did not load");
+    worker.onmessageerror = () => this.#end("the phone's answer cannot be read");
     return worker;
+  }
+
+  /** End the worker and all that it does, and have the next question begin another one. */
+  #end(message: string): void {
+    this.#worker?.terminate();
+    this.#worker = this.#opened = null;
+    for (const [number, tell] of this.#waiting) tell({ number, error: { name: null, message } });
+    this.#waiting.clear();
   }
 }

@@ -1,7 +1,6 @@
 /** Screens of the page: each asks the phone for what it shows, and draws it. */
 
 import type { PhoneLink } from "../index.ts";
-import { listen as listened } from "../phone/microphone.ts";
 import { button, element, paragraph, table } from "./drawing.ts";
 import { acceptedLink, grouped, kept, tried } from "./kept.ts";
 import type { Participation } from "./participation.ts";
@@ -22,12 +21,17 @@ export interface Page {
   readonly lastVisit: string;
   readonly result: Summary | null;
 
+  /** Whether the microphone was asked for, which the browser's user may have to allow. */
+  readonly isAsking: boolean;
+
   /** Go to a screen. */
   go(screen: Screen): void;
   /** Draw the present screen again, and say what has happened. */
   again(said: string): Promise<void>;
-  /** Do something after what is being done, and say what went wrong if it does. */
+  /** Do something, and say what went wrong if it does. */
   doing(work: () => Promise<void>): Promise<void>;
+  /** Listen for a second; everything else goes on until there is a microphone. */
+  hear(): Promise<void>;
   /** Accept an invitation. */
   join(fragment: string): Promise<void>;
   /** Take part in small groups as well, or no more. */
@@ -131,18 +135,11 @@ function whom(texts: Texts, link: PhoneLink): HTMLElement {
 // --------------------------------------------------------------------------------------- listen
 
 async function listen(page: Page): Promise<Drawn> {
-  const { texts, line, naming } = page;
-  const hear = async (): Promise<void> => {
-    const sound = await listened(new URL("worklet.js", import.meta.url));
-    page.name(await line.ask("hear", sound));
-    // The phone's worker cannot ask that the browser keeps its store. Firefox asks its user, and
-    // the page waits for no answer.
-    navigator.storage?.persist?.().catch(() => {});
-    await page.again(texts.say("listen.done"));
-  };
+  const { texts, naming, isAsking } = page;
   return [
     paragraph(texts.say("listen.lead"), "lead"),
-    button("listen", texts.say("listen.do"), () => page.doing(hear), "main large"),
+    button("listen", texts.say("listen.do"), () => page.hear(), "main large"),
+    isAsking ? element("p", { id: "asking", class: "note" }, texts.say("listen.asking")) : null,
     naming === null ? null : await poll(page, naming),
   ];
 }
@@ -345,7 +342,10 @@ function small(page: Page): Drawn {
     checked: kept().small,
     "aria-describedby": "small-hint",
   });
-  box.addEventListener("change", () => page.doing(() => page.allowSmall(box.checked)));
+  box.addEventListener("change", async () => {
+    await page.doing(() => page.allowSmall(box.checked));
+    box.checked = kept().small ?? false;
+  });
   const label = element("label", { for: "small" }, texts.say("part.small"));
   const hint = element("p", { id: "small-hint", class: "soft" }, texts.say("part.small.lead"));
   return [element("p", { class: "choice" }, box, " ", label), hint];

@@ -19,15 +19,25 @@ declare function addEventListener(name: "fetch", react: (event: Fetching) => voi
 const ROOT = new URL("..", location.href);
 
 async function keepAll(): Promise<void> {
-  const list = await fetch(new URL("files.json", ROOT));
-  const files: readonly string[] = await list.json();
+  const files: readonly string[] = await (await loaded("files.json")).json();
+  const all = await Promise.all(files.map(loaded));
   const cache = await caches.open(ROOT.href);
-  await cache.addAll(files.map((path) => new URL(path, ROOT).href));
+  await Promise.all(files.map((path, at) => cache.put(new URL(path, ROOT), all[at]!)));
+}
+
+async function loaded(path: string): Promise<Response> {
+  const response = await fetch(new URL(path, ROOT));
+  if (!response.ok) throw new Error(`${path}: its host answered ${response.status}`);
+  // Some hosts lead from one address to another, and by such a response browsers open no page.
+  return response.redirected ? new Response(response.body, response) : response;
 }
 
 async function found(request: Request): Promise<Response> {
-  const cache = await caches.open(ROOT.href);
-  return (await cache.match(request, { ignoreSearch: true })) ?? fetch(request);
+  const address = request.url.replace(/\/(?=$|[?#])/, "/index.html");
+  const options = { cacheName: ROOT.href, ignoreSearch: true };
+  // A browser that cannot read what it has kept may still reach the host.
+  const kept = await caches.match(address, options).catch(() => undefined);
+  return kept ?? fetch(request);
 }
 
 addEventListener("install", (event) => event.waitUntil(keepAll()));

@@ -8,14 +8,23 @@ export interface Version {
   readonly digest: string;
 }
 
-/** Return the version that the page's reader has agreed to; null before the first start. */
+/** Return the version that the page's reader has agreed to; null where none is kept. */
 export function agreedVersion(): string | null {
-  return localStorage.getItem(KEY);
+  try {
+    return localStorage.getItem(KEY);
+  } catch {
+    return null; // a browser that blocks a site's data throws
+  }
 }
 
-/** Begin with this version from now on. */
-export function agreeTo(version: string): void {
-  localStorage.setItem(KEY, version);
+/** Begin with this version from now on; return whether the browser keeps that. */
+export function agreeTo(version: string): boolean {
+  try {
+    localStorage.setItem(KEY, version);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Return the version of this page. */
@@ -37,7 +46,7 @@ export async function newestVersion(): Promise<Version | null> {
   }
 }
 
-/** Return the address of a version. */
+/** Return the address of a version: of its file, since not every host has one for a folder. */
 export function addressOf(version: string): string {
-  return new URL(`../../${version}/page/`, import.meta.url).href;
+  return new URL(`../../${version}/page/index.html`, import.meta.url).href;
 }

@@ -4,6 +4,7 @@ import { shippedEncoder } from "../hearing.ts";
 import {
   type Client,
   EarshotError,
+  type Encoder,
   type Limits,
   openPhone,
   type PhoneLink,
@@ -15,14 +16,25 @@ import { summaryOf } from "./results.ts";
 type Opening = Omit<PhoneLink, "invitation"> & Partial<PhoneLink>;
 
 let phone: Client;
+/** The last that is opened, one after the other, and the last sound that is taken in. */
+let opened: Promise<unknown> = Promise.resolve();
+let heard: Promise<unknown> = Promise.resolve();
 
 /** Everything that the page may ask for, by name. */
 const work = {
   /** Open the phone of an invitation, with the encoder at an address; nothing is sent. */
-  async open(link: Opening, encoder: string, policy: Partial<Limits>): Promise<void> {
-    phone = openPhone({ ...link, encoder: await shippedEncoder(await fetch(encoder)), policy });
+  open(link: Opening, encoder: string, policy: Partial<Limits>): Promise<void> {
+    const opening = opened.then(async () => {
+      phone = openPhone({ ...link, encoder: await shippedEncoder(await fetch(encoder)), policy });
+    });
+    opened = opening.catch(() => {});
+    return opening;
   },
-  hear: (sound: Sound) => phone.hear(sound),
+  hear(sound: Sound): Promise<number> {
+    const hearing = phone.hear(sound);
+    heard = hearing.catch(() => {});
+    return hearing;
+  },
   label: (recording: number, choice: string) => phone.label(recording, choice),
   poll: async () => (await phone.poll()).groups,
   recordings: () => phone.recordings(),
@@ -38,7 +50,12 @@ const work = {
   told: () => phone.told(),
   export: () => phone.export(),
   leave: () => phone.leave(),
-  erase: () => phone.erase(),
+  /** Erase the phone of an invitation, also one that cannot be opened; no encoder is asked. */
+  async erase(link: Opening): Promise<void> {
+    // What is being heard would otherwise be kept afterwards.
+    await heard;
+    await openPhone({ ...link, encoder: {} as Encoder }).erase();
+  },
 };
 
 /** Everything that the page may ask for. */
@@ -51,11 +68,11 @@ export interface Asked {
   readonly given: readonly unknown[];
 }
 
-/** The response to it: a result, or the name and text of an error. */
+/** The response to it: a result, or the text of an error, and its name if it is the phone's own. */
 export interface Told {
   readonly number: number;
   readonly done?: unknown;
-  readonly error?: { readonly name: string; readonly message: string };
+  readonly error?: { readonly name: string | null; readonly message: string };
 }
 
 async function answer({ number, name, given }: Asked): Promise<Told> {
@@ -64,7 +81,7 @@ async function answer({ number, name, given }: Asked): Promise<Told> {
     return { number, done: await call(...given) };
   } catch (error) {
     const isOurs = error instanceof EarshotError;
-    const [kind, message] = isOurs ? [error.name, error.message] : ["Error", String(error)];
+    const [kind, message] = isOurs ? [error.name, error.message] : [null, String(error)];
     return { number, error: { name: kind, message } };
   }
 }

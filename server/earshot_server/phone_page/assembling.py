@@ -73,8 +73,8 @@ def assembled(servers: Sequence[str]) -> Mapping[str, bytes]:
     files["page/index.html"] = _filled(
         files["page/index.html"].decode(), files, _MAIN, "../", policy=policy(servers)
     )
-    # What the page's service worker keeps. It opens the page by the address of its folder.
-    files["files.json"] = json.dumps(sorted({*files, "page/"})).encode()
+    # What the page's service worker keeps.
+    files["files.json"] = json.dumps(sorted(files)).encode()
     digest = hashlib.sha256(_listed(files)).hexdigest()
     version = f"{distribution.version()}-{digest[:8]}"
     whole = {f"{version}/{path}": content for path, content in files.items()}

@@ -1,1 +1,1 @@
-import{a as e}from"./shared-UKZ64CUN.js";var o=document.documentElement.dataset.version,t=new URL(`../../${e()??o}/page/`,import.meta.url);location.replace(t.href+location.hash);
+import{a as e,e as o}from"./shared-MX65Y3TO.js";var t=document.documentElement.dataset.version;location.replace(o(e()??t)+location.hash);
