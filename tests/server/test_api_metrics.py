@@ -139,6 +139,14 @@ def test_counts_that_find_no_room_are_lost_and_nothing_else() -> None:
     assert kept == {name: [2.0, 4.0] if name == names[0] else [1.0, 2.0] for name in kept}
 
 
+def test_those_who_come_one_after_the_other_take_the_room_of_one() -> None:
+    counts, name = SharedCounts(), ("x" * 1000,)
+    for _ in range(2 * PART // 1000):
+        counts.take(0)
+        counts.add(name, (1.0,))
+    assert counts.totals() == {name: [2 * PART // 1000]}
+
+
 def test_a_request_is_answered_even_if_it_cannot_be_counted(
     database: Database,
     tmp_path: Path,

@@ -99,6 +99,8 @@ def test_a_reader_of_a_helper_s_log_may_stand_still_or_go(tmp_path: Path) -> Non
         try:
             fill(helper.port)
             assert helper.is_ready()
+            _, log = run_to_its_end("helper", "serve", "--data", str(helper.data), "--port", "0")
+            assert f"{helper.data} is in use by another server" in log[-1]
             os.close(reader)
             fill(helper.port)
             assert helper.is_ready()
@@ -128,7 +130,7 @@ def broken(tmp_path: Path, library: str) -> str:
     place = tmp_path / "path" / library
     place.mkdir(parents=True)
     (place / "__init__.py").write_text(f"raise ImportError('{library} lacks something')\n")
-    return str(place.parent)
+    return os.pathsep.join([str(place.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 @pytest.mark.slow
@@ -173,14 +175,20 @@ def test_what_is_killed_as_soon_as_it_has_begun_ends_the_server(
 ) -> None:
     server = ServerProcess(tmp_path, database, "--workers", "1")
     server.start()
-    assert server.process is not None
     family = server.processes()
-    while server.process.poll() is None:
+
+    def has_ended() -> bool:
         with contextlib.suppress(psutil.NoSuchProcess):
             for victim in victims(server):
                 victim.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            server.process.wait(0.1)
+        assert server.process is not None
+        return server.process.poll() is not None
+
+    try:
+        await_(has_ended, "the end of the server")
+    except BaseException:
+        server.kill()
+        raise
     assert server.stop() == 2
     assert said in server.log.read_text().splitlines()[-1]
     await_(lambda: not any(each.is_running() for each in family), "the end of all")
