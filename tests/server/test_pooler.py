@@ -115,6 +115,7 @@ def test_what_a_pooler_refuses_is_told_at_the_first_use(
         database.migrate()
 
 
+@pytest.mark.slow
 def test_a_pooler_that_is_started_again_is_not_noticed(
     own_url: str, postgres: EmbeddedPostgres
 ) -> None:
