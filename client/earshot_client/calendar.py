@@ -3,8 +3,8 @@
 A clock that is put forward would free the budget spent in the year before, and a network that tells
 phones the time can put all of them forward. So days count only as far as the phone has been running
 since it last looked, which the system counts whatever its clock says. After a restart nobody knows
-how long the phone was off: a week counts at most, and none that the clock has yet to reach, so that
-a clock put forward and back counts once.
+how long the phone was off: a week counts at most, from what the clock said last to what it says
+then, so that a clock that swings counts once.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Calendar:
             if ran >= 0:
                 most = look.counted + _SLACK * ran
             else:
-                most = min(look.counted + LONGEST_OFF, clock)
+                most = min(min(look.counted, look.clock) + LONGEST_OFF, clock)
             passed = look.counted + max(0.0, clock - look.clock)
             counted = max(look.counted, min(passed, most))
         new = msgspec.msgpack.encode(_Look(counted, clock, running))

@@ -72,13 +72,14 @@ def test_after_a_restart_a_week_counts_at_most(world: World) -> None:
     assert world.passed == 10 + LONGEST_OFF / DAY + 1
 
 
-def test_a_clock_swung_between_restarts_frees_one_week_in_all(world: World) -> None:
+@pytest.mark.parametrize("days", [7, 60, 400])
+def test_a_clock_swung_between_restarts_frees_one_week_in_all(world: World, days: int) -> None:
     world.passes(1000.0)
     assert world.passed == 0
     for seconds in range(120, 0, -2):  # less than before: the phone was started again
-        world.clock, world.uptime = world.clock + LONGEST_OFF, seconds
+        world.clock, world.uptime = world.clock + days * DAY, seconds
         assert world.passed == LONGEST_OFF / DAY
-        world.clock, world.uptime = world.clock - LONGEST_OFF, seconds - 1
+        world.clock, world.uptime = world.clock - days * DAY, seconds - 1
         assert world.passed == LONGEST_OFF / DAY
 
 

@@ -120,7 +120,7 @@ class _Limited(Drawn):
         """Expenses of former phases, each with its day; in many rounds there are none."""
         alike = self.chance(0.3)  # as thirty times 0.1
         kept: tuple[Expense, ...] | None = None
-        for _ in range(self.random.choice((0, 0, 1, 3, 8, 30 if alike else 12))):
+        for _ in range(self.random.choice((0, 0, 1, 2, 5, 30 if alike else 8))):
             ago = self.random.choice((0, 1, 200, 365, 366, 367, -1, -40, None))
             if kept is None or not alike:
                 kept = self.expenses()

@@ -53,10 +53,10 @@ test("a tone that the encoder cannot hear is gone, and another keeps its level",
 });
 
 test("a second that says nothing of its place is refused, by its reason", () => {
-  assert.throws(() => oneSecond({ channels: [noise(8000)], rate: 8000 }, 16_000), {
-    name: "InvalidInputError",
-    message: /has 8000 .* hears 16000: record at that rate or above, and not by Bluetooth/,
-  });
+  assert.throws(
+    () => oneSecond({ channels: [noise(8000)], rate: 8000 }, 16_000),
+    /^InvalidInputError: .* 8000 .* hears 16000: record at that rate or above, and not by Bluetooth/,
+  );
   refused({ channels: [noise(RATE - 1)], rate: RATE }, "too short", "has 44099 samples");
   refused({ channels: [new Float32Array(RATE)], rate: RATE }, "silent", "at least 1e-4");
   refused({ channels: [new Float32Array(RATE).fill(0.5)], rate: RATE }, "silent", "rms");

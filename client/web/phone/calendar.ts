@@ -3,8 +3,8 @@
  *
  * A clock that is put forward would free the budget of a year. So days count only as far as this
  * page has been running since its own last look, whatever other pages saw meanwhile. Its first look
- * cannot know how long no page was open: a week counts at most, and none that the clock has yet to
- * reach, so that a clock put forward and back counts once (Python's `calendar`).
+ * cannot know how long no page was open: a week counts at most, from what the clock said last to
+ * what it says now, so that a clock that swings counts once (Python's `calendar`).
  */
 
 import { map, type Of, real } from "../protocol/fields.ts";
@@ -38,7 +38,7 @@ export function lookedAt(last: Look | null, clock: number, uptime: number, own?:
   const { counted } = last;
   const most = own
     ? Math.min(counted, own.counted) + SLACK * (uptime - own.uptime)
-    : Math.min(counted + LONGEST_OFF, clock);
+    : Math.min(Math.min(counted, last.clock) + LONGEST_OFF, clock);
   const passed = counted + Math.max(0, clock - last.clock);
   return { counted: Math.max(counted, Math.min(passed, most)), clock };
 }

@@ -93,7 +93,7 @@ class PureLosses:
         releases = [each for each in releases if each.largest_loss > 0]
         largest = math.fsum(each.largest_loss for each in releases)
         times = sum(each.times for each in releases)
-        # A step that is no normal number would be rounded to 0.
+        # Of a smaller step, floats lose digits, and in the end all.
         self._step = max(largest / min(_GRID * times, _LARGEST_GRID), _FINEST) if releases else 1.0
         laws = [self._on_grid(each) for each in releases]
         reach = sum(law.size // 2 * each.times for law, each in zip(laws, releases, strict=True))

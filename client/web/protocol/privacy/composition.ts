@@ -49,11 +49,12 @@ function renyiEpsilon(
   delta: number,
 ): number {
   const rho = events.reduce((sum, each) => sum + (each.event === "zcdp" ? each.rho : 0), 0);
+  const rare = log(delta);
   let best = Infinity;
   for (const order of ORDERS) {
     let divergence = order * rho;
     for (const [epsilon, count] of counts) divergence += count * randomizedResponse(epsilon, order);
-    const found = divergence + log1p(-1 / order) - (log(delta) + log(order)) / (order - 1);
+    const found = divergence + log1p(-1 / order) - (rare + log(order)) / (order - 1);
     if (found < best) best = found; // not-a-number bounds nothing
   }
   return Math.max(0, best);

@@ -23,7 +23,7 @@ const ROUNDING = 1e-9;
 export function pureLosses(releases: readonly number[], delta: number): number {
   const largest = releases.reduce((sum, epsilon) => sum + epsilon, 0);
   if (!releases.length) return 0;
-  // A step that is no normal number would be rounded to 0.
+  // Of a smaller step, floats lose digits, and in the end all.
   const step = Math.max(largest / Math.min(GRID * releases.length, LARGEST_GRID), 2 ** -1022);
   let chances = Float64Array.of(1); // of losses from −reach to reach steps
   for (const epsilon of releases) {
