@@ -35,6 +35,8 @@ class EarshotPage implements Page {
   result: Summary | null = null;
   isAsking = false;
   #screen: Screen = "welcome";
+  /** Whether the screen is not drawn yet. */
+  #isNew = false;
   #drawings = 0;
   #works = 0;
   #isGone = false;
@@ -193,6 +195,9 @@ class EarshotPage implements Page {
   /** Draw a screen, unless its reader goes on to another one meanwhile. */
   async #show(screen: Screen, isNew = true): Promise<void> {
     const drawing = ++this.#drawings;
+    // At once: whoever draws the present screen again means the one that is coming.
+    this.#screen = screen;
+    this.#isNew ||= isNew;
     const slow = isNew && setTimeout(() => this.#say(this.texts.say("working")), PROMPT);
     let wrong: string | null = null;
     const nodes = await drawn(screen, this).catch((error) => {
@@ -202,13 +207,13 @@ class EarshotPage implements Page {
     if (slow) clearTimeout(slow);
     if (drawing !== this.#drawings) return;
     const focus = document.activeElement?.getAttribute("data-do");
-    this.#screen = screen;
     const main = one("main");
     main.replaceChildren(...nodes);
     main.dataset["screen"] = screen;
     document.title = `${this.texts.say(`${screen}.title`)} · Earshot`;
     this.#navigation();
-    if (isNew) {
+    if (this.#isNew) {
+      this.#isNew = false;
       this.#say(this.#next);
       this.#next = "";
       one("h1").focus({ preventScroll: true });

@@ -72,8 +72,6 @@ export class PhoneLine {
       }
     });
     clearTimeout(timer);
-    // A script that did not load stays missing in its worker.
-    if (error?.name === null) this.#end(error.message);
     if (error) throw new PhoneError(error.name, error.message);
     return done as Awaited<ReturnType<Work[N]>>;
   }
@@ -83,6 +81,8 @@ export class PhoneLine {
     worker.onmessage = ({ data }: MessageEvent<Told>) => {
       this.#waiting.get(data.number)?.(data);
       this.#waiting.delete(data.number);
+      // A script that did not load stays missing in its worker.
+      if (data.error?.name === null) this.#end(data.error.message);
     };
     worker.onerror = ({ message }) => this.#end(message || "the phone's script did not load");
     worker.onmessageerror = () => this.#end("the phone's answer cannot be read");
