@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -253,6 +254,27 @@ def test_of_two_databases_over_one_folder_of_keys_one_answers(tmp_path: Path) ->
             second.book.answer = overtaken  # type: ignore[method-assign]
             with pytest.raises(HelperRefusalError, match="is gone"):
                 said(second, operators, other)
+
+
+def test_nobody_answers_between_a_total_and_the_end_of_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operators, (task,) = due(tmp_path, 1)
+    erase, kept_out = keys.KeyFolder.erase, []
+
+    def erased(folder: keys.KeyFolder, sum_id: bytes) -> None:
+        handle = os.open(folder.path, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            kept_out.append(sum_id)
+        finally:
+            os.close(handle)
+        erase(folder, sum_id)
+
+    monkeypatch.setattr(keys.KeyFolder, "erase", erased)
+    answered(tmp_path, operators, task)
+    assert kept_out == [task.sum_id]
 
 
 def given_anew(path: Path) -> None:

@@ -132,9 +132,9 @@ class WatchedOperators:
         self.book = operators.book()
         self._operators = operators
         identity = helper.public_key().public_bytes_raw()
-        self.keys = LeaderKeys(leader, identity, self._source(operators.leader), fastest)
+        self.keys = LeaderKeys(leader, identity, self._source(operators.leader, 0), fastest)
         policy = HelperPolicy(frozenset({self.keys.identity}), least_reports=2)
-        self._helper = Helper(helper, self.book, policy, random=self._source(operators.helper))
+        self._helper = Helper(helper, self.book, policy, random=self._source(operators.helper, 1))
         sums = self.sums
 
         class Noting(ReportingParticipant):
@@ -182,12 +182,17 @@ class WatchedOperators:
     def _last(self) -> WatchedSum:
         return next(reversed(self.sums.values()))
 
-    def _source(self, of_sum: Callable[[int], RandomBytes]) -> RandomBytes:
-        """Return a source of noise that is another one, begun anew, in every sum."""
+    def _source(self, of_sum: Callable[[int], RandomBytes], offered: int) -> RandomBytes:
+        """Return a source of noise that is another one, begun anew, in every sum.
+
+        Args:
+            of_sum: Function that returns the source of a sum, by its number.
+            offered: 1 where the sum is among those offered when its noise is drawn, else 0.
+        """
         sources: dict[int, RandomBytes] = {}
 
         def random(size: int) -> bytes:
-            number = len(self.sums) - 1
+            number = len(self.sums) - offered
             if number not in sources:
                 sources[number] = of_sum(number)
             return sources[number](size)
