@@ -123,8 +123,8 @@ class MakeOffer(_Task, frozen=True, kw_only=True, tag="make-offer"):
         task: Digest of all that phones are told alike.
         parameters: Parameters of the sum.
         patience: Seconds from the end of the window for which the helper keeps its key.
-        commitment: Commitment to the leader's noise. The helper offers a sum to one request alone, so
-            that the leader has one noise for it.
+        commitment: Commitment to the leader's noise. As the helper offers a sum to one request
+            alone, the leader has one noise for it.
         signature: Signature of the leader.
     """
 

@@ -17,7 +17,7 @@ from earshot_protocol.errors import LocalError
 from earshot_server.store.database import Database
 
 _VERSION = re.compile(r"\(PostgreSQL\) (\d+)")
-_LEFT_OUT = ("tasks", "answers", "sessions")
+_LEFT_OUT = ("tasks", "answers", "snapshots", "sessions")
 """Tables of what is under way, which no restored server goes on with."""
 
 

@@ -86,6 +86,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         CredentialsError: The files of the data folder are damaged or open to others.
         OtherCredentialsError: The database is served with other credentials.
     """
+    from earshot_server.backups.past_state import end_if_set_back
     from earshot_server.credentials import Credentials
     from earshot_server.store.database import Database
     from earshot_server.store.fingerprints import claim
@@ -113,6 +114,8 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
             database.migrate()
             fingerprints = credentials.fingerprints()
             claim(database, serving.data, fingerprints, renew=serving.renew_credentials)
+            if ended := end_if_set_back(database, serving.data):
+                _log.warning("the database was set back: %d phases under way in it ended", ended)
             if urls.are_separate:
                 separate(database, urls.web, urls.driver)
             else:
