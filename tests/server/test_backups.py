@@ -25,12 +25,12 @@ from earshot_protocol.wire import Ending
 from earshot_server.backups import file
 from earshot_server.backups.backing_up import back_up
 from earshot_server.backups.file import DUMP, DamagedBackupError, Manifest, unpack
-from earshot_server.backups.past_state import SET_BACK, end_if_set_back
 from earshot_server.backups.programs import DumpError, dump, load, program, server_version
 from earshot_server.backups.restoring import restore
 from earshot_server.credentials import KEY_FILE, TOKEN_FILE, Credentials
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
+from earshot_server.phases.set_back import SET_BACK, end_if_set_back
 from earshot_server.phases.spending import released
 from earshot_server.processes.address import Address, remembered
 from earshot_server.processes.driver import Driver

@@ -377,7 +377,7 @@ class LeaderKeys:
 
         Args:
             task: Task of the helper.
-            answer: What it answered.
+            answer: Answer of the helper.
             now: Present time in seconds since 1970.
 
         Raises:

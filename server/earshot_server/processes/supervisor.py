@@ -86,8 +86,8 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         CredentialsError: The files of the data folder are damaged or open to others.
         OtherCredentialsError: The database is served with other credentials.
     """
-    from earshot_server.backups.past_state import end_if_set_back
     from earshot_server.credentials import Credentials
+    from earshot_server.phases.set_back import end_if_set_back
     from earshot_server.store.database import Database
     from earshot_server.store.fingerprints import claim
     from earshot_server.store.privileges import separate
