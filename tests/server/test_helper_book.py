@@ -30,7 +30,7 @@ from support.operators import (
 
 from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.privacy.sum_noise import WholeLaplace
-from earshot_protocol.two_operators.leader import PATIENCE
+from earshot_protocol.two_operators.leader import PATIENCE, Leader
 from earshot_protocol.two_operators.messages import AddUp, MakeOffer
 from earshot_protocol.two_operators.refusals import HelperRefusalError, LateListError
 from earshot_protocol.wire import Task, encode
@@ -195,11 +195,17 @@ def test_a_full_disk_offers_nothing_and_leaves_no_key(tmp_path: Path) -> None:
 
 def due(path: Path) -> tuple[Operators, AddUp]:
     """A sum whose list may come."""
+    operators, leader = begun(path)
+    return operators, listed(leader)
+
+
+def begun(path: Path) -> tuple[Operators, Leader]:
+    """The same, with its leader."""
     operators = Operators()
     with opened(path) as folder:
         operators.book = folder.book
         leader, _ = operators.collected(inputs_of(range(15)), parameters=AGREED)
-        return operators, listed(leader)
+        return operators, leader
 
 
 def answered(path: Path, operators: Operators, task: Task) -> bytes:
@@ -216,10 +222,9 @@ def refusal(path: Path, operators: Operators, task: Task) -> str:
     return caught.value.name
 
 
-def asked_for(operators: Operators, task: AddUp, **changes: object) -> MakeOffer:
-    """The request with which the sum of a list began, or another one for the same sum."""
-    asked = request(operators.begin(AGREED))
-    return operators.signed(msgspec.structs.replace(asked, sum_id=task.sum_id, **changes))
+def asked_for(operators: Operators, leader: Leader, **changes: object) -> MakeOffer:
+    """The request with which a sum began, or another one for the same sum."""
+    return operators.signed(msgspec.structs.replace(leader._signed_request(), **changes))
 
 
 def on_disk(path: Path) -> bytes:
@@ -227,8 +232,8 @@ def on_disk(path: Path) -> bytes:
 
 
 def test_a_total_is_dropped_a_day_after_its_time_and_its_sum_stays_spent(tmp_path: Path) -> None:
-    operators, task = due(tmp_path)
-    asked = asked_for(operators, task)
+    operators, leader = begun(tmp_path)
+    task, asked = listed(leader), asked_for(operators, leader)
     other = another_list(operators, task, b"".join(entries(task)[1:]))
     answer = answered(tmp_path, operators, task)
     total = total_of(decode_helper_answer(answer)).total
@@ -260,7 +265,8 @@ def test_a_total_is_dropped_a_day_after_its_time_and_its_sum_stays_spent(tmp_pat
         assert refusal(tmp_path, operators, other) == "already_answered"
         assert refusal(tmp_path, operators, asked) == "late"
         assert (
-            refusal(tmp_path, operators, asked_for(operators, task, patience=1.0)) == "unknown_sum"
+            refusal(tmp_path, operators, asked_for(operators, leader, patience=1.0))
+            == "unknown_sum"
         )
         with opened(tmp_path, moment) as folder:
             with pytest.raises(TakenError, match="has been offered"):
@@ -272,8 +278,8 @@ def test_a_total_is_dropped_a_day_after_its_time_and_its_sum_stays_spent(tmp_pat
 
 
 def test_a_sum_that_was_never_answered_is_spent_too(tmp_path: Path) -> None:
-    operators, task = due(tmp_path)
-    asked = asked_for(operators, task)
+    operators, leader = begun(tmp_path)
+    task, asked = listed(leader), asked_for(operators, leader)
     with opened(tmp_path, LATE + KEPT_AFTER) as folder:
         folder.tidy(LATE + KEPT_AFTER)
         kept = folder.book.record(task.sum_id)
