@@ -161,6 +161,7 @@ def test_a_list_in_parts_is_added_up_and_its_parts_dropped(helper: HelperProcess
     assert [len(part.entries) for part in parts] == [LARGEST_PART, LARGEST_PART, 15 * 96]
     named = msgspec.structs.replace(task, reports=b"")
     lists = helper.data / "lists" / task.sum_id.hex()
+    await_(lambda: time.time() > sum_.leader._offer.closes, "the end of the window")
     told = []
     for _ in range(2):  # the second time, it has forgotten the list, and not its answer
         check_problem(asked(helper, named), 400, "malformed")
