@@ -7,6 +7,7 @@ answer, whoever asks. The limits and their defaults are published (`earshot_prot
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -101,8 +102,9 @@ class Policy(Limits):
                 accepted.
         """
         if isinstance(opening, SendReport) and isinstance(expected, TwoOperatorParameters):
+            task = hashlib.sha256(told).digest()
             _raise_first(
-                refusals_of_offer(opening, expected, told, self.leaders, self.helpers, now)
+                refusals_of_offer(opening, expected, task, self.leaders, self.helpers, now)
             )
             return
         if isinstance(opening, SendReport):

@@ -352,6 +352,7 @@ HELPER_TASKS: tuple[Task, ...] = (
         task=_OFFERED.task,
         parameters=_OFFERED.parameters,
         patience=604_800.0,
+        commitment=_bytes(39, 32),
         signature=_bytes(26, 64),
     ),
     AddUp(sum_id=_SUM, offer=_bytes(27, 32), reports=_bytes(28, 192), signature=_bytes(29, 64)),

@@ -359,6 +359,7 @@ def _ended(
 ) -> Vector:
     """Return all of a sum to which these phones report."""
     request, secret = leader._signed_request(), helper.book.secret(made.sum_id)
+    salt = leader._state.salt
     if secret is None:
         raise ValueError("the helper has kept no secret")
     for phone, each in phones.items():
@@ -392,6 +393,7 @@ def _ended(
         "helper_total": encode(total).hex(),
         "helper_total_body": total.body().hex(),
         "leaders_noise": agreed.noise.drawn(agreed.length, _Noise("leader's noise")).tolist(),
+        "leaders_salt": salt.hex(),
         "result": leader.result().tolist(),
     }
 
@@ -520,7 +522,9 @@ def _case(
         helpers = leaders
     agreed = _SMALL if about == "sum" else _PROVED
     with mock.patch.object(acceptance, "available", return_value=proves):
-        refusals = list(refusals_of_offer(task, agreed, _TOLD, leaders, helpers, now))
+        refusals = list(
+            refusals_of_offer(task, agreed, hashlib.sha256(_TOLD).digest(), leaders, helpers, now)
+        )
     first = refusals[0].rule if refusals else None
     if first != rule:
         raise ValueError(f"{why}: refused by {first} where {rule} was meant")

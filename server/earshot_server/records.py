@@ -19,8 +19,8 @@ STOPPED = "stopped"
 STOPPED_REASON = "stopped by an operator"
 """Reason told to the phones of a stopped phase; nothing else ends a phase with these words."""
 
-RESTORED_REASON = "restored from a backup of"
-"""First words told to the phones of a phase that was under way in a backup."""
+RESTORED_REASON = "restored from a"
+"""First words told to the phones of a phase that was under way in a backup, or another copy."""
 
 MOST_TRIES = 12
 """Tries to move a phase on before it is given up: about two and a half hours."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
+import os
 import random
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
@@ -44,6 +50,7 @@ from earshot_protocol.two_operators.acceptance import LARGEST_SKEW, refusals_of_
 from earshot_protocol.two_operators.leader import PATIENCE, Leader
 from earshot_protocol.two_operators.messages import (
     Offer,
+    OfferMade,
     PhoneReport,
     SendReport,
     SignedOffer,
@@ -51,6 +58,7 @@ from earshot_protocol.two_operators.messages import (
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.participant import ReportingParticipant
 from earshot_protocol.two_operators.proofs import proof_of
+from earshot_protocol.two_operators.refusals import UnknownSumError
 from earshot_protocol.two_operators.shares import helper_shares
 from earshot_protocol.two_operators.summation import TWO_OPERATORS, check
 from earshot_protocol.wire import encode
@@ -246,7 +254,7 @@ def rules(
         for refused in refusals_of_offer(
             msgspec.structs.replace(task, offer=signed),
             expected,
-            told,
+            hashlib.sha256(told).digest(),
             (keys.identity,) if known else (),
             (keys.helper,) if known else (),
             now,
@@ -319,10 +327,13 @@ def test_an_offer_that_lasts_for_no_number_of_seconds_is_refused_by_both_rules()
 def test_an_offer_of_one_operator_alone_is_refused() -> None:
     """Whoever plays both parts, and is known in both, reads every input."""
     operators = Operators()
-    operators.identity = operators.leader
     task = opening(operators.offered(GAUSSIAN))
+    assert task.offer is not None
+    operators.identity = operators.leader
+    alone = msgspec.structs.replace(task.offer.offer, helper=task.offer.offer.leader)
+    task = msgspec.structs.replace(task, offer=resigned(operators, alone))
     both = (operators.keys.identity,)
-    found = list(refusals_of_offer(task, GAUSSIAN, TOLD, both, both, NOW))
+    found = list(refusals_of_offer(task, GAUSSIAN, hashlib.sha256(TOLD).digest(), both, both, NOW))
     assert [refused.rule for refused in found] == [Rule.UNKNOWN_HELPER]
 
 
@@ -345,7 +356,7 @@ def test_signatures_of_one_kind_do_not_pass_for_another() -> None:
 
 def test_a_task_without_an_offer_is_refused() -> None:
     task = SendReport(sum_id=bytes(16), index=0)
-    refused = list(refusals_of_offer(task, terms(), TOLD, (), (), NOW))
+    refused = list(refusals_of_offer(task, terms(), hashlib.sha256(TOLD).digest(), (), (), NOW))
     assert [each.rule for each in refused] == [Rule.WRONG_OFFER]
     with pytest.raises(UnexpectedMessageError, match="without an offer"):
         ReportingParticipant(task, np.zeros((3, 2), dtype=np.int64))
@@ -385,12 +396,18 @@ def test_an_input_beyond_the_bound_is_refused() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"sum_id": bytes(16)}, "another sum"),
-        ({"task": bytes(32)}, "another sum"),
-        ({"version": 2}, "another sum"),
-        ({"parameters": terms(least=9)}, "other parameters"),
-        ({"closes": NOW + 999.5, "answer_until": NOW + 999.5 + PATIENCE}, "another window"),
-        ({"answer_until": NOW + 1000.5 + PATIENCE}, "another window"),
+        ({"sum_id": bytes(16)}, "phones would refuse: wrong_offer"),
+        ({"leader": bytes(32)}, "phones would refuse: unknown_helper"),
+        ({"task": bytes(32)}, "phones would refuse: wrong_offer"),
+        ({"version": 2}, "phones would refuse: wrong_offer"),
+        ({"suite": 2}, "phones would refuse: wrong_offer"),
+        ({"key": bytes(32)}, "wrong_offer: whatever is sealed to the key .* anybody can open"),
+        ({"parameters": terms(least=9)}, "phones would refuse: too_few"),
+        ({"parameters": terms(least=11)}, "phones would refuse: wrong_offer"),
+        ({"closes": NOW + 999.5, "answer_until": NOW + 999.5 + PATIENCE}, "refuse: closed"),
+        ({"closes": math.nan, "answer_until": math.nan}, "another patience"),
+        ({"answer_until": NOW + 1000.5 + PATIENCE}, "another patience"),
+        ({"answer_until": math.nan}, "another patience"),
     ],
 )
 def test_a_leader_takes_no_other_offer_than_it_asked_for(
@@ -399,20 +416,45 @@ def test_a_leader_takes_no_other_offer_than_it_asked_for(
     operators = Operators()
     leader = operators.begin()
     made = operators.helper.answer(request(leader))
-    offer = msgspec.structs.replace(made.offer, **change)  # type: ignore[attr-defined]
-    signature = messages.sign(operators.identity, messages.HELPERS_OFFER, offer.digest())
-    bent = msgspec.structs.replace(made, offer=offer, signature=signature)
-    with pytest.raises(MalformedMessageError, match=says):
-        leader.accept(HELPER, bent)
+    assert isinstance(made, OfferMade)
+    bent = bent_offer(operators, made, **change)
+    for take in (
+        partial(operators.keys.check, request(leader), bent, NOW),
+        partial(leader.accept, HELPER, bent),
+    ):
+        with pytest.raises(MalformedMessageError, match=says):
+            take()
     with pytest.raises(MalformedMessageError, match="another sum"):
         leader.accept(HELPER, msgspec.structs.replace(made, sum_id=bytes(16)))
+
+
+def bent_offer(operators: Operators, made: OfferMade, **changes: Any) -> OfferMade:
+    """Return what a helper says in place of an offer, and signs."""
+    offer = msgspec.structs.replace(made.offer, **changes)
+    signature = messages.sign(operators.identity, messages.HELPERS_OFFER, offer.digest())
+    return msgspec.structs.replace(made, offer=offer, signature=signature)
+
+
+@pytest.mark.parametrize("years", [-1, 1, 10, 1000])
+def test_a_leader_takes_no_offer_whose_window_is_at_another_time(years: int) -> None:
+    """And takes it back then: what was kept is shown to phones however late its step is closed."""
+    operators = Operators()
+    leader = operators.begin()
+    made, away = operators.helper.answer(request(leader)), years * 3e7
+    assert isinstance(made, OfferMade)
+    moved = {name: getattr(made.offer, name) + away for name in ("opens", "closes", "answer_until")}
+    bent = bent_offer(operators, made, **moved)
+    with pytest.raises(MalformedMessageError, match=r"closed: .* at another time than now"):
+        operators.keys.check(request(leader), bent, NOW)
+    operators.keys.check(request(leader), bent, NOW + away)
+    leader.accept(HELPER, bent)
 
 
 def test_a_leader_takes_offers_of_its_helper_alone() -> None:
     operators, other = Operators(), Operators()
     leader = operators.begin()
     other.leader = operators.leader
-    with pytest.raises(MalformedMessageError, match="another helper"):
+    with pytest.raises(MalformedMessageError, match="unknown_helper: this app names no helper"):
         leader.accept(HELPER, other.helper.answer(request(leader)))
     unsigned = msgspec.structs.replace(
         operators.helper.answer(request(leader)), signature=bytes(64)
@@ -560,22 +602,96 @@ def test_a_helpers_answer_is_checked_before_it_is_kept() -> None:
     leader = operators.begin()
     asked, keys = request(leader), operators.keys
     offered = operators.helper.answer(asked)
-    keys.check(asked, offered)
+    keys.check(asked, offered, NOW)
     unsigned = msgspec.structs.replace(offered, signature=bytes(64))
     with pytest.raises(MalformedMessageError, match="not signed"):
-        keys.check(asked, unsigned)
+        keys.check(asked, unsigned, NOW)
     with pytest.raises(MalformedMessageError, match="another sum"):
-        stranger.keys.check(request(stranger.begin()), offered)
+        stranger.keys.check(request(stranger.begin()), offered, NOW)
     leader, _ = operators.collected(inputs_of(range(12)))
     task = listed(leader)
     total = total_of(operators.helper.answer(task))
-    keys.check(task, total)
+    keys.check(task, total, NOW)
     for wrong in (total.total[::-1], bytes(len(total.total))):
         with pytest.raises(MalformedMessageError, match="not signed"):
-            keys.check(task, msgspec.structs.replace(total, total=wrong))
+            keys.check(task, msgspec.structs.replace(total, total=wrong), NOW)
     for other in ((asked, total), (task, offered)):
         with pytest.raises(UnexpectedMessageError, match="does not answer"):
-            keys.check(*other)
+            keys.check(*other, NOW)
+
+
+def test_the_noise_of_a_sum_is_drawn_when_it_begins_and_erased_with_its_total() -> None:
+    """Its request says by a salted digest which, and nobody can tell anything from that."""
+    operators, drawn = Operators(), list[bytes]()
+
+    def watched(size: int) -> bytes:
+        drawn.append(os.urandom(size))
+        return drawn[-1]
+
+    noisy = terms(noise=WholeLaplace.of(50.0))
+    keys = replace(operators.keys, random=watched)
+    leader = keys(os.urandom(16), noisy, os.urandom, TOLD)
+    noise, salt = leader._state.noise, drawn[-1]
+    assert len(salt) == 32
+    assert (
+        request(leader).commitment
+        == hashlib.sha256(b"earshot two operators: leader's noise" + salt + noise).digest()
+    )
+    before = len(drawn)
+    leader.accept(HELPER, operators.helper.answer(request(leader)))
+    leader.advance()
+    reports = {p: reported(leader, p, v) for p, v in inputs_of(range(20)).items()}
+    for phone, report in reports.items():
+        leader.accept(phone, report)
+    leader.advance()
+    operators.now += 1001
+    secret = operators.book.secret(leader._state.sum_id)
+    assert secret is not None
+    total = closed(leader, operators.helper.answer(listed(leader)), reports.items())
+    both = sum(np.frombuffer(each, "<i8").reshape(3, 2) for each in (noise, secret.noise))
+    np.testing.assert_array_equal(total, sum(inputs_of(range(20)).values()) + both)
+    assert len(drawn) == before
+    assert noise not in bytes(leader.save())
+    assert operators.book.secret(leader._state.sum_id) is None
+
+
+def test_a_sum_that_began_without_noise_does_not_go_on() -> None:
+    leader = Operators().begin()
+    leader.check_version()
+    leader._state.noise = b""
+    with pytest.raises(UnexpectedMessageError, match="another version"):
+        leader.check_version()
+
+
+def test_a_leader_that_is_set_back_has_the_same_noise_or_no_sum() -> None:
+    """Whatever moment its state is of: one total, to the last unit."""
+    operators = Operators()
+    noisy = terms(noise=WholeLaplace.of(50.0))
+    leader = operators.begin(noisy)
+    states = [bytes(leader.save())]
+    leader.accept(HELPER, operators.helper.answer(request(leader)))
+    leader.advance()
+    states.append(bytes(leader.save()))
+    inputs = inputs_of(range(20))
+    reports = {phone: reported(leader, phone, vector) for phone, vector in inputs.items()}
+
+    def ended(leader: Leader) -> npt.NDArray[np.int64]:
+        for phone, report in reports.items():
+            leader.accept(phone, report)
+        leader.advance()
+        return closed(leader, operators.helper.answer(listed(leader)), reports.items())
+
+    total = ended(leader)
+    for state in states:
+        again = operators.keys.restore(state)
+        if again._state.round == "offer":
+            again.accept(HELPER, operators.helper.answer(request(again)))
+            again.advance()
+        np.testing.assert_array_equal(ended(again), total)
+    # A new draw is another request, which is not offered under the same identifier.
+    other = operators.keys(leader._state.sum_id, noisy, os.urandom, TOLD)
+    with pytest.raises(UnknownSumError, match="was offered to another request"):
+        operators.helper.answer(request(other))
 
 
 def test_a_sum_of_another_version_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

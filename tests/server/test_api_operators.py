@@ -276,8 +276,8 @@ def test_a_phase_that_is_published_at_this_moment_is_not_stopped(
 ) -> None:
     phase = server.start(PARAMETERS)
     database.query(
-        "INSERT INTO phases (phase, snapshot, number, step, deadline, expected, common, sum, over,"
-        " wait) VALUES (%s, '', 1, 'label vote', 0, 0, '', '', false, 1)",
+        "INSERT INTO phases (phase, number, step, deadline, expected, common, sum, over,"
+        " wait) VALUES (%s, 1, 'label vote', 0, 0, '', '', false, 1)",
         (phase,),
     )
     with ThreadPoolExecutor(1) as elsewhere:

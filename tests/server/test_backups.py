@@ -25,6 +25,7 @@ from earshot_server.backups.restoring import restore
 from earshot_server.credentials import KEY_FILE, TOKEN_FILE, Credentials
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
+from earshot_server.phases.set_back import SET_BACK, end_if_set_back
 from earshot_server.phases.spending import released
 from earshot_server.processes.address import Address, remembered
 from earshot_server.processes.driver import Driver
@@ -109,6 +110,27 @@ def test_what_was_under_way_ends_by_name_and_what_was_over_stays(
     assert record(own_database, running).ending is None
 
 
+def test_a_database_that_was_set_back_ends_what_was_under_way_once(
+    own_database: Database, data: Path
+) -> None:
+    """Where the operator says so before the start, and never without."""
+    running, waiting = begin(own_database), gather(own_database, 3)
+    assert end_if_set_back(own_database, data) == 0
+    assert record(own_database, running).ending is None
+    (data / SET_BACK).touch()
+    assert end_if_set_back(own_database, data) == 2
+    for phase in (running, waiting):
+        ending = record(own_database, phase).ending
+        assert isinstance(ending, Failed)
+        assert ending.reason.startswith(f"{RESTORED_REASON} copy of its database: it may have")
+    assert own_database.query("SELECT count(*) FROM snapshots WHERE snapshot <> ''") == [(0,)]
+    assert Accounts(own_database).audit()[0].action == "restore server"
+    assert Registry(own_database).enrol(os.urandom(32), bytes(16), 1000) > 1_000_000
+    later = begin(own_database)
+    assert end_if_set_back(own_database, data) == 0
+    assert record(own_database, later).ending is None
+
+
 def test_a_backup_holds_no_answer_and_no_sum_that_is_under_way(
     own_database: Database, own_url: str, other_url: str, data: Path, tmp_path: Path
 ) -> None:
@@ -117,11 +139,12 @@ def test_a_backup_holds_no_answer_and_no_sum_that_is_under_way(
     assert len(answers) == PHONES // 2
     back_up(tmp_path / "backup", data, own_url)
     with opened(tmp_path / "backup") as backup:
-        assert backup.tables.isdisjoint({"answers", "tasks"})
+        assert backup.tables.isdisjoint({"answers", "tasks", "snapshots"})
     content = (tmp_path / "backup").read_bytes()
     assert not any(answer in content for (answer,) in answers)
     restore(tmp_path / "backup", tmp_path / "new", other_url)
-    assert rows(other_url, "SELECT phase, snapshot FROM phases") == [(phase, None)]
+    assert rows(other_url, "SELECT phase FROM phases") == [(phase,)]
+    assert rows(other_url, "SELECT count(*) FROM snapshots WHERE snapshot <> ''") == [(0,)]
 
 
 def test_numbers_given_out_after_the_backup_are_not_given_out_again(
@@ -140,7 +163,7 @@ def test_numbers_given_out_after_the_backup_are_not_given_out_again(
 
 @pytest.mark.parametrize("found", [gathering_record(), running_record()])
 def test_a_phase_that_may_have_gone_on_counts_as_spent_whole(found: PhaseRecord) -> None:
-    reason = f"{RESTORED_REASON} 1 Jan 2026, 00:00 UTC: it may have gone on since"
+    reason = f"{RESTORED_REASON} backup of 1 Jan 2026, 00:00 UTC: it may have gone on since"
     ending = Failed(phase=found.phase, reason=reason)
     over = msgspec.structs.replace(found, status=FAILED, ending=ending)
     assert len(released(over)) == len(found.parameters.plan().releases())

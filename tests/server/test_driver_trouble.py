@@ -76,7 +76,7 @@ def test_an_error_in_one_phase_stalls_neither_the_others_nor_the_purge(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     older = begun(database)
-    database.query("UPDATE phases SET snapshot = 'damaged'")
+    database.query("UPDATE snapshots SET snapshot = 'damaged'")
     younger = begun(database)
     database.query("INSERT INTO drivers VALUES ('long gone', 0)")
     assert make_driver(database, Optics()).turn() == 1
@@ -139,7 +139,7 @@ def test_a_phase_is_given_up_by_name_after_many_tries(database: Database) -> Non
 
 def test_what_cannot_even_be_read_is_given_up_as_well(database: Database) -> None:
     game, driver = begun(database), make_driver(database, Optics())
-    database.query("UPDATE phases SET snapshot = 'damaged'")
+    database.query("UPDATE snapshots SET snapshot = 'damaged'")
     for _ in range(MOST_TRIES + 1):
         driver.turn()
         hurry(database)
@@ -194,8 +194,8 @@ def test_the_database_s_trouble_with_one_phase_is_that_phase_s(own_database: Dat
         " $$ BEGIN RAISE SQLSTATE '54000'; END $$"
     )
     own_database.query(
-        "CREATE TRIGGER too_large BEFORE UPDATE OF snapshot ON phases FOR EACH ROW"
-        " WHEN (old.position = 1) EXECUTE FUNCTION too_large()"
+        "CREATE TRIGGER too_large BEFORE UPDATE ON snapshots FOR EACH ROW"  # type: ignore[arg-type]
+        f" WHEN (old.phase = '\\x{older.coordinator.phase.hex()}') EXECUTE FUNCTION too_large()"
     )
     younger, driver = begun(own_database), make_driver(own_database, Optics())
     assert driver.turn() == 1
@@ -207,7 +207,7 @@ def test_the_database_s_trouble_with_one_phase_is_that_phase_s(own_database: Dat
     trouble = record(own_database, older.coordinator.phase).trouble
     assert trouble is not None
     assert (trouble.attempts, trouble.reason) == (1, "DatabaseUnavailableError")
-    own_database.query("DROP TRIGGER too_large ON phases")
+    own_database.query("DROP TRIGGER too_large ON snapshots")
     hurry(own_database)
     assert driver.turn() == 1
 

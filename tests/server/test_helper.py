@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -36,6 +37,7 @@ from earshot_protocol.messages import (
     decode_helper_answer,
     decode_helper_task,
 )
+from earshot_protocol.prio3.limbs import LimbArithmetic
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import ZeroConcentrated
 from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
@@ -55,7 +57,9 @@ from earshot_protocol.two_operators.refusals import (
     UnwantedOfferError,
     WrongListError,
 )
+from earshot_protocol.two_operators.shares import unseal
 from earshot_protocol.wire import encode
+from earshot_server.helper import helper
 from earshot_server.helper.book import Book, MemoryBook
 from earshot_server.helper.folder import HelperFolder
 
@@ -230,7 +234,6 @@ def test_of_two_processes_that_answer_at_once_one_answers(
         (lambda o, task: b"".join(entries(task)[:9]), SmallListError, False),
         (lambda o, task: task.reports + entries(task)[0], WrongListError, False),
         (lambda o, task: b"".join(os.urandom(96) for _ in range(21)), WrongListError, False),
-        (lambda o, task: b"".join(os.urandom(96) for _ in range(15)), SmallListError, False),
         (lambda o, task: task.reports[:-1], MalformedMessageError, False),
     ],
 )
@@ -244,6 +247,47 @@ def test_a_refused_list_uses_nothing_up(
     assert getattr(caught.value, "again", False) is again
     total = closed(leader, operators.helper.answer(task), reports.items())
     np.testing.assert_array_equal(total, sum(inputs_of(range(15)).values()))
+
+
+@pytest.mark.parametrize("proved", [False, True])
+def test_of_a_sum_one_list_is_opened_even_if_nothing_comes_of_it(
+    book: Book, proved: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Garbage costs as much time as reports do, and costs it once."""
+    agreed = terms(shape=(6,), bound=1, ones=2) if proved else terms()
+    operators = Operators(book=book)
+    leader, _ = operators.collected(
+        {phone: np.eye(6, dtype=np.int64)[0].reshape(agreed.shape) for phone in range(15)}
+        if proved
+        else inputs_of(range(15)),
+        parameters=agreed,
+    )
+    task, tried = listed(leader), list[bytes]()
+
+    def counted(sealed: bytes, *rest: Any) -> bytes | None:
+        tried.append(sealed)
+        return unseal(sealed, *rest)
+
+    monkeypatch.setattr(helper, "unseal", counted)
+    monkeypatch.setattr(helper, "fastest", LimbArithmetic)
+    size = len(task.reports) // 15
+    garbage = another_list(operators, task, os.urandom(15 * size))
+    for _ in range(3):
+        with pytest.raises(SmallListError, match="gets no total") as caught:
+            operators.helper.answer(garbage)
+        assert not caught.value.again
+    assert len(tried) == (15 if proved else 6), "the sixth of 15 that does not open leaves 9 of 10"
+    assert book.secret(task.sum_id) is None
+    with pytest.raises(AnsweredError, match="had its one list"):
+        operators.helper.answer(task)
+
+
+def test_a_list_of_which_just_enough_open_is_answered(book: Book) -> None:
+    operators, leader, _ = after_the_window(book=book)
+    task = listed(leader)
+    spoilt = b"".join([os.urandom(96) for _ in range(5)] + entries(task)[5:])
+    total = total_of(operators.helper.answer(another_list(operators, task, spoilt)))
+    assert len(total.refused) == 5 * 16
 
 
 def test_a_list_waits_for_the_windows_end_unless_everybody_is_in_it() -> None:

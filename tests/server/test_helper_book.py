@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import stat
 from collections.abc import Iterator
@@ -29,14 +30,19 @@ from support.operators import (
 
 from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.privacy.sum_noise import WholeLaplace
-from earshot_protocol.two_operators.leader import PATIENCE
+from earshot_protocol.two_operators.leader import PATIENCE, Leader
 from earshot_protocol.two_operators.messages import AddUp, MakeOffer
 from earshot_protocol.two_operators.refusals import HelperRefusalError, LateListError
 from earshot_protocol.wire import Task, encode
 from earshot_server.credentials import CredentialsError, new_key
 from earshot_server.helper import database
 from earshot_server.helper.book import Book, MemoryBook, Record, Secret, TakenError
-from earshot_server.helper.database import HelperDatabase, HelperDatabaseError
+from earshot_server.helper.database import (
+    SCHEMA,
+    SCHEMA_VERSION,
+    HelperDatabase,
+    HelperDatabaseError,
+)
 from earshot_server.helper.folder import HelperFolder, HelperFolderError
 from earshot_server.helper.keys import KeyFolderError
 from earshot_server.helper.sqlite_book import KEPT_AFTER, KeptByHelper
@@ -134,12 +140,12 @@ def test_a_start_erases_what_is_late_and_what_has_no_record(tmp_path: Path) -> N
         (keys / name).write_bytes(b"left over")
     with opened(tmp_path, LATE):
         assert {each.name for each in keys.iterdir()} == {
-            *("CACHEDIR.TAG", "README", "mark"),
+            *("CACHEDIR.TAG", "README"),
             f"{late[0].hex()}.key",
         }
     with opened(tmp_path, LATE + 100) as folder:
         assert folder.book.counts(LATE + 100) == (0, 0, 2)
-        assert len(list(keys.iterdir())) == 3
+        assert len(list(keys.iterdir())) == 2
 
 
 def test_a_helper_that_goes_on_erases_what_is_late(tmp_path: Path) -> None:
@@ -180,7 +186,7 @@ def test_a_full_disk_offers_nothing_and_leaves_no_key(tmp_path: Path) -> None:
         ):
             operators.helper.answer(large)
         assert folder.book.record(large.sum_id) is None
-        assert len(list((tmp_path / "keys").iterdir())) == 3
+        assert len(list((tmp_path / "keys").iterdir())) == 2
         operators.helper.answer(large)
 
 
@@ -189,11 +195,17 @@ def test_a_full_disk_offers_nothing_and_leaves_no_key(tmp_path: Path) -> None:
 
 def due(path: Path) -> tuple[Operators, AddUp]:
     """A sum whose list may come."""
+    operators, leader = begun(path)
+    return operators, listed(leader)
+
+
+def begun(path: Path) -> tuple[Operators, Leader]:
+    """The same, with its leader."""
     operators = Operators()
     with opened(path) as folder:
         operators.book = folder.book
         leader, _ = operators.collected(inputs_of(range(15)), parameters=AGREED)
-        return operators, listed(leader)
+        return operators, leader
 
 
 def answered(path: Path, operators: Operators, task: Task) -> bytes:
@@ -210,10 +222,9 @@ def refusal(path: Path, operators: Operators, task: Task) -> str:
     return caught.value.name
 
 
-def asked_for(operators: Operators, task: AddUp, **changes: object) -> MakeOffer:
-    """The request with which the sum of a list began, or another one for the same sum."""
-    asked = request(operators.begin(AGREED))
-    return operators.signed(msgspec.structs.replace(asked, sum_id=task.sum_id, **changes))
+def asked_for(operators: Operators, leader: Leader, **changes: object) -> MakeOffer:
+    """The request with which a sum began, or another one for the same sum."""
+    return operators.signed(msgspec.structs.replace(leader._signed_request(), **changes))
 
 
 def on_disk(path: Path) -> bytes:
@@ -221,8 +232,8 @@ def on_disk(path: Path) -> bytes:
 
 
 def test_a_total_is_dropped_a_day_after_its_time_and_its_sum_stays_spent(tmp_path: Path) -> None:
-    operators, task = due(tmp_path)
-    asked = asked_for(operators, task)
+    operators, leader = begun(tmp_path)
+    task, asked = listed(leader), asked_for(operators, leader)
     other = another_list(operators, task, b"".join(entries(task)[1:]))
     answer = answered(tmp_path, operators, task)
     total = total_of(decode_helper_answer(answer)).total
@@ -254,7 +265,8 @@ def test_a_total_is_dropped_a_day_after_its_time_and_its_sum_stays_spent(tmp_pat
         assert refusal(tmp_path, operators, other) == "already_answered"
         assert refusal(tmp_path, operators, asked) == "late"
         assert (
-            refusal(tmp_path, operators, asked_for(operators, task, patience=1.0)) == "unknown_sum"
+            refusal(tmp_path, operators, asked_for(operators, leader, patience=1.0))
+            == "unknown_sum"
         )
         with opened(tmp_path, moment) as folder:
             with pytest.raises(TakenError, match="has been offered"):
@@ -266,15 +278,16 @@ def test_a_total_is_dropped_a_day_after_its_time_and_its_sum_stays_spent(tmp_pat
 
 
 def test_a_sum_that_was_never_answered_is_spent_too(tmp_path: Path) -> None:
-    operators, task = due(tmp_path)
-    asked = asked_for(operators, task)
+    operators, leader = begun(tmp_path)
+    task, asked = listed(leader), asked_for(operators, leader)
     with opened(tmp_path, LATE + KEPT_AFTER) as folder:
         folder.tidy(LATE + KEPT_AFTER)
         kept = folder.book.record(task.sum_id)
         assert kept is not None
         assert (kept.offer, kept.reports, kept.total) == (None, None, None)
         assert folder.book.counts(LATE + KEPT_AFTER) == (0, 0, 1)
-        folder.book._keys.keep(task.sum_id, SECRET)  # as somebody may who has an old copy
+        made = folder.book._keys.keep(task.sum_id, SECRET)  # as by a snapshot of the disk
+        folder.database.change("UPDATE sums SET made = ?", made)
         operators.book, operators.now = folder.book, NOW + WINDOW + 1
         for message in (task, asked):
             with pytest.raises(LateListError):
@@ -389,13 +402,13 @@ def test_a_folder_that_was_renamed_is_still_the_same(tmp_path: Path) -> None:
     answered(tmp_path / "renamed", operators, task)
 
 
-def test_keys_of_another_helper_are_refused(tmp_path: Path) -> None:
-    for name in ("one", "other"):
-        due(tmp_path / name)
+def test_keys_of_another_helper_are_of_no_use(tmp_path: Path) -> None:
+    operators, task = due(tmp_path / "one")
+    due(tmp_path / "other")
     shutil.rmtree(tmp_path / "one" / "keys")
     (tmp_path / "other" / "keys").rename(tmp_path / "one" / "keys")
-    with pytest.raises(KeyFolderError, match="of another helper"), opened(tmp_path / "one"):
-        pass
+    check_no_answer(tmp_path / "one", operators, task)
+    assert not list((tmp_path / "one" / "keys").glob("*.key"))
 
 
 def test_without_its_database_a_helper_offers_anew_under_another_key(tmp_path: Path) -> None:
@@ -452,13 +465,42 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
         HelperDatabase(tmp_path / "missing.db")
 
 
-def test_a_newer_database_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_newer_database_is_left_alone(tmp_path: Path) -> None:
     path, identity = tmp_path / "helper.db", Ed25519PrivateKey.generate().public_key()
     HelperDatabase.make(path, identity.public_bytes_raw())
     with closing(HelperDatabase(path)) as present:
-        present.change("PRAGMA user_version = 2")
-    with pytest.raises(NewerSchemaError, match="version 2; this software reads 1"):
+        present.change(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    words = f"version {SCHEMA_VERSION + 1}; this software reads {SCHEMA_VERSION}: update it"
+    with pytest.raises(NewerSchemaError, match=words):
         HelperDatabase(path)
+
+
+def test_a_schema_has_a_version_of_its_own() -> None:
+    """Who changes the schema gives it the next version, and both to this test."""
+    digest = hashlib.sha256("\n".join(SCHEMA).encode()).hexdigest()
+    assert (SCHEMA_VERSION, digest[:16]) == (2, "faeb3368e5503a9a")
+
+
+@pytest.mark.parametrize("version", [1, SCHEMA_VERSION])
+def test_a_database_of_another_schema_is_refused_and_its_helper_keeps_its_key(
+    tmp_path: Path, version: int
+) -> None:
+    """A version that was forgotten is noticed as well."""
+    with opened(tmp_path) as folder:
+        identity = folder.identity.public_key().public_bytes_raw()
+        folder.database.change("ALTER TABLE sums RENAME COLUMN digest TO summary")
+        folder.database.change(f"PRAGMA user_version = {version}")
+        with pytest.raises(DatabaseUnavailableError, match="is of a former version"):
+            folder.book.check()
+    with pytest.raises(HelperDatabaseError, match=r"former version.*move helper\.db and .*init"):
+        HelperFolder.open(tmp_path)
+    for file in tmp_path.glob("helper.db*"):
+        file.rename(file.with_name(f"old-{file.name}"))
+    (tmp_path / "keys").rename(tmp_path / "old-keys")
+    with opened(tmp_path) as folder:
+        assert folder.identity.public_key().public_bytes_raw() == identity
+        folder.book.check()
+        folder.book.write()
 
 
 def test_what_another_process_holds_is_waited_for_and_then_named(

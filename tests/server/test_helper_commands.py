@@ -77,15 +77,16 @@ def test_leaders_are_allowed_by_terms_of_their_own(data: Path) -> None:
         "least_reports": 50,
         "least_noise": 0.5,
         "largest_window_days": 31.0,
+        "largest_crowd": 10**6,
         "offers_a_day": 100,
     }
     assert said("allow", KEY.upper(), "--data", data) == f"leader {KEY} is served\n"
     assert shown(data)["leaders"] == [usual]
     said(
         *("allow", KEY, "--data", data, "--least-reports", 7, "--least-noise", 1.5),
-        *("--largest-window-days", 3, "--offers-a-day", 2),
+        *("--largest-window-days", 3, "--largest-crowd", 90, "--offers-a-day", 2),
     )
-    own = dict(zip(usual, (KEY, 7, 1.5, 3.0, 2), strict=True))
+    own = dict(zip(usual, (KEY, 7, 1.5, 3.0, 90, 2), strict=True))
     assert shown(data)["leaders"] == [own]
     with opened(data) as folder:
         policy = folder.leaders.policy(bytes.fromhex(KEY))
@@ -93,6 +94,7 @@ def test_leaders_are_allowed_by_terms_of_their_own(data: Path) -> None:
         assert policy.leaders == {bytes.fromhex(KEY)}
         assert (policy.least_reports, policy.least_noise) == (7, 1.5)
         assert (policy.largest_window, policy.offers_a_day) == (3 * DAY, 2)
+        assert policy.largest_crowd == 90
         assert folder.leaders.policy(bytes(32)) is None
     assert said("forbid", KEY, "--data", data) == f"leader {KEY} is no longer served\n"
     assert shown(data)["leaders"] == []
@@ -154,6 +156,10 @@ def test_who_cannot_serve_says_why(data: Path, tmp_path: Path) -> None:
     words = refused("serve", "--data", data, "--host", "0.0.0.0")  # noqa: S104 - it is refused
     assert "--proxies 1" in words
     assert "--workers 0: must be from 1 to 64" in refused("serve", "--data", data, "--workers", 0)
+    operators = Operators(leader=LEADER, now=time.time())
+    with opened(data, operators.now) as folder:
+        operators.book = folder.book
+        operators.helper.answer(request(operators.begin()))
     shutil.copytree(data, tmp_path / "copy")
     words = refused("serve", "--data", tmp_path / "copy", "--port", 0)
     assert f"{tmp_path / 'copy' / 'keys'} is a copy" in words

@@ -61,7 +61,7 @@ from earshot_protocol.two_operators.transport import (
 from earshot_protocol.wire import encode
 from earshot_server.api.health import LIVE
 from earshot_server.helper.api import _TITLES, LARGEST_LIST_BODY
-from earshot_server.helper.keys import KeyFolder
+from earshot_server.helper.folder import HelperFolder
 
 KEY, OTHER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
 NOISY = WholeLaplace.of(20.0)
@@ -161,6 +161,7 @@ def test_a_list_in_parts_is_added_up_and_its_parts_dropped(helper: HelperProcess
     assert [len(part.entries) for part in parts] == [LARGEST_PART, LARGEST_PART, 15 * 96]
     named = msgspec.structs.replace(task, reports=b"")
     lists = helper.data / "lists" / task.sum_id.hex()
+    await_(lambda: time.time() > sum_.leader._offer.closes, "the end of the window")
     told = []
     for _ in range(2):  # the second time, it has forgotten the list, and not its answer
         check_problem(asked(helper, named), 400, "malformed")
@@ -456,12 +457,12 @@ def test_neither_identity_nor_seeds_keys_or_noise_are_in_log_or_database(tmp_pat
     data = tmp_path / "data"
     with helper_running(data, KEY.public_key().public_bytes_raw()) as helper:
         done, left = (offered(helper, agreed=terms(noise=NOISY)) for _ in range(2))
-        keys = KeyFolder(data / "keys")
         hidden = [(data / "operator.token").read_bytes().strip()]
         hidden += re.findall(rb"\n([A-Za-z0-9+/=]{40,})\n", (data / "helper.key").read_bytes())
         assert len(hidden) == 2
+        folder = HelperFolder.open(data)
         for each in (done, left):
-            secret = keys.secret(each.list.sum_id)
+            secret = folder.book.secret(each.list.sum_id)
             assert secret is not None
             assert len(secret.noise) == 48
             hidden += [secret.key, secret.noise]
@@ -470,6 +471,7 @@ def test_neither_identity_nor_seeds_keys_or_noise_are_in_log_or_database(tmp_pat
                 seed = unseal(report.sealed, key, each.list.offer, report.report_id)
                 assert seed is not None
                 hidden.append(seed)
+        folder.database.close()
         total_in(asked(helper, done.list))
         check_problem(
             asked(helper, another_list(done.operators, done.list, bytes(96))),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -73,6 +75,7 @@ class Game:
         self.stage = stage
         self.phase = str(alone(partial(stage.gathered, parameters)))
         self.phones = {number: a_phone(stage, number) for number in range(PHONES)}
+        self.answers = dict[int, bytes]()
 
     def play(self, process: str, disturb: Disturb) -> tuple[bool, object]:
         """Play on to the end; return whether that process was killed, and what it returned."""
@@ -96,7 +99,7 @@ class Game:
         if process != "web":
             return partial(self.stage.driven, self.phase, PROCESSES[process])
         tasks = alone(partial(self.stage.tasks, self.phase, range(PHONES)))
-        answers = dict[int, bytes]()
+        answers = self.answers
         for number, phone in self.phones.items():
             answer = phone.answer(decode_task(bytes.fromhex(tasks[str(number)])))
             assert answer is not None
@@ -175,3 +178,50 @@ def test_what_was_published_is_not_opened_again(stage: Stage) -> None:
             game = Game(stage, NOISY)
             assert game.play("second driver", partial(killed, number=number))[0]
             game.check(exact=False)
+
+
+def put(there: Path, here: Path) -> None:
+    """Copy a folder with the owners of its files, one of which is PostgreSQL's account."""
+    subprocess.run(["cp", "-a", there, here], check=True)  # noqa: S603, S607 - our own
+
+
+SET_BACK_TO = ("before the offer", "before the total", "before it was published")
+"""Moments to which a leader is set back once its phase is published."""
+
+
+@pytest.mark.parametrize("moment", SET_BACK_TO)
+def test_a_leader_whose_disk_is_set_back_publishes_no_other_total(
+    tmp_path: Path, moment: str
+) -> None:
+    """Its files are copied and put back; the helper and the phones have gone on."""
+    folder, backup = tmp_path / "leader", tmp_path / "copy"
+    with embedded(folder) as postgres:
+        in_child(lambda: Database(postgres.url).migrate())
+        game = Game(Stage(postgres.url, tmp_path / "helper"), NOISY)
+        if moment == "before the offer":
+            alone(partial(game.stage.driven, game.phase, "offer"))
+        else:
+            alone(game.run("first driver"))
+            alone(game.run("web"))
+        if moment == "before it was published":
+            alone(partial(game.stage.driven, game.phase, "total"))
+    put(folder, backup)
+    with embedded(folder) as postgres:
+        game.stage = Stage(postgres.url, tmp_path / "helper")
+        for name in tuple(PROCESSES) if moment == SET_BACK_TO[0] else ("second driver",):
+            alone(game.run(name))
+        game.check(exact=False)
+        first = game.stage.seen(game.phase).ending
+    shutil.rmtree(folder)
+    put(backup, folder)
+    with embedded(folder) as postgres:
+        game.stage = Stage(postgres.url, tmp_path / "helper")
+        game.stage.wait_for_leases()
+        # Phones have answered this sum, and say the same once more where they are asked again.
+        if moment == SET_BACK_TO[0]:
+            alone(game.run("first driver"))
+            alone(partial(game.stage.taken, game.phase, game.answers))
+        alone(game.run("second driver"))
+        assert game.stage.seen(game.phase).ending == first
+        for phone in game.phones.values():
+            assert len(phone.ledger.export()) == 2

@@ -180,13 +180,12 @@ ANYBODY = (
 DENIED = {
     "web": (
         *ANYBODY,
-        "SELECT snapshot FROM phases",
-        "SELECT * FROM phases",
+        "SELECT snapshot FROM snapshots",
         "UPDATE phases SET common = ''",
         "UPDATE phases SET step = 'published'",
         "UPDATE phases SET over = true",
         "UPDATE phases SET closed = true",
-        "UPDATE phases SET snapshot = ''",
+        "UPDATE snapshots SET snapshot = ''",
         "INSERT INTO phases (phase) VALUES ('')",
         "INSERT INTO tasks VALUES ('', 1, '')",
         "UPDATE steps SET answered = 0",

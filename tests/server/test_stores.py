@@ -297,7 +297,7 @@ def _done(store: PhaseStore, change: tuple[object, ...]) -> tuple[object, ...]:
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=st.lists(_changes, max_size=20))
 def test_both_stores_do_the_same(database: Database, changes: list[tuple[object, ...]]) -> None:
-    database.query("TRUNCATE phases, tasks, answers, steps")
+    database.query("TRUNCATE phases, snapshots, tasks, answers, steps")
     memory, postgres = MemoryPhaseStore(), PostgresPhaseStore(database)
     for change in changes:
         assert _done(postgres, change) == _done(memory, change)
@@ -476,9 +476,9 @@ def test_ciphertexts_are_stored_as_they_are(database: Database) -> None:
     rows = database.query(
         "SELECT attrelid::regclass::text, attname FROM pg_attribute"
         " WHERE attstorage = 'e' AND attrelid::regclass::text = ANY(%s) ORDER BY 1",
-        (["phases", "tasks", "answers"],),
+        (["snapshots", "tasks", "answers"],),
     )
-    assert rows == [("answers", "answer"), ("phases", "snapshot"), ("tasks", "task")]
+    assert rows == [("answers", "answer"), ("snapshots", "snapshot"), ("tasks", "task")]
 
 
 def test_two_stores_on_one_database_are_one(database: Database, database_url: str) -> None:

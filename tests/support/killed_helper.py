@@ -20,7 +20,7 @@ from support.kills import Call
 from support.operators import NOW
 
 By = Callable[[str, Call, tuple[Any, ...]], Any]
-MOMENTS = kills.MOMENTS | {"unlink": ("before", "after"), "execute": ("before", "after")}
+MOMENTS = kills.MOMENTS | dict.fromkeys(("truncate", "unlink", "execute"), ("before", "after"))
 """Moments at which it dies; `half` of an fsync leaves half of a draft."""
 
 
@@ -41,9 +41,10 @@ def watched(by: By) -> Iterator[None]:
         def execute(self, *given: Any) -> Any:
             return by("execute", super().execute, given)
 
-    unlink = os.unlink
+    truncate, unlink = os.truncate, os.unlink
     with (
         kills.intercepted(by),
+        mock.patch.object(os, "truncate", lambda *given: by("truncate", truncate, given)),
         mock.patch.object(os, "unlink", lambda *given: by("unlink", unlink, given)),
         mock.patch.object(database, "_connect", partial(_connect, Watched)),
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -254,6 +255,9 @@ def test_the_offer_of_the_sum(case: dict[str, Any]) -> None:
     assert isinstance(asked, MakeOffer)
     assert isinstance(made, OfferMade)
     assert asked.body() == of(case["make_offer_body"])
+    noise = np.array(case["leaders_noise"], dtype="<i8").tobytes()
+    committed = b"earshot two operators: leader's noise" + of(case["leaders_salt"]) + noise
+    assert asked.commitment == hashlib.sha256(committed).digest()
     assert made.offer.digest().hex() == case["offer_digest"]
     assert made.verify_key.hex() == case.get("verify_key", "")
 
@@ -476,7 +480,10 @@ def test_a_phone_refuses_by_name(case: dict[str, Any], monkeypatch: pytest.Monke
     task = msgspec.msgpack.decode(of(case["task"]), type=SendReport)
     agreed = msgspec.convert(expected, TwoOperatorParameters)
     ours = [
-        refusal.rule for refusal in refusals_of_offer(task, agreed, told, leaders, helpers, now)
+        refusal.rule
+        for refusal in refusals_of_offer(
+            task, agreed, hashlib.sha256(told).digest(), leaders, helpers, now
+        )
     ]
     assert theirs[:1] == ours[:1] == ([case["rule"]] if case["rule"] else [])
     assert theirs == ours

@@ -190,7 +190,7 @@ BYTES = {
     *("phase", "sum_id", "data", "public_keys", "masks", "known"),
     *("ciphertexts", "commitment", "vector", "shares", "traces", "public_key", "hierarchy", "rows"),
     *("report_id", "sealed", "share", "leader", "helper", "key", "task", "signature", "offer"),
-    *("reports", "refused", "total", "entries", "public", "verify_key", "verifiers"),
+    *("reports", "refused", "total", "entries", "public", "commitment", "verify_key", "verifiers"),
 }
 
 

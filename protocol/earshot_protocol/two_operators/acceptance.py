@@ -1,8 +1,7 @@
-"""What a phone checks of an offer before it sends a report."""
+"""What a phone checks of an offer before it sends a report, and a leader before it shows it."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterator
 
 from earshot_protocol.errors import MalformedMessageError, RefusedError
@@ -19,7 +18,7 @@ LARGEST_SKEW = 3600.0
 def refusals_of_offer(
     opening: SendReport,
     expected: TwoOperatorParameters,
-    told: bytes,
+    task: bytes,
     leaders: Collection[bytes],
     helpers: Collection[bytes],
     now: float,
@@ -29,7 +28,7 @@ def refusals_of_offer(
     Args:
         opening: Task that opens the sum.
         expected: Parameters of the sum as the phone derives them from its phase.
-        told: Description of the sum, as the phone was told it.
+        task: Digest of the description of the sum, as the phone was told it.
         leaders: Identities that the phone accepts as leaders.
         helpers: Identities that it accepts as helpers, which must be other organizations.
         now: Present time by the phone's clock, in seconds since 1970.
@@ -75,7 +74,7 @@ def refusals_of_offer(
             Rule.TOO_FEW,
         )
     about = (offer.version, offer.suite, offer.sum_id, offer.task, stated)
-    agreed = (VERSION, X25519_AES128, opening.sum_id, hashlib.sha256(told).digest(), expected)
+    agreed = (VERSION, X25519_AES128, opening.sum_id, task, expected)
     if about != agreed:
         yield RefusedError(
             f"{Rule.WRONG_OFFER}: the offer is for another task, sum or version than this one",

@@ -5,6 +5,11 @@
 The leader asks the helper for an offer, signs it, collects reports, and asks the helper once for
 its total over all of them. What phones reported stays in the store until then: a report that the
 helper could not open is left out of both halves.
+
+The leader's noise is drawn when the sum begins, and the request for an offer commits to it. A
+leader whose disk is set back has the same noise again, and the helper answers one list alone; or it
+has no such sum, and its next one has another identifier. So there is one total of a sum, whatever
+is restored.
 """
 
 from __future__ import annotations
@@ -14,7 +19,6 @@ import hashlib
 import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -34,6 +38,7 @@ from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.interface import HELPER, Saved
 from earshot_protocol.secure_sum.messages import SumTask
 from earshot_protocol.two_operators import messages
+from earshot_protocol.two_operators.acceptance import refusals_of_offer
 from earshot_protocol.two_operators.halves import (
     PlainHalf,
     ProvedHalf,
@@ -42,6 +47,7 @@ from earshot_protocol.two_operators.halves import (
 )
 from earshot_protocol.two_operators.messages import (
     ID_BYTES,
+    SALT_BYTES,
     VERIFY_KEY_BYTES,
     AddUp,
     HelperTotal,
@@ -69,6 +75,9 @@ class _State(msgspec.Struct):
     parameters: TwoOperatorParameters
     round: str
     task: bytes
+    noise: bytes = b""
+    """Noise of this operator, drawn before the offer was asked for: int64, little-endian."""
+    salt: bytes = b""
     offer: SignedOffer | None = None
     reports: bytes = b""
     """Digest of the list."""
@@ -122,10 +131,11 @@ class Leader:
         """Refuse to continue a sum of another version.
 
         Raises:
-            UnexpectedMessageError: The offer is of another version.
+            UnexpectedMessageError: The offer is of another version, or the sum has no noise yet.
         """
         offer = self._state.offer
-        if offer is not None and offer.offer.version != messages.VERSION:
+        other = offer is not None and offer.offer.version != messages.VERSION
+        if other or not (self.done or self._state.noise):
             raise UnexpectedMessageError("this sum began under another version of the protocol")
 
     def deadline(self, now: float, step_seconds: float) -> float:
@@ -172,6 +182,7 @@ class Leader:
             task=state.task,
             parameters=state.parameters,
             patience=PATIENCE,
+            commitment=commitment(state.noise, state.salt),
         )
         signed = messages.sign(self._keys.leader, messages.LEADERS_REQUEST, request.body())
         return msgspec.structs.replace(request, signature=signed)
@@ -215,10 +226,9 @@ class Leader:
             )
 
     def _take_offer(self, answer: OfferMade) -> None:
-        offer = answer.offer
-        check_offer_made(self._signed_request(), answer, self._keys.helper)
-        signed = messages.sign(self._keys.leader, messages.LEADERS_OFFER, offer.digest())
-        self._state.offer = SignedOffer(offer=offer, helper=answer.signature, leader=signed)
+        # Whoever took the answer has looked at the clock; the round may be closed much later.
+        signed = self._keys.signed_offer(self._signed_request(), answer, answer.offer.opens)
+        self._state.offer = signed
         self._state.verify_key = answer.verify_key
 
     def _take_report(self, phone: int, answer: PhoneReport) -> None:
@@ -301,9 +311,9 @@ class Leader:
         if not self._agreed:
             raise UnexpectedMessageError("the operators do not agree on which ballots are valid")
         self._check_count(self._counted, " with reports that count")
-        noise = self.parameters.noise.drawn(self.parameters.length, self._keys.random)
+        noise = np.frombuffer(self._state.noise, dtype="<i8").astype(np.int64)
         total = self._half.total(self._answer, noise)
-        self._state.total = total.astype("<i8").tobytes()
+        self._state.total, self._state.noise = total.astype("<i8").tobytes(), b""
 
     def _check_count(self, count: int, how: str = "") -> None:
         if count < self.parameters.least:
@@ -344,26 +354,38 @@ class LeaderKeys:
         return self.leader.public_key().public_bytes_raw()
 
     def __call__(
-        self, sum_id: bytes, parameters: Any, random: RandomBytes, told: bytes = b""
+        self,
+        sum_id: bytes,
+        parameters: TwoOperatorParameters,
+        random: RandomBytes,
+        told: bytes = b"",
     ) -> Leader:
         """Begin a sum; the arguments are those of `Aggregators`."""
         task = hashlib.sha256(told).digest()
-        return Leader(self, _State(sum_id, parameters, OFFER, task))
+        noise = parameters.noise.drawn(parameters.length, self.random).astype("<i8").tobytes()
+        salt = self.random(SALT_BYTES)
+        return Leader(self, _State(sum_id, parameters, OFFER, task, noise, salt))
 
     def restore(self, saved: Saved) -> Leader:
         """Return the leader of a sum that `Leader.save` wrote."""
         return Leader(self, msgspec.msgpack.decode(saved, type=_State))
 
-    def check(self, task: Task, answer: Answer) -> None:
+    def check(self, task: Task, answer: Answer, now: float) -> None:
         """Refuse an answer to a helper's task that is not this helper's, before it is kept.
 
-        A step has one answer, so one that its sum would not take must not become it.
+        A step has one answer, so one that its sum or phones would not take must not become it.
+
+        Args:
+            task: Task of the helper.
+            answer: Answer of the helper.
+            now: Present time in seconds since 1970.
 
         Raises:
-            RemoteError: The answer is to another task, or not signed by the helper.
+            RemoteError: The answer is to another task, not signed by the helper, or an offer that
+                phones refuse.
         """
         if isinstance(task, MakeOffer) and isinstance(answer, OfferMade):
-            check_offer_made(task, answer, self.helper)
+            self.signed_offer(task, answer, now)
         elif isinstance(task, AddUp) and isinstance(answer, HelperTotal):
             asked = (task.sum_id, task.offer, hashlib.sha256(task.reports).digest())
             check_total_given(asked, answer, self.helper)
@@ -371,6 +393,38 @@ class LeaderKeys:
             raise UnexpectedMessageError(
                 f"{type(answer).__name__} does not answer {type(task).__name__}"
             )
+
+    def signed_offer(self, request: MakeOffer, answer: OfferMade, now: float) -> SignedOffer:
+        """Return an offer with both signatures, as phones accept it at a moment.
+
+        Raises:
+            MalformedMessageError: It is not the one asked for, or phones would refuse it; the
+                message says by which rule.
+        """
+        offer = answer.offer
+        if answer.sum_id != request.sum_id:
+            raise MalformedMessageError("an offer of another sum than the one asked for")
+        if len(answer.verify_key) != (0 if request.parameters.ones is None else VERIFY_KEY_BYTES):
+            raise MalformedMessageError("an offer with a key for proofs of another size")
+        if not abs(offer.answer_until - offer.closes - request.patience) <= 1e-3:
+            raise MalformedMessageError("an offer with another patience than the one asked for")
+        signature = messages.sign(self.leader, messages.LEADERS_OFFER, offer.digest())
+        signed = SignedOffer(offer=offer, helper=answer.signature, leader=signature)
+        for refused in refusals_of_offer(
+            SendReport(sum_id=request.sum_id, index=0, offer=signed),
+            request.parameters,
+            request.task,
+            (self.identity,),
+            (self.helper,),
+            now,
+        ):
+            raise MalformedMessageError(f"an offer that phones would refuse: {refused}")
+        return signed
+
+
+def commitment(noise: bytes, salt: bytes) -> bytes:
+    """Return what tells the helper that noise is drawn, and is not another one later."""
+    return hashlib.sha256(messages.LEADERS_NOISE + salt + noise).digest()
 
 
 def check_total_given(
@@ -398,31 +452,6 @@ def check_total_given(
     if len(set(refused)) != len(refused):
         raise MalformedMessageError("a total that refuses a report twice")
     return frozenset(refused)
-
-
-def check_offer_made(request: MakeOffer, answer: OfferMade, helper: bytes) -> None:
-    """Refuse an offer that is not the one asked for, or not signed by the helper.
-
-    Raises:
-        MalformedMessageError: A field differs, the window is not the one asked for, or the offer is
-            not this helper's.
-    """
-    offer = answer.offer
-    asked = (messages.VERSION, messages.X25519_AES128, request.sum_id, request.leader)
-    made = (offer.version, offer.suite, offer.sum_id, offer.leader)
-    if answer.sum_id != request.sum_id or asked != made or offer.task != request.task:
-        raise MalformedMessageError("an offer of another sum than the one asked for")
-    if len(answer.verify_key) != (0 if request.parameters.ones is None else VERIFY_KEY_BYTES):
-        raise MalformedMessageError("an offer with a key for proofs of another size")
-    if offer.parameters != request.parameters:
-        raise MalformedMessageError("an offer with other parameters than those asked for")
-    if abs(offer.closes - offer.opens - offer.parameters.window) > 1e-3 or (
-        abs(offer.answer_until - offer.closes - request.patience) > 1e-3
-    ):
-        raise MalformedMessageError("an offer with another window than the one asked for")
-    if offer.helper != helper:
-        raise MalformedMessageError("an offer of another helper than this leader's")
-    messages.check_signature(helper, messages.HELPERS_OFFER, offer.digest(), answer.signature)
 
 
 def _identifiers(joined: bytes) -> list[bytes]:

@@ -38,6 +38,8 @@ _LARGEST_SEALED = PROVED_SEED_BYTES + _SEALING_BYTES
 PUBLIC_BYTES = 64
 """Bytes of the public share of a proved input."""
 VERIFY_KEY_BYTES = 32
+SALT_BYTES = 32
+"""Bytes that hide a leader's noise in its commitment."""
 LARGEST_LIST = 2**31
 """Most bytes of a list."""
 LARGEST_HELPER_TASK = LARGEST_LIST + 2**16
@@ -121,6 +123,8 @@ class MakeOffer(_Task, frozen=True, kw_only=True, tag="make-offer"):
         task: Digest of all that phones are told alike.
         parameters: Parameters of the sum.
         patience: Seconds from the end of the window for which the helper keeps its key.
+        commitment: Commitment to the leader's noise. As the helper offers a sum to one request
+            alone, the leader has one noise for it.
         signature: Signature of the leader.
     """
 
@@ -128,6 +132,7 @@ class MakeOffer(_Task, frozen=True, kw_only=True, tag="make-offer"):
     task: Digest
     parameters: TwoOperatorParameters
     patience: Seconds
+    commitment: Digest
     signature: Signature = bytes(64)
 
     def body(self) -> bytes:
@@ -251,6 +256,7 @@ HELPER_ANSWERS = (OfferMade, HelperTotal)
 ANSWERS = (PhoneReport,)
 
 LEADERS_REQUEST = b"earshot two operators: leader's request"
+LEADERS_NOISE = b"earshot two operators: leader's noise"
 LEADERS_OFFER = b"earshot two operators: leader's offer"
 HELPERS_OFFER = b"earshot two operators: helper's offer"
 LEADERS_LIST = b"earshot two operators: leader's list"

@@ -17,7 +17,7 @@ from earshot_protocol.errors import LocalError
 from earshot_server.store.database import Connection
 from earshot_server.store.privileges import TABLES
 
-_LEFT_OUT = ("schema_version", "tasks", "answers", "sessions")
+_LEFT_OUT = ("schema_version", "tasks", "answers", "snapshots", "sessions")
 """Tables that migrations fill, and those of what no restored server goes on with."""
 KEPT = tuple(table for table in TABLES if table not in _LEFT_OUT)
 """Tables whose rows are backed up, each after those that it refers to."""

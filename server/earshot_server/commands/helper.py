@@ -52,6 +52,7 @@ def allow(
     largest_window_days: Annotated[float, Parameter(validator=Number(gt=0))] = (
         HelperPolicy.largest_window / DAY
     ),
+    largest_crowd: Annotated[int, Parameter(validator=Number(gte=2))] = HelperPolicy.largest_crowd,
     offers_a_day: Annotated[int, Parameter(validator=Number(gte=0))] = HelperPolicy.offers_a_day,
 ) -> None:
     """Serve a leader by these terms from now on, whatever its terms were before.
@@ -60,6 +61,7 @@ def allow(
         least_reports: Least number of reports that a total is made of.
         least_noise: Least standard deviation of the noise over the largest entry of an input.
         largest_window_days: Most days for which phones report to one sum.
+        largest_crowd: Most phones that are invited to one sum.
         offers_a_day: Most sums that are offered to it in a day.
     """
     identity = read_identity(leader)
@@ -70,6 +72,7 @@ def allow(
                 least_reports=least_reports,
                 least_noise=least_noise,
                 largest_window=largest_window_days * DAY,
+                largest_crowd=largest_crowd,
                 offers_a_day=offers_a_day,
             )
         )
@@ -95,6 +98,7 @@ class LeaderTerms(msgspec.Struct, frozen=True):
     least_reports: int
     least_noise: float
     largest_window_days: float
+    largest_crowd: int
     offers_a_day: int
 
 
@@ -130,6 +134,7 @@ def show(*, data: Data = _DEFAULT.data, as_json: AsJson = False) -> None:
                     policy.least_reports,
                     policy.least_noise,
                     policy.largest_window / DAY,
+                    policy.largest_crowd,
                     policy.offers_a_day,
                 )
                 for policy in folder.leaders.policies()
@@ -147,7 +152,8 @@ def show(*, data: Data = _DEFAULT.data, as_json: AsJson = False) -> None:
         print(
             f"leader: {each.leader}, with at least {each.least_reports} reports and noise of "
             f"{each.least_noise:g} times an entry, windows of at most {each.largest_window_days:g} "
-            f"days, {each.offers_a_day} offers a day"
+            f"days, crowds of at most {whole(each.largest_crowd)} phones, {each.offers_a_day} "
+            "offers a day"
         )
     if not state.leaders:
         print("leaders: none; `earshot helper allow` adds one")

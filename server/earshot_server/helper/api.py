@@ -119,7 +119,7 @@ def create_helper_app(settings: HelperSettings) -> Flask:
     figures.add_url_rule(METRICS, view_func=metrics.respond)
     for blueprint in (
         HelperEndpoints(folder, settings.data_folder).blueprint(),
-        health(folder.database, settings.data_folder),
+        health(folder.book, settings.data_folder),
         figures,
     ):
         app.register_blueprint(blueprint)
@@ -187,8 +187,9 @@ class HelperEndpoints:
                     )
                 task = msgspec.structs.replace(task, reports=reports)
             answer = self._helper(policy).answer(task)
-        except LateListError:
-            self._folder.parts.drop(task.sum_id)
+        except HelperRefusalError as error:
+            if not error.again:  # another try has to send its list anew
+                self._folder.parts.drop(task.sum_id)
             raise
         finally:
             self._adding.release()

@@ -39,9 +39,10 @@ class Record:
         offered: Time of the offer, in seconds since 1970.
         answer_until: Time after which no list is answered.
         offer: Answer with the offer, encoded; None once it was dropped.
-        reports: Digest of the list that was answered; None before.
-        answered: Time of that answer; None before.
-        total: Answer with the total, encoded; None before, and once it was dropped.
+        reports: Digest of the list that was opened; None before.
+        answered: Time of the answer to it; None before.
+        total: Answer with the total, encoded; None before, and once it was dropped. Empty where too
+            few reports of the list opened, so that the sum has none.
     """
 
     leader: bytes
@@ -101,7 +102,7 @@ class Book(Protocol):
         Args:
             sum_id: Identifier of the sum.
             reports: Digest of the list that is answered.
-            total: Answer with the total, encoded.
+            total: Answer with the total, encoded; empty where there is none.
             now: Time in seconds since 1970.
 
         Raises:

@@ -17,28 +17,29 @@ from earshot_protocol.errors import LocalError
 from earshot_protocol.files import made_whole
 from earshot_server.store.database import DatabaseUnavailableError, NewerSchemaError
 
-SCHEMA_VERSION = 1
-"""Version of the file's schema, kept in SQLite's `user_version`."""
+SCHEMA_VERSION = 2
+"""Version of the file's schema, kept in SQLite's `user_version`; another schema is another one."""
 _APPLICATION_ID = 0x45617268
 _PATIENCE = 20.0
 """Seconds for which a change waits for those of other processes."""
-_SCHEMA = (
-    f"PRAGMA application_id = {_APPLICATION_ID}",
-    f"PRAGMA user_version = {SCHEMA_VERSION}",
-    # One row: whose database this is, and by which mark it knows its folder of keys.
-    "CREATE TABLE helper (identity BLOB NOT NULL, mark BLOB, marked INTEGER)",
+SCHEMA = (
+    # One row: whose database this is.
+    "CREATE TABLE helper (identity BLOB NOT NULL)",
     "CREATE TABLE leaders (identity BLOB PRIMARY KEY, least_reports INTEGER NOT NULL,"
-    " least_noise REAL NOT NULL, largest_window REAL NOT NULL, offers_a_day INTEGER NOT NULL)",
-    # Rows stay for good: each makes its sum spent. Offers and totals do not.
+    " least_noise REAL NOT NULL, largest_window REAL NOT NULL, offers_a_day INTEGER NOT NULL,"
+    " largest_crowd INTEGER NOT NULL)",
+    # Rows stay for good: each makes its sum spent. Offers and totals do not. A total without a byte
+    # is that of a list of which too few reports opened.
     "CREATE TABLE sums (sum_id BLOB PRIMARY KEY, leader BLOB NOT NULL, request BLOB NOT NULL,"
     " digest BLOB NOT NULL, offered REAL NOT NULL, answer_until REAL NOT NULL, offer BLOB,"
-    " reports BLOB, answered REAL, total BLOB)",
+    " made INTEGER NOT NULL, reports BLOB, answered REAL, total BLOB)",
     "CREATE INDEX sums_of_leaders ON sums (leader, offered)",
     "CREATE INDEX open_sums ON sums (answer_until) WHERE reports IS NULL",
     "CREATE INDEX kept_offers ON sums (answer_until) WHERE offer IS NOT NULL",
     "CREATE TABLE refusals (name TEXT PRIMARY KEY, count INTEGER NOT NULL)",
     "CREATE TABLE readiness (only INTEGER PRIMARY KEY, count INTEGER NOT NULL)",
 )
+"""Statements that make the tables; SQLite keeps them as they are, and a start compares them."""
 
 
 class HelperDatabaseError(LocalError):
@@ -55,11 +56,13 @@ class HelperDatabase:
 
     Raises:
         DatabaseUnavailableError: The file cannot be opened.
-        HelperDatabaseError: It is something else than a helper's database.
+        HelperDatabaseError: It is something else than a helper's database, or a former version of
+            this software wrote it.
         NewerSchemaError: A newer version of this software wrote it.
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._lock = threading.RLock()
         with named_errors():
             self._connection = _connect(path)
@@ -84,7 +87,9 @@ class HelperDatabase:
         if path.exists():
             return
         with named_errors(), made_whole(path) as draft, closing(_connect(draft)) as connection:
-            for statement in _SCHEMA:
+            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            for statement in SCHEMA:
                 connection.execute(statement)
             connection.execute("INSERT INTO helper (identity) VALUES (?)", (identity,))
             connection.execute("PRAGMA journal_mode = WAL")  # the file remembers it
@@ -124,7 +129,7 @@ class HelperDatabase:
         """Check that the file is a helper's database that this software can read.
 
         Raises:
-            HelperDatabaseError: It is something else.
+            HelperDatabaseError: It is something else, or has another schema.
             NewerSchemaError: A newer version of this software wrote it.
         """
         (application,), (version,) = (
@@ -136,6 +141,14 @@ class HelperDatabase:
             raise NewerSchemaError(
                 f"the helper's database has version {version}; this software reads "
                 f"{SCHEMA_VERSION}: update it"
+            )
+        present = {made for (made,) in self.rows("SELECT sql FROM sqlite_master")}
+        if version < SCHEMA_VERSION or not present.issuperset(SCHEMA):
+            raise HelperDatabaseError(
+                f"the helper's database is of a former version ({version}; this software reads "
+                f"{SCHEMA_VERSION}): let the version that wrote it answer its open sums, then move "
+                f"{self._path.name} and the folder of keys away and run `earshot helper init`: the "
+                "helper keeps its own key, and leaders have to be allowed again"
             )
 
     def write(self) -> None:

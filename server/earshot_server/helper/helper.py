@@ -77,6 +77,7 @@ class HelperPolicy:
         least_noise: Least standard deviation of the noise over the largest entry of an input.
         largest_window: Most seconds for which phones report.
         largest_patience: Most seconds for which it keeps a key after that.
+        largest_crowd: Most phones that are invited to one sum, and so most reports that it opens.
         offers_a_day: Most sums that it offers one leader in a day.
         largest_length: Most entries of a vector.
     """
@@ -86,6 +87,7 @@ class HelperPolicy:
     least_noise: float = 0.5
     largest_window: float = 31 * DAY
     largest_patience: float = 31 * DAY
+    largest_crowd: int = 10**6
     offers_a_day: int = 100
     largest_length: int = 2**20
 
@@ -109,6 +111,7 @@ class HelperPolicy:
         for what, value, most in (
             ("window", terms.window, self.largest_window),
             ("patience", request.patience, self.largest_patience),
+            ("phones", terms.phones, self.largest_crowd),
             ("length", terms.length, self.largest_length),
         ):
             if not value <= most:
@@ -243,12 +246,12 @@ class Helper:
         if secret is None:
             return self._given(task.sum_id, reports)
         add_up = _added_up if offer.parameters.ones is None else _proved_and_added_up
-        total = add_up(task, record.made, secret)
-        opened = lists.count(task.reports, offer.parameters) - len(total.refused) // ID_BYTES
-        if opened < offer.parameters.least:
-            raise SmallListError(
-                f"{opened} reports of the list open; at least {offer.parameters.least} are needed"
-            )
+        try:
+            total = add_up(task, record.made, secret)
+        except SmallListError:
+            # Opening is what costs time, and it is done for one list a sum, whatever is in it.
+            self._keep(task.sum_id, reports, b"")
+            return self._given(task.sum_id, reports)
         answer = HelperTotal(
             sum_id=task.sum_id,
             offer=task.offer,
@@ -259,11 +262,17 @@ class Helper:
         )
         signature = messages.sign(self._identity, messages.HELPERS_TOTAL, answer.body())
         answer = msgspec.structs.replace(answer, signature=signature)
-        try:
-            self._book.answer(task.sum_id, reports, encode(answer), self._clock())
-        except TakenError:
+        if not self._keep(task.sum_id, reports, encode(answer)):
             return self._given(task.sum_id, reports)
         return answer
+
+    def _keep(self, sum_id: bytes, reports: bytes, total: bytes) -> bool:
+        """Keep the total of a sum, and return whether it has this one."""
+        try:
+            self._book.answer(sum_id, reports, total, self._clock())
+        except TakenError:
+            return False
+        return True
 
     def _given(self, sum_id: bytes, reports: bytes) -> Answer:
         """Return the total that a sum has, perhaps since a moment ago by another process."""
@@ -272,7 +281,9 @@ class Helper:
             raise LateListError(f"the key of sum {sum_id.hex()} is gone")
         self._book.erase(sum_id)  # once more, in case it was killed in between
         if record.reports != reports:
-            raise AnsweredError(f"sum {sum_id.hex()} has its total")
+            raise AnsweredError(f"sum {sum_id.hex()} has its total, or had its one list")
+        if record.total == b"":
+            raise SmallListError("too few reports of the list open: this sum gets no total")
         if record.total is None:
             raise LateListError(f"the total of sum {sum_id.hex()} was given, and is kept no longer")
         return decode_helper_answer(record.total)
@@ -298,6 +309,29 @@ class Helper:
             raise SmallListError(f"{count} reports; at least {terms.least} are needed")
 
 
+class _Refused:
+    """Identifiers of reports that do not count, while enough are left that may.
+
+    Args:
+        task: Request with the list.
+        terms: Parameters of the sum.
+    """
+
+    def __init__(self, task: AddUp, terms: TwoOperatorParameters) -> None:
+        self.ids = bytearray()
+        self._most = (lists.count(task.reports, terms) - terms.least) * ID_BYTES
+
+    def add(self, report_id: bytes) -> None:
+        """Refuse one more.
+
+        Raises:
+            SmallListError: Fewer are left than a total is made of.
+        """
+        self.ids += report_id
+        if len(self.ids) > self._most:
+            raise SmallListError("too few reports of the list open")
+
+
 class _Total(NamedTuple):
     """The helper's half of a sum, encoded as it is sent, with the reports that are not in it."""
 
@@ -307,28 +341,36 @@ class _Total(NamedTuple):
 
 
 def _added_up(task: AddUp, made: OfferMade, secret: Secret) -> _Total:
-    """Return the sum of the helper's shares, with its noise."""
+    """Return the sum of the helper's shares, with its noise.
+
+    Raises:
+        SmallListError: Too few reports open.
+    """
     terms, key = made.offer.parameters, X25519PrivateKey.from_private_bytes(secret.key)
-    refused = bytearray()
+    refused = _Refused(task, terms)
 
     def seeds() -> Iterator[bytes]:
         for entry in lists.entries(task.reports, terms):
             seed = unseal(entry.sealed, key, task.offer, entry.report_id)
             if seed is None or len(seed) != SEED_BYTES:
-                refused.extend(entry.report_id)
+                refused.add(entry.report_id)
             else:
                 yield seed
 
     total = helper_shares(seeds(), terms)
     total += np.frombuffer(secret.noise, dtype="<i8").astype(total.dtype)
-    return _Total(encoding.pack(total, terms.modulus_bits), bytes(refused))
+    return _Total(encoding.pack(total, terms.modulus_bits), bytes(refused.ids))
 
 
 def _proved_and_added_up(task: AddUp, made: OfferMade, secret: Secret) -> _Total:
-    """Return the sum of the helper's shares of proved inputs, with its noise."""
+    """Return the sum of the helper's shares of proved inputs, with its noise.
+
+    Raises:
+        SmallListError: Too few reports open and prove to be ballots.
+    """
     key, proof = X25519PrivateKey.from_private_bytes(secret.key), proof_of(made.offer, fastest())
     total = field.from_signed(np.frombuffer(secret.noise, dtype="<i8").astype(np.int64))
-    refused, verifiers = bytearray(), bytearray()
+    refused, verifiers = _Refused(task, made.offer.parameters), bytearray()
     waiting = lists.entries(task.reports, made.offer.parameters)
     while some := list(islice(waiting, _TOGETHER)):
         received = [
@@ -345,5 +387,6 @@ def _proved_and_added_up(task: AddUp, made: OfferMade, secret: Secret) -> _Total
         total = proof.arithmetic.add(total, settled.total)
         verifiers += ours.shares[settled.accepted].tobytes()
         for entry, accepted in zip(some, settled.accepted, strict=True):
-            refused += b"" if accepted else entry.report_id
-    return _Total(field.encode(total), bytes(refused), bytes(verifiers))
+            if not accepted:
+                refused.add(entry.report_id)
+    return _Total(field.encode(total), bytes(refused.ids), bytes(verifiers))

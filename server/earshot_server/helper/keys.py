@@ -1,26 +1,28 @@
 """The helper's secrets: one key file a sum, in a folder of their own that nobody copies.
 
-A sum is answered once because its key is gone afterwards. A copy of the folder would bring keys
-back, so backups and snapshots have to leave it out; a folder that was copied is not opened.
+A sum is answered once because its key is gone afterwards. A copy of a key would bring it back, so
+each is known by the moment at which its file was made, which a copy does not have.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import logging
 import os
 import stat
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from earshot_protocol.errors import LocalError
 from earshot_protocol.files import OWNER_ONLY, made_whole, replace_file, to_disk
+from earshot_server.helper.births import birth
 from earshot_server.helper.book import Secret
 
-TAG, README, MARK = "CACHEDIR.TAG", "README", "mark"
-_KEY_BYTES, _DIGEST_BYTES, _MARK_BYTES = 32, 32, 16
+TAG, README, _DRAFT = "CACHEDIR.TAG", "README", "draft"
+_KEY_BYTES, _DIGEST_BYTES = 32, 32
 # The first line is what programs look for (https://bford.info/cachedir/).
 _TAG = b"""Signature: 8a477f597d28d172789f06886806bc55
 # Never back this folder up: README says why.
@@ -32,15 +34,17 @@ answered once. Whoever brings an erased key back can have a sum answered twice, 
 of two answers may be what one phone sent. Backups of the folder above are welcome without this one:
 restored from them, the helper gives no total for sums that were open, and says so.
 
-Where the folder was copied, moved to another disk, or given other owners or permissions, the helper
-does not start. Remove it then: sums that were open end without a total, and nothing else is lost.
+The helper knows each key by the moment at which its file was made. It does not start where a key
+of an open sum was copied, restored or moved from another disk. Remove this folder then: sums that
+were open end without a total, and nothing else is lost. A snapshot of the whole disk brings back
+such moments as well, and goes unnoticed.
 """
 
 _log = logging.getLogger(__name__)
 
 
 class KeyFolderError(LocalError):
-    """The folder of keys is open to others, or is not the one that the database was used with."""
+    """The folder of keys is open to others, or holds a key that this helper has not made."""
 
 
 class KeyFolder:
@@ -57,7 +61,7 @@ class KeyFolder:
         self.path = path
 
     def make(self) -> None:
-        """Make the folder, with what keeps it out of backups and a new mark, where it is missing.
+        """Make the folder, with what keeps it out of backups, where it is missing.
 
         Raises:
             KeyFolderError: The folder is open to other users.
@@ -65,27 +69,29 @@ class KeyFolder:
         self.path.mkdir(mode=0o700, exist_ok=True)
         if self.path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise KeyFolderError(f"{self.path} is open to other users: chmod 700 {self.path}")
-        for name, content in ((TAG, _TAG), (README, _README), (MARK, os.urandom(_MARK_BYTES))):
+        for name, content in ((TAG, _TAG), (README, _README)):
             if not (self.path / name).exists():
                 with made_whole(self.path / name) as draft:
                     draft.write_bytes(content)
 
-    def mark(self) -> tuple[bytes, int]:
-        """Return what only this folder has: a random mark, and when its file last changed, in ns.
+    def keep(self, sum_id: bytes, secret: Secret) -> int:
+        """Keep the secret of a sum, in place of one that no record belongs to.
 
-        No copy has both, as no program can set that time. Only a snapshot of the disk has.
+        Returns:
+            The moment by which the file is known from now on.
         """
-        mark = self.path / MARK
-        return mark.read_bytes(), mark.stat().st_ctime_ns
-
-    def keep(self, sum_id: bytes, secret: Secret) -> None:
-        """Keep the secret of a sum, in place of one that no record belongs to."""
         content = secret.key + secret.noise
         digest = hashlib.sha256(sum_id + content).digest()
         replace_file(self._file(sum_id), digest + content, OWNER_ONLY)
+        return _moment(self._file(sum_id))
 
-    def secret(self, sum_id: bytes) -> Secret | None:
-        """Return the secret of a sum; None if it is gone or damaged."""
+    def secret(self, sum_id: bytes, made: int) -> Secret | None:
+        """Return the secret of a sum that was made at a moment; None if it is gone or damaged."""
+        if not self.has(sum_id):
+            return None
+        if self.is_copy(sum_id, made):
+            _log.error("the key of sum %s is a copy, so it gets no total", sum_id.hex())
+            return None
         try:
             content = self._file(sum_id).read_bytes()
         except FileNotFoundError:
@@ -96,9 +102,42 @@ class KeyFolder:
             return None
         return Secret(content[:_KEY_BYTES], content[_KEY_BYTES:])
 
+    def is_copy(self, sum_id: bytes, made: int) -> bool:
+        """Return whether there is a key of a sum, and it is not the one made at that moment."""
+        try:
+            return _moment(self._file(sum_id)) != made
+        except FileNotFoundError:
+            return False
+
+    def why_copies(self) -> str:
+        """Return what may have happened to files that are no longer those that were made."""
+        if birth(self.path) is not None:
+            return "they were copied, restored, or moved from another disk"
+        return (
+            "they were copied, restored or moved, or were given other owners, permissions or "
+            "times, which cannot be told apart on a disk that keeps no times of birth (in "
+            "Kubernetes, fsGroup does so at every start, but for fsGroupChangePolicy: "
+            "OnRootMismatch)"
+        )
+
+    def write(self) -> None:
+        """Write something that nobody needs, and remove it."""
+        (self.path / _DRAFT).write_bytes(_TAG)
+        _erase(self.path / _DRAFT)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep all others out of a `with` block, whichever database they have open."""
+        handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
     def erase(self, sum_id: bytes) -> None:
         """Erase the secret of a sum, if it is still there."""
-        self._file(sum_id).unlink(missing_ok=True)
+        _erase(self._file(sum_id))
         # Another process may have removed the file, and not be done with the folder yet.
         to_disk(self.path)
 
@@ -106,14 +145,13 @@ class KeyFolder:
         """Erase all but the secrets of these sums, and return how many files that were."""
         others = self.others(open_sums)
         for other in others:  # drafts of a process that was killed are among them
-            with suppress(FileNotFoundError):
-                other.unlink()
+            _erase(other)
         to_disk(self.path)
         return len(others)
 
     def others(self, open_sums: Collection[bytes]) -> list[Path]:
         """Return all files but the secrets of these sums, and what belongs to the folder."""
-        kept = {TAG, README, MARK} | {self._file(sum_id).name for sum_id in open_sums}
+        kept = {TAG, README} | {self._file(sum_id).name for sum_id in open_sums}
         return [each for each in self.path.iterdir() if each.name not in kept]
 
     def has(self, sum_id: bytes) -> bool:
@@ -122,3 +160,20 @@ class KeyFolder:
 
     def _file(self, sum_id: bytes) -> Path:
         return self.path / f"{sum_id.hex()}.key"
+
+
+def _moment(path: Path) -> int:
+    """Return the moment by which a file is known, in ns.
+
+    Where the system does not tell its birth, it is the last change of its content, name, owner,
+    permissions or times: no program can set that either.
+    """
+    return birth(path) or path.lstat().st_ctime_ns
+
+
+def _erase(path: Path) -> None:
+    # The file may have a second name elsewhere, which must not keep what is in it.
+    with suppress(FileNotFoundError):
+        if not path.is_symlink():
+            os.truncate(path, 0)
+        path.unlink()

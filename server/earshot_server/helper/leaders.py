@@ -20,12 +20,13 @@ class Leaders:
         """Serve the leaders of a policy by it from now on, whatever theirs was before."""
         for leader in policy.leaders:
             self._database.change(
-                "INSERT OR REPLACE INTO leaders VALUES (?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO leaders VALUES (?, ?, ?, ?, ?, ?)",
                 leader,
                 policy.least_reports,
                 policy.least_noise,
                 policy.largest_window,
                 policy.offers_a_day,
+                policy.largest_crowd,
             )
 
     def forbid(self, leader: bytes) -> bool:
@@ -35,8 +36,8 @@ class Leaders:
     def policies(self) -> list[HelperPolicy]:
         """Return the policy of each leader."""
         rows = self._database.rows(
-            "SELECT identity, least_reports, least_noise, largest_window, offers_a_day"
-            " FROM leaders ORDER BY identity"
+            "SELECT identity, least_reports, least_noise, largest_window, offers_a_day,"
+            " largest_crowd FROM leaders ORDER BY identity"
         )
         return [
             HelperPolicy(
@@ -45,8 +46,9 @@ class Leaders:
                 least_noise=noise,
                 largest_window=window,
                 offers_a_day=offers,
+                largest_crowd=crowd,
             )
-            for leader, reports, noise, window, offers in rows
+            for leader, reports, noise, window, offers, crowd in rows
         ]
 
     def policy(self, leader: bytes) -> HelperPolicy | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import NamedTuple
 
 import msgspec
 
 from earshot_protocol.overriding import override
 from earshot_server.helper.book import Book, Record, Secret, TakenError
-from earshot_server.helper.database import HelperDatabase, named_errors
+from earshot_server.helper.database import HelperDatabase, HelperDatabaseError, named_errors
 from earshot_server.helper.keys import KeyFolder, KeyFolderError
+from earshot_server.store.database import DatabaseUnavailableError
 
 KEPT_AFTER = 86_400.0
 """Seconds for which an offer and its total are kept after the time in which lists are answered.
@@ -46,6 +48,13 @@ class SumCounts(NamedTuple):
     lapsed: int
 
 
+class _Open(NamedTuple):
+    """A sum that may still get its total: when it was offered, and when its key was made."""
+
+    offered: float
+    made: int
+
+
 class SqliteBook(Book):
     """Book on disk, for any number of threads and processes.
 
@@ -63,31 +72,57 @@ class SqliteBook(Book):
         self._keys = keys
 
     def begin(self, now: float) -> None:
-        """Check that the keys are this database's own, and erase those that are used up or late.
+        """Check that the keys are those that were made here, and erase what is used up or late.
 
         Args:
             now: Time in seconds since 1970.
 
         Raises:
-            KeyFolderError: The folder was copied or belongs to another database: keys in it may be
-                those of sums that have been answered.
+            KeyFolderError: Keys were copied or restored: their sums may have been answered.
         """
         with self._database.transaction():
             missing = not self._keys.path.exists()
             self._keys.make()
-            mark = self._keys.mark()
-            ((known, marked),) = self._database.rows("SELECT mark, marked FROM helper")
-            if missing or known is None:
-                self._database.change("UPDATE helper SET mark = ?, marked = ?", *mark)
-            elif (known, marked) != mark:
-                raise KeyFolderError(
-                    f"{self._keys.path} is a copy, or of another helper: its keys may be those of "
-                    "sums that have been answered. Remove the folder, and sums that were open end "
-                    "without a total"
-                )
+            self._check_keys(now)
             self._tidy(now)
         if missing and (lapsed := self.counts(now).lapsed):
             _log.warning("the folder of keys is new: %d sums get no total", lapsed)
+
+    def _check_keys(self, now: float) -> None:
+        copies = sum(
+            self._keys.is_copy(sum_id, each.made) for sum_id, each in self._open_sums(now).items()
+        )
+        if copies:
+            raise KeyFolderError(
+                f"{self._keys.path} is a copy, or holds copies: of its keys, {copies} are not the "
+                f"files that this helper made ({self._keys.why_copies()}), so their sums may have "
+                "been answered. Remove the folder, and sums that were open end without a total"
+            )
+
+    def check(self) -> None:
+        """Check that the database is there and up to date.
+
+        Raises:
+            DatabaseUnavailableError: It is not.
+        """
+        try:
+            self._database.check()
+        except HelperDatabaseError as error:
+            raise DatabaseUnavailableError(str(error)) from error
+
+    def write(self) -> None:
+        """Write what nobody needs to the database and to the folder of keys, and look at the keys.
+
+        Raises:
+            DatabaseUnavailableError: One of them cannot be written, or a key is a copy.
+        """
+        try:
+            with self._database.transaction():
+                self._database.write()
+                self._keys.write()
+                self._check_keys(time.time())
+        except KeyFolderError as error:
+            raise DatabaseUnavailableError(str(error)) from error
 
     def tidy(self, now: float) -> None:
         """Erase keys that nobody may use any more.
@@ -110,7 +145,7 @@ class SqliteBook(Book):
             now: Time in seconds since 1970.
         """
         dropped = self._database.change(
-            "UPDATE sums SET offer = NULL, total = NULL"
+            "UPDATE sums SET offer = NULL, total = CASE WHEN total = x'' THEN total END"
             " WHERE offer IS NOT NULL AND answer_until < ?",
             now - KEPT_AFTER,
         )
@@ -131,12 +166,13 @@ class SqliteBook(Book):
         )
         return frozenset(sum_id for (sum_id,) in rows)
 
-    def _open_sums(self, now: float) -> dict[bytes, float]:
-        """Return the sums that may still get a total, and when each was offered."""
+    def _open_sums(self, now: float) -> dict[bytes, _Open]:
+        """Return the sums that may still get a total."""
         rows = self._database.rows(
-            "SELECT sum_id, offered FROM sums WHERE reports IS NULL AND answer_until >= ?", now
+            "SELECT sum_id, offered, made FROM sums WHERE reports IS NULL AND answer_until >= ?",
+            now,
         )
-        return dict(rows)
+        return {sum_id: _Open(*rest) for sum_id, *rest in rows}
 
     def counts(self, now: float) -> SumCounts:
         """Return how many sums were offered, and what became of them.
@@ -144,7 +180,9 @@ class SqliteBook(Book):
         Args:
             now: Time in seconds since 1970.
         """
-        ((offered, answered),) = self._database.rows("SELECT count(*), count(reports) FROM sums")
+        ((offered, answered),) = self._database.rows(
+            "SELECT count(*), count(reports) FILTER (WHERE total IS NOT x'') FROM sums"
+        )
         still = sum(self._keys.has(sum_id) for sum_id in self._open_sums(now))
         return SumCounts(still, answered, offered - answered - still)
 
@@ -155,10 +193,10 @@ class SqliteBook(Book):
             now: Time in seconds since 1970.
         """
         offered = [
-            moment for sum_id, moment in self._open_sums(now).items() if self._keys.has(sum_id)
+            each.offered for sum_id, each in self._open_sums(now).items() if self._keys.has(sum_id)
         ]
         (totals,) = self._database.rows(
-            "SELECT count(*), min(answered) FROM sums WHERE offer IS NOT NULL AND total IS NOT NULL"
+            "SELECT count(*), min(answered) FROM sums WHERE offer IS NOT NULL AND total > x''"
         )
         (sums,) = self._database.rows("SELECT count(*), min(offered) FROM sums")
         return {
@@ -182,12 +220,13 @@ class SqliteBook(Book):
         with self._database.transaction():
             if self._database.rows("SELECT 1 FROM sums WHERE sum_id = ?", sum_id):
                 raise TakenError(f"sum {sum_id.hex()} has been offered")
-            self._keys.keep(sum_id, secret)
+            made = self._keys.keep(sum_id, secret)
             self._database.change(
-                "INSERT INTO sums (sum_id, leader, request, digest, offered, answer_until, offer)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO sums"
+                " (sum_id, leader, request, digest, offered, answer_until, offer, made)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 *(sum_id, record.leader, record.request, record.digest),
-                *(record.offered, record.answer_until, record.offer),
+                *(record.offered, record.answer_until, record.offer, made),
             )
 
     @override
@@ -201,20 +240,26 @@ class SqliteBook(Book):
 
     @override
     def secret(self, sum_id: bytes) -> Secret | None:
+        rows = self._database.rows("SELECT made FROM sums WHERE sum_id = ?", sum_id)
         with named_errors():
-            return self._keys.secret(sum_id)
+            return self._keys.secret(sum_id, rows[0][0]) if rows else None
 
     @override
     def answer(self, sum_id: bytes, reports: bytes, total: bytes, now: float) -> None:
-        with self._database.transaction():
-            changed = self._database.change(
-                "UPDATE sums SET reports = ?, answered = ?, total = ?"
-                " WHERE sum_id = ? AND reports IS NULL AND offer IS NOT NULL",
-                *(reports, now, total, sum_id),
-            )
-            if not changed:
-                raise TakenError(f"sum {sum_id.hex()} has been answered")
-        self.erase(sum_id)
+        # The database may have been put back under another process, which then has both files:
+        # the key is what there is one of.
+        with named_errors(), self._keys.alone():
+            with self._database.transaction():
+                changed = self._database.change(
+                    "UPDATE sums SET reports = ?, answered = ?, total = ?"
+                    " WHERE sum_id = ? AND reports IS NULL AND offer IS NOT NULL",
+                    *(reports, now, total, sum_id),
+                )
+                if not changed:
+                    raise TakenError(f"sum {sum_id.hex()} has been answered")
+                if self.secret(sum_id) is None:
+                    raise TakenError(f"the key of sum {sum_id.hex()} is gone")
+            self._keys.erase(sum_id)
 
     @override
     def erase(self, sum_id: bytes) -> None:

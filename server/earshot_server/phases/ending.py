@@ -11,6 +11,8 @@ from earshot_server.store.interface import PhaseStore, PresentStep
 def end_unread(store: PhaseStore, phase: bytes, reason: str) -> bool:
     """End a phase as failed without reading its snapshot, which may be what is wrong.
 
+    Nothing of the snapshot is left: it may hold this operator's noise of a sum.
+
     Args:
         store: Store that keeps the phase.
         phase: Identifier of the phase.
@@ -25,10 +27,9 @@ def end_unread(store: PhaseStore, phase: bytes, reason: str) -> bool:
     step = store.present_step(phase)
     if step.over:
         return False
-    number, unread = store.snapshot(phase)
     ending = Failed.because(phase, reason)
     last = PresentStep(
-        number=number + 1,
+        number=step.number + 1,
         name=FAILED,
         deadline=step.deadline,
         expected=0,
@@ -36,5 +37,5 @@ def end_unread(store: PhaseStore, phase: bytes, reason: str) -> bool:
         over=True,
         wait=step.wait,
     )
-    store.replace(phase, unread, last, ())
+    store.replace(phase, b"", last, ())
     return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from earshot_protocol.errors import RemoteError, RepeatedMessageError, UnexpectedMessageError
@@ -117,7 +118,7 @@ class HelperErrands:
 
     def _check(self, task: Task, answer: Answer) -> None:
         try:
-            self.keys.check(task, answer)
+            self.keys.check(task, answer, time.time())
         except RemoteError as error:
             raise HelperTroubleError(
                 f"the helper answers something else: {error}", "wrong_answer"

@@ -91,6 +91,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         OtherCredentialsError: The database is served with other credentials.
     """
     from earshot_server.credentials import Credentials
+    from earshot_server.phases.set_back import end_if_set_back
     from earshot_server.store.database import Database
     from earshot_server.store.fingerprints import claim
     from earshot_server.store.privileges import separate
@@ -121,6 +122,8 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
             database.migrate()
             fingerprints = credentials.fingerprints()
             claim(database, serving.data, fingerprints, renew=serving.renew_credentials)
+            if ended := end_if_set_back(database, serving.data):
+                _log.warning("the database was set back: %d phases under way in it ended", ended)
             if urls.are_separate:
                 separate(database, urls.web, urls.driver)
             else:

@@ -55,13 +55,14 @@ class PostgresPhaseStore(PhaseStore):
             with self._database.transaction() as connection:
                 self._check_lease(connection, phase)
                 connection.execute(
-                    "INSERT INTO phases (phase, snapshot, number, step, deadline, expected,"
-                    " common, sum, over, wait, finished) VALUES (%(phase)s, %(snapshot)b,"
+                    "INSERT INTO phases (phase, number, step, deadline, expected,"
+                    " common, sum, over, wait, finished) VALUES (%(phase)s,"
                     " %(number)s, %(step)s, %(deadline)s, %(expected)s,"
                     " %(common)s, %(sum)s, %(over)s, %(wait)s,"
                     " CASE WHEN %(over)s THEN seconds_now() END)",
-                    _columns(phase, snapshot, step),
+                    _columns(phase, step),
                 )
+                connection.execute("INSERT INTO snapshots VALUES (%s, %b)", (phase, snapshot))
                 _begin_step(connection, phase, step, tasks)
         except errors.UniqueViolation as error:
             raise InvalidInputError(f"phase {phase.hex()} exists already") from error
@@ -93,7 +94,9 @@ class PostgresPhaseStore(PhaseStore):
             InvalidInputError: There is no such phase, or its snapshot was deleted after its end.
         """
         rows = self._database.query(
-            "SELECT number, snapshot FROM phases WHERE phase = %s", (phase,)
+            "SELECT number, snapshot FROM phases LEFT JOIN snapshots USING (phase)"
+            " WHERE phase = %s",
+            (phase,),
         )
         number, snapshot = _only(rows, phase)
         if snapshot is None:
@@ -220,15 +223,18 @@ class PostgresPhaseStore(PhaseStore):
             self._check_lease(connection, phase)
             _check_stopped(connection, phase, step)
             replaced = connection.execute(
-                "UPDATE phases SET snapshot = %(snapshot)b, number = %(number)s, step = %(step)s,"
+                "UPDATE phases SET number = %(number)s, step = %(step)s,"
                 " deadline = %(deadline)s, expected = %(expected)s, common = %(common)s,"
                 " sum = %(sum)s, over = %(over)s, wait = %(wait)s, closed = false,"
                 " finished = CASE WHEN %(over)s THEN extract(epoch FROM now()) END"
                 " WHERE phase = %(phase)s AND number = %(number)s - 1",
-                _columns(phase, snapshot, step),
+                _columns(phase, step),
             )
             if replaced.rowcount == 0:
                 _refuse(connection, phase, step.number)
+            connection.execute(
+                "UPDATE snapshots SET snapshot = %b WHERE phase = %s", (snapshot, phase)
+            )
             connection.execute(
                 "UPDATE steps SET closed = extract(epoch FROM now()),"
                 " answered = (SELECT count(*) FROM answers WHERE phase = %(phase)s"
@@ -292,8 +298,8 @@ def _begin_step(
             copy.write_row((phase, phone, task))
 
 
-def _columns(phase: bytes, snapshot: Saved, step: PresentStep) -> dict[str, object]:
-    columns = {**dataclasses.asdict(step), "phase": phase, "snapshot": snapshot}
+def _columns(phase: bytes, step: PresentStep) -> dict[str, object]:
+    columns = {**dataclasses.asdict(step), "phase": phase}
     columns["step"] = columns.pop("name")
     return columns
 

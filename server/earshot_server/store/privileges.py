@@ -28,10 +28,7 @@ WEB: Privileges = {
     "gatherings": "SELECT, INSERT, UPDATE (joined, ended, failure)",
     "members": "SELECT, INSERT, DELETE, UPDATE (index, refused)",
     "refusals": "SELECT, INSERT, UPDATE (phones)",
-    "phases": (
-        "SELECT (phase, position, number, step, deadline, expected, common, sum, over, wait,"
-        " closed, finished), UPDATE (wait)"
-    ),
+    "phases": "SELECT, UPDATE (wait)",
     "steps": "SELECT",
     "tasks": "SELECT, DELETE",
     "answers": "SELECT, INSERT, DELETE, UPDATE (answer)",
@@ -48,6 +45,7 @@ DRIVER: Privileges = {
     "gatherings": "SELECT, UPDATE (ended, failure)",
     "members": "SELECT (phase), DELETE",
     "phases": "SELECT, INSERT, UPDATE",
+    "snapshots": "SELECT, INSERT, UPDATE, DELETE",
     "steps": "SELECT, INSERT, UPDATE (closed, answered)",
     "tasks": "SELECT, INSERT, DELETE",
     "answers": "SELECT, INSERT, DELETE, UPDATE (answer)",

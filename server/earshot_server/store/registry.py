@@ -371,8 +371,8 @@ class Registry:
             "  SELECT phase FROM gatherings WHERE failure IS NOT NULL AND ended < %(before)s),"
             " gone AS (DELETE FROM members USING past WHERE members.phase = past.phase"
             "  RETURNING members.phase),"
-            " emptied AS (UPDATE phases SET snapshot = NULL FROM past"
-            "  WHERE phases.phase = past.phase AND snapshot IS NOT NULL RETURNING phases.phase),"
+            " emptied AS (DELETE FROM snapshots USING past WHERE snapshots.phase = past.phase"
+            "  RETURNING snapshots.phase),"
             " expired AS (DELETE FROM leases WHERE expires < %(before)s)"
             " SELECT count(*) FROM"
             "  (SELECT phase FROM gone UNION SELECT phase FROM emptied) AS purged",

@@ -199,10 +199,12 @@ class WatchedOperators:
         with replaced(Leader, result=noted):
             yield
         for number, seen in enumerate(self.sums.values()):
-            seen.drawn = tuple(  # type: ignore[assignment]
+            helpers, leaders = (
                 each[number].taken() if number in each else []
                 for each in (self._helpers, self._leaders)
             )
+            # A leader draws the salt of its commitment last, and adds none of it.
+            seen.drawn = helpers, leaders[:-1]
 
     @property
     def _last(self) -> WatchedSum:

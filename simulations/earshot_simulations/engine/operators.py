@@ -36,6 +36,7 @@ class SimulatedOperators:
             least_noise=0.0,
             largest_window=math.inf,
             largest_patience=math.inf,
+            largest_crowd=2**31,
             offers_a_day=2**31,
             largest_length=2**24,
         )

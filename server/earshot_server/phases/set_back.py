@@ -1,0 +1,79 @@
+"""A database that was set back: what was under way in it ends, since it may have gone on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from earshot_server.phases.ending import end_unread
+from earshot_server.records import RESTORED_REASON
+from earshot_server.store.database import Connection, Database
+from earshot_server.store.operators import FIRST, Accounts
+from earshot_server.store.postgres import PostgresPhaseStore
+from earshot_server.store.registry import Registry
+
+SET_BACK = "set-back"
+"""File of a data folder whose database was set back by other means than `earshot restore`."""
+_SKIPPED = 1_000_000
+"""Numbers that may have been given out after the backup, and that nobody gets again."""
+
+
+def end_if_set_back(database: Database, folder: Path) -> int:
+    """End what is under way where the operator says that the database was set back.
+
+    Copies of disks and continuous archiving go around `earshot restore`, and nothing in a database
+    shows that it is an old one. So the operator leaves a file in the data folder before the start,
+    which is removed once everything has ended.
+
+    Args:
+        database: Migrated database, as its owner, which nobody serves yet.
+        folder: Data folder.
+
+    Returns:
+        Number of phases that were under way, and are over now.
+    """
+    mark = folder / SET_BACK
+    if not mark.exists():
+        return 0
+    with database.transaction() as connection:
+        ended = end_all(database, "copy of its database")
+        begin_anew(connection)
+        Accounts(database).record(
+            FIRST,
+            "restore server",
+            detail=f"set back by other means than a backup; phases that it ended: {ended}; what "
+            "was done, spent or erased since is not known here",
+        )
+    mark.unlink(missing_ok=True)
+    return ended
+
+
+def end_all(database: Database, copy: str) -> int:
+    """End every phase that gathers or runs, and return how many those were.
+
+    Args:
+        database: Migrated database, as its owner, in a transaction.
+        copy: Words for what the database was restored from.
+    """
+    reason = (
+        f"{RESTORED_REASON} {copy}: it may have gone on since, and its sums may have been spent; "
+        "start a new phase"
+    )
+    registry, store = Registry(database), PostgresPhaseStore(database)
+    gathering = registry.gatherings()
+    for each in gathering:
+        registry.end_gathering(each.phase, reason)
+    stopped, running = dict(registry.stopped()), store.running()
+    for phase in running:
+        end_unread(store, phase, stopped.get(phase, reason))
+    return len(gathering) + len(running) - len(stopped)
+
+
+def begin_anew(connection: Connection) -> None:
+    """Sign everybody out, and skip numbers that may have been given out meanwhile."""
+    connection.execute("DELETE FROM sessions")  # some may have been signed out since
+    for table, column in (("phones", "phone"), ("audit", "entry")):
+        connection.execute(
+            "SELECT setval(sequence, nextval(sequence) + %s)"
+            " FROM pg_get_serial_sequence(%s, %s) AS sequence",
+            (_SKIPPED, table, column),
+        )
