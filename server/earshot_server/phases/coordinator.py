@@ -291,6 +291,8 @@ class Coordinator:
         Raises:
             WrongStateError: Another process has meanwhile closed the step.
         """
+        if self._store.present_step(self._phase).over:
+            return False
         present = self._read()
         try:
             present.state.check_version()
