@@ -15,6 +15,7 @@ from support.operators import WINDOW, Operators, closed, opening, reported, requ
 from earshot_protocol.keyed_randomness import KEY_BYTES
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeGaussian, WholeLaplace
 from earshot_protocol.secure_sum.interface import HELPER
+from earshot_protocol.two_operators.messages import SALT_BYTES
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.proofs import proof_of
 from earshot_protocol.two_operators.shares import unseal
@@ -62,9 +63,11 @@ def test_a_total_has_all_that_operators_draw_for_this_sum_and_nothing_else(
         listed = leader.task_for(HELPER)
         assert listed is not None
         total = closed(leader, helper.answer(listed), reports)
+        *words, salt = leaders.taken()
+        assert len(salt) == SALT_BYTES
         drawn = [
-            drawn_again(lambda random: noise.drawn(parameters.length, random), source.taken())
-            for source in (helpers, leaders)
+            drawn_again(lambda random: noise.drawn(parameters.length, random), taken)
+            for taken in (helpers.taken(), words)
         ]
         assert drawn[0] is not None, "the helper has drawn noise for this sum"
         assert drawn[1] is not None, "the leader has drawn noise for this sum"
