@@ -222,6 +222,23 @@ def test_a_sum_by_two_operators_is_refused_where_the_phase_has_none() -> None:
     assert refused.value.rule is Rule.SUM
 
 
+def test_an_offer_is_taken_from_operators_that_the_policy_names_for_this_task() -> None:
+    both = operators.Operators()
+    opening = operators.opening(both.offered())
+
+    def check(helpers: tuple[bytes, ...], told: bytes) -> None:
+        policy = Policy(leaders=(both.keys.identity,), helpers=helpers)
+        policy.check_opening(PHASE, "votes", opening, operators.terms(), told, operators.NOW)
+
+    check((both.keys.helper,), operators.TOLD)
+    with pytest.raises(RefusedError) as refused:
+        check((both.keys.helper,), b"another task")
+    assert refused.value.rule is Rule.WRONG_OFFER
+    with pytest.raises(RefusedError) as refused:
+        check((), operators.TOLD)
+    assert refused.value.rule is Rule.UNKNOWN_HELPER
+
+
 def check_sum(policy: Policy, proposed: SumParameters) -> None:
     """Check a sum that is the expected one, whatever it is."""
     opening = AdvertiseKeys(sum_id=bytes(16), index=0, parameters=proposed)
