@@ -72,6 +72,15 @@ class SharedCounts:
                 totals[key] = [one + other for one, other in zip(before, present, strict=True)]
         return totals
 
+    def of_part(self, part: int | None) -> float:
+        """Return the sum of all counts in a part, which grows with whatever is counted there."""
+        if part is None:
+            return 0.0
+        return sum(
+            sum(struct.unpack_from(f"={count}d", self._parts[part], place))
+            for _, place, count in _records(self._parts[part])
+        )
+
     def _append(self, key: Key, numbers: struct.Struct) -> int | None:
         """Return the place of a new record's counts; None if there is no room for them."""
         name = msgspec.json.encode(key)

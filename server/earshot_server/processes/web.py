@@ -92,11 +92,14 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
         worker.began = time.monotonic()
         taken = {each.part for each in arbiter.WORKERS.values()}
         worker.part = self._part = min(set(self._parts) - taken, default=None)
+        worker.counted = self._counts.of_part(worker.part)
 
     def _count_death(self, arbiter: Any, worker: Any) -> None:
         """Give up once workers die again and again; the arbiter itself would never."""
+        # One that answered somebody can serve: it was killed, and may be at any time.
+        served = self._counts.of_part(worker.part) > worker.counted
         is_stopping = not arbiter.LISTENERS
-        if not is_stopping and self._deaths.are_too_many(worker.began):
+        if not (is_stopping or served) and self._deaths.are_too_many(worker.began):
             raise HaltServer("workers end as soon as they have begun, again and again", GAVE_UP)
 
 
