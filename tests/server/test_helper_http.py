@@ -182,6 +182,20 @@ def test_a_list_in_parts_is_added_up_and_its_parts_dropped(helper: HelperProcess
     )
 
 
+def test_a_list_in_parts_is_read_once_whatever_it_is_answered(helper: HelperProcess) -> None:
+    """Otherwise requests of some bytes would each have the helper read a long list."""
+    sum_ = offered(helper, 15, terms(phones=2 * PART_ENTRIES))
+    task = another_list(sum_.operators, sum_.list, os.urandom(96 * (PART_ENTRIES + 1)))
+    for named, status, name in (
+        (msgspec.structs.replace(task, reports=b""), 503, "early"),
+        (msgspec.structs.replace(task, reports=b"", signature=bytes(64)), 400, "malformed"),
+    ):
+        for part in parts_of(task):
+            assert helper.post(KEY, PART_PATH, encode(part)).status == 204
+        check_problem(asked(helper, named), status, name)
+        assert not (helper.data / "lists" / task.sum_id.hex()).exists()
+
+
 def test_another_list_in_parts_takes_the_place_of_the_first(helper: HelperProcess) -> None:
     sum_ = offered(helper)
     task, folder = sum_.list, helper.data / "lists" / sum_.list.sum_id.hex()

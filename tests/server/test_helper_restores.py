@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
@@ -117,9 +117,9 @@ def way(request: pytest.FixtureRequest) -> Way:
     return WAYS[request.param]
 
 
-def copied(way: Way, path: Path, backup: Path) -> None:
+def copied(path: Path, backup: Path) -> None:
     """Take the copy that is put back; its database is older, as rsync sees it by the second."""
-    (linked if way in (linked, linked_by_rsync) else rsync())(path, backup)
+    rsync()(path, backup)
     for file in backup.glob("helper.db*"):
         os.utime(file, (1e9, 1e9))
 
@@ -193,7 +193,7 @@ def test_a_folder_that_is_put_back_gets_no_second_answer(
     path, backup = tmp_path / "helper", tmp_path / "backup"
     operators, tasks = due(path)
     backup.mkdir()
-    copied(way, path, backup)
+    copied(path, backup)
     if ended == "stopped":
         answered(path, operators, *tasks[:2])
     else:
@@ -208,7 +208,7 @@ def test_a_copy_taken_while_the_helper_runs_gets_no_second_answer(tmp_path: Path
     operators, tasks = due(path)
     backup.mkdir()
     with opened(path, operators.now) as running:
-        copied(way, path, backup)
+        copied(path, backup)
         for task in tasks[:2]:
             said(running, operators, task)
         way(backup, path)
@@ -312,11 +312,41 @@ def test_without_times_of_birth_no_copy_is_used_either(
     test_a_folder_that_is_put_back_gets_no_second_answer(tmp_path, WAYS[name], "stopped")
 
 
+@pytest.mark.parametrize("link", [linked, linked_by_rsync])
+def test_a_key_with_a_second_name_is_not_used(tmp_path: Path, link: Way) -> None:
+    """Its content could be written into the second name again, which is the file that was made."""
+    path, backup = tmp_path / "helper", tmp_path / "backup"
+    operators, (task,) = due(path, 1)
+    backup.mkdir()
+    with opened(path, operators.now) as running:
+        link(path, backup)
+        with pytest.raises(HelperRefusalError, match="is gone"):
+            said(running, operators, task)
+    with pytest.raises(KeyFolderError, match=r"of its keys, 1 .*hard links.*Remove the"):
+        answered(path, operators, task)
+    shutil.rmtree(backup)
+    answered(path, operators, task)
+
+
+def test_of_two_helpers_over_the_same_keys_none_answers(tmp_path: Path) -> None:
+    path, second = tmp_path / "helper", tmp_path / "second"
+    operators, (task,) = due(path, 1)
+    second.mkdir()
+    with opened(path, operators.now) as folder:
+        linked(path, second)
+        other = HelperFolder.open(second)
+        with closing(other.database):
+            for each in (folder, other):
+                with pytest.raises(HelperRefusalError, match="is gone"):
+                    said(each, operators, task)
+
+
 def test_a_key_is_gone_from_every_name_it_has(tmp_path: Path) -> None:
-    operators, (task,) = due(tmp_path, 1)
+    operators, _ = due(tmp_path, 1)
     (key,) = (tmp_path / "keys").glob("*.key")
     (tmp_path / "second name").hardlink_to(key)
-    answered(tmp_path, operators, task)
+    with opened(tmp_path, operators.now + 1e6):  # too late for any list
+        pass
     assert (tmp_path / "second name").read_bytes() == b""
 
 

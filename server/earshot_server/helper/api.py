@@ -186,15 +186,11 @@ class HelperEndpoints:
                         "a list without reports: send its parts first, or all of it with this"
                     )
                 task = msgspec.structs.replace(task, reports=reports)
-            answer = self._helper(policy).answer(task)
-        except HelperRefusalError as error:
-            if not error.again:  # another try has to send its list anew
-                self._folder.parts.drop(task.sum_id)
-            raise
+            return _respond(self._helper(policy).answer(task))
         finally:
+            # Another try sends its list anew: short requests alone would each have it read again.
+            self._folder.parts.drop(task.sum_id)
             self._adding.release()
-        self._folder.parts.drop(task.sum_id)
-        return _respond(answer)
 
     def _leader(self) -> HelperPolicy:
         """Return the policy for the leader that signed the present request."""

@@ -35,9 +35,9 @@ of two answers may be what one phone sent. Backups of the folder above are welco
 restored from them, the helper gives no total for sums that were open, and says so.
 
 The helper knows each key by the moment at which its file was made. It does not start where a key
-of an open sum was copied, restored or moved from another disk. Remove this folder then: sums that
-were open end without a total, and nothing else is lost. A snapshot of the whole disk brings back
-such moments as well, and goes unnoticed.
+of an open sum was copied, restored or moved from another disk, or has a second name (a hard link).
+Remove the second names, or this folder: then sums that were open end without a total, and nothing
+else is lost. A snapshot of the whole disk brings back such moments as well, and goes unnoticed.
 """
 
 _log = logging.getLogger(__name__)
@@ -103,19 +103,26 @@ class KeyFolder:
         return Secret(content[:_KEY_BYTES], content[_KEY_BYTES:])
 
     def is_copy(self, sum_id: bytes, made: int) -> bool:
-        """Return whether there is a key of a sum, and it is not the one made at that moment."""
+        """Return whether there is a key of a sum, and it is not the one made at that moment alone.
+
+        A hard link is that file, and would still be once what was erased is written into it again.
+        """
+        file = self._file(sum_id)
         try:
-            return _moment(self._file(sum_id)) != made
+            return _moment(file) != made or file.lstat().st_nlink > 1
         except FileNotFoundError:
             return False
 
     def why_copies(self) -> str:
         """Return what may have happened to files that are no longer those that were made."""
         if birth(self.path) is not None:
-            return "they were copied, restored, or moved from another disk"
+            return (
+                "they were copied, restored or moved from another disk, or have second names, hard "
+                "links, which you may remove"
+            )
         return (
-            "they were copied, restored or moved, or were given other owners, permissions or "
-            "times, which cannot be told apart on a disk that keeps no times of birth (in "
+            "they were copied, restored, linked or moved, or were given other owners, permissions "
+            "or times, which cannot be told apart on a disk that keeps no times of birth (in "
             "Kubernetes, fsGroup does so at every start, but for fsGroupChangePolicy: "
             "OnRootMismatch)"
         )
