@@ -17,7 +17,7 @@ import {
 } from "../../client/web/protocol/errors.ts";
 import { encode } from "../../client/web/protocol/fields.ts";
 import { type Ending, task } from "../../client/web/protocol/messages.ts";
-import { type Bytes, hex } from "../../client/web/protocol/wire.ts";
+import { type Bytes, hex, pack, unpack, type Wire } from "../../client/web/protocol/wire.ts";
 import { type Changes, LostLedgerError, LostStoreError } from "../../client/web/store/interface.ts";
 import { BusyError } from "../../client/web/store/locks.ts";
 import { MemoryStore } from "../../client/web/store/memory.ts";
@@ -740,6 +740,18 @@ test("everything is exported but keys, and erased with the ledger", async () => 
   assert.equal((await store.read("")).size, 0);
   assert.deepEqual([await phone.recordings(), await phone.ledger()], [[], []]);
   assert.equal(server.key !== null, true);
+});
+
+test("a store that another version of the phone wrote is refused as one", async () => {
+  const { phone, store } = await opened([]);
+  await phone.hear(sound(1));
+  const state = unpack((await store.read("state")).get("state")!, 2 ** 20) as Map<string, Wire>;
+  const other = new Map([...state, ["mood", 1]]);
+  await store.commit(new Map([["state", pack(other)]]));
+  await assert.rejects(phone.recordings(), {
+    name: "DamagedStoreError",
+    message: "row 'state' is not what this version writes: a field 'mood' that there is not",
+  });
 });
 
 test("a phone whose ledger is not whole releases nothing, and hears on", async () => {

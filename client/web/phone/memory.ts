@@ -409,12 +409,12 @@ function matrixOf(embedding: Float32Array): Of<typeof matrix> {
   return { rows: 1, columns: embedding.length, data };
 }
 
-/** Read a row; throws `DamagedStoreError` for one that is not what was written. */
+/** Read a row; throws `DamagedStoreError` for one that this version would not have written. */
 function read<T>(name: string, field: Field<T>, content: Bytes): T {
   try {
     return field.read(unpack(content, LARGEST_ROW));
   } catch (error) {
     if (!(error instanceof EarshotError)) throw error;
-    throw new DamagedStoreError(`row '${name}' is not what was written: ${error.message}`);
+    throw new DamagedStoreError(`row '${name}' is not what this version writes: ${error.message}`);
   }
 }
