@@ -44,7 +44,7 @@ test-all: COUNTED := tests/client tests/protocol
 test-all: test ## the same with the tests marked slow, all examples, and the lines counted
 	$(V)/coverage report --include='protocol/*' --fail-under=90
 	$(V)/coverage report --include='client/*' --fail-under=90
-	$(MAKE) mutants MINUTES=10
+	$(MAKE) mutants MINUTES=6
 
 lint: .venv/.installed
 	$(V)/ruff check .
