@@ -41,7 +41,7 @@ def connection(
     """
     try:
         url = urlsplit(server)
-        host, port = url.hostname, url.port
+        host, given = url.hostname, url.port
     except ValueError as error:
         raise InvalidInputError(f"{server!r} is not a URL: {error}") from error
     # Signatures cover the path as it is sent, which is that of the request alone.
@@ -52,6 +52,9 @@ def connection(
             f"{server!r} is not the URL of a server, such as https://example.org or "
             "http://127.0.0.1:8000"
         )
+    # Without a port, http.client looks for one in the host, and takes the end of an IPv6 address.
+    usual = http.client.HTTPS_PORT if url.scheme == "https" else http.client.HTTP_PORT
+    port = usual if given is None else given
     if url.scheme == "https":
         return _encrypted(host, port, tls or ssl.create_default_context(), timeout)
     if not is_this_machine(host):
@@ -74,7 +77,7 @@ class _Within(http.client.HTTPConnection):
 
 
 def _encrypted(
-    host: str, port: int | None, tls: ssl.SSLContext, timeout: float
+    host: str, port: int, tls: ssl.SSLContext, timeout: float
 ) -> http.client.HTTPSConnection:
     """Return a connection by https, through the proxy of the environment if it names one."""
     given = getproxies().get("https", "")

@@ -200,6 +200,19 @@ def test_plain_http_leads_to_this_machine_alone(host: str, monkeypatch: pytest.M
     assert "http shows what is sent to everybody on the way; use https" in refused(f"http://{host}")
 
 
+@pytest.mark.parametrize("host", ["2001:db8::1:8443", "2001:db8::1", "2001:db8::abcd", "fe80::1:2"])
+def test_the_end_of_an_address_is_no_port(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the token would go to another host, such as 2001:db8::1, under that one's certificate."""
+    line = connection(f"https://[{host}]", None, 1.0)
+    assert (line.host, line.port) == (host, 443)
+    monkeypatch.setenv("https_proxy", "http://[2001:db8::2:3128]")
+    through = connection(f"https://[{host}]", None, 1.0)
+    assert (through.host, through.port) == ("2001:db8::2:3128", 80)
+    assert (through._tunnel_host, through._tunnel_port) == (host, 443)  # type: ignore[attr-defined]
+    here = connection("http://[::1]", None, 1.0)
+    assert (here.host, here.port) == ("::1", 80)
+
+
 def test_a_localhost_that_is_elsewhere_hears_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no file says what `localhost` is, somebody's name server does."""
 
