@@ -167,7 +167,13 @@ def test_the_right_token_is_the_only_one(server: Server) -> None:
     known = base64.b64encode(f"operator:{token}".encode()).decode()
     for right in (f"Bearer {token}", f"bearer  {token} ", f"BASIC {known}"):
         assert status(server.app, ("GET", PHASES), {"Authorization": right}, JSON) == 200
-    for wrong in (token, f"Digest {token}", f"Bearer {token},", f"Bearer {token}, Bearer {token}"):
+    for wrong in (
+        token,
+        f"Basic *{known}",
+        f"Digest {token}",
+        f"Bearer {token},",
+        f"Bearer {token}, Bearer {token}",
+    ):
         assert status(server.app, ("GET", PHASES), {"Authorization": wrong}, JSON) == 401
     assert status(server.app, ("POST", PHASES), {"Authorization": f"Basic {known}"}, JSON) == 401
 
