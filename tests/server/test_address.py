@@ -61,7 +61,8 @@ def test_operators_reach_the_server_of_the_folder(
 
 
 def test_a_file_that_holds_something_else_is_named(tmp_path: Path) -> None:
-    for content in (b"", b"{}x", b'{"host": 7}', b'{"port": "no"}', b'{"prot": 8000}'):
+    odd = (b'{"host": 7}', b'{"port": "no"}', b'{"prot": 8000}', b'{"host": "\xff"}')
+    for content in (b"", b"{}x", *odd):
         (tmp_path / ADDRESS_FILE).write_bytes(content)
         with pytest.raises(AddressFileError, match="delete it"):
             remembered(tmp_path)

@@ -336,6 +336,32 @@ def test_a_statement_of_something_else_is_refused(
     refused(backup, empty_url, match=said)
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        b'{"x": ' + b"[" * 60_000,
+        b'{"x": ' + b'{"x": ' * 10_000,
+        b'{"software": "\xff"}',
+        b'{"numbers": {"\xff": 1}}',
+        b'{"numbers": {"x": ' + b"9" * 60_000 + b"}}",
+        b"\xff\xfe",
+        b"",
+    ],
+)
+def test_a_statement_that_cannot_be_read_is_refused(
+    statement: bytes, empty_url: str, backup: Path
+) -> None:
+    with tarfile.open(backup) as archive:
+        kept = {each.name: archive.extractfile(each) for each in archive}
+        contents = {name: held.read() for name, held in kept.items() if held is not None}
+    contents |= {"manifest.json": statement}
+    del contents["SHA256SUMS"]
+    sums = [f"{hashlib.sha256(held).hexdigest()}  {name}\n" for name, held in contents.items()]
+    contents["SHA256SUMS"] = "".join(sums).encode()
+    backup.write_bytes(tar(*((member(name), held) for name, held in contents.items())))
+    refused(backup, empty_url, match="manifest.json: ")
+
+
 def test_a_secret_that_is_none_is_refused(empty_url: str, backup: Path) -> None:
     changed(backup, files={TOKEN_FILE: bytes(2**17)})
     refused(backup, empty_url, match="operator.token has more than 65536 bytes")

@@ -218,6 +218,12 @@ HOSTS = {
     b"": True,
     b"xn--": True,
     b"x:": True,
+    b"x" * 63 + b".example.": True,
+    b"x" * 64: False,
+    b"x" * 64 + b".example": False,
+    b"a..b": False,
+    b".a": False,
+    b".": False,
     b"[": False,
     b"[::1": False,
     b"[x]": False,
@@ -244,8 +250,10 @@ HOSTS = {
 def test_a_host_is_a_name_or_an_address_and_perhaps_a_port(server: Server) -> None:
     with Door(server.app, PATIENT, 1).open() as door:
         for host, is_one in HOSTS.items():
-            words = b"GET /health/live HTTP/1.1\r\nConnection: close\r\nHost: " + host
-            assert_answered(door, words + b"\r\n\r\n", 200 if is_one else 400)
+            end = b" HTTP/1.1\r\nConnection: close\r\nAccept: text/html\r\nHost: " + host
+            for path, answered in ((b"/health/live", 200), (b"/", 303)):
+                words = b"GET " + path + end + b"\r\n\r\n"
+                assert_answered(door, words, answered if is_one else 400)
         for target in (b"/\xff", b"/\xc3\xa9", b"/?a=\xff", b"/\x7f", b"/\x01"):
             words = b"GET " + target + b" HTTP/1.1\r\nConnection: close\r\nHost: x\r\n\r\n"
             assert_answered(door, words, 400)

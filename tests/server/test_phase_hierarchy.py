@@ -114,6 +114,7 @@ def test_an_operator_names_labels_or_a_file_of_choices(tmp_path: Path) -> None:
         ("[]", "give JSON such as"),
         ('{"car": "taxi"}', "give JSON such as"),
         ('{"car": ["taxi"], "taxi": []}', "'taxi'"),
+        ('{"car": ["\xff"]}', "give JSON such as"),
         ("{}", "at least one"),
         (" " * 2**20 + "{}", "at most"),
     ],
@@ -122,7 +123,7 @@ def test_a_file_that_is_no_hierarchy_is_refused_by_name(
     tmp_path: Path, content: str, reason: str
 ) -> None:
     file = tmp_path / "hierarchy.json"
-    file.write_text(content)
+    file.write_text(content, "latin-1")
     with pytest.raises(InvalidInputError, match=reason) as caught:
         asked(None, file)
     assert str(file) in str(caught.value)

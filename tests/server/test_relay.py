@@ -148,7 +148,7 @@ def test_the_last_complaint_is_found_among_lines_that_inform(pipe: tuple[int, in
 
         def words(*lines: str, since: float = 0.0) -> str:
             for line in (*lines, '{"level": "INFO", "message": "the end"}'):
-                os.write(pipe[1], f"{line}\n".encode())
+                os.write(pipe[1], f"{line}\n".encode("latin-1"))
             read_to(pipe[0], b"the end")
             return said.last_words(since)
 
@@ -158,5 +158,6 @@ def test_the_last_complaint_is_found_among_lines_that_inform(pipe: tuple[int, in
         assert words(failed) == "a turn: KeyError: 7"
         assert words('{"level": "ERROR", "message": "Worker exited"}') == "a turn: KeyError: 7"
         assert words("Traceback:", "ImportError: no x") == "ImportError: no x"
+        assert words('{"path": "\xff"}') == '{"path": "\ufffd"}', "it is not UTF-8"
         later = time.monotonic()
         assert words(since=later) == ""

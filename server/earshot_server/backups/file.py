@@ -139,7 +139,7 @@ class Backup:
             raise DamagedBackupError("its digests are not those of its content")
         try:
             self.manifest = msgspec.json.decode(small[_MANIFEST], type=Manifest)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise DamagedBackupError(f"{_MANIFEST}: {error}") from error
         self.files = {name: small[name] for name in FOLDER_FILES if name in small}
         self.tables = frozenset(_ROWS[name] for name in self._members if name in _ROWS)

@@ -23,8 +23,14 @@ DETAILS = {
 """Details of the problems that are found before the application sees a request."""
 
 _VERSIONS = ("1.0", "1.1")
-_HOST = re.compile(rb"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~-]*)(:[0-9]{0,5})?")
-"""A name, an address of IPv4, or one of IPv6; empty for none (RFC 9112, 3.2)."""
+_HOST = re.compile(
+    rb"(\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9_~-]{1,63}\.)*[A-Za-z0-9_~-]{0,63})(:[0-9]{0,5})?"
+)
+"""An address of IPv6, one of IPv4, or a name; empty for none (RFC 9112, 3.2).
+
+A label has at most 63 letters, and only the last may have none (RFC 1034, 3.1): no URL is made for
+another.
+"""
 
 
 def fault(

@@ -55,7 +55,7 @@ def remembered(folder: Path) -> Address:
         return msgspec.json.decode(path.read_bytes(), type=Address)
     except (FileNotFoundError, NotADirectoryError):
         return Address()
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise AddressFileError(
             f"{path} does not hold an address ({error}): delete it, and give --port once more"
         ) from error

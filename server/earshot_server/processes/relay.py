@@ -155,7 +155,8 @@ def _complaint(line: bytes) -> tuple[str, bool]:
     """Return what a line complains about, and whether it names an error that was raised."""
     try:
         entry = msgspec.json.decode(line, type=dict[str, object])
-    except msgspec.DecodeError:  # of an interpreter that had no log yet
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        # An interpreter writes so that has no log yet.
         text = line.decode(errors="replace").strip()
         return text, bool(text)
     if entry.get("level") in _QUIET:

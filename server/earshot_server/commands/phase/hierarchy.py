@@ -47,7 +47,7 @@ def _read(file: Path) -> LabelHierarchy:
     try:
         groups = msgspec.json.decode(content, type=dict[str, tuple[str, ...]])
         return LabelHierarchy(groups)
-    except (msgspec.DecodeError, InvalidInputError) as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, InvalidInputError) as error:
         raise InvalidInputError(
             f'--hierarchy {file}: {error}; give JSON such as {{"car": ["taxi", "car park"]}}'
         ) from error
