@@ -15,7 +15,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -130,9 +130,8 @@ def exchange(
         OSError: The server cannot be reached, or takes too long.
         http.client.HTTPException: What it says is not HTTP, or is cut off.
     """
-    if connection.sock is None:
-        connection.connect()
-    with cut_off(connection.sock, until):
+    connected = connect(connection, until)
+    with cut_off(lambda: connected, until):
         connection.request(method, path, body, dict(fields))
         with connection.getresponse() as response:
             largest = limit if 200 <= response.status < 300 else LARGEST_SMALL_BODY
@@ -145,12 +144,35 @@ def exchange(
     return response, content
 
 
+def connect(connection: http.client.HTTPConnection, until: float) -> socket.socket:
+    """Make a connection, unless it is there, and return its socket.
+
+    Args:
+        connection: Connection to the server; it is closed if it cannot be made whole: without TLS,
+            it would lead to the proxy.
+        until: Reading of `time.monotonic` at which it has to be there.
+
+    Raises:
+        OSError: The server cannot be reached, or takes too long.
+        http.client.HTTPException: What a proxy says is not HTTP.
+    """
+    if connection.sock is None:
+        try:
+            with cut_off(lambda: connection.sock, until):
+                connection.connect()
+        except BaseException:
+            connection.close()
+            raise
+    return connection.sock
+
+
 @contextlib.contextmanager
-def cut_off(connected: socket.socket, until: float) -> Iterator[None]:
+def cut_off(connected: Callable[[], socket.socket | None], until: float) -> Iterator[None]:
     """End a connection when the time is over: what comes byte by byte, or never ends, keeps nobody.
 
     Args:
-        connected: Socket that is used within the block.
+        connected: Function that returns the socket that is used within the block, once there is
+            one.
         until: Reading of `time.monotonic` at which the block has to be over.
 
     Raises:
@@ -170,10 +192,12 @@ def cut_off(connected: socket.socket, until: float) -> Iterator[None]:
         raise TimeoutError("the answer takes too long")
 
 
-def _end(connected: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # it has ended by itself
-        # TLS's own would take from the reader what it reads with.
-        socket.socket.shutdown(connected, socket.SHUT_RDWR)
+def _end(connected: Callable[[], socket.socket | None]) -> None:
+    there = connected()
+    if there is not None:
+        with contextlib.suppress(OSError):  # it has ended by itself
+            # TLS's own would take from the reader what it reads with.
+            socket.socket.shutdown(there, socket.SHUT_RDWR)
 
 
 def is_this_machine(host: str) -> bool:

@@ -27,7 +27,7 @@ from earshot_protocol.api import (
     Problem,
     decode_body,
 )
-from earshot_protocol.connecting import connection, exchange
+from earshot_protocol.connecting import connect, connection, exchange
 from earshot_protocol.errors import MalformedMessageError, RemoteError, UnexpectedMessageError
 from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.signatures import sign
@@ -201,11 +201,10 @@ class HelperLine:
         created = max(0, int(self._clock() + self._ahead))
         fields = sign(self._key, self._key_id, created, path, MESSAGEPACK, body)
         fields |= {"Content-Type": MESSAGEPACK, "Accept": f"{MESSAGEPACK}, {PROBLEM}"}
-        if self._connection.sock is None:
-            self._connection.connect()
+        connected = connect(self._connection, until)
         # A long list takes its time before the first byte of an answer.
         left = max(0.001, until - time.monotonic())
-        self._connection.sock.settimeout(left if path == TOTAL_PATH else min(left, self._timeout))
+        connected.settimeout(left if path == TOTAL_PATH else min(left, self._timeout))
         return exchange(self._connection, "POST", path, body, fields, limit, until)
 
     def _refusal(

@@ -7,6 +7,7 @@ import gzip
 import re
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,9 +16,9 @@ import pytest
 from support.authority import Authority
 from support.command import earshot
 from support.networked import PATIENCE
-from support.raw_server import listening, saying
+from support.raw_server import drip, listening, saying
 
-from earshot_protocol.connecting import connection
+from earshot_protocol.connecting import connect, connection
 from earshot_protocol.errors import InvalidInputError
 from earshot_server import operator_client
 from earshot_server.credentials import TOKEN_FILE
@@ -150,6 +151,18 @@ def test_a_proxy_that_refuses_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy}")
         assert "Tunnel connection failed: 403 Forbidden" in refused("https://earshot.example")
         assert TOKEN.encode() not in b"".join(heard)
+
+
+@pytest.mark.parametrize("first", [b"", b"HTTP/1.1 200 OK\r\n"])
+def test_a_proxy_that_never_ends_is_cut_off(first: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator_client, "_DEADLINE", 0.2)
+    with saying(drip(first, b"X: y\r\n" if first else b"x")) as proxy:
+        monkeypatch.setenv("https_proxy", proxy)
+        assert "takes too long" in refused("https://earshot.example")
+        line = connection("https://earshot.example", None, 1.0)
+        with pytest.raises(TimeoutError):
+            connect(line, time.monotonic() + 0.1)
+        assert line.sock is None, "what is sent over it would reach the proxy in clear"
 
 
 @pytest.mark.parametrize("names", ["earshot.example", ".example", "*", "a.example,earshot.example"])
