@@ -296,7 +296,7 @@ def test_a_page_hears_and_forgets_while_the_server_is_silent(
         page.locator("[data-do=forget]").click()
         page.locator("[data-do=erase-only]").click()
         expect(page.locator("main[data-screen=gone]")).to_be_visible()
-        assert page.evaluate("Object.keys(localStorage)") == ["earshot-version"]
+        page.wait_for_function("Object.keys(localStorage).join() === 'earshot-version'")
         assert len(silent) == 1, "nothing was sent since"
         assert complaints == []
 
