@@ -748,10 +748,13 @@ test("a store that another version of the phone wrote is refused as one", async 
   const state = unpack((await store.read("state")).get("state")!, 2 ** 20) as Map<string, Wire>;
   const other = new Map([...state, ["mood", 1]]);
   await store.commit(new Map([["state", pack(other)]]));
-  await assert.rejects(phone.recordings(), {
-    name: "DamagedStoreError",
-    message: "row 'state' is not what this version writes: a field 'mood' that there is not",
-  });
+  const refused = await phone.recordings().then(
+    () => null,
+    (error: Error) => error,
+  );
+  assert.equal(refused?.name, "DamagedStoreError");
+  const said = "row 'state' is not what this version writes: a field 'mood' that there is not";
+  assert.equal(refused?.message, said);
 });
 
 test("a phone whose ledger is not whole releases nothing, and hears on", async () => {
