@@ -239,7 +239,8 @@ def test_who_does_not_sign_as_an_allowed_leader_is_told_before_a_body_is_sent(
         ("unknown-leader", sign(stranger, theirs, now, path, MESSAGEPACK, body)),
     ):
         check_problem(only_fields(helper, path, len(body), fields), 401, name)
-    assert f'"leader": "{theirs}"' in helper.log.read_text()  # whom to allow, if it should be
+    named = f'"leader": "{theirs}"'  # whom to allow, if it should be
+    await_(lambda: named in helper.log.read_text(), "the refused leader in the log")
     stale = only_fields(helper, path, 9, sign(KEY, mine, now - 1000, path, MESSAGEPACK, body))
     assert msgspec.json.decode(stale.body, type=Problem).now == pytest.approx(now, abs=60)
 

@@ -16,9 +16,10 @@ from earshot_client import phone as phones
 from earshot_client.phone import Phone
 from earshot_models.votes.costs import releases
 from earshot_protocol.keyed_randomness import KEY_BYTES, keyed
-from earshot_protocol.phases import discovery, learning
+from earshot_protocol.phases import discovery, learning, plan
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.privacy import local_mechanisms
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum, VectorSum
 from earshot_simulations.auditing import (
     catalogue,
@@ -114,8 +115,20 @@ def test_whole_phones_hold(name: str) -> None:
 def test_whole_phones_of_every_phase_hold() -> None:
     results = catalogue.audit("whole-phones")
     assert [each for each in results if not each.passed] == []
-    for each in results:
-        if isinstance(each, Finding):
+
+
+@pytest.mark.slow
+def test_what_ledgers_count_for_the_recordings_held_is_tight(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ledgers count for a public number of recordings: here, for as many as the phones hold."""
+    monkeypatch.setattr(local_mechanisms, "COUNTED_RECORDINGS", 12)
+    monkeypatch.setattr(plan, "held_by", local_mechanisms.held_by.__wrapped__)
+    for name in PHASES:
+        seen = play(small(PHASES[name]))
+        assert seen.held == 12
+        for each in whole_phones.ledger(name, seen):
+            assert each.passed
             assert each.measured.low > 0.5 * (each.proven or 0), "nothing far from tight"
 
 

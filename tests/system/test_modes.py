@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.networked import ServerProcess
+from support.networked import ServerProcess, await_
 
 from earshot_client.commands.folder import opened
 from earshot_server.credentials import Credentials
@@ -55,7 +55,8 @@ def test_a_folder_and_a_log_of_a_former_release_are_closed_or_told_of(tmp_path: 
     with server:
         assert open_to_others(data / "postgresql.log") == []
         assert stat.S_IMODE(data.stat().st_mode) == 0o755  # it may hold what is not ours
-        assert f"the data folder {data} is open to other users" in server.log.read_text()
+        told = f"the data folder {data} is open to other users"
+        await_(lambda: told in server.log.read_text(), "a word about the data folder")
 
 
 @pytest.mark.usefixtures("no_umask")

@@ -391,7 +391,7 @@ def test_with_one_url_the_server_works_as_before_and_says_what_it_lacks(
     url = postgres.url.replace("/postgres?", "/one_url?")
     with ServerProcess(tmp_path, url, separate=False) as server:
         assert server.operator().phases() == ()
-        assert "see --web-database" in server.log.read_text()
+        await_(lambda: "see --web-database" in server.log.read_text(), "what the server lacks")
 
 
 @pytest.mark.slow
@@ -571,10 +571,9 @@ def _pid(process: psutil.Process) -> int:
 def test_logs_are_json_and_hold_no_secrets(server: ServerProcess) -> None:
     code = server.operator().invite(Invite()).code
     token = (server.data / "operator.token").read_text().strip()
+    await_(lambda: '"/v1/invitations"' in server.log.read_text(), "the invitation in the log")
     lines = server.log.read_text().splitlines()
-    assert lines
     assert all(isinstance(json.loads(line), dict) for line in lines)
-    assert any(json.loads(line).get("endpoint") == "/v1/invitations" for line in lines)
     assert code not in server.log.read_text()
     assert token not in server.log.read_text()
 
