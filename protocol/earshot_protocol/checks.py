@@ -56,6 +56,15 @@ def epsilon(name: str, value: float) -> float:
     return float(value)
 
 
+def noise(name: str, value: float) -> float:
+    """Return a deviation or scale of noise whose square, and its inverse's, a number holds.
+
+    Raises:
+        InvalidParametersError: The value is not from 10⁻⁹ to 10⁹.
+    """
+    return between(name, value, 1e-9, 1e9)
+
+
 def between(name: str, value: float, least: float, most: float = math.inf) -> float:
     """Return a value from `least` to `most`, both included; without `most` there is no upper limit.
 

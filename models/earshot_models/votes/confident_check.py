@@ -26,14 +26,14 @@ class ConfidentCheck:
         deviation: Standard deviation of the noise, σ_T, in votes.
 
     Raises:
-        InvalidParametersError: T is not finite, or σ_T is not positive and finite.
+        InvalidParametersError: T is not finite, or σ_T is out of range (`checks.noise`).
     """
 
     threshold: float
     deviation: float
 
     def __post_init__(self) -> None:
-        checks.positive("deviation", self.deviation)
+        checks.noise("deviation", self.deviation)
         if not math.isfinite(self.threshold):
             raise InvalidParametersError(
                 f"threshold={self.threshold}: must be a finite number of votes"

@@ -272,12 +272,12 @@ def test_costs_that_look_at_votes_are_published_or_refused(case: str) -> None:
 
 
 REFUSED: tuple[tuple[str, dict[str, Any], Counter | None, int, str], ...] = (
-    *((name, {"sigma": 0.0}, None, LABELS, "0.0: must be a positive") for name in RULES),
+    *((name, {"sigma": 0.0}, None, LABELS, "0.0: must be a number, from 1e-09") for name in RULES),
     *((name, {}, Counter.CENTRAL, 1, "classes=1") for name in ("lnmax", "gnmax", "confident")),
     ("binary", {"threshold": 5.0}, None, LABELS, "a check needs both"),
     ("binary", {"check_sigma": 5.0}, None, LABELS, "a check needs both"),
     ("gnthreshold", {"check_sigma": 5.0}, None, LABELS, "needs a --threshold"),
-    ("confident", {"check_sigma": 0.0}, None, LABELS, "deviation=0.0: must be a positive"),
+    ("confident", {"check_sigma": 0.0}, None, LABELS, "deviation=0.0: must be a number"),
     ("interactive", {"confidence": 1.5}, None, LABELS, "confidence=1.5"),
     ("tau", {"tau": 2.0}, Counter.CENTRAL, LABELS, "below 2"),
     ("tau", {"norm": 3}, Counter.CENTRAL, LABELS, "norm=3"),

@@ -182,7 +182,7 @@ class GridRule(ThresholdRule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.scale is not None:
-            checks.positive("scale", self.scale)
+            checks.noise("scale", self.scale)
         if not self.grid:
             raise InvalidParametersError("grid: must be one threshold at least")
         for each in self.grid:

@@ -96,7 +96,7 @@ class VotingRule(ABC):
     """Name of `sigma` in a refusal."""
 
     def __post_init__(self) -> None:
-        checks.positive(self.noise_name, self.sigma)
+        checks.noise(self.noise_name, self.sigma)
 
     @property
     def check(self) -> ConfidentCheck | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -31,6 +32,9 @@ class Prospects:
         tally: Tally; its votes are zeros, which no cost here looks at.
         delta: Value of δ of all costs.
         answered: Share of the queries that a curator's check lets pass.
+
+    Raises:
+        InvalidParametersError: δ is not above 0 and below 1, or the share is none.
     """
 
     tally: Tally
@@ -38,6 +42,7 @@ class Prospects:
     answered: float = 1.0
 
     def __post_init__(self) -> None:
+        checks.probability("delta", self.delta)
         checks.share("answered", self.answered)
 
     def worst(self, queries: int, unit: Unit, weight: int | None = None) -> float:
@@ -148,8 +153,11 @@ def prospects(
     """Return the prospects of a tally of this many teachers.
 
     Arguments are those of `tallies.tally`.
+
+    Raises:
+        InvalidParametersError: There is no teacher, or as by `tallies.tally`.
     """
-    teachers = len(weights)
+    teachers = checks.whole("teachers", len(weights), 1)
     shape = (teachers, 1, classes) if rule.several else (teachers, 1)
     voters = Electorate(np.zeros(shape, dtype=np.int8), classes)
     scores = np.full((1, classes), 1 / classes)
@@ -182,7 +190,8 @@ def table(
     """Return what each group pays in each unit, for this many queries or as many as all can pay.
 
     Raises:
-        InvalidParametersError: The number of queries is out of range, or the budget buys none.
+        InvalidParametersError: The number of queries is out of range, the budget buys none, or no
+            finite ε holds.
     """
     if queries is not None:
         checks.whole("queries", queries, 1, MOST_QUERIES)
@@ -206,6 +215,10 @@ def table(
             }
             for each in sharing
         ]
+    if not all(math.isfinite(float(row["worst"] or 0)) for row in rows):
+        raise InvalidParametersError(
+            "no finite ε holds for these queries: the noise must be larger, or the queries fewer"
+        )
     if not any(row["queries"] for row in rows):
         least = min(made.cost(1, unit, each.weight) for unit in UNITS for each in sharing)
         raise InvalidParametersError(
