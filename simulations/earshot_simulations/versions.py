@@ -8,6 +8,9 @@ from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
 
+import numpy as np
+from threadpoolctl import threadpool_info
+
 import earshot_client
 import earshot_models
 import earshot_protocol
@@ -20,14 +23,29 @@ LIBRARIES = (
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a run depends on; libraries that are not installed are left out."""
+    """Return the versions that a run depends on, and the machine's instructions.
+
+    Libraries that are not installed are left out.
+    """
     named = {"earshot": distribution.version(), "python": platform.python_version()}
     for library in LIBRARIES:
         try:
             named[library] = metadata.version(library)
         except metadata.PackageNotFoundError:
             continue
-    return named | {"machine": f"{platform.system()} {platform.machine()}"}
+    machine = {"machine": f"{platform.system()} {platform.machine()}", "processor": _processor()}
+    return named | machine
+
+
+@cache
+def _processor() -> str:
+    """Return what the arithmetic chooses its instructions by: the last digits depend on it.
+
+    Processors of one name have other instructions under another hypervisor, so these are named.
+    """
+    found = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
+    kernels = {each["architecture"] for each in threadpool_info() if "architecture" in each}
+    return f"{' '.join(found) or 'baseline'}; BLAS: {' '.join(sorted(kernels)) or 'unknown'}"
 
 
 @cache

@@ -131,6 +131,30 @@ def test_what_came_out_otherwise_is_said_and_is_a_failure(
     assert f"ari_test was {then}" in out or "more" in out
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_why_figures_differ_is_said(
+    own: Path, elsewhere: bool, monkeypatch: pytest.MonkeyPatch, earshot: Earshot
+) -> None:
+    """On another processor, libraries round in another order; on the same, something is wrong."""
+    real = simulation.simulate
+
+    def unlike(settings: Settings, *rest: Any) -> Any:
+        run = real(dataclasses.replace(settings, seed=5), *rest)
+        return dataclasses.replace(run, configuration=settings.configuration())
+
+    origin = told(own)["provenance"]
+    assert "BLAS: " in origin["versions"]["processor"]
+    if elsewhere:
+        origin["versions"]["processor"] = "X86_V2; BLAS: Prescott"
+        resealed(own, provenance=origin)
+    monkeypatch.setattr(simulation, "simulate", unlike)
+    status, _, err = earshot("simulate", "--repeat", own, "--jobs", 1)
+    assert status == 1
+    assert ("changed since: processor was X86_V2; BLAS: Prescott, is " in err) == elsewhere
+    assert ("choose their instructions by the processor" in err) == elsewhere
+    assert ("one of the two runs is wrong" in err) != elsewhere
+
+
 def test_another_library_is_named_and_the_run_is_done_all_the_same(
     own: Path, earshot: Earshot
 ) -> None:

@@ -49,6 +49,15 @@ _DEFAULT = Settings()
 _LABELLING = LabellingSettings()
 _NAME, _COLUMN = 22, 30
 _MOST_SHOWN = 10
+_OTHER_DIGITS = (
+    "figures differ because libraries or processor do: libraries choose their instructions by the "
+    "processor, and round in another order with others. For the same bits, repeat the run with the "
+    "same libraries on such a processor"
+)
+_NO_KNOWN_CAUSE = (
+    "figures differ though no library and no instruction of the processor has changed: one of the "
+    "two runs is wrong, or the run depends on something that it does not record"
+)
 _MOST_NAMED = 5
 _FILES = frozenset({"data", "encoder"})
 """Settings that may be given beside --repeat, as files may move; their content is compared."""
@@ -419,10 +428,11 @@ def _repeated(
     from earshot_simulations.phases.run import result
 
     kept_runs = read_each(kept)
-    asked = {}
+    asked, elsewhere = {}, False
     for route, each in kept_runs.items():
         settings, changed = repeatable(each, moved)
         asked[route] = replace(settings, **where)
+        elsewhere |= bool(changed)
         if changed:
             print(f"changed since: {_named(changed)}; figures may differ", file=sys.stderr)
     runs = _run_and_write(asked, out, overwrite, hearing_once)  # hearing is repeated, too
@@ -435,6 +445,8 @@ def _repeated(
         _summarize(now, out)
         same = [_named(pairs) if pairs else "the same, bit for bit" for pairs in differs.values()]
         print(f"{'repeated':<22} {'; '.join(dict.fromkeys(same))}")
+    if any(differs.values()):
+        print(_OTHER_DIGITS if elsewhere else _NO_KNOWN_CAUSE, file=sys.stderr)
     if any(differs.values()) or any(run.interrupted for run in runs.values()):
         sys.exit(1)
 
