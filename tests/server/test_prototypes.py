@@ -16,7 +16,7 @@ from support.parameters import discovery_parameters
 
 from earshot_protocol.environments import LabelHierarchy
 from earshot_protocol.geometry import unit_rows
-from earshot_protocol.phases.discovery import LABELS, SumLabels
+from earshot_protocol.phases.discovery import LABELS, SumLabels, cells
 from earshot_protocol.privacy.significance import LEVEL
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.secure_sum.parameters import choose
@@ -245,6 +245,22 @@ def test_a_phase_publishes_several_prototypes_of_a_label_and_one_of_each_other()
     noise = SPLIT.labels_noise**2 * 2
     assert result.lengths == pytest.approx([math.sqrt(x**2 - noise) for x in (40, 80, 40, 10)])
     assert result.vote == 4096
+
+
+def test_no_length_is_more_than_the_phones_of_its_sum() -> None:
+    """Noise may add more than it does on average, and phones could not have."""
+    lengths = (30.2, 3.0, 14.0, 0.0)
+    state = phase(
+        prototypes=Matrix.of(START.centroids()),
+        prototype_rows=(0, 0, 1, 1),
+        lengths=lengths,
+        name_p_values=(0.01,) * 4,
+        cell_lengths=lengths,
+        inputs={LABELS: 14, cells(1): 12},
+    )
+    result = state.published()
+    assert result.lengths == (14.0, 3.0, 14.0, 0.0)
+    assert result.cell_lengths == (12.0, 3.0, 12.0, 0.0)
 
 
 def test_a_phase_tells_phones_the_kinds_of_its_cells() -> None:

@@ -83,6 +83,8 @@ def test_a_sitting_is_told_of_a_smaller_crowd_than_default_phones_join() -> None
 def test_a_crowd_that_finds_something_is_told_how_much() -> None:
     assert verdict(discovery(100)) == "100 phones can learn up to 3 of 11 labels here"
     assert verdict(discovery(20_000)) == "20\u202f000 phones can learn all 11 labels here"
+    alone = proposed(Wanted(phones=1000, labels=("a",), any_delta=True))[0]
+    assert verdict(alone) == "1\u202f000 phones can learn the one label here"
     local = learning_parameters(phones=4000, label_votes=3, top_global_centroids=10)
     assert verdict(local) == "4\u202f000 phones can name all 10 environments here"
 

@@ -29,6 +29,24 @@ def test_real_numbers(value: float, words: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        ((2.0, 2.0), ("2", "2")),
+        ((4.04, 3.0), ("4.04", "3.00")),
+        ((3.996, 0.5), ("4.0", "0.5")),
+        ((408.7, 2.25), ("409", "2.25")),
+        ((float("inf"), 2.25), ("∞", "2.25")),
+        ((12_345.6, 2.25), ("12\u202f346", "2.25")),
+        ((1e-6, 2.25), ("10⁻⁶", "2.25")),
+    ],
+)
+def test_numbers_side_by_side_have_as_many_decimals(
+    pair: tuple[float, float], words: tuple[str, str]
+) -> None:
+    assert wording.alike(*pair) == words
+
+
+@pytest.mark.parametrize(
     ("value", "words"),
     [(0.0, "< 10⁻⁶"), (9.9e-7, "< 10⁻⁶"), (1e-6, "10⁻⁶"), (0.034, "0.034"), (1.0, "1")],
 )

@@ -29,7 +29,9 @@ def lines(ledger: Ledger, limits: Limits, today: date) -> list[str]:
         "",
         "ε and δ bound how much better anyone can tell, from all that was released, whether one",
         "recording was there, or what the phone as a whole put in: below 1 little, above 10 nearly",
-        "all. A total is what all releases come to together, at its δ: no more than their sum.",
+        "all. A total is what all releases come to together. Every ε holds with the δ beside it:",
+        "at a larger δ the same releases have a smaller ε, so what was spent ever, or in a year,",
+        "may have a smaller ε than a part of it has.",
     ]
 
 

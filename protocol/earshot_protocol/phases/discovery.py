@@ -241,12 +241,12 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
         label_votes: Only in former results: noisy sum of the votes, per cell and label.
         name_p_values: P-value of each centroid's name; where it is large, the centroid may be
             noise.
-        lengths: Length of each prototype's row in the sum, less what noise adds to it. A phone adds
-            1 at most to all rows together.
+        lengths: Length of each prototype's row in the sum, less what noise adds to it on average,
+            and at most the number of inputs. A phone adds 1 at most to all rows together.
         cells: Centroids of the cells, unit rows; None in former results.
         moved: Whether what phones heard in each cell stood clear of the noise in the last sum.
-        cell_lengths: Length of each cell's last sum, less what noise adds to it; 0 for a cell that
-            no sum has. A phone adds 1 at most to all cells together.
+        cell_lengths: Length of each cell's last sum, likewise; 0 for a cell that no sum has. A
+            phone adds 1 at most to all cells together.
         cell_prototypes: Prototype that names the sound of each cell, an index into `centroids`; −1
             where none is near. Noise turns a cell away from its sound, so this is not always the
             prototype within the radius of the cell itself. Empty where no noise is known.

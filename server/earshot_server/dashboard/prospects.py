@@ -21,7 +21,7 @@ from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.two_operators.parameters import USUAL_REPORTS
 from earshot_server.dashboard.spending import VACUOUS_EPSILON, dearer_recording, is_vacuous
-from earshot_server.dashboard.wording import byte_size, duration, listed, real
+from earshot_server.dashboard.wording import byte_size, counted, duration, listed, real
 from earshot_server.phases.expected import Expected
 from earshot_server.phases.forecast import (
     Forecast,
@@ -242,8 +242,9 @@ def few_reports(asked: StartPhase) -> list[str]:
     if not parameters.summation.by_operators or fewest >= USUAL_REPORTS:
         return []
     return [
-        f"helpers refuse sums of fewer than {USUAL_REPORTS} reports, and this phase may have "
-        f"{fewest}: ask the helper's operator for earshot helper allow KEY --least-reports {fewest}"
+        f"this phase may have sums of {fewest} reports, and a helper takes {USUAL_REPORTS} or more "
+        "unless its operator allows fewer: where that is not done yet, ask for earshot helper "
+        f"allow KEY --least-reports {fewest}"
     ]
 
 
@@ -279,7 +280,7 @@ def _row(values: list[float]) -> str:
 
 
 def _outlook(inputs: Expected, seen: Outlook) -> list[str]:
-    among = f"{seen.environments} {inputs.place}s"
+    among = counted(seen.environments, inputs.place)
     return [
         f"  {inputs.honest}: {real(seen.expected)} for each of {among}, {inputs.provided}; "
         f"{seen.needed} {inputs.enough}",
@@ -290,7 +291,7 @@ def _outlook(inputs: Expected, seen: Outlook) -> list[str]:
 def _hope(inputs: Expected, seen: Outlook) -> str:
     """Say how many places can be found: what votes are enough for, or how unlikely any is."""
     if seen.clear >= seen.environments:
-        return f"all {seen.environments} can {inputs.can}"
+        return f"{'all ' if seen.environments > 1 else ''}{seen.environments} can {inputs.can}"
     if seen.clear:
         return f"that is enough for {seen.clear} of {seen.environments} to {inputs.can}"
     advice = f"more phones (--phones) or a larger {inputs.remedy}"

@@ -44,7 +44,8 @@ def _sight(parameters: Parameters) -> str:
     if seen.clear:
         places = counted(seen.environments, inputs.place)
         every = seen.clear >= seen.environments
-        many = f"all {places}" if every else f"up to {seen.clear} of {places}"
+        complete = f"the one {inputs.place}" if seen.environments == 1 else f"all {places}"
+        many = complete if every else f"up to {seen.clear} of {places}"
         return f"{crowd} can {inputs.verb} {many} here"
     most = round(parameters.phones * inputs.most * inputs.unit)
     never = inputs.hurdle.chance(part.mechanism.noise(parameters.phones), most) <= LEVEL

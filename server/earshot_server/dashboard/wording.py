@@ -90,6 +90,15 @@ def real(value: float) -> str:
     return power if digits == "1" else f"{digits} · {power}"
 
 
+def alike(first: float, second: float) -> tuple[str, str]:
+    """Return two positive numbers that stand side by side, with as many decimals each."""
+    said = real(first), real(second)
+    if not all(1e-3 <= each < 99.95 for each in (first, second)):
+        return said
+    decimals = max(len(each.partition(".")[2]) for each in said)
+    return f"{first:.{decimals}f}", f"{second:.{decimals}f}"
+
+
 def chance(p_value: float) -> str:
     """Return a p-value to three digits; it is never 0, only smaller than can be computed."""
     return f"< {real(RESOLUTION)}" if p_value < RESOLUTION else real(p_value)

@@ -220,10 +220,12 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             choices=tuple("" if row in labels else row for row in rows),
             label_names=labels,
             name_p_values=self.name_p_values,
-            lengths=self.lengths,
+            lengths=self._at_most_all(LABELS, self.lengths),
             cells=Matrix.of(self.cells()),
             moved=self.moved or (False,) * start.count,
-            cell_lengths=self.cell_lengths or (0.0,) * start.count,
+            cell_lengths=self._at_most_all(
+                cells(self.parameters.sums), self.cell_lengths or (0.0,) * start.count
+            ),
             radius=self.radius,
             encoder=self.parameters.encoder,
             privacy=self.parameters.plan().releases(),
@@ -236,6 +238,14 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             refused=named.count(None) / len(named),
             cell_prototypes=tuple(UNNAMED if owner is None else owner for owner in owners),
         )
+
+    def _at_most_all(self, part: str, lengths: tuple[float, ...]) -> tuple[float, ...]:
+        """Return lengths of which none exceeds the number of inputs, each of which adds 1 at most.
+
+        What noise adds on average is taken off, but in one phase it may add more.
+        """
+        inputs = self.inputs.get(part, self.parameters.phones)
+        return tuple(min(each, float(inputs)) for each in lengths)
 
     def _turned(self) -> npt.NDArray[np.float64]:
         """Return the cosine of each cell to where it would be without noise; 1 without a sum.

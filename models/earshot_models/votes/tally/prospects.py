@@ -34,7 +34,8 @@ class Prospects:
         answered: Share of the queries that a curator's check lets pass.
 
     Raises:
-        InvalidParametersError: δ is not above 0 and below 1, or the share is none.
+        InvalidParametersError: The value of δ is not above 0 and below 1, or the share is not
+            from 0 to 1.
     """
 
     tally: Tally
