@@ -417,7 +417,7 @@ def test_a_file_that_could_not_be_made_leaves_nothing(
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "link", fail)
+    monkeypatch.setattr(os, "rename", fail)
     with pytest.raises(StoreUnavailableError, match="No space left"):
         open_file(tmp_path / "store")
     assert list(tmp_path.iterdir()) == []
