@@ -158,7 +158,6 @@ class Client(OneProcess):
 
     def close(self) -> None:
         """Close the file and the connection, once a step that is under way has ended."""
-        self.check_process()
         self._closing = True
         with self._in_turn():
             self._transport.close()

@@ -6,6 +6,7 @@ import copy
 import gc
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -17,12 +18,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from support.phone_server import asking, serving
 from support.recordings import NOISE, RATE
 from support.stores import KEY, content, fill, open_file
 
-from earshot_client import Client, OtherProcessError, StoreUnavailableError
+from earshot_client import Client, Event, OtherProcessError, Phone, StoreUnavailableError
+from earshot_client.encoder import default_encoder
 from earshot_client.store.memory import MemoryStore
 from earshot_client.transport.http import HttpTransport
+from earshot_protocol.messages import Wait
 
 SERVER = "http://127.0.0.1:9"
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
@@ -35,6 +40,7 @@ def forked(*calls: Callable[[], object]) -> tuple[str, ...]:
         warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside threads is the subject
         child = os.fork()
     if not child:
+        signal.alarm(20)  # rather than wait for a lock that nobody lets go
         said = tuple(raised(call) for call in calls)
         os.write(writing, msgspec.msgpack.encode(said))
         os._exit(0)
@@ -122,13 +128,23 @@ def test_a_refusal_does_not_wait_for_a_turn_that_a_fork_has_copied(client: Clien
         thread.join()
 
 
-def test_requests_of_a_forked_process_are_refused_before_they_are_sent(client: Client) -> None:
-    """Even where the store is one of memory, which a fork copies."""
-    line = client._transport
-    alone = Client(client.phone, MemoryStore(), lambda _: line, invitation="welcome")
-    assert forked(line.task, line.leave, line.close, alone.visit, lambda: alone.step(NOW)) == (
-        ("OtherProcessError",) * 5
-    )
+def test_nothing_goes_over_a_connection_that_a_fork_has_copied() -> None:
+    """Even where the store is one of memory, which a fork copies, too."""
+    script = asking(Wait(seconds=500.0))
+    with serving(script):
+        line = HttpTransport(script.url, Ed25519PrivateKey.generate())
+        store = MemoryStore()
+        client = Client(
+            Phone(store, default_encoder()), store, lambda _: line, invitation="welcome"
+        )
+        assert client.visit().event is Event.WAITING
+        before = len(script.requests)
+        calls = (line.task, line.leave, line.close, client.visit, lambda: client.step(NOW))
+        assert set(forked(*calls)) == {"OtherProcessError"}
+        assert len(script.requests) == before
+        assert client.visit().event is Event.WAITING
+        assert script.connections == 1
+        client.close()
 
 
 def test_a_client_is_neither_copied_nor_pickled(client: Client) -> None:
@@ -191,6 +207,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 def test_a_forked_process_that_ends_undoes_nothing_of_its_parent(tmp_path: Path) -> None:
     """The child ends as Python does, which closes what was forgotten; the parent goes on."""
     path = tmp_path / "store"
