@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from earshot_client.transport.http import InvitationRefusedError
     from earshot_client.visits.conditions import AllOf, Condition, Hours, When
     from earshot_client.visits.outcome import Event, Visit
+    from earshot_protocol.one_process import OtherProcessError
     from earshot_protocol.privacy.budgets import Standing
     from earshot_protocol.privacy.ledger import Ledger
 
@@ -53,6 +54,7 @@ _MODULES = {
     "earshot_client.transport.http": ["InvitationRefusedError"],
     "earshot_client.visits.conditions": ["AllOf", "Condition", "Hours", "When"],
     "earshot_client.visits.outcome": ["Event", "Visit"],
+    "earshot_protocol.one_process": ["OtherProcessError"],
     "earshot_protocol.privacy.budgets": ["Standing"],
     "earshot_protocol.privacy.ledger": ["Ledger"],
 }
@@ -73,6 +75,7 @@ __all__ = [
     "LostLedgerError",
     "NewerStoreError",
     "NotEnrolledError",
+    "OtherProcessError",
     "Phone",
     "Policy",
     "Poll",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from earshot_client.expiry import KEEP_DAYS
 from earshot_client.visits.outcome import LONGEST_PAUSE, Event, Visit
 from earshot_protocol.errors import RemoteError
+from earshot_protocol.one_process import OneProcess
 
 # An app imports this file when it starts. numpy, cryptography, msgspec, ssl and sqlite3 come with
 # the first client, so each method imports what it uses.
@@ -42,12 +43,13 @@ Line: TypeAlias = "Callable[[Store], HttpTransport]"
 """Function that makes the line to the server from the phone's store, which holds its identity."""
 
 
-class Client:
+class Client(OneProcess):
     """A phone that is enrolled with one server, and visits it when its condition allows.
 
     Any thread of a process may call it, and one client is enough for all: the phone's data are
     guarded by its store, and of two visits at the same time the second one returns at once. A
-    process that is killed at any point goes on where it was.
+    process that is killed at any point goes on where it was. In a process that was forked from this
+    one, every call raises OtherProcessError: open a client after the fork.
 
     Args:
         phone: Phone that hears, labels, lists and forgets, and decides what is answered.
@@ -157,7 +159,7 @@ class Client:
     def close(self) -> None:
         """Close the file and the connection, once a step that is under way has ended."""
         self._closing = True
-        with self._turn:
+        with self._in_turn():
             self._transport.close()
             self.phone.close()
 
@@ -187,7 +189,7 @@ class Client:
         """
         from earshot_client.transport.enrolment import enrol
 
-        with self._turn:
+        with self._in_turn():
             return enrol(self._store, self._transport, self._invitation)
 
     def visit(self) -> Visit:
@@ -224,7 +226,7 @@ class Client:
         Raises:
             EarshotError: The same errors as in `visit`.
         """
-        with self._turn:
+        with self._in_turn():
             visit = self._enrolment(now) or self._participation.visit(now)
             if visit.event is Event.REFUSED:
                 self._store.put(_REFUSAL, visit.detail.encode())
@@ -244,7 +246,7 @@ class Client:
         """
         from earshot_client.transport.enrolment import leave
 
-        with self._turn:
+        with self._in_turn():
             leave(self._store, self._transport)
             self.phone.leave_phase()
             self._transport.close()
@@ -302,8 +304,16 @@ class Client:
         return None
 
     @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """Wait for the other threads' turns; a fork may have copied one that never ends."""
+        self.check_process()
+        with self._turn:
+            yield
+
+    @contextmanager
     def _alone(self) -> Iterator[bool]:
         """Keep other threads out of a visit; yield whether no other one is in a visit."""
+        self.check_process()
         alone = self._turn.acquire(blocking=False)
         try:
             yield alone

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import glob
 import os
 import re
@@ -13,11 +15,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 OWNER_ONLY = 0o600
+NO_PERMISSIONS = (
+    "where that changes nothing, the file system keeps no permissions (exFAT and most shares keep "
+    "none): use a folder on another one"
+)
+"""Advice that follows `chmod` where a secret is open to other users."""
 
-_DRAFT = re.compile(r"\d+-\d+(\.\w+)?")
+_DRAFT = re.compile(r"\d+-\d+(\.[\w-]+)?")
 """End of a draft's name, after the name of its file: process, thread and suffix."""
 _ABANDONED_SECONDS = 24 * 3600.0
 """Age from which a draft is one of a process that was killed."""
+_NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
+"""Errors of file systems, such as shares and FUSE, that keep names in an order of their own."""
 
 
 @contextmanager
@@ -69,9 +78,43 @@ def made_whole(path: Path) -> Iterator[Path]:
     with _draft(path, OWNER_ONLY) as draft:
         yield draft
         to_disk(draft)
-        with contextlib.suppress(FileExistsError):
-            os.link(draft, path)  # a rename would replace what another process has made
+        with _turn(path):
+            if not os.path.lexists(path):
+                draft.rename(path)
     to_disk(path.parent)
+
+
+@contextmanager
+def _turn(path: Path) -> Iterator[None]:
+    """Keep others from naming the same file: a rename would replace what they have made.
+
+    Many file systems could name a file without replacing one by a hard link. Android, exFAT and
+    shares have none. What a killed process leaves here keeps nobody out.
+    """
+    place = path.with_name(f".{path.name}.turn")
+    while True:
+        handle = os.open(place, os.O_RDWR | os.O_CREAT, OWNER_ONLY)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            except OSError as error:
+                place.unlink(missing_ok=True)
+                why = f"the file system has no locks ({error.strerror})"
+                raise OSError(error.errno, why, str(path.parent)) from error
+            if _is_at(handle, place):  # else who had the turn before has removed it
+                try:
+                    yield
+                finally:
+                    place.unlink(missing_ok=True)
+                return
+        finally:
+            os.close(handle)
+
+
+def _is_at(handle: int, place: Path) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(handle), place.stat())
+    return False
 
 
 @contextmanager
@@ -95,9 +138,16 @@ def _is_old(draft: Path) -> bool:
 
 
 def to_disk(place: Path) -> None:
-    """Wait until a file's content, or a folder's names, would outlive a power cut."""
+    """Wait until a file's content, or a folder's names, would outlive a power cut.
+
+    Where a file system cannot do that for folders, a power cut may take the newest names with it;
+    a file that has its name is whole even there.
+    """
     handle = os.open(place, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC or not place.is_dir():
+            raise
     finally:
         os.close(handle)

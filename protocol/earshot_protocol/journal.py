@@ -108,7 +108,7 @@ def opened(path: Path, mode: int = 0o666) -> Iterator[Journal]:
         mode: Permissions of a new file, less the process's mask.
 
     Raises:
-        InvalidInputError: Another run is writing the file.
+        InvalidInputError: Another run is writing the file, or its file system has no locks.
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, mode)
     try:
@@ -118,6 +118,11 @@ def opened(path: Path, mode: int = 0o666) -> Iterator[Journal]:
             raise InvalidInputError(
                 f"{path}: another run is writing it; wait for it, or name another folder"
             ) from None
+        except OSError as error:
+            raise InvalidInputError(
+                f"{path}: the file system has no locks ({error.strerror}), by which one run at a "
+                "time writes it; name a folder on another one"
+            ) from error
         to_disk(path.parent)
         yield Journal(path, file)
     finally:

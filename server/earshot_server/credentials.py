@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from earshot_protocol.errors import LocalError
-from earshot_protocol.files import made_whole
+from earshot_protocol.files import NO_PERMISSIONS, made_whole
 
 TOKEN_FILE = "operator.token"  # noqa: S105 - the name of a file
 KEY_FILE = "invitation.key"
@@ -130,10 +130,15 @@ def load_or_create(path: Path, fresh: bytes) -> bytes:
     """
     if not path.exists():
         with made_whole(path) as draft:
+            _check_closed(draft, path)
             draft.write_bytes(fresh)
-    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise CredentialsError(f"{path} is open to other users: chmod 600 {path}")
+    _check_closed(path, path)
     return path.read_bytes()
+
+
+def _check_closed(file: Path, path: Path) -> None:
+    if file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise CredentialsError(f"{path} is open to other users: chmod 600 {path}; {NO_PERMISSIONS}")
 
 
 def _token_of(content: bytes, path: Path) -> str:

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
@@ -417,10 +418,82 @@ def test_a_file_that_could_not_be_made_leaves_nothing(
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "link", fail)
+    monkeypatch.setattr(os, "rename", fail)
     with pytest.raises(StoreUnavailableError, match="No space left"):
         open_file(tmp_path / "store")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("refusal", [PermissionError(1, "not permitted"), OSError(38, "unknown")])
+def test_a_store_opens_where_the_file_system_keeps_no_permissions(
+    refusal: OSError, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise refusal
+
+    before = open_and_read(path)
+    monkeypatch.setattr(os, "chmod", refuse)
+    assert open_and_read(path) == before
+    open_file(path.with_name("new")).close()
+
+
+def killed_at(at: int, change: Callable[[], object]) -> bool:
+    """Change something in a process that is killed before its step with that number."""
+    child = os.fork()
+    if not child:
+        done = 0
+
+        def counted(do: Callable[..., Any]) -> Callable[..., Any]:
+            def step(*given: Any, **more: Any) -> Any:
+                nonlocal done
+                done += 1
+                if done == at:
+                    os._exit(9)
+                return do(*given, **more)
+
+            return step
+
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("open", "fsync", "rename", "replace", "unlink"):
+                patch.setattr(os, name, counted(getattr(os, name)))
+            change()
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+@pytest.mark.slow
+def test_whenever_it_is_killed_while_it_is_made_a_store_opens(tmp_path: Path) -> None:
+    path, at = tmp_path / "store", 1
+    while killed_at(at, lambda: open_file(path)):
+        for _ in range(2):
+            open_file(path).close()
+        path.unlink()
+        at += 1
+    assert at > 5
+    with contextlib.closing(open_file(path)) as store:
+        assert store.ledger() == ()
+
+
+@pytest.mark.slow
+def test_whenever_a_recovery_is_killed_no_budget_is_free(path: Path) -> None:
+    damaged, at = os.urandom(9000), 1
+    path.write_bytes(damaged)
+    while killed_at(at, lambda: recover_ledger(path, KEY, dimensions=DIMENSIONS)):
+        if path.read_bytes() != damaged:  # else the damaged file is still there
+            assert lost(path)
+            path.write_bytes(damaged)
+        at += 1
+    assert at > 10
+    assert lost(path)
+    copies = list(path.parent.glob("filled.damaged-*[0-9]"))
+    assert copies
+    assert all(each.read_bytes() == damaged for each in copies)
+    assert all(stat.S_IMODE(each.stat().st_mode) == 0o600 for each in copies)
+
+
+def lost(path: Path) -> bool:
+    with contextlib.closing(open_file(path)) as store:
+        return [each["epsilon"] for each in Ledger(store.ledger()).export()] == [float("inf")] * 2
 
 
 def test_of_many_that_make_a_file_at_once_one_wins(tmp_path: Path) -> None:

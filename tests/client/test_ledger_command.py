@@ -169,14 +169,14 @@ def test_what_was_never_released_and_where_nobody_lives(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_put_aside_stays(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, key = folder.existing(data)
     path.write_bytes(b"")
-    link = os.link
+    rename = os.rename
 
     def refuse(source: str | Path, target: str | Path) -> None:
         if ".damaged-" in str(target):
             raise PermissionError("no")
-        link(source, target)
+        rename(source, target)
 
-    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(os, "rename", refuse)
     with pytest.raises(StoreUnavailableError, match="cannot be put aside"):
         recover_ledger(path, key)
     assert path.read_bytes() == b""

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
 import os
+import re
 import stat
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from earshot_protocol.files import OWNER_ONLY, made_whole, replace_file, replacement
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import OWNER_ONLY, made_whole, replace_file, replacement, to_disk
+from earshot_protocol.journal import opened
 
 
 def names(folder: Path) -> list[str]:
@@ -128,3 +136,184 @@ def test_nothing_remains_of_a_file_that_could_not_be_made(tmp_path: Path) -> Non
     assert names(tmp_path) == []
     with pytest.raises(FileNotFoundError):
         replace_file(tmp_path / "no" / "folder", "x")
+
+
+# ------------------------------------------------- file systems without links, locks or syncs
+
+STEPS = ("open", "fsync", "rename", "unlink", "close")
+"""Functions of `os` that change something on the way to a file's name."""
+
+
+def test_nothing_of_the_product_needs_hard_links() -> None:
+    root = Path(__file__).parents[2]
+    packages = ("protocol", "client", "server", "models", "simulations")
+    sources = [file for each in packages for file in (root / each).rglob("*.py")]
+    assert len(sources) > 300
+    linking = re.compile(r"\bos\.link\b|hardlink_to")
+    assert [str(file) for file in sources if linking.search(file.read_text("utf-8"))] == []
+
+
+def test_a_file_that_comes_meanwhile_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second maker starts when the first has found the name free, and not taken it yet."""
+    path, exists = tmp_path / "key", os.path.lexists
+    asked = [threading.Event(), threading.Event()]
+    second = threading.Thread(target=make_whole, args=(path, "second"))
+
+    def asking(place: Path) -> bool:
+        there = exists(place)
+        if not asked[0].is_set():
+            asked[0].set()
+            second.start()
+            asked[1].wait(0.3)  # in vain: the other one's turn comes later
+        else:
+            asked[1].set()
+        return there
+
+    monkeypatch.setattr(os.path, "lexists", asking)
+    make_whole(path, "first")
+    second.join()
+    assert asked[1].is_set()
+    assert path.read_text() == "first"
+    assert names(tmp_path) == ["key"]
+
+
+def test_a_turn_that_was_removed_is_no_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for one that had its turn gets the lock of a file that is gone by then."""
+    lock, exists = fcntl.flock, os.path.lexists
+    place, locked, held = tmp_path / ".key.turn", [], []
+
+    def late(handle: int, how: int) -> None:
+        lock(handle, how)
+        locked.append(os.fstat(handle))
+        if len(locked) < 3:
+            place.unlink()
+        if len(locked) == 2:
+            place.touch()
+
+    def asking(path: Path) -> bool:
+        held.append(os.path.samestat(locked[-1], place.stat()))
+        return exists(path)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    monkeypatch.setattr(os.path, "lexists", asking)
+    make_whole(tmp_path / "key", "x")
+    assert (len(locked), held) == (3, [True])
+    assert names(tmp_path) == ["key"]
+
+
+def killing(patch: pytest.MonkeyPatch, end: Callable[[], Any], at: int) -> list[str]:
+    """Let `end` come before the step with that number; return the steps so far, in time."""
+    done: list[str] = []
+
+    def noted(name: str, do: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*given: Any, **more: Any) -> Any:
+            done.append(name)
+            if len(done) == at:
+                end()
+            return do(*given, **more)
+
+        return step
+
+    for name in STEPS:
+        patch.setattr(os, name, noted(name, getattr(os, name)))
+    return done
+
+
+def test_whenever_its_maker_is_killed_a_file_is_whole_or_absent(tmp_path: Path) -> None:
+    absent, whole = 0, 0
+    for at in range(1, 100):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        child = os.fork()
+        if not child:
+            with pytest.MonkeyPatch.context() as patch:
+                killing(patch, lambda: os._exit(9), at)
+                make_whole(folder / "key", "x" * 1000)
+                os._exit(0)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert status in (0, 9)
+        there = (folder / "key").exists()
+        assert not there or (folder / "key").read_text() == "x" * 1000
+        absent, whole = absent + (not there), whole + there
+        assert all(name == "key" or name.startswith(".key.") for name in names(folder))
+        make_whole(folder / "key", "y")
+        assert (folder / "key").read_text() == ("x" * 1000 if there else "y")
+        if status == 0:
+            break
+    assert status == 0
+    assert min(absent, whole) >= 4
+
+
+def test_whatever_step_fails_a_file_is_whole_or_absent(tmp_path: Path) -> None:
+    def fail() -> None:
+        raise OSError(errno.EIO, "broken")
+
+    def made(path: Path) -> bool:
+        with contextlib.suppress(OSError):
+            make_whole(path, "x" * 1000)
+            return True
+        return False
+
+    failed = 0
+    for at in range(1, 100):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        with pytest.MonkeyPatch.context() as patch:
+            done = killing(patch, fail, at)
+            failed += not made(folder / "key")
+            ended = len(done) < at
+        there = (folder / "key").exists()
+        assert not there or (folder / "key").read_text() == "x" * 1000
+        make_whole(folder / "key", "y")
+        assert (folder / "key").read_text() == ("x" * 1000 if there else "y")
+        if ended:
+            break
+    assert ended
+    assert failed == at - 1
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP, errno.ENOSYS])
+def test_a_folder_that_cannot_be_synced_is_not_an_error_but_a_broken_disk_is(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync = os.fsync
+
+    def refuse(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(number, "of folders")
+        sync(handle)
+
+    def broken(handle: int) -> None:
+        raise OSError(errno.EIO if stat.S_ISDIR(os.fstat(handle).st_mode) else number, "broken")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    make_whole(tmp_path / "key", "x")
+    replace_file(tmp_path / "other", "x")
+    assert names(tmp_path) == ["key", "other"]
+    monkeypatch.setattr(os, "fsync", broken)
+    for place in (tmp_path, tmp_path / "key"):
+        with pytest.raises(OSError, match="broken"):
+            to_disk(place)
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS])
+def test_a_file_system_without_locks_is_named(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(OSError, match="the file system has no locks") as raised:
+        make_whole(tmp_path / "key", "x")
+    assert raised.value.errno == number
+    assert names(tmp_path) == []
+    with (
+        pytest.raises(InvalidInputError, match="the file system has no locks"),
+        opened(tmp_path / "journal"),
+    ):
+        pass

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from earshot_client.store.sealed_file import KEY_BYTES
 from earshot_protocol.errors import LocalError
-from earshot_protocol.files import made_whole
+from earshot_protocol.files import NO_PERMISSIONS, made_whole
 
 
 class KeyFileError(LocalError):
@@ -33,10 +33,7 @@ def key_in(path: Path, may_create: bool) -> bytes:
         _create(path)
     try:
         with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_mode & 0o077:
-                raise KeyFileError(
-                    f"{path} can be read by others; run `chmod 600` on it, or make a new one"
-                )
+            _check_unread(file.fileno(), path)
             key = file.read(KEY_BYTES + 1)
     except OSError as error:
         raise KeyFileError(f"the key cannot be read: {error}") from error
@@ -48,7 +45,16 @@ def key_in(path: Path, may_create: bool) -> bytes:
 def _create(path: Path) -> None:
     """Make the file; of two callers that make it at once, one wins."""
     try:
-        with made_whole(path) as fresh:
-            fresh.write_bytes(os.urandom(KEY_BYTES))
+        with made_whole(path) as fresh, fresh.open("wb") as file:
+            _check_unread(file.fileno(), path)
+            file.write(os.urandom(KEY_BYTES))
     except OSError as error:
         raise KeyFileError(f"the key cannot be made: {error}") from error
+
+
+def _check_unread(file: int, path: Path) -> None:
+    if os.fstat(file).st_mode & 0o077:
+        raise KeyFileError(
+            f"{path} can be read by others; run `chmod 600` on it, or make a new one; "
+            f"{NO_PERMISSIONS}"
+        )

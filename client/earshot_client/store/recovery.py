@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from earshot_client.store.interface import (
 from earshot_client.store.rows import unpack_count
 from earshot_client.store.sealed_file import SealedFile
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import made_whole
 from earshot_protocol.privacy.accounting import Expense, Release
 from earshot_protocol.privacy.events import Approximate
 from earshot_protocol.privacy.ledger import PHASE_BYTES, Ledger, intact
@@ -96,7 +98,8 @@ def _replaced(place: Path, key: bytes, dimensions: int, clock: Callable[[], floa
     try:
         fresh.unlink(missing_ok=True)  # left over from a recovery that was killed
         recovery = _recovered(fresh, key, dimensions, clock, lost=True)
-        os.link(place, aside)
+        with made_whole(aside) as copy:
+            shutil.copyfile(place, copy)
         with contextlib.suppress(FileNotFoundError):  # or it would be rolled back into the new one
             os.replace(f"{place}-journal", f"{aside}-journal")
         os.replace(fresh, place)

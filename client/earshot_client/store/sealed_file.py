@@ -36,6 +36,7 @@ from earshot_client.store.interface import (
 )
 from earshot_protocol.errors import InvalidInputError, WrongStateError
 from earshot_protocol.files import OWNER_ONLY, made_whole
+from earshot_protocol.one_process import OneProcess
 
 KEY_BYTES = 32
 SCHEMA_VERSION = 5
@@ -84,15 +85,17 @@ _UNAVAILABLE = frozenset(
 )
 
 
-class SealedFile:
+class SealedFile(OneProcess):
     """A file of rows, sealed under a key that the phone's system keeps.
 
     Each row is sealed with ChaCha20-Poly1305, which is fast without special instructions, under a
     random nonce and with its table, number or name, and the file's salt as associated data, so rows
     cannot be swapped. The sealing key is HKDF-SHA256 of the given key and that salt.
 
-    The file is made if it does not exist, readable by its owner only. While it is open it cannot be
-    opened again; the threads of this process may share it, one at a time.
+    The file is made if it does not exist, readable by its owner only where the file system keeps
+    permissions. While it is open it cannot be opened again; the threads of this process may share
+    it, one at a time. A process that was forked from this one may not: its calls raise
+    OtherProcessError, and nothing that it does or forgets touches the file.
 
     Args:
         path: Path of the file.
@@ -129,13 +132,16 @@ class SealedFile:
         try:
             self._check_file()
             self._read_header(key, dimensions)
-            os.chmod(place, OWNER_ONLY)
+            # exFAT and shares keep no permissions: there the seal has to do.
+            with contextlib.suppress(OSError):
+                os.chmod(place, OWNER_ONLY)
         except BaseException:
             self._database.close()
             raise
 
     def rows(self, statement: str, *values: str | int | bytes) -> list[tuple[Any, ...]]:
         """Run one statement of SQL and return its rows; errors are raised by their names."""
+        self.check_process()
         with self._lock, _named_errors():
             return self._database.execute(statement, values).fetchall()
 
@@ -169,6 +175,7 @@ class SealedFile:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """Make all changes of a `with` block one change; other threads wait for its end."""
+        self.check_process()
         with self._lock:
             # The outermost savepoint is a transaction: releasing it commits.
             self.rows("SAVEPOINT change")
@@ -184,10 +191,15 @@ class SealedFile:
 
     def close(self) -> None:
         """Close the file, outside of a transaction; closing twice is harmless."""
+        self.check_process()
         with self._lock:
             # A closed database cannot say whether it is in a transaction.
             with contextlib.suppress(sqlite3.ProgrammingError):
                 check_outside(self._database.in_transaction)
+            self._database.close()
+
+    def __del__(self) -> None:
+        if self.is_at_home and hasattr(self, "_database"):
             self._database.close()
 
     def _make(
@@ -218,6 +230,9 @@ class SealedFile:
                 check_same_thread=False,
                 uri=True,
             )
+        # SQLite holds this reference, and Python does not see it: so only `close` closes. Forgotten
+        # in a forked process, a connection would roll back the transaction that its parent is in.
+        self._database.create_function("itself", 0, self._database.__repr__)
         try:
             for pragma in _PRAGMAS:
                 self.rows(pragma)
@@ -291,8 +306,9 @@ def _named_errors() -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code in _UNAVAILABLE:
             raise StoreUnavailableError(
-                f"the store cannot be read or written now ({error}): it may be open elsewhere, "
-                "the disk full, or the permission missing"
+                f"the store cannot be read or written now ({error}): it may be open elsewhere (or "
+                "was, in the process that this one was forked from), the disk full, the permission "
+                "missing, or the file system without locks"
             ) from error
         raise DamagedStoreError(f"the file is not a store, or is damaged: {error}") from error
     except UnicodeDecodeError as error:

@@ -46,6 +46,7 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
 )
 from earshot_protocol.messages import decode_task
+from earshot_protocol.one_process import OneProcess
 from earshot_protocol.overriding import override
 from earshot_protocol.signatures import SignatureError, StaleSignatureError, sign
 from earshot_protocol.text import one_line
@@ -105,8 +106,8 @@ ERRORS: dict[str, type[RemoteError]] = {
 """Kind of problem → the error that it becomes; every other becomes a `ServerProblemError`."""
 
 
-class HttpTransport(Transport):
-    """One phone's line to one server; for one thread.
+class HttpTransport(OneProcess, Transport):
+    """One phone's line to one server; for one thread of one process.
 
     Each request raises UnavailableError if the server cannot be reached now, SignatureError if it
     does not know this phone by this name and key, and another RemoteError for any other refusal.
@@ -213,9 +214,11 @@ class HttpTransport(Transport):
 
     def close(self) -> None:
         """Close the connection; the next request makes a new one."""
+        self.check_process()
         self._connection.close()
 
     def _call(self, path: str, body: bytes, limit: int) -> bytes:
+        self.check_process()
         try:
             return self._persist(path, body, limit)
         except _ClockError as error:

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from earshot_protocol.errors import LocalError
 from earshot_protocol.files import made_whole
+from earshot_protocol.one_process import OneProcess
 from earshot_server.store.database import DatabaseUnavailableError, NewerSchemaError
 
 SCHEMA_VERSION = 2
@@ -46,8 +47,8 @@ class HelperDatabaseError(LocalError):
     """The file is not a helper's database."""
 
 
-class HelperDatabase:
-    """Database of one helper; make the object after a fork, not before.
+class HelperDatabase(OneProcess):
+    """Database of one helper; make the object after a fork, not before: then it refuses all calls.
 
     Methods raise `DatabaseUnavailableError` while the file cannot be read or written.
 
@@ -100,6 +101,7 @@ class HelperDatabase:
 
         All other threads and processes that change something wait for its end.
         """
+        self.check_process()
         with self._lock, named_errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -113,11 +115,13 @@ class HelperDatabase:
 
     def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Run one statement of SQL and return its rows."""
+        self.check_process()
         with self._lock, named_errors():
             return self._connection.execute(statement, values).fetchall()
 
     def change(self, statement: str, *values: object) -> int:
         """Run one statement of SQL and return how many rows it changed."""
+        self.check_process()
         with self._lock, named_errors():
             return self._connection.execute(statement, values).rowcount
 
@@ -159,6 +163,7 @@ class HelperDatabase:
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""
+        self.check_process()
         with self._lock:
             self._connection.close()
 

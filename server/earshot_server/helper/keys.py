@@ -17,7 +17,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from earshot_protocol.errors import LocalError
-from earshot_protocol.files import OWNER_ONLY, made_whole, replace_file, to_disk
+from earshot_protocol.files import (
+    NO_PERMISSIONS,
+    OWNER_ONLY,
+    made_whole,
+    replace_file,
+    to_disk,
+)
 from earshot_server.helper.births import birth
 from earshot_server.helper.book import Secret
 
@@ -68,7 +74,9 @@ class KeyFolder:
         """
         self.path.mkdir(mode=0o700, exist_ok=True)
         if self.path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise KeyFolderError(f"{self.path} is open to other users: chmod 700 {self.path}")
+            raise KeyFolderError(
+                f"{self.path} is open to other users: chmod 700 {self.path}; {NO_PERMISSIONS}"
+            )
         for name, content in ((TAG, _TAG), (README, _README)):
             if not (self.path / name).exists():
                 with made_whole(self.path / name) as draft:

@@ -14,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from earshot_protocol.errors import InvalidInputError, LocalError
+from earshot_protocol.one_process import OneProcess
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Parameters = Mapping[str, object] | Sequence[object]
@@ -68,11 +69,12 @@ class OccupiedDatabaseError(LocalError):
     """The database holds tables or functions of something else, under the names of ours."""
 
 
-class Database:
+class Database(OneProcess):
     """Database with a pool of connections to it, for any number of threads.
 
-    No connection is made before it is needed. Make the object after a fork, not before. Methods
-    raise `DatabaseUnavailableError` while the database is not connected, not writable, or full.
+    No connection is made before it is needed. Make the object after a fork, not before: then it
+    refuses all calls. Methods raise `DatabaseUnavailableError` while the database is not connected,
+    not writable, or full.
 
     Nothing is kept in a session from one transaction to the next: no prepared statement, setting,
     lock or temporary table. So a pooler may give each transaction another session.
@@ -105,6 +107,7 @@ class Database:
 
     def close(self) -> None:
         """Close all connections."""
+        self.check_process()
         self._pool.close()
 
     # ------------------------------------------------------------------------- statements
@@ -151,6 +154,7 @@ class Database:
 
     def _present_connection(self) -> Connection | None:
         """Return the connection of the transaction that this thread is in."""
+        self.check_process()
         return getattr(self._present, "connection", None)
 
     def now(self) -> float:
