@@ -118,7 +118,6 @@ class Settings(LocalSettings, SecureSumSettings, PhaseSettings[EnvironmentFindin
     def configuration(self) -> dict[str, object]:
         open_ones = {"policy": self.agreement, "epsilon": self.epsilon}
         held = asdict(self) | open_ones | self.route.filled(self)
-        held["epsilon"] = INFINITE if held["epsilon"] == NOISELESS else held["epsilon"]
         return {
             name: entries_of(value) if isinstance(value, msgspec.Struct) else value
             for name, value in held.items()

@@ -79,7 +79,7 @@ class SweepPlan:
         checks.whole("runs", len(changes) * len(chosen), 1, MOST_RUNS)
         each = [_settings(base, point) for point in changes]
         _refuse_unused(base, changes, each)
-        held = [dict(flat(plain(settings.configuration()))) for settings in each]
+        held = [dict(flat(plain(settings.configuration(), math.inf))) for settings in each]
         touched = dict.fromkeys(name for point in changes for name in point)
         places = dict.fromkeys(place for each in held for place in each)
         varied = tuple(
@@ -106,8 +106,8 @@ class SweepPlan:
 
     @property
     def shared(self) -> dict[str, Any]:
-        """Settings that all runs share, by dotted names, as in `result.json`."""
-        held = dict(flat(plain(self.arms[0].phases[0].configuration())))
+        """Settings that all runs share, by dotted names."""
+        held = dict(flat(plain(self.arms[0].phases[0].configuration(), math.inf)))
         return {name: held[name] for name in held if name not in (*self.varied, *NOT_VARIED)}
 
 
