@@ -214,7 +214,7 @@ def _picture(drawn: Sequence[PictureLine], metric: str, setting: str) -> Picture
         isinstance(value, int | float) and value is not True for value in finite
     )
     places = {value: value if numeric else place for place, value in enumerate(values)}
-    ends = (finite[0], finite[-1]) if numeric else (0, len(values) - 1)
+    ends: tuple[Any, Any] = (finite[0], finite[-1]) if numeric else (0, len(values) - 1)
     powers = numeric and ends[0] > 0 and ends[1] >= _LOGARITHMIC * ends[0]
     if numeric and len(finite) < len(values):
         places[math.inf] = _moved(ends[1], _BEYOND, *ends, powers)
