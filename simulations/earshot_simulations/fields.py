@@ -56,7 +56,8 @@ def taken(name: str, value: Any, kind: Any) -> Any:
 
 def settle(settings: Any) -> None:
     """Replace every value of a frozen dataclass by that of its field's type, as `taken`."""
-    for name, kind in kinds(type(settings)).items():
+    own: Any = type(settings)
+    for name, kind in kinds(own).items():
         object.__setattr__(settings, name, taken(name, getattr(settings, name), kind))
 
 

@@ -69,7 +69,7 @@ class LabellingRequest:
 def run(
     request: LabellingRequest,
     voters: Electorate,
-    folder: Path,
+    folder: str | os.PathLike[str],
     weights: Whole | None = None,
     scores: npt.NDArray[np.float64] | None = None,
     progress: Progress = silent,
@@ -88,7 +88,7 @@ def run(
         OtherLabellingError: The folder's journal is of another labelling.
         EarshotError: The request is one that `tallies.tally` refuses.
     """
-    path, key_path = folder / journal.FILE, folder / KEY
+    path, key_path = Path(folder) / journal.FILE, Path(folder) / KEY
     chosen = tally(
         request.counter,
         request.rule,
