@@ -1,7 +1,7 @@
 """Validators of numbers: each says in one sentence what was wrong and what would be accepted.
 
 They return the checked value as Python's `int` or `float`, so that a check and an assignment are
-one line. A truth value is no number, and neither is a text.
+one line. Booleans and strings are not numbers.
 """
 
 from __future__ import annotations

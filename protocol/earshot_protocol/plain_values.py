@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import numbers
 import os
 from typing import Any
@@ -31,3 +32,11 @@ def plain_value(value: Any) -> Any:
         except OverflowError:  # of a fraction beyond all floats
             return value
     return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+def hold_plain(settings: Any) -> None:
+    """Replace every value of a frozen dataclass, and in its tuples, by the plain one."""
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        held = tuple(map(plain_value, value)) if isinstance(value, tuple) else plain_value(value)
+        object.__setattr__(settings, field.name, held)

@@ -233,7 +233,7 @@ def plain(value: object, infinite: object = None) -> object:
 
     Args:
         value: Value to convert.
-        infinite: What stands for ∞; other numbers that are not finite become None.
+        infinite: Stand-in for ∞; other numbers that are not finite become None.
     """
     match value:
         case None | bool() | int():
