@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,6 @@ from earshot_protocol.one_process import OneProcess
 if TYPE_CHECKING:
     import os
     import ssl
-    from pathlib import Path
 
     from earshot_client.encoder import Encoder
     from earshot_client.labels import LabelHierarchy
@@ -95,7 +95,7 @@ class Client(OneProcess):
         server: str,
         invitation: str | None = None,
         condition: Condition | None = None,
-        encoder: Encoder | str | Path | None = None,
+        encoder: Encoder | str | os.PathLike[str] | None = None,
         policy: Policy | None = None,
         hierarchy: LabelHierarchy | None = None,
         keep_days: int | None = KEEP_DAYS,

@@ -6,6 +6,7 @@ LiteRT, an extra: an app with an encoder of its own needs no more than numpy.
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -96,7 +97,7 @@ def shipped_encoder(name: str) -> Encoder:
     return LiteRtEncoder(packaged(name))
 
 
-def open_encoder(encoder: Encoder | str | Path | None = None) -> Encoder:
+def open_encoder(encoder: Encoder | str | os.PathLike[str] | None = None) -> Encoder:
     """Return a phone's encoder: a shipped one, that of a file, or one that runs already.
 
     Args:
@@ -113,7 +114,7 @@ def open_encoder(encoder: Encoder | str | Path | None = None) -> Encoder:
         return default_encoder()
     if isinstance(encoder, str) and encoder in SHIPPED_ENCODERS:
         return shipped_encoder(encoder)
-    return LiteRtEncoder.open(encoder) if isinstance(encoder, str | Path) else encoder
+    return LiteRtEncoder.open(encoder) if isinstance(encoder, str | os.PathLike) else encoder
 
 
 def encoder_path(encoder: str | None = None) -> Path:

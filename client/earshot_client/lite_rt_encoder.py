@@ -51,7 +51,7 @@ class LiteRtEncoder:
         self._network = _Network(file.model)
 
     @classmethod
-    def open(cls, path: Path | str) -> LiteRtEncoder:
+    def open(cls, path: str | os.PathLike[str]) -> LiteRtEncoder:
         """Read an encoder file.
 
         Raises:

@@ -13,7 +13,6 @@ import os
 import time
 from collections.abc import Callable, Collection
 from datetime import date
-from pathlib import Path
 from typing import Self
 
 import msgspec
@@ -114,10 +113,10 @@ class Phone(Listener):
     @classmethod
     def open(
         cls,
-        path: str | Path,
+        path: str | os.PathLike[str],
         *,
         key: bytes,
-        encoder: Encoder | str | Path | None = None,
+        encoder: Encoder | str | os.PathLike[str] | None = None,
         policy: Policy | None = None,
         hierarchy: LabelHierarchy | None = None,
         keep_days: int | None = KEEP_DAYS,

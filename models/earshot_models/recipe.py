@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -165,12 +166,12 @@ class Trained:
 
 def train_encoder(
     sources: Sequence[SoundSource],
-    folder: Path,
+    folder: str | os.PathLike[str],
     recipe: Recipe,
     name: str,
     *,
     teacher: TeacherEncoder | None = None,
-    cache: Path | None = None,
+    cache: str | os.PathLike[str] | None = None,
     credits_: str = "",
     progress: Progress = lambda done, total, line: None,
 ) -> Trained:
@@ -205,6 +206,7 @@ def train_encoder(
     from earshot_models.front_end import LogMel
     from earshot_models.network import build
 
+    folder, cache = Path(folder), None if cache is None else Path(cache)
     if (recipe.objective == "distillation") != (teacher is not None):
         raise InvalidParametersError(
             'a teacher is needed for the objective "distillation", and for no other'

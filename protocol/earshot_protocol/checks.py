@@ -1,14 +1,15 @@
 """Validators of numbers: each says in one sentence what was wrong and what would be accepted.
 
-They return the checked value, so that a check and an assignment are one line.
+They return the checked value as Python's `int` or `float`, so that a check and an assignment are
+one line. Booleans and strings are not numbers.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.plain_values import plain_value
 
 SMALLEST_EPSILON = 1e-9
 """Smallest ε: noise for less would leave the range of its samplers."""
@@ -22,14 +23,12 @@ def whole(name: str, value: int, least: int = 1, most: int | None = None) -> int
     Raises:
         InvalidParametersError: The value is not such a number.
     """
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least or (most is not None and number > most):
+    number = plain_value(value)
+    whole = isinstance(number, int) and not isinstance(number, bool)
+    if not whole or number < least or (most is not None and number > most):
         accepted = f"at least {least}" if most is None else f"from {least} to {most}"
-        raise InvalidParametersError(f"{name}={value!r}: must be a whole number, {accepted}")
-    return number
+        raise InvalidParametersError(f"{name}={number!r}: must be a whole number, {accepted}")
+    return int(number)
 
 
 def positive(name: str, value: float, most: float = math.inf) -> float:
@@ -38,11 +37,12 @@ def positive(name: str, value: float, most: float = math.inf) -> float:
     Raises:
         InvalidParametersError: The value is not such a number.
     """
+    number = _number(value)
     # The condition is negated so that not-a-number is refused, here and below.
-    if not (0 < value <= most and math.isfinite(value)):
+    if not (0 < number <= most and math.isfinite(number)):
         limit = "" if most == math.inf else f", at most {most:g}"
-        raise InvalidParametersError(f"{name}={value}: must be a positive, finite number{limit}")
-    return float(value)
+        raise _refused(name, value, f"a positive, finite number{limit}")
+    return number
 
 
 def epsilon(name: str, value: float) -> float:
@@ -51,9 +51,10 @@ def epsilon(name: str, value: float) -> float:
     Raises:
         InvalidParametersError: The value is not such a number.
     """
-    if positive(name, value) < SMALLEST_EPSILON:
-        raise InvalidParametersError(f"{name}={value}: must be at least {SMALLEST_EPSILON:g}")
-    return float(value)
+    number = positive(name, value)
+    if number < SMALLEST_EPSILON:
+        raise _refused(name, value, f"at least {SMALLEST_EPSILON:g}")
+    return number
 
 
 def noise(name: str, value: float) -> float:
@@ -71,10 +72,11 @@ def between(name: str, value: float, least: float, most: float = math.inf) -> fl
     Raises:
         InvalidParametersError: The value is not such a number.
     """
-    if not least <= value <= most:
+    number = _number(value)
+    if not least <= number <= most:
         accepted = f"at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
-        raise InvalidParametersError(f"{name}={value}: must be a number, {accepted}")
-    return float(value)
+        raise _refused(name, value, f"a number, {accepted}")
+    return number
 
 
 def fraction(name: str, value: float) -> float:
@@ -83,9 +85,10 @@ def fraction(name: str, value: float) -> float:
     Raises:
         InvalidParametersError: The value is not such a number.
     """
-    if not 0 <= value < 1:
-        raise InvalidParametersError(f"{name}={value}: must be at least 0 and below 1")
-    return float(value)
+    number = _number(value)
+    if not 0 <= number < 1:
+        raise _refused(name, value, "at least 0 and below 1")
+    return number
 
 
 def share(name: str, value: float) -> float:
@@ -94,9 +97,10 @@ def share(name: str, value: float) -> float:
     Raises:
         InvalidParametersError: The value is not such a number.
     """
-    if not 0 <= value <= 1:
-        raise InvalidParametersError(f"{name}={value}: must be from 0 to 1")
-    return float(value)
+    number = _number(value)
+    if not 0 <= number <= 1:
+        raise _refused(name, value, "from 0 to 1")
+    return number
 
 
 def probability(name: str, value: float) -> float:
@@ -105,6 +109,22 @@ def probability(name: str, value: float) -> float:
     Raises:
         InvalidParametersError: The value is not such a number.
     """
-    if not 0 < value < 1:
-        raise InvalidParametersError(f"{name}={value}: must be above 0 and below 1")
-    return float(value)
+    number = _number(value)
+    if not 0 < number < 1:
+        raise _refused(name, value, "above 0 and below 1")
+    return number
+
+
+def _number(value: object) -> float:
+    """Return a number, or one that is in no range."""
+    number = plain_value(value)
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        return math.nan
+    try:
+        return float(number)
+    except OverflowError:  # of a whole number beyond all floats
+        return math.nan
+
+
+def _refused(name: str, value: object, accepted: str) -> InvalidParametersError:
+    return InvalidParametersError(f"{name}={plain_value(value)!r}: must be {accepted}")

@@ -577,3 +577,9 @@ def test_what_default_phones_refuse_is_known_before(name: str) -> None:
     with pytest.raises(RefusedError) as caught:
         phone.answer(task)
     assert (caught.value.rule, str(caught.value)) == (rules[0], str(foretold[0]))
+
+
+@pytest.mark.parametrize("value", ["no", 1, None])
+def test_a_text_is_not_a_yes_to_any_delta(value: Any) -> None:
+    with pytest.raises(InvalidParametersError, match=r"any_delta=.*: must be True or False"):
+        Policy(any_delta=value)

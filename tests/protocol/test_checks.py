@@ -8,7 +8,15 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from earshot_protocol.checks import between, fraction, positive, probability, share, whole
+from earshot_protocol.checks import (
+    between,
+    epsilon,
+    fraction,
+    positive,
+    probability,
+    share,
+    whole,
+)
 from earshot_protocol.errors import InvalidParametersError
 
 
@@ -33,6 +41,44 @@ def test_what_is_in_range_comes_back_and_the_rest_is_named(
     for value in refused:
         with pytest.raises(InvalidParametersError, match=r"^x=.+: must be .+"):
             check(value)
+
+
+CHECKS: dict[str, Callable[[object], float]] = {
+    "whole": lambda x: whole("x", x, 0, 2),
+    "positive": lambda x: positive("x", x),
+    "epsilon": lambda x: epsilon("x", x),
+    "between": lambda x: between("x", x, 0, 2),
+    "fraction": lambda x: fraction("x", x),
+    "share": lambda x: share("x", x),
+    "probability": lambda x: probability("x", x),
+}
+
+
+@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+@pytest.mark.parametrize(
+    "value",
+    ["0.5", "1", b"1", True, np.True_, None, [1], np.array([0.5]), np.str_("1"), 1j, {}],
+    ids=repr,
+)
+def test_what_is_no_number_is_named_and_never_read_as_one(
+    check: Callable[[object], float], value: object
+) -> None:
+    with pytest.raises(InvalidParametersError, match=r"^x=.+: must be .+"):
+        check(value)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_number_of_numpy_comes_back_as_python_s(name: str) -> None:
+    number, python = (1, int) if name == "whole" else (0.5, float)
+    kinds = [np.int8, np.uint64] if python is int else [np.float16, np.float32, np.longdouble]
+    for value in [number, np.array(number), *(kind(number) for kind in kinds)]:
+        found = CHECKS[name](value)
+        assert (type(found), found) == (python, number)
+
+
+def test_a_whole_number_beyond_every_float_is_refused() -> None:
+    with pytest.raises(InvalidParametersError, match="must be a number, at least 0"):
+        between("x", 10**400, 0)
 
 
 def test_bounds_are_told() -> None:

@@ -422,7 +422,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "unknown within": ({"budget": {"clusterin": 1.0}}, "did you mean budget.clustering"),
     "no number": ({"phones": "many"}, "phones: expected `int`, got `str`"),
     "a fraction of a phone": ({"phones": 3.5}, "phones: expected `int`, got `float`"),
-    "no table": ({"adversary": 1}, "adversary: expected `object`, got `int`"),
+    "no table": ({"adversary": 1}, "adversary: expected a table, got `int`"),
     "a choice that is none": ({"discovery": "magic"}, "there are secure-sum, local"),
     "or none at all": ({"policy": "magic"}, "there are default, recording, anything"),
     "out of range": ({"heterogeneity": {"concentration": -1}}, "from 0.01 to 1e"),

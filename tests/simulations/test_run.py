@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.steps import Step
 
-from earshot_protocol.phases.learning import Budget
 from earshot_simulations.engine.course import SimulatedStep
 from earshot_simulations.phases.report import write
 from earshot_simulations.phases.run import Run, plain, result
@@ -129,12 +128,14 @@ def test_a_repeated_step_counts_as_one(make_run: MakeRun) -> None:
     assert figures["bytes_up_per_phone"] == {"sum": 10.0 + 20.0}
 
 
-def test_what_is_not_finite_is_null(make_run: MakeRun) -> None:
-    figures = through_json(
-        make_run(ari_test=math.nan, configuration={"budget": Budget(math.inf, 1.0, 1.0, 1.0)})
-    )
-    assert figures["ari_test"] is None
-    assert figures["configuration"]["budget"]["clustering"] is None
+def test_what_is_not_finite_is_null_and_an_infinite_setting_a_word(make_run: MakeRun) -> None:
+    run = make_run(ari_test=math.nan, ari_train=math.inf, configuration={"epsilon": math.inf})
+    figures = through_json(run)
+    assert (figures["ari_test"], figures["ari_train"]) == (None, None)
+    assert figures["configuration"] == {"epsilon": "inf"}
+    frame = run.to_frame()
+    for column in ("configuration.epsilon", "ari_train"):
+        assert (frame[column].dtype, frame[column][0]) == (np.float64, math.inf)
 
 
 def test_plain_knows_the_types_that_configurations_hold() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import json
+import math
 import os
 import re
 import signal
@@ -16,7 +17,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas
 import pytest
+from matplotlib import pyplot
 from pyarrow import parquet
 from support.command import Earshot
 from support.full_disk import room_for
@@ -37,7 +41,7 @@ from earshot_simulations.sweeps.phase import RANGES
 from earshot_simulations.sweeps.plan import MOST_RUNS, SweepPlan
 from earshot_simulations.sweeps.plan import read as read_plan
 from earshot_simulations.sweeps.results import FILES, done
-from earshot_simulations.sweeps.rows import FILE
+from earshot_simulations.sweeps.rows import FILE, opened
 from earshot_simulations.sweeps.table import SweepTable
 
 TINY = """
@@ -455,6 +459,101 @@ def test_json_is_one_object_with_every_point(
         "mean": expected.mean,
         "interval_95": list(expected.ends),
     }
+
+
+# ------------------------------------------------------------------------------- without any noise
+
+
+def no_constant(name: str) -> None:
+    raise AssertionError(f"JSON has no {name}")
+
+
+def test_the_line_without_noise_is_a_number_in_every_file(
+    tmp_path: Path, simulated: Simulated, earshot: Earshot
+) -> None:
+    file = described(tmp_path, SIX.replace("[4, 20]", "[inf, 4]"))
+    words = ("sweep", file, "--jobs", 1, "--out", tmp_path / "o")
+    status, out, err = earshot(*words)
+    assert status == 0, err
+    assert "epsilon inf\n" in out
+    typed = parquet.read_table(tmp_path / "o" / "table.parquet")
+    for name in ("epsilon", "epsilon_phone", "epsilon_recording"):
+        assert str(typed.schema.field(name).type) == "double"
+        assert [math.isinf(value) for value in typed[name].to_pylist()] == [True] * 3 + [False] * 3
+    frame = pandas.read_csv(tmp_path / "o" / "table.csv")
+    assert frame["epsilon"].tolist() == [math.inf] * 3 + [4.0] * 3
+    lines = (tmp_path / "o" / FILE).read_text().splitlines()
+    kept = [json.loads(line, parse_constant=no_constant) for line in lines]
+    asked = [row["configuration"]["settings"]["epsilon"] for row in kept]
+    assert sorted(asked, key=str) == [4.0] * 3 + ["inf"] * 3
+    spent = [row["figures"]["epsilon_phone"] for row in kept]
+    assert [each == "inf" for each in spent] == [each == "inf" for each in asked]
+    # What is finished is read again as it was.
+    calls = len(simulated.calls)
+    told = json.loads(earshot(*words, "--json")[1], parse_constant=no_constant)
+    assert len(simulated.calls) == calls
+    assert [point["settings"] for point in told["points"]] == [{"epsilon": "inf"}, {"epsilon": 4.0}]
+    assert told["points"][0]["figures"]["epsilon_phone"]["mean"] is None
+    found = done(read_plan(file), tmp_path / "o")
+    assert found.to_frame()["epsilon"].dtype == float
+    assert [row["epsilon_phone"] for row in found.rows()[:3]] == [math.inf] * 3
+    assert "∞ (no noise)" in (tmp_path / "o" / "sweep.html").read_text()
+
+
+def test_a_sweep_without_any_noise_says_so_in_every_file(
+    tmp_path: Path, simulated: Simulated, earshot: Earshot
+) -> None:
+    file = described(tmp_path, SIX.replace("[4, 20]", "[inf]"))
+    status, out, err = earshot("sweep", file, "--jobs", 1, "--json", "--out", tmp_path / "o")
+    assert status == 0, err
+    assert json.loads(out, parse_constant=no_constant)["settings"]["epsilon"] == "inf"
+    typed = parquet.read_table(tmp_path / "o" / "table.parquet")
+    about = json.loads(typed.schema.metadata[b"earshot"], parse_constant=no_constant)
+    assert about["settings"]["epsilon"] == "inf"
+    assert "∞ (no noise)" in (tmp_path / "o" / "sweep.html").read_text()
+
+
+@pytest.mark.parametrize("finite", [[], [4.0], [4.0, 8.0], [1.0, 100.0]])
+def test_the_point_without_noise_stands_apart_from_the_line(finite: list[float]) -> None:
+    """To the right of every number, whatever the scale, and joined to none of them."""
+    points = tuple((value, estimate([0.5, 0.6])) for value in [*finite, math.inf])
+    drawn: list[Any] = []
+    figure = pyplot.figure()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(drawing, "picture", lambda draw, height, alt: drawn.append((draw, alt)))
+        page._picture([page.PictureLine("", points)], "ari_test", "epsilon")
+    axes = figure.add_subplot()
+    (draw, alt) = drawn[0]
+    draw(axes)
+    lines = [container.lines[0].get_xdata() for container in axes.containers]
+    assert [len(line) for line in lines] == ([len(finite)] if finite else []) + [1]
+    assert all(math.isfinite(x) for line in lines for x in line)
+    assert all(x < lines[-1][0] for line in lines[:-1] for x in line)
+    labels = [tick.get_text() for tick in axes.get_xticklabels()]
+    assert labels == [*(f"{value:g}" for value in finite), "∞ (no noise)"]
+    assert "∞ (no noise): 0.550" in alt
+    pyplot.close(figure)
+
+
+def test_a_row_holds_whatever_number_a_measure_gives(tmp_path: Path) -> None:
+    given = {
+        "whole": np.int64(3),
+        "share": np.float32(0.5),
+        "most": math.inf,
+        "least": -math.inf,
+        "none": math.nan,
+        "failure": None,
+        "words": "too few",
+    }
+    with opened(tmp_path / FILE) as rows:
+        rows.append("key", {"version": "1"}, given)
+        then = dict(rows["key"])
+    with opened(tmp_path / FILE) as rows:
+        now = dict(rows["key"])
+    json.loads((tmp_path / FILE).read_text(), parse_constant=no_constant)
+    assert repr(now) == repr(then)
+    assert [type(value) for value in now.values()][:5] == [int, float, float, float, float]
+    assert (now["whole"], now["share"], now["most"], now["least"]) == (3, 0.5, math.inf, -math.inf)
 
 
 # -------------------------------------------------------------------------------------- mistakes

@@ -201,6 +201,8 @@ def test_the_interval_of_a_share_is_students_on_the_logit_of_its_mean() -> None:
     assert estimate([1.0, 1.0], SHARE).ends == (1.0, 1.0)
     assert estimate([0.4], SHARE).ends is None
     assert str(estimate([math.inf, math.inf])) == "∞"
+    assert str(estimate([-math.inf])) == "−∞"
+    assert str(paired([math.inf], [math.inf])) == "–"  # of two infinite costs, nothing is known
 
 
 @pytest.mark.parametrize("seeds", [3, 5, 20])

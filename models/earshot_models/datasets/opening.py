@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,7 +42,7 @@ _SIGNS = (
 )
 
 
-def open_dataset(path: Path, kind: str | None = None) -> Dataset:
+def open_dataset(path: str | os.PathLike[str], kind: str | None = None) -> Dataset:
     """List the clips of a data set.
 
     Args:
@@ -52,6 +53,7 @@ def open_dataset(path: Path, kind: str | None = None) -> Dataset:
         InvalidParametersError: There is no such kind.
         DatasetError: The folder is not what its loader expects; the message says what is missing.
     """
+    path = Path(path)
     if kind is None:
         kind = guess(path)
     if kind not in KINDS:

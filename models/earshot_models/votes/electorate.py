@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,7 +90,7 @@ def fingerprint(array: npt.NDArray[np.generic]) -> str:
 
 
 def electorate(
-    array: npt.NDArray[np.generic],
+    array: npt.ArrayLike,
     several: bool,
     teachers: int | None = None,
     classes: int | None = None,
@@ -113,14 +113,15 @@ def electorate(
             the number of teachers.
         InvalidParametersError: A number of teachers or classes is out of range or missing.
     """
+    array = np.asarray(array)
     if fractions and array.ndim == 3 and not _all_whole(array):
         return _of(teachers, _probable(array))
     table = _whole(array)
     if table.ndim == 3 and several:
         found = Electorate(_within("labels", table, 0, 1), table.shape[2])
     elif table.ndim == 2 and classes is not None and not several:
-        most = checks.whole("classes", classes, 2) - 1
-        found = Electorate(_within("classes", table, NONE, most), classes)
+        known = checks.whole("classes", classes, 2)
+        found = Electorate(_within("classes", table, NONE, known - 1), known)
     elif table.ndim == 2 and classes is None and several:
         if teachers is None:
             raise InvalidParametersError(
@@ -172,7 +173,7 @@ def _of(teachers: int | None, found: Electorate) -> Electorate:
     return found
 
 
-def load(path: Path) -> npt.NDArray[Any]:
+def load(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
     """Return the array of a `.npy` file.
 
     Raises:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,12 +102,13 @@ def train(
     return Student(coefficients, intercepts, means, scales, scores, answered, made_up)
 
 
-def read_answers(path: Path) -> Whole:
+def read_answers(path: str | os.PathLike[str]) -> Whole:
     """Return answers as `label` wrote them, or from a `.npy` file.
 
     Raises:
         InvalidInputError: There is no such file, or it has other content.
     """
+    path = Path(path)
     if path.suffix == ".npy":
         return np.asarray(load(path), dtype=np.int64)
     try:

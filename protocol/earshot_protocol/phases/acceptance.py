@@ -76,8 +76,8 @@ class Limits:
             its phones and keep its word.
 
     Raises:
-        InvalidParametersError: A limit is negative or not a number; or ε has a limit and its δ has
-            none below 1, at which every ε is 0.
+        InvalidParametersError: A limit is negative or of the wrong type; or ε has a limit and its δ
+            has none below 1, at which every ε is 0.
     """
 
     least_phones: int = 100
@@ -104,7 +104,11 @@ class Limits:
 
     def __post_init__(self) -> None:
         for limit in fields(Limits):
-            between(limit.name, getattr(self, limit.name), 0)
+            value = getattr(self, limit.name)
+            if not isinstance(limit.default, bool):
+                between(limit.name, value, 0)
+            elif not isinstance(value, bool):  # any text would count as yes
+                raise InvalidParametersError(f"{limit.name}={value!r}: must be True or False")
         for budget in BUDGETS:
             epsilon, delta = getattr(self, budget.epsilon), getattr(self, budget.delta)
             if epsilon < math.inf and delta >= 1:

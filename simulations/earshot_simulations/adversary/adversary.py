@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from earshot_protocol.checks import share
+from earshot_simulations.fields import settle
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Adversary:
     dropouts: float = 0.0
 
     def __post_init__(self) -> None:
+        settle(self)
         for field in fields(self):
             share(field.name, getattr(self, field.name))
 

@@ -62,15 +62,18 @@ def sweep(
 
 
 def _plain(found: SweepTable) -> dict[str, Any]:
+    from earshot_simulations.phases.run import plain
+    from earshot_simulations.phases.settings import INFINITE
+
     columns = {metric: found.estimates(metric) for metric in found.metrics}
     return {
         "runs": found.plan.runs,
         "failures": found.failures,
         "seeds": found.plan.seeds,
-        "settings": found.plan.shared,
+        "settings": plain(found.plan.shared, INFINITE),
         "points": [
             {
-                "settings": arm.labels,
+                "settings": plain(arm.labels, INFINITE),
                 "figures": {
                     metric: None if each is None else _interval(each)
                     for metric, column in columns.items()

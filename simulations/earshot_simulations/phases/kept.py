@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,7 +61,7 @@ class Written:
         return settings_of(self.figures["configuration"])
 
 
-def read_each(path: Path) -> dict[Discovery, Written]:
+def read_each(path: str | os.PathLike[str]) -> dict[Discovery, Written]:
     """Read the runs of a folder, by route: one, or those of both routes on one crowd.
 
     Args:
@@ -70,7 +71,8 @@ def read_each(path: Path) -> dict[Discovery, Written]:
         InvalidInputError: A file is missing, or is not the result of a simulated phase; see `read`.
     """
     return {
-        written.settings.discovery: written for written in map(read, _of_routes(path) or [path])
+        written.settings.discovery: written
+        for written in map(read, _of_routes(Path(path)) or [Path(path)])
     }
 
 
@@ -81,7 +83,7 @@ def _of_routes(folder: Path) -> list[Path]:
     return [folder / route for route in Routes.BOTH.each if (folder / route / RESULT).exists()]
 
 
-def read(path: Path) -> Written:
+def read(path: str | os.PathLike[str]) -> Written:
     """Read a run that was written by `earshot simulate --out`.
 
     The digest in the file detects an accident or an afterthought, such as a figure that was rounded
@@ -94,6 +96,7 @@ def read(path: Path) -> Written:
         InvalidInputError: There is no such file, or it is not the result of a simulated phase.
         EditedResultError: Something in it was changed after it was written.
     """
+    path = Path(path)
     file = path / RESULT if path.is_dir() else path
     try:
         figures = json.loads(file.read_bytes())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -39,7 +40,7 @@ _MOST_ROWS = 200
 _MOST_PHONES = 1000
 
 
-def write(run: Run[Any], folder: Path) -> None:
+def write(run: Run[Any], folder: str | os.PathLike[str]) -> None:
     """Write `result.json` and `report.html`, each as a whole or not at all.
 
     The numbers are written first, so that they survive a report that cannot be drawn.
@@ -48,6 +49,7 @@ def write(run: Run[Any], folder: Path) -> None:
         run: Run that finished or ended early.
         folder: Folder, created if it does not exist; other files in it stay as they are.
     """
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     replace_file(folder / RESULT, json.dumps(result(run), indent=2, allow_nan=False) + "\n")
     replace_file(folder / REPORT, render(run))

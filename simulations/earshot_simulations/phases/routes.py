@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import enum
-import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,6 +16,7 @@ from earshot_server.discovery.route import Discovery
 from earshot_simulations.adversary.attack import Attack, far_place
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import Course
+from earshot_simulations.fields import kinds, known
 from earshot_simulations.phases.environments import EnvironmentFindings, Route, check_sound, notes
 from earshot_simulations.phases.local import LOCAL, LocalSettings
 from earshot_simulations.phases.secure_sum import SECURE_SUM, SecureSumSettings
@@ -33,6 +32,9 @@ from earshot_simulations.populations import Blobs, Population
 
 ROUTES: Mapping[Discovery, Route[Any]] = {route.discovery: route for route in (SECURE_SUM, LOCAL)}
 """Routes by name."""
+_TEXTS: Mapping[str, Callable[[str], Any]] = {
+    name: read for route in ROUTES.values() for name, read in route.texts.items()
+}
 
 
 class Routes(enum.StrEnum):
@@ -62,6 +64,16 @@ class Settings(LocalSettings, SecureSumSettings, PhaseSettings[EnvironmentFindin
     def route(self) -> Route[Any]:
         """Route of the phase."""
         return ROUTES[self.discovery]
+
+    @override
+    def taken(self, name: str, value: Any) -> Any:
+        if name in _TEXTS and isinstance(value, str):
+            value = _TEXTS[name](value)
+        if isinstance(value, Mapping):  # of a table that is open by default
+            for route in ROUTES.values():
+                usual = route.usual(str(self.data))
+                value = {**entries_of(usual[name]), **value} if name in usual else value
+        return super().taken(name, value)
 
     @override
     def check_own(self) -> None:
@@ -118,7 +130,6 @@ class Settings(LocalSettings, SecureSumSettings, PhaseSettings[EnvironmentFindin
     def configuration(self) -> dict[str, object]:
         open_ones = {"policy": self.agreement, "epsilon": self.epsilon}
         held = asdict(self) | open_ones | self.route.filled(self)
-        held["epsilon"] = INFINITE if held["epsilon"] == NOISELESS else held["epsilon"]
         return {
             name: entries_of(value) if isinstance(value, msgspec.Struct) else value
             for name, value in held.items()
@@ -135,12 +146,8 @@ class Settings(LocalSettings, SecureSumSettings, PhaseSettings[EnvironmentFindin
         return notes(self, self.route, population.encoder, success, found.name_p_values)
 
 
-_TYPES = typing.get_type_hints(Settings, include_extras=True)
 # The command line reads the constructor, where inherited types are words of other modules.
-Settings.__init__.__annotations__.update(_TYPES)
-_TEXTS: Mapping[str, Callable[[str], Any]] = {
-    name: read for route in ROUTES.values() for name, read in route.texts.items()
-}
+Settings.__init__.__annotations__.update(kinds(Settings))
 
 
 def of_others(routes: Collection[object]) -> frozenset[str]:
@@ -188,65 +195,17 @@ def settings_of(entries: Mapping[str, Any]) -> Settings:
             message says which and what is accepted. Errors that only `Settings.check` finds are not
             detected.
     """
-    held: dict[str, Any] = entries_of(Settings())
-    data = str(entries.get("data", held["data"]))
-    usual = {
-        name: entries_of(value)
-        for route in ROUTES.values()
-        for name, value in route.usual(data).items()
-    }
-    tables = held | usual
-    for name, value in entries.items():
-        known(name, held)
-        if name == "epsilon" and value == INFINITE:
-            held[name] = NOISELESS
-        elif name in _TEXTS and isinstance(value, str):
-            held[name] = entries_of(_TEXTS[name](value))
-        elif isinstance(tables[name], dict) and isinstance(value, Mapping):
-            for inner in value:
-                known(inner, tables[name], f"{name}.")
-            held[name] = tables[name] | dict(value)
-        else:
-            held[name] = value
-    try:
-        return msgspec.convert(held, Settings)
-    except msgspec.ValidationError as error:
-        raise InvalidParametersError(_worded(str(error))) from None
-
-
-def known(name: str, names: Iterable[str], table: str = "", noun: str = "setting") -> None:
-    """Refuse a name that is not known, and suggest a close one.
-
-    Args:
-        name: Name in a file.
-        names: Names that are accepted.
-        table: Table of the name, with a point at the end.
-        noun: Noun for what the names stand for.
-
-    Raises:
-        InvalidParametersError: The name is not known.
-    """
-    if name in names:
-        return
-    names = sorted(names)
-    close = difflib.get_close_matches(name, names, 1)
-    meant = f"; did you mean {table}{close[0]}?" if close else ""
-    raise InvalidParametersError(
-        f"{table}{name}: there is no such {noun}{meant} (there are {', '.join(names)})"
-    )
+    held = dict(entries)
+    for name in held:
+        known(name, kinds(Settings))
+    if isinstance(held.get("epsilon"), str) and held["epsilon"] == INFINITE:
+        held["epsilon"] = NOISELESS
+    settings = Settings(**held)
+    settings.check_types()
+    return settings
 
 
 def entries_of(value: object) -> dict[str, Any]:
     """Return a dataclass of settings as plain values for a file; open ones are None."""
     held: dict[str, Any] = msgspec.to_builtins(value)
     return held
-
-
-def _worded(words: str) -> str:
-    """Reword msgspec's "Expected `int`, got `str` - at `$.phones`" with the setting first."""
-    what, _, where = words.replace(" | null`", "`").partition(" - at `$.")
-    name = where.rstrip("`")
-    types = typing.get_args(_TYPES.get(name)) or (_TYPES.get(name),)
-    choices = [each for each in types if isinstance(each, enum.EnumType)]
-    accepted = f" (there are {', '.join(map(str, choices[0]))})" if choices else ""
-    return f"{name}: {what[:1].lower()}{what[1:]}{accepted}"

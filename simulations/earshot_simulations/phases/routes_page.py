@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -37,7 +38,7 @@ Runs = Mapping[Discovery, Run[EnvironmentFindings]]
 """Runs by route."""
 
 
-def write_both(runs: Runs, folder: Path) -> None:
+def write_both(runs: Runs, folder: str | os.PathLike[str]) -> None:
     """Write a `report.html` on both routes together, and each route's files in its own folder.
 
     Files of an earlier run under these names are removed, so that all files are of these runs.
@@ -46,6 +47,7 @@ def write_both(runs: Runs, folder: Path) -> None:
         runs: Runs by route; the second is missing if the first was interrupted.
         folder: Folder, created if it does not exist; other files in it stay as they are.
     """
+    folder = Path(folder)
     for name in FILES_OF_BOTH + FILES:
         (folder / name).unlink(missing_ok=True)
     for route, run in runs.items():

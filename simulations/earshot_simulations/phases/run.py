@@ -18,7 +18,7 @@ from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import SimulatedStep
 from earshot_simulations.phases.provenance import digest
-from earshot_simulations.phases.settings import INFINITE
+from earshot_simulations.phases.settings import INFINITE, NOISELESS
 from earshot_simulations.populations.population import Skipped
 from earshot_simulations.reporting.tables import data_frame
 from earshot_simulations.reporting.words import NOTHING, duration, real, whole
@@ -138,14 +138,15 @@ class Run(Generic[F]):
         Raises:
             MissingExtraError: The package pandas is not installed.
         """
-        held = {name: value for name, value in result(self).items() if name not in _NOT_FIGURES}
-        single = {name: value for name, value in leaves(held) if not isinstance(value, list)}
-        return data_frame([single])
+        described = self.found.described(self).items()
+        held = {name: value for name, value in described if name not in _NOT_FIGURES}
+        single = leaves({name: plain(value, math.inf) for name, value in held.items()})
+        return data_frame([{name: each for name, each in single if not isinstance(each, list)}])
 
     @property
     def noiseless(self) -> bool:
         """Whether the phase ran without noise, so that it protects nothing."""
-        return self.configuration.get("epsilon") == INFINITE
+        return self.configuration.get("epsilon") == NOISELESS
 
     @property
     def stopped(self) -> bool:
@@ -207,10 +208,14 @@ def figures(run: Run[Any]) -> dict[str, str]:
 def result(run: Run[Any]) -> dict[str, Any]:
     """Return the run as in `result.json`: plain Python types, null for numbers that are not finite.
 
-    Counts that a run that ended early never reached are null, too. A result that says where it
+    Only in a setting is an infinite one "inf", as on the command line. Counts that a run that ended
+    early never reached are null, too. A result that says where it
     comes from, so that it can be repeated, has a digest.
     """
-    figures = {name: plain(value) for name, value in run.found.described(run).items()}
+    figures = {
+        name: plain(value, INFINITE if name == "configuration" else None)
+        for name, value in run.found.described(run).items()
+    }
     return figures | {DIGEST: digest(figures)} if "provenance" in figures else figures
 
 
@@ -223,8 +228,13 @@ def leaves(table: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any
             yield f"{place}{name}", value
 
 
-def plain(value: object) -> object:
-    """Convert a value to the types that JSON has; numbers that are not finite become None."""
+def plain(value: object, infinite: object = None) -> object:
+    """Convert a value to the types that JSON has.
+
+    Args:
+        value: Value to convert.
+        infinite: Stand-in for ∞; other numbers that are not finite become None.
+    """
     match value:
         case None | bool() | int():
             return value
@@ -232,14 +242,16 @@ def plain(value: object) -> object:
             # A file name may hold bytes that are not UTF-8; JSON and HTML cannot.
             return str(value).encode(errors="replace").decode()
         case float():
+            if value == math.inf:
+                return infinite
             return float(value) if math.isfinite(value) else None
         case np.generic() | np.ndarray():
-            return plain(value.tolist())
+            return plain(value.tolist(), infinite)
         case msgspec.Struct():
-            return plain({name: getattr(value, name) for name in value.__struct_fields__})
+            return plain({name: getattr(value, name) for name in value.__struct_fields__}, infinite)
         case Mapping():
-            return {str(plain(str(key))): plain(entry) for key, entry in value.items()}
+            return {str(plain(str(key))): plain(entry, infinite) for key, entry in value.items()}
         case list() | tuple():
-            return [plain(entry) for entry in value]
+            return [plain(entry, infinite) for entry in value]
         case _:
             return plain(str(value))

@@ -7,6 +7,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
@@ -30,6 +31,7 @@ from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import Course
 from earshot_simulations.engine.interface import AGREES
 from earshot_simulations.engine.processes import check_processes
+from earshot_simulations.fields import kinds, taken
 from earshot_simulations.populations import Blobs, Heterogeneity, LiftedBlobs, Population
 
 BLOBS = "blobs"
@@ -51,6 +53,9 @@ _NAMES: Mapping[str, Collection[str]] = {
     "encoder": SHIPPED_ENCODERS,
 }
 """Values that are not paths, of the settings that may be one."""
+
+LARGEST_SEED = 2**63 - 1
+"""Largest seed: tables hold no larger whole number."""
 
 F = TypeVar("F")
 
@@ -162,6 +167,32 @@ class PhaseSettings(ABC, Generic[F]):
 
     least_scenes: ClassVar[int] = 1
 
+    def __post_init__(self) -> None:
+        for name in kinds(type(self)):
+            with suppress(InvalidParametersError):  # `check` refuses it
+                object.__setattr__(self, name, self.taken(name, getattr(self, name)))
+
+    def taken(self, name: str, value: Any) -> Any:
+        """Return a value that was given for a setting as one of its type, as `fields.taken`.
+
+        Raises:
+            InvalidParametersError: The value is not of that type; the message says what is
+                accepted.
+        """
+        if isinstance(value, os.PathLike) and os.fspath(value) in _NAMES.get(name, ()):
+            value = os.path.join(os.curdir, value)  # a file, whatever its name
+        return taken(name, value, kinds(type(self))[name])
+
+    def check_types(self) -> None:
+        """Refuse settings of a wrong type.
+
+        Raises:
+            InvalidParametersError: A setting is of another type than its field's; the message says
+                which.
+        """
+        for name in kinds(type(self)):
+            self.taken(name, getattr(self, name))
+
     def check(self) -> None:
         """Refuse settings that cannot be simulated, before any work.
 
@@ -169,6 +200,7 @@ class PhaseSettings(ABC, Generic[F]):
             InvalidParametersError: A setting is wrong; the message says which and what is
                 accepted.
         """
+        self.check_types()
         checks.whole("recordings", self.recordings, 1, LARGEST_RECORDINGS)
         checks.whole("scenes", self.scenes, self.least_scenes)
         check_processes("jobs", self.jobs)
@@ -181,7 +213,7 @@ class PhaseSettings(ABC, Generic[F]):
                 )
         checks.whole("phones", self.phones, 3, MOST_PHONES)
         checks.share("labelled", self.labelled)
-        checks.whole("seed", self.seed, 0)
+        checks.whole("seed", self.seed, 0, LARGEST_SEED)
         self.check_own()
         self.any_parameters().check_feasible()
         refusals = self.refusals(self.agreement)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol.checks import between, fraction, share
+from earshot_simulations.fields import settle
 
 LARGEST_QUANTITY = 20
 """Most recordings of a phone, in multiples of the mean, whatever the skew."""
@@ -43,6 +44,7 @@ class Heterogeneity:
     mislabelled: float = 0.0
 
     def __post_init__(self) -> None:
+        settle(self)
         between("concentration", self.concentration, 0.01, 1e6)
         between("quantity_skew", self.quantity_skew, 0, 2)
         fraction("labelled_correlation", self.labelled_correlation)

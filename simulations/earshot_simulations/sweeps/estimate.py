@@ -9,9 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from earshot_simulations.probing.measures import interval
+from earshot_simulations.reporting.words import NOTHING
 
 Range = tuple[float, float]
 """Least and largest value that a figure can take."""
+_NOT_FINITE = {"inf": "∞", "-inf": "−∞", "nan": NOTHING}
 SHARE: Range = (0.0, 1.0)
 """Range of a share."""
 
@@ -60,7 +62,7 @@ class Estimate:
         return low + (high - low) * least, low + (high - low) * most
 
     def __str__(self) -> str:
-        mean = f"{self.mean:.3f}" if math.isfinite(self.mean) else "∞"
+        mean = _NOT_FINITE.get(str(self.mean), f"{self.mean:.3f}")
         if self.wide is None or self.ends is None:
             return mean
         if self.within is None:

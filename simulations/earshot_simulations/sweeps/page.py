@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 from earshot_protocol import distribution
 from earshot_simulations.phases.routes import of_others
-from earshot_simulations.phases.settings import ROUTE
+from earshot_simulations.phases.settings import ROUTE, UNPROTECTED
 from earshot_simulations.reporting import drawing
 from earshot_simulations.reporting.drawing import MUTED, PALETTE, Picture, short
 from earshot_simulations.reporting.pages import page
@@ -39,6 +39,8 @@ _MOST_LINES = 6
 """Most lines of a picture; with more combinations of other settings, it shows their mean."""
 _ASIDE = 0.012
 """Distance between lines at the same value, as a fraction of the axis."""
+_BEYOND = 0.15
+"""Distance of an infinite value from the largest finite one, as a fraction of the axis."""
 _MOST_ROWS = 200
 _INTERVALS = (
     "Those of shares and of ARI keep to the values that these can take (Student's t on the logit); "
@@ -207,39 +209,43 @@ def _picture(drawn: Sequence[PictureLine], metric: str, setting: str) -> Picture
     values = sorted({value for line in drawn for value, _ in line.points}, key=_order)
     if not values:
         return None
-    numeric = all(
-        isinstance(value, int | float) and value is not True and math.isfinite(value)
-        for value in values
+    finite = [value for value in values if value != math.inf]
+    numeric = bool(finite) and all(
+        isinstance(value, int | float) and value is not True for value in finite
     )
     places = {value: value if numeric else place for place, value in enumerate(values)}
-    ends = places[values[0]], places[values[-1]]
+    ends: tuple[Any, Any] = (finite[0], finite[-1]) if numeric else (0, len(values) - 1)
     powers = numeric and ends[0] > 0 and ends[1] >= _LOGARITHMIC * ends[0]
+    if numeric and len(finite) < len(values):
+        places[math.inf] = _moved(ends[1], _BEYOND, *ends, powers)
 
     def draw(axes: Axes) -> None:
         for number, line in enumerate(drawn):
-            points = [(value, found) for value, found in line.points if math.isfinite(found.mean)]
-            if not points:
-                continue
+            every = [(value, found) for value, found in line.points if math.isfinite(found.mean)]
             # Side by side, so that no interval hides another.
             aside = (number - (len(drawn) - 1) / 2) * _ASIDE
-            x = [_moved(places[value], aside, *ends, powers) for value, _ in points]
-            means = [found.mean for _, found in points]
-            spans = [found.ends or (found.mean, found.mean) for _, found in points]
-            wide = np.abs(np.array(spans).T - means)
-            colour = PALETTE[number % len(PALETTE)]
-            axes.errorbar(
-                x,
-                means,
-                wide,
-                color=colour,
-                marker="o",
-                markersize=3.5,
-                linestyle="-" if numeric else "none",  # nothing lies between two names
-                linewidth=1.3,
-                capsize=2.5,
-                elinewidth=0.9,
-                label=short(line.name, 40) or None,
-            )
+            label = short(line.name, 40) or None
+            for infinite in (False, True):
+                points = [each for each in every if (each[0] == math.inf) is infinite]
+                if not points:
+                    continue
+                means = [found.mean for _, found in points]
+                spans = [found.ends or (found.mean, found.mean) for _, found in points]
+                axes.errorbar(
+                    [_moved(places[value], aside, *ends, powers) for value, _ in points],
+                    means,
+                    np.abs(np.array(spans).T - means),
+                    color=PALETTE[number % len(PALETTE)],
+                    marker="o",
+                    markersize=3.5,
+                    # Nothing lies between two names, nor between a number and infinity.
+                    linestyle="-" if numeric else "none",
+                    linewidth=1.3,
+                    capsize=2.5,
+                    elinewidth=0.9,
+                    label=label,
+                )
+                label = None
         if powers:
             axes.set_xscale("log")
         axes.set_xticks(list(places.values()), [short(_value(value), 14) for value in values])
@@ -293,4 +299,6 @@ def _last(name: str) -> str:
 
 
 def _value(value: Any) -> str:
+    if value == math.inf:  # only an ε
+        return f"∞ ({UNPROTECTED.partition(':')[0]})"
     return f"{value:g}" if isinstance(value, float) else NOTHING if value is None else str(value)

@@ -6,25 +6,27 @@ import itertools
 import math
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.plain_values import plain_value
+from earshot_simulations.fields import known
 from earshot_simulations.phases.kept import flat
 from earshot_simulations.phases.kept import read as read_result
 from earshot_simulations.phases.routes import (
     Settings,
     entries_of,
-    known,
     of_others,
     routes_of,
     settings_of,
 )
 from earshot_simulations.phases.run import leaves, plain
-from earshot_simulations.phases.settings import ROUTE, WHERE, placed
+from earshot_simulations.phases.settings import LARGEST_SEED, ROUTE, WHERE, placed
 from earshot_simulations.sweeps.phase import SIMULATED
 from earshot_simulations.sweeps.sweep import Arm
 
@@ -58,8 +60,8 @@ class SweepPlan:
     def of(
         cls,
         base: Changes,
-        points: Mapping[str, Sequence[Any]] | Sequence[Changes],
-        seeds: int | Sequence[int],
+        points: Mapping[str, Iterable[Any]] | Iterable[Changes],
+        seeds: int | Iterable[int],
     ) -> SweepPlan:
         """Return the plan of every point of a grid or of a list, each with every seed.
 
@@ -79,7 +81,7 @@ class SweepPlan:
         checks.whole("runs", len(changes) * len(chosen), 1, MOST_RUNS)
         each = [_settings(base, point) for point in changes]
         _refuse_unused(base, changes, each)
-        held = [dict(flat(plain(settings.configuration()))) for settings in each]
+        held = [dict(flat(plain(settings.configuration(), math.inf))) for settings in each]
         touched = dict.fromkeys(name for point in changes for name in point)
         places = dict.fromkeys(place for each in held for place in each)
         varied = tuple(
@@ -106,15 +108,27 @@ class SweepPlan:
 
     @property
     def shared(self) -> dict[str, Any]:
-        """Settings that all runs share, by dotted names, as in `result.json`."""
-        held = dict(flat(plain(self.arms[0].phases[0].configuration())))
+        """Settings that all runs share, by dotted names."""
+        held = dict(flat(plain(self.arms[0].phases[0].configuration(), math.inf)))
         return {name: held[name] for name in held if name not in (*self.varied, *NOT_VARIED)}
 
 
-def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
-    if isinstance(seeds, int):
+def _entries(values: object) -> list[Any] | None:
+    """Return the entries of a list, an array, a column or a range; None for anything else."""
+    unordered = isinstance(values, str | bytes | Mapping | AbstractSet)
+    if unordered or not isinstance(values, Iterable):
+        return None
+    try:
+        return [plain_value(value) for value in values]
+    except TypeError:  # of an array without dimensions, which is a number
+        return None
+
+
+def _seeds(seeds: Any) -> tuple[int, ...]:
+    listed = _entries(seeds)
+    if listed is None:
         return tuple(range(checks.whole("seeds", seeds, 1, MOST_RUNS)))
-    chosen = tuple(checks.whole("seeds", seed, 0) for seed in seeds)
+    chosen = tuple(checks.whole("seeds", seed, 0, LARGEST_SEED) for seed in listed)
     if not chosen or len(set(chosen)) < len(chosen):
         raise InvalidParametersError(
             f"seeds={list(chosen)}: must be a number of seeds, or a list of different ones"
@@ -122,26 +136,39 @@ def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     return chosen
 
 
-def _combinations(grid: Mapping[str, Sequence[Any]]) -> Iterator[Changes]:
-    if not grid:
+def _combinations(points: Mapping[str, Iterable[Any]]) -> Iterator[Changes]:
+    if not points:
         raise InvalidParametersError(
             "the grid is empty: name at least one setting and its values, such as epsilon = [2, 8]"
         )
-    for name, values in grid.items():
-        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+    grid: dict[str, list[Any]] = {}
+    for name, given in points.items():
+        values = _entries(given)
+        if not values:
             raise InvalidParametersError(
-                f"grid: {name}={values!r}: must be a list of at least one value"
+                f"grid: {name}={given!r}: must be a list of at least one value"
             )
-        if any(value in values[:place] for place, value in enumerate(values)):
-            raise InvalidParametersError(f"grid: {name}={list(values)}: a value occurs twice")
+        told = {value if isinstance(value, str | float | int) else repr(value) for value in values}
+        if len(told) < len(values):
+            raise InvalidParametersError(f"grid: {name}={values}: a value occurs twice")
+        grid[str(name)] = values
     checks.whole("runs", math.prod(map(len, grid.values())), 1, MOST_RUNS)
     return (dict(zip(grid, point, strict=True)) for point in itertools.product(*grid.values()))
 
 
-def _listed(points: Sequence[Changes]) -> Sequence[Changes]:
-    if not points:
+def _listed(points: Iterable[Changes]) -> Sequence[Changes]:
+    listed = _entries(points)
+    if listed is None:
+        raise InvalidParametersError(
+            f"points={points!r}: must be a grid, with a list of values for each setting that "
+            "varies, or a list of points"
+        )
+    if not listed:
         raise InvalidParametersError("the list is empty: give at least one point")
-    return points
+    for number, point in enumerate(listed, start=1):
+        if not isinstance(point, Mapping):
+            raise InvalidParametersError(f"list, entry {number}={point!r}: must be a table")
+    return [{str(name): plain_value(value) for name, value in each.items()} for each in listed]
 
 
 def _settings(base: Changes, point: Changes) -> Settings:
@@ -203,7 +230,7 @@ def _refuse_equal(labels: Sequence[Mapping[str, Any]]) -> None:
             )
 
 
-def read(file: Path) -> SweepPlan:
+def read(file: str | os.PathLike[str]) -> SweepPlan:
     """Read the sweep that a TOML file describes.
 
     `seeds` is their number, or a list of them; `[settings]` holds the settings that all runs share,
@@ -217,6 +244,7 @@ def read(file: Path) -> SweepPlan:
             neither a grid nor a list, or both, or one without a point. Every message names the
             file.
     """
+    file = Path(file)
     described = _toml(file, "a sweep file")
     try:
         return _plan(described, os.path.dirname(file))
@@ -224,7 +252,7 @@ def read(file: Path) -> SweepPlan:
         raise InvalidParametersError(f"{file}: {error}") from None
 
 
-def read_settings(file: Path) -> dict[str, Any]:
+def read_settings(file: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the settings of one run, those alone that the file names, as plain values.
 
     Args:
@@ -236,6 +264,7 @@ def read_settings(file: Path) -> dict[str, Any]:
         InvalidParametersError: A key or a setting is unknown, or has the wrong type; the message
             names the file.
     """
+    file = Path(file)
     if file.is_dir() or file.suffix == ".json":
         configuration = read_result(file).figures["configuration"]
         others = WHERE | of_others([configuration.get(ROUTE)])
@@ -301,10 +330,6 @@ def _plan(described: Mapping[str, Any], folder: str) -> SweepPlan:
                 f"{', '.join(twice)}: in [settings] and in [grid]; leave it out of one of them"
             )
     else:
-        points = described["list"]
-        for number, point in enumerate(points, start=1):
-            if not isinstance(point, Mapping):
-                raise InvalidParametersError(f"list, entry {number}={point!r}: must be a table")
-        points = [placed(dict(leaves(point)), folder) for point in points]
+        points = [placed(dict(leaves(point)), folder) for point in _listed(described["list"])]
     base = placed(described.get("settings", {}), folder)
     return SweepPlan.of(base, points, described.get("seeds", _USUAL_SEEDS))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,10 @@ FILES = (FILE, table.CSV, table.PARQUET, PAGE)
 
 def sweep(
     base: Settings,
-    points: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]],
-    folder: Path,
+    points: Mapping[str, Iterable[Any]] | Iterable[Mapping[str, Any]],
+    folder: str | os.PathLike[str],
     *,
-    seeds: int | Sequence[int] = 5,
+    seeds: int | Iterable[int] = 5,
     processes: int = 1,
     progress: Progress = silent,
 ) -> SweepTable:
@@ -37,7 +38,8 @@ def sweep(
     Args:
         base: Settings that all runs share; its seed and its processes are ignored.
         points: `{"epsilon": [2.0, 8.0], "labelled": [0.1, 0.3]}` for all combinations, or a list
-            such as `[{"epsilon": 2.0}, {"epsilon": 8.0, "labelled": 0.1}]`. Names are those of
+            such as `[{"epsilon": 2.0}, {"epsilon": 8.0, "labelled": 0.1}]`. Values may also be an
+            array, a column of a data frame or a range. Names are those of
             `Settings`, dotted within one: `heterogeneity.concentration`.
         folder: Folder, created if it does not exist. Runs that it holds are not repeated, so an
             interrupted sweep continues, and one with more points or seeds than before adds them.
@@ -56,16 +58,20 @@ def sweep(
             or the disk is full; finished runs are kept.
         KeyboardInterrupt: The sweep was interrupted; finished runs are kept.
     """
+    base.check_types()
     entries = entries_of(base)
     shared = {name: entries[name] for name in entries if name not in NOT_VARIED}
     return done(SweepPlan.of(shared, points, seeds), folder, processes, progress)
 
 
 def done(
-    plan: SweepPlan, folder: Path, processes: int = 1, progress: Progress = silent
+    plan: SweepPlan,
+    folder: str | os.PathLike[str],
+    processes: int = 1,
+    progress: Progress = silent,
 ) -> SweepTable:
     """Run a planned sweep, as `sweep`."""
-    check_processes("processes", processes)
+    folder, processes = Path(folder), check_processes("processes", processes)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _refuse_others(plan, folder / FILE)

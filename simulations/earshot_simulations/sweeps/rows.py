@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from earshot_protocol import journal
 from earshot_protocol.journal import Journal
+from earshot_protocol.plain_values import plain_value
+from earshot_simulations.phases.run import plain
+from earshot_simulations.phases.settings import INFINITE
 
 Figures = Mapping[str, float | int | str | None]
-"""Measurements of one phase, by name."""
+"""Measurements of one phase, by name; a number of NumPy is kept as Python's."""
+
+_NOT_FINITE = {repr(number): number for number in (math.inf, -math.inf, math.nan)}
+"""Numbers that JSON does not have, by the words for them in the file."""
 
 FILE = "phases.jsonl"
 """Name of the file in the output folder of commands."""
@@ -43,16 +50,27 @@ class Rows:
         Raises:
             InvalidInputError: The phase cannot be kept, as for `Journal.append`; earlier ones are.
         """
-        row = {"key": key, "configuration": configuration, "figures": figures}
-        self._journal.append(json.dumps(row))
+        found = {name: plain_value(value) for name, value in figures.items()}
+        row = {
+            "key": key,
+            "configuration": plain(configuration, INFINITE),
+            "figures": {name: _written(value) for name, value in found.items()},
+        }
+        self._journal.append(json.dumps(row, allow_nan=False))
         self.versions[key] = str(configuration["version"])
-        self._figures[key] = figures
+        self._figures[key] = found
 
     def _take(self, line: bytes) -> None:
         row = json.loads(line)
-        key, figures = str(row["key"]), dict(row["figures"])
+        key = str(row["key"])
+        figures = {name: _NOT_FINITE.get(value, value) for name, value in row["figures"].items()}
         self.versions.setdefault(key, str(row["configuration"]["version"]))
         self._figures.setdefault(key, figures)
+
+
+def _written(value: float | str | None) -> float | str | None:
+    lacking = isinstance(value, float) and not math.isfinite(value)
+    return repr(value) if lacking else value
 
 
 @contextmanager

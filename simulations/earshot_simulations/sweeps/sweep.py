@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,6 +16,7 @@ import msgspec
 from earshot_protocol import distribution
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
+from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.engine.quiet import let_cancelled_jobs_go
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, WHERE, EngineChoice
@@ -86,7 +89,7 @@ class Arm:
 
 def measured(
     arms: Sequence[Arm],
-    file: Path,
+    file: str | os.PathLike[str],
     processes: int = 1,
     progress: Progress = silent,
 ) -> list[tuple[Figures, ...]]:
@@ -107,14 +110,19 @@ def measured(
         For each arm the figures of its phases, in their order.
 
     Raises:
+        InvalidParametersError: Some setting is of the wrong type, or the number of processes is out
+            of range; raised before any work.
         InvalidInputError: Another run is writing the file, or it holds something else.
     """
     from joblib import Parallel, delayed
 
     let_cancelled_jobs_go()
     asked = [arm.measurements() for arm in arms]
+    for phase in itertools.chain.from_iterable(asked):
+        phase.settings.check_types()
+    processes = check_processes("processes", processes)
     phases = {phase.key: phase for each in asked for phase in each}
-    with opened(file) as rows, hearing_once(2 * processes) as kept:
+    with opened(Path(file)) as rows, hearing_once(2 * processes) as kept:
         due = [phase for key, phase in phases.items() if key not in rows]
         done = len(phases) - len(due)
         progress(PHASES, done, len(phases))

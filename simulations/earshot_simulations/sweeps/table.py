@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from earshot_protocol import distribution
 from earshot_protocol.files import replace_file
+from earshot_simulations.phases.run import plain
+from earshot_simulations.phases.settings import INFINITE
 from earshot_simulations.reporting.tables import data_frame
 from earshot_simulations.sweeps.estimate import Estimate, estimate
 from earshot_simulations.sweeps.phase import RANGES
@@ -121,8 +123,9 @@ def over_seeds(metric: str, values: Sequence[Any]) -> Estimate | None:
 def write(table: SweepTable, folder: Path) -> None:
     """Write `table.csv` and `table.parquet`, each as a whole or not at all.
 
-    In CSV numbers have all their digits, and missing values are empty. Parquet has types, and under
-    the key `earshot` of its metadata the version and all settings that did not vary.
+    In CSV numbers have all their digits, ∞ is `inf`, and missing values are empty. Parquet has
+    types, and under the key `earshot` of its metadata the version and all settings that did not
+    vary.
     """
     import pyarrow
     from pyarrow import parquet
@@ -132,8 +135,9 @@ def write(table: SweepTable, folder: Path) -> None:
     writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    about = {"version": distribution.version(), "settings": table.plan.shared}
-    typed = pyarrow.Table.from_pylist(rows, metadata={"earshot": json.dumps(about)})
+    shared = plain(table.plan.shared, INFINITE)
+    about = json.dumps({"version": distribution.version(), "settings": shared}, allow_nan=False)
+    typed = pyarrow.Table.from_pylist(rows, metadata={"earshot": about})
     columns = io.BytesIO()
     parquet.write_table(typed, columns)
     replace_file(folder / CSV, text.getvalue())

@@ -78,7 +78,7 @@ def listed(name: Annotated[str | None, Parameter(show=False)] = None, /) -> None
         name: Name that no study has; those of studies are commands.
     """
     if name is not None:
-        from earshot_simulations.phases.routes import known
+        from earshot_simulations.fields import known
 
         known(name, STUDIES, noun="study")
     for name, study in STUDIES.items():

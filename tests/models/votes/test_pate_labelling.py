@@ -45,6 +45,36 @@ def budget(epsilon: float = 2.0, delta: float = 1e-5, **more: Any) -> QueryBudge
     )
 
 
+def test_numbers_of_numpy_and_a_path_that_is_a_text_go_on_where_plain_ones_began(
+    tmp_path: Path,
+) -> None:
+    """The journal, which compares every number, has the same in both."""
+    crowd = voters(60)
+    rules = [
+        rule("confident", *each)
+        for each in [
+            (40.0, (200, 150.0)),
+            (
+                np.float32(40),
+                (np.int64(200), np.float32(150)),
+            ),
+        ]
+    ]
+    budgets = [
+        budget(2.0, 2**-17),
+        budget(np.float32(2), np.float32(2**-17), records=np.int64(250)),
+    ]
+    requests = [
+        LabellingRequest(rules[0], budgets[0], most=5),
+        LabellingRequest(rules[1], budgets[1], most=np.int64(5)),
+    ]
+    assert repr(requests[0]) == repr(requests[1])
+    ones = [1] * TEACHERS
+    first = run(requests[1], crowd, str(tmp_path), weights=ones).figures()
+    again = run(requests[0], crowd, tmp_path, weights=np.array(ones)).figures()
+    assert json.dumps(first, allow_nan=False) == json.dumps(again, allow_nan=False)
+
+
 # ------------------------------------------------------------------------------- budget
 
 

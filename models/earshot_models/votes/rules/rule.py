@@ -23,6 +23,7 @@ from earshot_models.votes.electorate import Electorate, PollForm
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.overriding import override
+from earshot_protocol.plain_values import hold_plain
 from earshot_protocol.privacy.events import Event, ZeroConcentrated
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit
 from earshot_protocol.randomness import RandomBytes
@@ -96,6 +97,7 @@ class VotingRule(ABC):
     """Name of `sigma` in a refusal."""
 
     def __post_init__(self) -> None:
+        hold_plain(self)
         checks.noise(self.noise_name, self.sigma)
 
     @property

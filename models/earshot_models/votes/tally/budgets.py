@@ -21,6 +21,7 @@ from earshot_models.votes.rules.rule import UNITS
 from earshot_models.votes.tally.interface import Bought, Purchase, Tally
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.plain_values import hold_plain
 from earshot_protocol.privacy.composition import composed_epsilon, distance
 from earshot_protocol.privacy.conversions import renyi_epsilons
 from earshot_protocol.privacy.divergences import ORDERS, Curve, renyi
@@ -51,6 +52,7 @@ class QueryBudget:
     records: int
 
     def __post_init__(self) -> None:
+        hold_plain(self)
         checks.epsilon("epsilon", self.epsilon)
         checks.probability("delta", self.delta)
         checks.whole("records", self.records)

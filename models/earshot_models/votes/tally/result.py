@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -155,9 +156,9 @@ class LabellingResult:
         }
 
 
-def write(outcome: LabellingResult, folder: Path) -> list[Path]:
+def write(outcome: LabellingResult, folder: str | os.PathLike[str]) -> list[Path]:
     """Write answers, figures and report, each whole or not at all."""
-    figures = outcome.figures()
+    folder, figures = Path(folder), outcome.figures()
     contents = {
         ANSWERS: table(outcome.labelled.outcomes),
         FIGURES: json.dumps(figures, indent=2, allow_nan=False) + "\n",

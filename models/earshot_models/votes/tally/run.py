@@ -23,9 +23,9 @@ from earshot_protocol import checks, keyed_randomness
 from earshot_protocol.errors import InvalidInputError, WrongStateError
 from earshot_protocol.files import OWNER_ONLY, replace_file
 from earshot_protocol.keyed_randomness import KEY_BYTES
+from earshot_protocol.plain_values import hold_plain
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.voting.teacher_ballots import Whole
 
 KEY = "teachers.key"
 RESUMES = (journal.FILE, KEY)
@@ -56,6 +56,7 @@ class LabellingRequest:
     cost: VotesCost | None = None
 
     def __post_init__(self) -> None:
+        hold_plain(self)
         if self.most is not None:
             checks.whole("most", self.most)
 
@@ -69,8 +70,8 @@ class LabellingRequest:
 def run(
     request: LabellingRequest,
     voters: Electorate,
-    folder: Path,
-    weights: Whole | None = None,
+    folder: str | os.PathLike[str],
+    weights: npt.ArrayLike | None = None,
     scores: npt.NDArray[np.float64] | None = None,
     progress: Progress = silent,
 ) -> LabellingResult:
@@ -88,7 +89,8 @@ def run(
         OtherLabellingError: The folder's journal is of another labelling.
         EarshotError: The request is one that `tallies.tally` refuses.
     """
-    path, key_path = folder / journal.FILE, folder / KEY
+    weights = None if weights is None else np.asarray(weights)
+    path, key_path = Path(folder) / journal.FILE, Path(folder) / KEY
     chosen = tally(
         request.counter,
         request.rule,

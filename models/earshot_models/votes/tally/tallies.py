@@ -18,6 +18,7 @@ from earshot_models.votes.tally.interface import Tally
 from earshot_models.votes.tally.secure_sums import SecureSums, TeacherCrowd
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.plain_values import hold_plain
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.teacher_ballots import Whole
 
@@ -46,6 +47,7 @@ class SumSettings:
     at_once: int = 200
 
     def __post_init__(self) -> None:
+        hold_plain(self)
         checks.whole("at-once", self.at_once, 1, 2**16)
 
 
