@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, NamedTuple, NoReturn, get_args, get_origin
 
+from earshot_client.commands import standard_streams
 from earshot_protocol import distribution
 from earshot_protocol.errors import EarshotError
 
@@ -205,11 +206,15 @@ def _accepted(error: Exception) -> str:
     return f" {command} takes {', '.join(options) or 'none'}."
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Run `earshot`.
 
     A caller's mistake is one line on standard error and exit status 2.
     """
+    standard_streams.run(_run)
+
+
+def _run() -> None:
     wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     try:
         _require_extras(wanted)
