@@ -74,7 +74,7 @@ def run(command: Callable[[], None]) -> NoReturn:
     sys.stdout, output = _taken(sys.stdout, ends=True)
     sys.stderr, _ = _taken(sys.stderr, ends=False)
     if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="backslashreplace")  # a key of another keyboard is no crash
+        sys.stdin.reconfigure(errors="backslashreplace")  # what is typed may be in any encoding
     status: str | int | None = 0
     try:
         command()
