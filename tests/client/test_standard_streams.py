@@ -6,12 +6,14 @@ import contextlib
 import errno
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TextIO
+from unittest import mock
 
 import pytest
 from support.command import ended
@@ -62,13 +64,28 @@ def test_a_reader_that_has_gone_ends_a_command_that_would_write_for_ever(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def write_for_ever() -> None:
-        while True:
+        for _ in range(100_000):
             with contextlib.suppress(OSError):  # as commands do around their own files
                 print("word")
 
     with unread() as stream:
         monkeypatch.setattr(sys, "stdout", stream)
         assert status_of(write_for_ever) == standard_streams.UNREAD
+        assert capfd.readouterr().err == ""
+
+
+def test_a_reader_that_has_gone_is_remembered_where_the_end_was_not_heard(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As in a thread, which ends alone."""
+
+    def work() -> None:
+        with contextlib.suppress(SystemExit):
+            print("word", flush=True)
+
+    with unread() as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert status_of(work) == standard_streams.UNREAD
         assert capfd.readouterr().err == ""
 
 
@@ -139,6 +156,8 @@ def test_a_stream_that_does_not_wait_is_waited_for(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A program that shares its terminal or pipe with ours may have set it so."""
+    waited = mock.Mock(wraps=select.select)
+    monkeypatch.setattr(select, "select", waited)
     program = f"import sys, time; time.sleep(0.1); assert sys.stdin.read() == {'word '!r} * 100_000"
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE) as reader:  # noqa: S603
         assert reader.stdin is not None
@@ -148,6 +167,7 @@ def test_a_stream_that_does_not_wait_is_waited_for(
             assert status_of(lambda: print(LONG, end="")) == 0
         reader.stdin.close()
         assert reader.wait() == 0
+    assert waited.called, "or it would have asked again and again, as fast as it can"
     assert capfd.readouterr().err == ""
 
 
