@@ -134,8 +134,8 @@ def test_what_an_editor_adds_to_a_variable_is_no_part_of_it(around: str, tmp_pat
 
 
 def test_space_in_the_name_of_a_file_is_kept(tmp_path: Path) -> None:
-    run = in_process("simulate", "--config", f"{tmp_path}/run.toml ")
-    assert run.stderr.startswith(f"earshot: {tmp_path}/run.toml : there is no such file")
+    run = in_process("compare", f"{tmp_path}/run ", f"{tmp_path}/run ")
+    assert run.stderr.startswith(f"earshot: {tmp_path}/run : there is no such file")
 
 
 def test_what_a_file_says_moves_no_cursor_and_fills_no_screen(tmp_path: Path) -> None:
