@@ -18,12 +18,13 @@ PATIENCE = 300.0
 def main(folder: Path) -> None:
     """Serve until `/health/ready` answers, then stop."""
     command = Path(sys.executable).with_name("earshot")
-    with (folder / "log").open("w") as log:
+    with (folder / "log").open("wb") as log:
         server = subprocess.Popen(  # noqa: S603 - ourselves
             [command, "serve", "--data", folder / "data", "--port", "0", "--workers", "1"],
             stdout=subprocess.PIPE,
             stderr=log,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
         )
         try:
             await_ready(server)

@@ -29,7 +29,8 @@ def main(lock: Path) -> int:
             *("--no-compile", "--progress-bar=off", "--require-hashes", "-r", str(lock)),
         ],
         stdout=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
     )
     found: list[str] = []
     new: list[str] = []

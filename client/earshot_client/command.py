@@ -11,11 +11,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import date
 from enum import Enum
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, NamedTuple, NoReturn, get_args, get_origin
 
+from earshot_client.commands import standard_streams
 from earshot_protocol import distribution
 from earshot_protocol.errors import EarshotError
+from earshot_protocol.text import bare, one_line
 
 
 class SubCommand(NamedTuple):
@@ -131,12 +134,17 @@ SUB_COMMANDS = {
 
 _MOST_NAMED = 15
 """Most options that a refusal lists."""
+_LONGEST_TEXT = 4000
+"""Most letters of a refusal."""
 
 
 def _value(hint: Any, tokens: Any) -> Any:
     """Return the value of an option; where a whole number is needed, nothing is rounded."""
     from cyclopts import convert
 
+    if isinstance(tokens, tuple) and Path not in _types(hint):
+        # A variable may end as the line of its file did; a file's name may be meant as it is.
+        tokens = tuple(each.evolve(value=bare(each.value)) for each in tokens)
     whole = int in (hint, *get_args(hint))
     return convert(hint, tokens, (lambda kind, text: kind(text)) if whole else None)
 
@@ -205,11 +213,15 @@ def _accepted(error: Exception) -> str:
     return f" {command} takes {', '.join(options) or 'none'}."
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Run `earshot`.
 
     A caller's mistake is one line on standard error and exit status 2.
     """
+    standard_streams.run(_run)
+
+
+def _run() -> None:
     wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     try:
         _require_extras(wanted)
@@ -249,7 +261,9 @@ def main() -> None:
                 app.command(f"{command.module(name)}:app", name=name, help=command.help)
         app(sys.argv[1:], exit_on_error=False, print_error=False)
     except (CycloptsError, EarshotError) as error:
-        print(f"earshot: {_said(error)}{_accepted(error)}", file=sys.stderr)
+        # What a message quotes, of a file or of a command line, may be long, or move a cursor.
+        said = one_line(f"{_said(error)}{_accepted(error)}", _LONGEST_TEXT)
+        print(f"earshot: {said}", file=sys.stderr)
         sys.exit(2)
     except ModuleNotFoundError as error:
         if error.name == "earshot_studies":

@@ -173,7 +173,7 @@ def _no_chatter() -> Iterator[None]:
     sys.stderr.flush()
     standard_error = os.dup(2)
     try:
-        with open(os.devnull, "w") as nowhere:
+        with open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), 2)
         yield
     finally:

@@ -183,7 +183,7 @@ class _Checkpoint:
         else:
             shutil.copy(self._folder / _BEST, self._new / _BEST)
         state = {"settings": self._settings, "back_end": keras.backend.backend(), "epochs": history}
-        (self._new / _STATE).write_text(json.dumps(state, indent=1))
+        (self._new / _STATE).write_text(json.dumps(state, indent=1), encoding="utf-8")
         for written in (*self._new.iterdir(), self._new):
             to_disk(written)  # or a power cut leaves names of files without their content
         if self._folder.exists():
@@ -200,9 +200,9 @@ class _Checkpoint:
         if not self._folder.exists():
             return []
         try:
-            state = json.loads((self._folder / _STATE).read_text())
+            state = json.loads((self._folder / _STATE).read_bytes())
             settings, history = state["settings"], list(state["epochs"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise CheckpointError(
                 f"{self._folder} holds no readable {_STATE} ({error}): remove the folder to start "
                 "again"

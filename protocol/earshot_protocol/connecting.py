@@ -42,6 +42,7 @@ def connection(
     try:
         url = urlsplit(server)
         host, given = url.hostname, url.port
+        (host or "").encode("idna")  # as it is looked up
     except ValueError as error:
         raise InvalidInputError(f"{server!r} is not a URL: {error}") from error
     # Signatures cover the path as it is sent, which is that of the request alone.
@@ -86,6 +87,7 @@ def _encrypted(
     try:
         proxy = urlsplit(given if "://" in given else f"http://{given}")
         name, at = proxy.hostname, proxy.port
+        (name or "").encode("idna")
     except ValueError:
         name, at = None, None
     if not name or proxy.scheme != "http":  # its password, if it has one, is for nobody's eyes
@@ -133,10 +135,13 @@ def exchange(
     connected = connect(connection, until)
     with cut_off(lambda: connected, until):
         connection.request(method, path, body, dict(fields))
-        with connection.getresponse() as response:
-            largest = limit if 200 <= response.status < 300 else LARGEST_SMALL_BODY
-            content = response.read(largest + 1)
-            has_more = not response.isclosed()
+        try:
+            with connection.getresponse() as response:
+                largest = limit if 200 <= response.status < 300 else LARGEST_SMALL_BODY
+                content = response.read(largest + 1)
+                has_more = not response.isclosed()
+        except ValueError as error:  # which http.client lets through, as for negative lengths
+            raise http.client.HTTPException(f"not HTTP: {error}") from error
     if len(content) <= largest and response.length:
         raise http.client.IncompleteRead(content, response.length)
     if has_more:  # which is not read

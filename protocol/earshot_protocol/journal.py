@@ -36,8 +36,8 @@ class Line:
         """Return what a reader makes of the line.
 
         Args:
-            reader: Function that reads the line, and raises ValueError, KeyError or TypeError for
-                one that it cannot read.
+            reader: Function that reads the line, and raises ValueError, KeyError, TypeError or
+                RecursionError for one that it cannot read.
             otherwise: Message about such a line: what is wrong with it, and what to do.
 
         Raises:
@@ -45,7 +45,7 @@ class Line:
         """
         try:
             return reader(self.text)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise InvalidInputError(f"{self.place}: {otherwise}") from None
 
 

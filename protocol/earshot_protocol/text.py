@@ -6,7 +6,11 @@ that ends a line, moves a cursor, hides letters or reverses their order.
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Meta
+
+from earshot_protocol.errors import InvalidInputError
 
 # Control characters (Cc), separators of lines and paragraphs, and format characters (Cf) except the
 # few that belong to single scripts.
@@ -14,6 +18,7 @@ _UNSEEN = (
     "\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f"
 )
+_UNSEEN_ENDS = re.compile(rf"\A[\s{_UNSEEN}]+|[\s{_UNSEEN}]+\Z")
 # In Python, a dollar sign alone also matches before a line break at the end.
 _LINE = rf"^[^{_UNSEEN}]*$(?!\n)"
 
@@ -21,6 +26,31 @@ _LINE = rf"^[^{_UNSEEN}]*$(?!\n)"
 def line(most: int, least: int = 0) -> Meta:
     """Constrain a string to one line of `least` to `most` characters."""
     return Meta(pattern=_LINE, min_length=least, max_length=most)
+
+
+def bare(text: str) -> str:
+    """Return a text without white space and unseen letters at its ends: editors add them."""
+    return _UNSEEN_ENDS.sub("", text)
+
+
+def decoded(content: bytes, named: object) -> str:
+    """Return the text of a file that people write: UTF-8, with or without a byte order mark.
+
+    Args:
+        content: Content of the file.
+        named: Name of the file, for the error.
+
+    Raises:
+        InvalidInputError: It is in another encoding; the error says where.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = content.count(b"\n", 0, error.start) + 1
+        raise InvalidInputError(
+            f"{named}, line {number}: is not UTF-8 (byte {content[error.start]:#04x}); save the "
+            "file as UTF-8"
+        ) from None
 
 
 def one_line(text: str, most: int) -> str:

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from earshot_protocol.errors import LocalError
 from earshot_protocol.files import NO_PERMISSIONS, made_whole
+from earshot_protocol.text import bare
 
 TOKEN_FILE = "operator.token"  # noqa: S105 - the name of a file
 KEY_FILE = "invitation.key"
@@ -142,7 +143,7 @@ def _check_closed(file: Path, path: Path) -> None:
 
 
 def _token_of(content: bytes, path: Path) -> str:
-    token = content.decode("ascii", "replace").strip()
+    token = bare(content.decode("utf-8", "replace"))
     if not TOKEN.fullmatch(token) or len(base64.urlsafe_b64decode(token + "=")) != TOKEN_BYTES:
         raise CredentialsError(
             f"{path} holds no operator token (43 characters of base64url): restore it, or delete "

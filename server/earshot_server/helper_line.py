@@ -180,7 +180,7 @@ class HelperLine:
         """Return the content of the response, at most `limit` bytes; none if that is 0."""
         try:
             response, content = self._exchange(path, body, limit, until)
-        except (OSError, http.client.HTTPException, UnicodeError) as error:
+        except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             reason = one_line(str(error), _LONGEST_TEXT) or type(error).__name__
             raise HelperTroubleError(

@@ -34,7 +34,7 @@ from earshot_protocol.api import (
 )
 from earshot_protocol.connecting import connection, exchange
 from earshot_protocol.errors import InvalidInputError, LocalError, MalformedMessageError
-from earshot_protocol.text import one_line
+from earshot_protocol.text import bare, one_line
 from earshot_server.api.views import (
     Audit,
     Cohorts,
@@ -204,7 +204,7 @@ class OperatorClient:
         try:
             with contextlib.closing(connection(self._server, None, _TIMEOUT)) as line:
                 response, content = exchange(line, method, path, data, fields, _LARGEST, until)
-        except (OSError, http.client.HTTPException, UnicodeError) as error:
+        except (OSError, http.client.HTTPException) as error:
             reason = one_line(str(error), _LONGEST_TEXT) or type(error).__name__
             raise ServerError(
                 f"{self._server} does not answer: {reason}; is `earshot serve` running there?"
@@ -217,6 +217,9 @@ class OperatorClient:
             )
         if response.status >= 400:
             raise ServerError(_said(response, content))
+        # Or whoever answers everything would have erased a phone.
+        if (response.status == 204) != (method == "DELETE"):
+            raise self._stranger(f"{response.status} {response.reason}")
         if len(content) > _LARGEST:
             raise self._stranger(f"a response of more than {_LARGEST} bytes")
         return content
@@ -251,11 +254,11 @@ def read_token(folder: Path) -> str:
     Raises:
         ServerError: The token is in neither place.
     """
-    token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    token = bare(os.environ.get(TOKEN_VARIABLE, ""))
     if token:
         return token
     try:
-        return (folder / TOKEN_FILE).read_text(encoding="utf-8", errors="replace").strip()
+        return bare((folder / TOKEN_FILE).read_text(encoding="utf-8", errors="replace"))
     except OSError as missing:
         raise ServerError(
             f"no operator token in {folder / TOKEN_FILE}: give the server's --data folder, or set "

@@ -3,8 +3,10 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from support.command import earshot as in_process
 
 
 def earshot(*words: str, without: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
@@ -121,3 +123,27 @@ def test_options_are_read_as_their_types_say() -> None:
     run = earshot("simulate", *words, "--phones", "100")  # the last one counts
     assert (run.returncode, run.stdout) == (2, "")
     assert "sums=9" in run.stderr
+
+
+@pytest.mark.parametrize("around", ["{}\r", " {}\n", "\ufeff{}", "{}\u200b \n"])
+def test_what_an_editor_adds_to_a_variable_is_no_part_of_it(around: str, tmp_path: Path) -> None:
+    words = ("phone", "--data", tmp_path / "phone", "--once", "--poll", around.format("5"))
+    run = in_process(*words, EARSHOT_SERVER=around.format("https://a..example"))
+    assert run.returncode == 2
+    assert run.stderr.startswith("earshot: 'https://a..example' is not a URL")
+
+
+def test_space_in_the_name_of_a_file_is_kept(tmp_path: Path) -> None:
+    run = in_process("compare", f"{tmp_path}/run ", f"{tmp_path}/run ")
+    assert run.stderr.startswith(f"earshot: {tmp_path}/run : there is no such file")
+
+
+def test_what_a_file_says_moves_no_cursor_and_fills_no_screen(tmp_path: Path) -> None:
+    file = tmp_path / "run.toml"
+    key = "\\u001b[2J" + "a" * 100_000
+    file.write_text(f'[settings]\n"{key}" = 1\n', encoding="utf-8")
+    run = in_process("simulate", "--config", file)
+    assert run.returncode == 2
+    assert run.stderr.startswith(f"earshot: {file}: ?[2Jaaa")
+    assert len(run.stderr) < 5000
+    assert run.stderr.count("\n") == 1

@@ -416,10 +416,13 @@ test_what_is_not_a_safe_address_is_refused_by_name = refused(
 )
 
 
-def test_a_name_that_cannot_be_looked_up_is_unavailable() -> None:
-    url = f"https://{'a' * 64}.invalid"
-    transport = HttpTransport(url, Ed25519PrivateKey.generate(), tries=1)
-    with pytest.raises(UnavailableError, match="cannot be reached"):
+def test_a_name_that_cannot_be_looked_up_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    transport = HttpTransport("https://b\u00fccher.invalid", Ed25519PrivateKey.generate(), tries=1)
+    with pytest.raises(UnavailableError, match=r"cannot be reached: .*not known"):
         transport.task()
 
 

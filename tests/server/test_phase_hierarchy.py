@@ -114,7 +114,7 @@ def test_an_operator_names_labels_or_a_file_of_choices(tmp_path: Path) -> None:
         ("[]", "give JSON such as"),
         ('{"car": "taxi"}', "give JSON such as"),
         ('{"car": ["taxi"], "taxi": []}', "'taxi'"),
-        ('{"car": ["\xff"]}', "give JSON such as"),
+        ('{"car": ["\xff"]}', "line 1: is not UTF-8"),
         ("{}", "at least one"),
         (" " * 2**20 + "{}", "at most"),
     ],

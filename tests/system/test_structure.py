@@ -130,6 +130,54 @@ def test_every_package_is_marked_as_typed() -> None:
         assert (folder / package / "py.typed").is_file(), f"{package} has no py.typed"
 
 
+def opened_by_locale(code: str) -> list[str]:
+    """Calls that read or write text in whatever encoding the machine is set to."""
+    found: list[str] = []
+    if re.search(r"open\(|_text\(|text=|newlines=", code) is None:
+        return found  # most files, which need not be parsed
+    for call in (each for each in ast.walk(ast.parse(code)) if isinstance(each, ast.Call)):
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        given = {keyword.arg for keyword in call.keywords}
+        built_in = isinstance(call.func, ast.Name) or ast.unparse(call.func) == "os.fdopen"
+        # A path is opened with a mode or nothing; methods of ours of this name take other things.
+        words = [*call.args[1 if built_in else 0 :], *(each.value for each in call.keywords)]
+        modes = [str(each.value) for each in words if isinstance(each, ast.Constant)]
+        ours = call.args and not modes and not built_in
+        is_open = (
+            name in ("open", "fdopen") and not ours and ast.unparse(call.func) != "tarfile.open"
+        )
+        is_text = is_open and not any("b" in mode for mode in modes)
+        if (is_text or name in ("read_text", "write_text")) and "encoding" not in given:
+            found.append(ast.unparse(call))
+        if given & {"text", "universal_newlines"}:
+            found.append(ast.unparse(call))
+    return found
+
+
+def test_no_file_s_encoding_is_left_to_the_machine() -> None:
+    deployed = sorted((ROOT / "deploy").rglob("*.py"))
+    assert deployed
+    found = {path: opened_by_locale(path.read_text("utf-8")) for path in (*PRODUCT, *deployed)}
+    assert {path: calls for path, calls in found.items() if calls} == {}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "open(place)",
+        "open(place, 'w')",
+        "os.fdopen(handle)",
+        "path.open()",
+        "path.open('a')",
+        "path.read_text()",
+        "path.write_text(content)",
+        "subprocess.run(words, text=True)",
+    ],
+)
+def test_an_encoding_that_is_left_out_is_noticed(call: str) -> None:
+    assert opened_by_locale(call) == [call]
+
+
 def test_no_test_lies_where_it_is_not_looked_for() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     places = [ROOT / name for name in settings["tool"]["pytest"]["ini_options"]["testpaths"]]

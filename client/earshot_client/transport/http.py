@@ -250,7 +250,7 @@ class HttpTransport(OneProcess, Transport):
                     raise
                 # A server ends connections that were idle for a while.
                 response, content = self._exchange(path, body, limit, until)
-        except (OSError, http.client.HTTPException, UnicodeError) as error:
+        except (OSError, http.client.HTTPException) as error:
             self.close()
             reason = _cleaned(str(error)) or type(error).__name__
             raise UnavailableError(

@@ -202,8 +202,17 @@ def _sources(
 def _credits(folders: list[Path]) -> str:
     """Return what the data sets say about where they come from and how they may be used."""
     return "\n\n".join(
-        f"{folder.name}/{name}\n\n{(folder / name).read_text()}"
+        f"{folder.name}/{name}\n\n{_text(folder / name)}"
         for folder in folders
         for name in ("CREDITS.txt", "LICENSE", "LICENSE.txt")
         if (folder / name).is_file()
     )
+
+
+def _text(file: Path) -> str:
+    """Return a text that names people, as the encodings in which older ones are written say it."""
+    content = file.read_bytes()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")  # has a letter for every byte

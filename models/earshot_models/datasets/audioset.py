@@ -12,6 +12,7 @@ from earshot_models.datasets.dataset import (
     existing,
     rows,
     sound_files,
+    text,
 )
 
 LAYOUT = (
@@ -54,17 +55,16 @@ def load(folder: Path) -> Dataset:
 
 def _segments(path: Path) -> list[_Segment]:
     """Return rows of YTID, start, end and quoted classes, which follow lines of comment."""
-    segments = []
-    with path.open(newline="", encoding="utf-8") as file:
-        uncommented = (line for line in file if not line.startswith("#"))
-        for number, row in enumerate(csv.reader(uncommented, skipinitialspace=True), start=1):
-            try:
-                video, start, _, mids = row
-                segments.append((video, float(start), mids.split(",")))
-            except ValueError as error:
-                raise DatasetError(
-                    f"{path}: segment {number} must be YTID, start, end and classes, not {row}"
-                ) from error
+    segments: list[_Segment] = []
+    uncommented = (line for line in text(path).splitlines() if not line.startswith("#"))
+    try:
+        for row in csv.reader(uncommented, skipinitialspace=True):
+            video, start, _, mids = row
+            segments.append((video, float(start), mids.split(",")))
+    except (ValueError, csv.Error) as error:
+        raise DatasetError(
+            f"{path}: segment {len(segments) + 1} must be YTID, start, end and classes"
+        ) from error
     return segments
 
 

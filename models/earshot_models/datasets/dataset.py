@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from earshot_models.audio import SUFFIXES
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.text import decoded
 
 
 class DatasetError(InvalidInputError):
@@ -135,6 +137,20 @@ def name_parts(path: Path, pattern: re.Pattern[str], layout: str) -> tuple[str, 
     return match.groups()
 
 
+def text(path: Path) -> str:
+    """Read a text of a data set: UTF-8, with or without a byte order mark.
+
+    Raises:
+        DatasetError: It cannot be read, or is in another encoding.
+    """
+    try:
+        return decoded(path.read_bytes(), path)
+    except OSError as error:
+        raise DatasetError(f"{path} cannot be read: {error.strerror}") from error
+    except InvalidInputError as error:
+        raise DatasetError(str(error)) from None
+
+
 def rows(
     path: Path, columns: Iterable[str], delimiter: str = ",", headers: int = 1
 ) -> list[dict[str, str]]:
@@ -143,13 +159,12 @@ def rows(
     Raises:
         DatasetError: The table cannot be read, or lacks a column.
     """
+    file = io.StringIO(text(path), newline="")
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = islice(csv.reader(file, delimiter=delimiter, skipinitialspace=True), headers)
-            header = [" ".join(names).strip() for names in zip(*lines, strict=False)]
-            reader = csv.DictReader(file, header, delimiter=delimiter, skipinitialspace=True)
-            table = list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        lines = islice(csv.reader(file, delimiter=delimiter, skipinitialspace=True), headers)
+        header = [" ".join(names).strip() for names in zip(*lines, strict=False)]
+        table = list(csv.DictReader(file, header, delimiter=delimiter, skipinitialspace=True))
+    except csv.Error as error:
         raise DatasetError(f"{path} cannot be read: {error}") from error
     for column in columns:
         if column not in header:

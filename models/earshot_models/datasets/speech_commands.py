@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from earshot_models.datasets.dataset import Clip, Dataset, existing, name_parts, sound_files
+from earshot_models.datasets.dataset import Clip, Dataset, existing, name_parts, sound_files, text
 
 LAYOUT = "validation_list.txt and testing_list.txt beside WORD/SPEAKER_nohash_NUMBER.wav"
 
@@ -23,7 +23,7 @@ def load(folder: Path) -> Dataset:
     lists = {
         name: split
         for split, file in (("validation", "validation_list.txt"), ("test", "testing_list.txt"))
-        for name in existing(folder, file).read_text().split()
+        for name in text(existing(folder, file)).split()
     }
     clips = []
     for path in sound_files(folder, "*/*"):

@@ -182,10 +182,17 @@ def _open(
         _write(folder, {**about, "done": 0})
         return said, 0
     try:
-        kept = json.loads((folder / _ABOUT).read_text())
+        kept = json.loads((folder / _ABOUT).read_bytes())
         said = np.lib.format.open_memmap(folder / _SAID, "r+")
         done = int(kept.pop("done"))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise TargetsError(
             f"the teacher's output in {folder} cannot be read ({error}): remove the folder to ask "
             "again"

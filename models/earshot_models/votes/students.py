@@ -112,12 +112,12 @@ def read_answers(path: str | os.PathLike[str]) -> Whole:
     if path.suffix == ".npy":
         return np.asarray(load(path), dtype=np.int64)
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             rows = list(csv.reader(file))
         if rows[0] != ["query", "answer"]:
             raise ValueError
         return np.array([int(row[1]) if row[1] else NONE for row in rows[1:]], dtype=np.int64)
-    except (OSError, ValueError, IndexError) as error:
+    except (OSError, ValueError, IndexError, csv.Error) as error:
         raise InvalidInputError(
             f"{path}: no answers.csv with one answer a query, as `earshot pate label` writes it"
         ) from error

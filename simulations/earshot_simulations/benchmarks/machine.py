@@ -22,7 +22,7 @@ def machine() -> str:
 def _processor() -> str:
     cpus = Path("/proc/cpuinfo")
     if cpus.exists():
-        for line in cpus.read_text().splitlines():
+        for line in cpus.read_text(encoding="utf-8", errors="replace").splitlines():
             name, _, value = line.partition(":")
             if name.strip() == "model name":
                 return value.strip()

@@ -69,7 +69,7 @@ def probe(
         figures = _figures(contenders, probes, costs)
         if out is not None:
             _draw(labels, probes, out, progress)
-            (out / "probe.json").write_text(json.dumps(figures, indent=2))
+            (out / "probe.json").write_text(json.dumps(figures, indent=2), encoding="utf-8")
     if as_json:
         print(json.dumps(figures, indent=2))
     else:

@@ -115,7 +115,7 @@ def peak_memory() -> int:
     with the size of the process that started this one.
     """
     try:
-        status = Path("/proc/self/status").read_text("ascii")
+        status = Path("/proc/self/status").read_text(encoding="ascii")
         return int(status.split("VmHWM:")[1].split()[0]) * 1024
     except (OSError, IndexError, ValueError):
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -232,7 +232,8 @@ def _greet(address: str) -> None:
         done = subprocess.run(  # noqa: S603 - the program is written above
             [sys.executable, "-c", program, address],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             check=False,
             timeout=_GREET_SECONDS,
         )

@@ -111,7 +111,7 @@ def read(path: str | os.PathLike[str]) -> Written:
         ) from None
     except OSError as error:
         raise InvalidInputError(f"{file}: cannot be read ({error.strerror})") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidInputError(
             f"{file}: is not JSON; name the {RESULT} that `earshot simulate --out` wrote"
         ) from None

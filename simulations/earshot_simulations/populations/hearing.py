@@ -162,7 +162,7 @@ def _hear(place: Path, hear: Callable[[Path], None]) -> None:
     unfinished.mkdir()
     try:
         hear(unfinished)
-        place.with_suffix(".sha256").write_text(_digest(unfinished))
+        place.with_suffix(".sha256").write_bytes(_digest(unfinished))
         unfinished.rename(place)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -172,17 +172,17 @@ def _hear(place: Path, hear: Callable[[Path], None]) -> None:
 def _complete(place: Path) -> bool:
     """Return whether a hearing is there, with every bit as it was written."""
     try:
-        return place.with_suffix(".sha256").read_text() == _digest(place)
+        return place.with_suffix(".sha256").read_bytes() == _digest(place)
     except OSError:
         return False
 
 
-def _digest(folder: Path) -> str:
+def _digest(folder: Path) -> bytes:
     found = {}
     for file in sorted(folder.iterdir()):
         with file.open("rb") as content:
             found[file.name] = hashlib.file_digest(content, "sha256").hexdigest()
-    return json.dumps(found)
+    return json.dumps(found).encode()
 
 
 def _make_room(kept: Hearings, newest: Path | None = None) -> None:
@@ -212,6 +212,6 @@ def _size(place: Path) -> int:
 
 @contextmanager
 def _locked(place: Path, how: int = 0) -> Iterator[None]:
-    with place.with_suffix(".lock").open("w") as file:
+    with place.with_suffix(".lock").open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX | how)
         yield

@@ -118,10 +118,10 @@ class SoundFolder(EmbeddedSound):
                     file.write(embeddings.tobytes())
                     cut.append((len(embeddings), [astuple(entry) for entry in skipped]))
                 self._progress(len(cut), len(clips))
-        (sound / _CUT).write_text(json.dumps(cut))
+        (sound / _CUT).write_text(json.dumps(cut), encoding="utf-8")
 
     def _arrange(self, sound: Path, folder: Path) -> int:
-        cut = json.loads((sound / _CUT).read_text())
+        cut = json.loads((sound / _CUT).read_bytes())
         blocks = [np.empty((0, self.dimensions), np.float32), *self._projected(sound)]
         ends = np.cumsum([seconds for seconds, _ in cut])
         points = np.split(np.concatenate(blocks), ends[:-1])

@@ -88,7 +88,8 @@ def _resident(path: Path) -> float:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
     ) as client:
         # It waits until its input ends, which happens on leaving this block.
         ready = client.stdout.readline() if client.stdout else ""

@@ -16,6 +16,7 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.plain_values import plain_value
 from earshot_simulations.fields import known
+from earshot_protocol.text import decoded
 from earshot_simulations.phases.kept import flat
 from earshot_simulations.phases.kept import read as read_result
 from earshot_simulations.phases.routes import (
@@ -293,12 +294,12 @@ def read_settings(file: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _toml(file: Path, wanted: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(decoded(file.read_bytes(), file))
     except FileNotFoundError:
         raise InvalidInputError(f"{file}: there is no such file; name {wanted}") from None
     except OSError as error:
         raise InvalidInputError(f"{file}: cannot be read ({error.strerror})") from None
-    except ValueError as error:  # from TOML or from UTF-8
+    except (ValueError, RecursionError) as error:
         raise InvalidInputError(
             f"{file}: is not TOML ({error}); docs/research.md has a sweep file"
         ) from None

@@ -487,7 +487,7 @@ def student_accuracy(
         process: Number of the process.
     """
     file = work.votes / _STUDENTS
-    kept: dict[str, float] = json.loads(file.read_text()) if file.exists() else {}
+    kept: dict[str, float] = json.loads(file.read_bytes()) if file.exists() else {}
     answers = cell.answers[accounting][process]
     there = np.flatnonzero(answers.winners != NONE)[:_MOST_LABELS]
     key = f"{accounting} {cell.variant} {cell.higher:g} {cell.quarters} {process} {len(there)}"

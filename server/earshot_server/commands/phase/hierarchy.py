@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from earshot_protocol.environments import LabelHierarchy, default_hierarchy
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases.parameters import Choices
+from earshot_protocol.text import decoded
 
 LARGEST_FILE = 2**20
 
@@ -44,10 +48,19 @@ def _read(file: Path) -> LabelHierarchy:
         ) from error
     if len(content) > LARGEST_FILE:
         raise InvalidInputError(f"--hierarchy {file}: at most {LARGEST_FILE} bytes are read")
+    text = decoded(content, f"--hierarchy {file}")
     try:
-        groups = msgspec.json.decode(content, type=dict[str, tuple[str, ...]])
-        return LabelHierarchy(groups)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, InvalidInputError) as error:
+        read = json.loads(text, object_pairs_hook=_once)
+        return LabelHierarchy(msgspec.convert(read, dict[str, tuple[str, ...]]))
+    except (ValueError, RecursionError, InvalidInputError) as error:
         raise InvalidInputError(
             f'--hierarchy {file}: {error}; give JSON such as {{"car": ["taxi", "car park"]}}'
         ) from error
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, in which every name stands once: of two, one would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise InvalidInputError("a class is named twice")
+    return found

@@ -37,7 +37,7 @@ def serving(data: Path, url: str, workers: int, *options: str) -> Iterator[tuple
     Raises:
         BenchmarkError: The server does not start.
     """
-    log = (data / _LOG).open("w")
+    log = (data / _LOG).open("wb")
     # S603: our own command.
     process = subprocess.Popen(  # noqa: S603
         [
@@ -48,14 +48,16 @@ def serving(data: Path, url: str, workers: int, *options: str) -> Iterator[tuple
         ],
         stdout=subprocess.PIPE,
         stderr=log,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         env={**os.environ, "EARSHOT_DATABASE": url},
     )
     try:
         address = re.search(r"http://\S+", process.stdout.readline() if process.stdout else "")
         if address is None:
             log.flush()
-            raise BenchmarkError(f"the server does not start: {(data / _LOG).read_text()[-2000:]}")
+            last = (data / _LOG).read_text(encoding="utf-8", errors="replace")[-2000:]
+            raise BenchmarkError(f"the server does not start: {last}")
         yield address[0], process.pid
     finally:
         process.send_signal(signal.SIGTERM)

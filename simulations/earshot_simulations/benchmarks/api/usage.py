@@ -101,7 +101,7 @@ def memory_share(process: psutil.Process) -> int:
 
 def _kibibytes(process: psutil.Process, file: str, entry: str) -> int:
     try:
-        lines = Path(f"/proc/{process.pid}/{file}").read_text().splitlines()
+        lines = Path(f"/proc/{process.pid}/{file}").read_text(encoding="utf-8").splitlines()
     except OSError:
         return 0
     return next((int(line.split()[1]) for line in lines if line.startswith(f"{entry}:")), 0)

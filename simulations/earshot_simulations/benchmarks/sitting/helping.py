@@ -44,17 +44,19 @@ def helping(data: Path) -> Iterator[RunningHelper]:
     """
     folder = data / "helper"
     key = _earshot("init", "--data", str(folder)).strip()
-    with (data / _LOG).open("w") as log:
+    with (data / _LOG).open("wb") as log:
         process = subprocess.Popen(  # noqa: S603 - our own command
             [*_COMMAND, "serve", "--data", str(folder), "--port", "0", "--workers", "1"],
             stdout=subprocess.PIPE,
             stderr=log,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
         )
     try:
         found = re.search(r"http://\S+", process.stdout.readline() if process.stdout else "")
         if found is None:
-            raise BenchmarkError(f"the helper does not start: {(data / _LOG).read_text()[-2000:]}")
+            last = (data / _LOG).read_text(encoding="utf-8", errors="replace")[-2000:]
+            raise BenchmarkError(f"the helper does not start: {last}")
         yield RunningHelper(found[0], key, folder)
     finally:
         process.send_signal(signal.SIGTERM)
@@ -66,7 +68,7 @@ def helping(data: Path) -> Iterator[RunningHelper]:
 def _earshot(*words: str) -> str:
     """Run one of the helper's commands, and return what it prints."""
     run = subprocess.run(  # noqa: S603 - our own command
-        [*_COMMAND, *words], capture_output=True, text=True, check=False
+        [*_COMMAND, *words], capture_output=True, encoding="utf-8", errors="replace", check=False
     )
     if run.returncode:
         raise BenchmarkError(f"earshot helper {words[0]} fails: {run.stderr.strip()}")

@@ -1,0 +1,126 @@
+"""Standard streams as they are: closed, full, read in part, or in an old encoding.
+
+What cannot be written never ends a command in a traceback, nor before its work is done. Only where
+the reader of standard output has gone does a command end at once, in silence, as other tools do.
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import io
+import json
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn, TextIO
+
+from earshot_protocol.overriding import override
+
+UNREAD = 141
+"""Exit status if the reader of standard output has gone: a shell's for an end by SIGPIPE."""
+INTERRUPTED = 130
+"""Exit status after Ctrl-C: a shell's for an end by SIGINT."""
+UNWRITTEN = 1
+"""Exit status if standard output could not be written."""
+
+_ESCAPES = "earshot-json"
+
+
+class _Output(io.FileIO):
+    """A stream of this process, in which what cannot be written is left out.
+
+    Args:
+        number: File descriptor of the stream; it stays open.
+        ends: Whether the process ends once nobody reads the stream any more.
+    """
+
+    def __init__(self, number: int, ends: bool) -> None:
+        super().__init__(number, "w", closefd=False)
+        self.failure: OSError | None = None
+        self._ends = ends
+
+    @property
+    def unread(self) -> bool:
+        """Whether the reader has gone."""
+        return self.failure is not None and self.failure.errno == errno.EPIPE
+
+    @override
+    def write(self, content: Any) -> int:
+        if self.unread:
+            return len(content)
+        try:
+            # None where somebody who shares the stream does not want to wait for its reader.
+            while (written := super().write(content)) is None:
+                select.select([], [self], [])
+            return written
+        except OSError as error:  # a full disk may have room again
+            self.failure = error
+        if self.unread and self._ends:
+            sys.exit(UNREAD)  # no OSError: a command would take that for one of its own files
+        return len(content)
+
+
+def run(command: Callable[[], None]) -> NoReturn:
+    """Run a command as the whole work of this process, and end with its exit status.
+
+    Args:
+        command: Function that returns, or raises SystemExit or KeyboardInterrupt, when it is done.
+    """
+    _occupy()
+    codecs.register_error(_ESCAPES, _escaped)
+    sys.stdout, output = _taken(sys.stdout, ends=True)
+    sys.stderr, _ = _taken(sys.stderr, ends=False)
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="backslashreplace")  # what is typed may be in any encoding
+    status: str | int | None = 0
+    try:
+        command()
+    except SystemExit as end:
+        status = end.code
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # who asks twice does not wait for threads
+        status = INTERRUPTED
+    sys.stdout.flush()
+    if output is not None and output.failure is not None and not status:
+        status = UNREAD if output.unread else UNWRITTEN
+        if status == UNWRITTEN:
+            print(f"earshot: standard output: {output.failure.strerror}", file=sys.stderr)
+    sys.exit(status)
+
+
+def _occupy() -> None:
+    """Put nothing in the place of closed streams: the next file that is opened would take it."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def _taken(stream: TextIO, ends: bool) -> tuple[TextIO, _Output | None]:
+    """Return what is written to instead of a stream, and what writes it; itself if it has no file.
+
+    Args:
+        stream: Standard output or error.
+        ends: Whether the process ends once nobody reads it any more.
+    """
+    try:
+        output = _Output(stream.fileno(), ends)
+    except OSError:
+        return stream, None
+    # Unbuffered is line by line: Python's own way without a buffer loses ends of long texts.
+    lines = stream.isatty() or getattr(stream, "write_through", False) or not ends
+    text = io.TextIOWrapper(
+        io.BufferedWriter(output), stream.encoding, _ESCAPES, line_buffering=lines
+    )
+    return text, output
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """Write what an encoding has no letters for as JSON does, so that JSON stays JSON."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
