@@ -49,8 +49,8 @@ def probe(
     """Measure encoders: kinds of sound, the same place again, both heard worse, and cost.
 
     Args:
-        data: Folder of a data set; without classes, or with one, places alone are
-            measured.
+        data: Folder of a data set; each class needs two files or more, since whole files are held
+            out. Without classes, or with one, places alone are measured.
         kind: Kind of the data set; by default guessed.
         raw: Measure log-mel statistics, instead of an encoder or beside those given.
         cache: Folder that keeps decoded sound between runs.

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from earshot_client.policy import Policy
 from earshot_protocol import checks
@@ -160,8 +160,6 @@ class PhaseSettings(ABC, Generic[F]):
     jobs: int
     seed: int
 
-    least_scenes: ClassVar[int] = 1
-
     def check(self) -> None:
         """Refuse settings that cannot be simulated, before any work.
 
@@ -170,7 +168,7 @@ class PhaseSettings(ABC, Generic[F]):
                 accepted.
         """
         checks.whole("recordings", self.recordings, 1, LARGEST_RECORDINGS)
-        checks.whole("scenes", self.scenes, self.least_scenes)
+        checks.whole("scenes", self.scenes, 2)  # of one, any name is right
         check_processes("jobs", self.jobs)
         if self.pool is not None:
             checks.whole("pool", self.pool)
@@ -268,7 +266,9 @@ class CrowdOptions:
         phones: Phones that take part.
         recordings: Recordings of a phone, on average; a public number.
         scenes: Scenes of generated data.
-        data: Recordings that phones hear: blobs, soundscapes, or a folder of class/*.wav|ogg|flac.
+        data: Recordings that phones hear: blobs, soundscapes, or a folder of sound: a data set as
+            published, or CLASS/NAME with two files or more of each class, since whole files are
+            held out.
         pool: Distinct seconds of each scene that phones draw from, which later runs need not hear
             again; by default every recording of soundscapes is a new second.
         encoder: Encoder of sound: a shipped one by its name (contrast-1, contrast-2), or an encoder
