@@ -57,12 +57,12 @@ class Clip:
 
 @dataclass(frozen=True)
 class Unheard:
-    """A sound file that is no clip of its data set.
+    """A sound file that its data set leaves out.
 
     Attributes:
         name: Path of the file within the folder.
         label: Class that it would have, or None.
-        reason: What it is, in a few words.
+        reason: Reason in a few words, which complete "the file is".
     """
 
     name: str

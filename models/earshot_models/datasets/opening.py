@@ -83,7 +83,7 @@ def guess(path: Path) -> str:
     Raises:
         DatasetError: There is no such folder.
     """
-    check_folder(path, "the folder of a data set")
+    check_folder(path, f"a data set as published, or {folder.LAYOUT}")
     for kind, sign in _SIGNS:
         if (path / sign).exists():
             return kind

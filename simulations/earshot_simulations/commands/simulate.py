@@ -186,7 +186,7 @@ def _check_data(settings: PhaseSettings[Any], default: int) -> None:
     """Refuse a number of scenes of a folder, and say which of its files will not be heard.
 
     Raises:
-        InvalidInputError: One is given, or the folder is no data set.
+        InvalidInputError: One is given, or the folder does not hold a data set with classes.
     """
     if settings.data in (BLOBS, SOUNDSCAPES):
         return
