@@ -394,3 +394,25 @@ def test_one_file_a_class_is_refused(tmp_path: Path) -> None:
 def test_one_scene_is_refused_where_it_is_generated_too() -> None:
     ended = earshot("simulate", "--scenes", 1)
     assert (ended.returncode, "scenes=1" in ended.stderr) == (2, True)
+
+
+def test_a_folder_without_classes_is_refused_from_python_too(tmp_path: Path) -> None:
+    layouts.classes(tmp_path / "one", names=("rain",), files=4)
+    layouts.audioset(tmp_path / "several")
+    for name, why in (("one", "of one class, rain"), ("several", "several classes each")):
+        with pytest.raises(DatasetError, match=why):
+            SoundFolder(tmp_path / name, 3, 5, 0.5, 1)
+
+
+def test_the_size_of_fma_that_is_named_is_read(tmp_path: Path) -> None:
+    layouts.fma(tmp_path)
+    shutil.copytree(tmp_path / "fma_small", tmp_path / "fma_medium")
+    clips = open_dataset(tmp_path / "fma_medium").clips
+    assert {clip.path.parents[1].name for clip in clips} == {"fma_medium"}
+
+
+def test_a_clip_is_read_where_it_lies_in_two_kinds(tmp_path: Path) -> None:
+    layouts.audioset(tmp_path)
+    layouts.sound(tmp_path / "audio" / "-video00001.webm")
+    dataset = open_dataset(tmp_path)
+    assert (len(dataset.clips), len(dataset.unheard)) == (4, 1)
