@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from earshot_client.hearing import Second
 from earshot_client.labels import LabelHierarchy
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.sound_files import SOUND_SUFFIXES
 from earshot_protocol.spectrum import RATES
 
 SUFFIXES = (".flac", ".ogg", ".wav")
@@ -53,6 +54,8 @@ class RecordingsFolder:
         least: Least samples per second of a file; see `encoder.rate_of`.
 
     Attributes:
+        unread: Sound files of other kinds than those that are read.
+        lost: Sub-folders whose files all are.
         short: Files that are shorter than a second, so that there is nothing to hear.
 
     Raises:
@@ -61,6 +64,8 @@ class RecordingsFolder:
         UnreadableFileError: A file does not decode.
     """
 
+    unread: tuple[str, ...]
+    lost: tuple[str, ...]
     short: tuple[str, ...]
 
     def __init__(self, folder: Path, hierarchy: LabelHierarchy, least: int = RATES[0]) -> None:
@@ -68,7 +73,10 @@ class RecordingsFolder:
         self._places: dict[Second, _Place] = {}
         below: list[str] = []
         short: list[str] = []
-        files = _files(folder)
+        files, unread = _files(folder)
+        self.unread = tuple(str(path.relative_to(folder)) for path in unread)
+        within = {path.parent for path in unread} - {path.parent for path in files} - {folder}
+        self.lost = tuple(sorted(each.name for each in within))
         for path in files:
             told = path.parent.name if path.parent != folder else ""
             label = choices.get(_plain(told)) or choices.get(_plain(path.stem))
@@ -118,19 +126,24 @@ def first_of(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
 
 
-def _files(folder: Path) -> list[Path]:
+def _files(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return the files that are read, and those of other kinds."""
     if not folder.is_dir():
         raise FolderError(f"there is no folder {folder}; {LAYOUT}")
     files = [
         path
         for path in sorted((*folder.glob("*"), *folder.glob("*/*")))
-        if path.suffix.lower() in SUFFIXES
+        if path.suffix.lower() in SOUND_SUFFIXES
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
         and path.is_file()
     ]
-    if not files:
-        raise FolderError(f"{folder} holds no sound; {LAYOUT}")
-    return files
+    read = [path for path in files if path.suffix.lower() in SUFFIXES]
+    unread = [path for path in files if path.suffix.lower() not in SUFFIXES]
+    if not read:
+        named = first_of([str(path.relative_to(folder)) for path in unread])
+        others = f" of a kind that is read (there is {named})" if unread else ""
+        raise FolderError(f"{folder} holds no sound{others}; {LAYOUT}")
+    return read, unread
 
 
 def _decoded(path: Path, function: str, *values: object, **options: object) -> Any:

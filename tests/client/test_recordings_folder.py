@@ -96,6 +96,20 @@ def test_what_is_no_sound_is_left_alone(tmp_path: Path) -> None:
     assert [s.name for s in RecordingsFolder(tmp_path, FLAT).seconds()] == ["a.wav#0"]
 
 
+def test_files_of_other_kinds_are_named_and_alone_refused(tmp_path: Path) -> None:
+    for name in ("bus/a.m4a", "bus/b.MP3", ".hidden/c.m4a"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"a recorder wrote this")
+    refused = r"holds no sound of a kind that is read \(there is bus/a.m4a, bus/b.MP3\)"
+    with pytest.raises(FolderError, match=refused):
+        RecordingsFolder(tmp_path, FLAT)
+    write(tmp_path / "park" / "a.wav", 1.0)
+    (tmp_path / "park" / "b.opus").write_bytes(b"a recorder wrote this")
+    folder = RecordingsFolder(tmp_path, FLAT)
+    assert folder.unread == ("bus/a.m4a", "bus/b.MP3", "park/b.opus")
+    assert folder.lost == ("bus",)
+
+
 def test_a_folder_without_sound_is_refused_by_name(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
         with pytest.raises(FolderError, match=r"FOLDER/CLASS/NAME.*\.wav"):

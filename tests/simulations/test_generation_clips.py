@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 from numpy.typing import NDArray
+from support import sound_layouts as layouts
 
 from earshot_models.audio import UnreadableAudioError
 from earshot_models.datasets.dataset import DatasetError
@@ -46,6 +48,16 @@ def test_files_are_found_at_any_depth_and_labelled_by_digit_folder_or_name(tmp_p
     }
     assert found.pictures.shape == (4, 32, 40)
     assert len(found) == 4
+
+
+def test_a_published_data_set_has_its_own_classes(tmp_path: Path) -> None:
+    layouts.esc50(tmp_path)
+    listed = sound.listed(tmp_path)
+    assert listed.labels == ("dog", "rain", "sea_waves")
+    assert len({clip.group for clip in listed.clips}) == 18  # names, by which they are told apart
+    shutil.rmtree(tmp_path / "meta")
+    with pytest.raises(DatasetError, match="which has the classes of ESC-50"):
+        sound.listed(tmp_path / "audio")
 
 
 def test_the_loudest_second_of_a_clip_is_learned_from_and_a_short_one_lies_in_the_middle(

@@ -106,6 +106,7 @@ def folder(tmp_path: Path) -> Path:
     soundfile.write(place / "short.wav", sound(["hum"], 0.45, 4000, 7), 4000)
     soundfile.write(place / "silence.wav", np.zeros(8000), 4000)
     (place / "broken.wav").write_bytes(b"RIFF and no more")
+    (place / "memo.m4a").write_bytes(b"a recorder wrote this")
     (place / "notes.txt").write_text("no sound")
     return place
 
@@ -130,10 +131,12 @@ def test_every_file_is_named_and_what_cannot_be_read_is_listed(
         "short.wav": "hum",
         "silence.wav": "",
         "broken.wav": "",
+        "memo.m4a": "",
     }
     assert rows["noise.ogg"]["note"] == "nothing above its threshold"
     assert (rows["silence.wav"]["note"], rows["silence.wav"]["hum"]) == ("silent", "")
     assert "does not decode" in rows["broken.wav"]["note"]
+    assert ".m4a is not read" in rows["memo.m4a"]["note"]
     assert float(rows["hum.wav"]["hum"]) > 0.5 > float(rows["hum.wav"]["squeak"])
     assert rows["hum.wav"]["seconds"] == "3.00"
 
@@ -147,8 +150,8 @@ def test_every_file_is_named_and_what_cannot_be_read_is_listed(
     assert figures["cost"]["epsilon"] == 8.0
 
     report = (out / "report.md").read_text()
-    assert "7 files, of which 4 have a label, 1 none" in report
-    assert "1 are silent and 1 cannot be read" in report
+    assert "8 files, of which 4 have a label, 1 none" in report
+    assert "1 are silent and 2 cannot be read" in report
     assert "ε = 8 at δ = 1e-08 (unit: teacher replaced)" in report
     assert "Stated by Ada of the tests; nothing in the file proves it." in report
     assert "- broken.wav: " in report
@@ -176,7 +179,7 @@ def test_the_page_plays_what_was_named_the_surest_first(
     assert ended(monkeypatch, "pate", "tag", student, folder, "--out", out, "--page") == 0
     page = (out / "page.html").read_text()
     assert page.count("<audio") == 5
-    assert "4 files of 7 have a label" in page
+    assert "4 files of 8 have a label" in page
     assert page.index("hum.wav") < page.index("noise.ogg")
     assert "nothing above its threshold" in page
     assert "Stated by Ada of the tests" in page

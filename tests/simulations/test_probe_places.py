@@ -16,7 +16,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.probing.figures import encoder_figures, refuse_nothing, sound_figures
 from earshot_simulations.probing.places import PlaceMeasures, measure_places, same_place
 from earshot_simulations.probing.probe import probe
-from earshot_simulations.probing.seconds import NO_HALF, ClipWindows, cut, refuse_without_kinds
+from earshot_simulations.probing.seconds import NO_HALF, ClipWindows, cut
 
 CLIPS, WINDOWS = 24, 9
 """Clips of five seconds; a window every half second."""
@@ -192,15 +192,19 @@ def test_labels_that_are_all_the_same_are_as_good_as_none(tmp_path: Path) -> Non
     same = replace(bare, clips=tuple(replace(clip, label="hum") for clip in bare.clips))
     found = encoder_figures(probe(same, lambda held: OneHot()))
     assert found == encoder_figures(probe(bare, lambda held: OneHot()))
-    with pytest.raises(InvalidInputError, match="all clips of tones are labelled hum"):
-        refuse_without_kinds(same)
+    with pytest.raises(InvalidInputError, match="all clips of tones are of one class, hum"):
+        same.check_classes()
 
 
 def test_a_side_of_one_class_is_named(tmp_path: Path) -> None:
     bare = tones(tmp_path, [5.0] * 12)
     torn = replace(bare, clips=tuple(replace(c, label=f"class {c.fold}") for c in bare.clips))
-    with pytest.raises(InvalidInputError, match="all sound that is of 1 is of one class"):
+    with pytest.raises(InvalidInputError, match="class 1, class 2 are held out together"):
         probe(torn, lambda held: OneHot())
+    thirds = [(c, n % 3) for n, c in enumerate(bare.clips)]
+    uneven = [replace(c, fold=n, label=str((n and c.fold) or 1)) for c, n in thirds]
+    with pytest.raises(InvalidInputError, match="all sound that is of 0 is of one class"):
+        probe(replace(bare, clips=tuple(uneven)), lambda held: OneHot())
 
 
 def test_a_handful_of_seconds_is_probed_or_refused_by_name(tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def test_an_encoder_is_asked_for_by_what_is_held_out(folder: Path) -> None:
 def test_some_clips_without_labels_are_refused(folder: Path) -> None:
     clips = open_dataset(folder).clips
     torn = Dataset("torn", (replace(clips[0], label=None), *clips[1:]))
-    with pytest.raises(InvalidInputError, match="1 clips without a label, of 24"):
+    with pytest.raises(InvalidInputError, match="1 clips without a class of their own, of 24"):
         cut(torn)
 
 

@@ -271,6 +271,11 @@ def _sources(
         from earshot_client.recordings_folder import RecordingsFolder, first_of
 
         folder_of_sound = RecordingsFolder(hear, hierarchy, rate)
+        if folder_of_sound.unread:
+            left_out = first_of(folder_of_sound.unread)
+            lost = folder_of_sound.lost
+            whole = f" (all of {', '.join(lost)})" if lost else ""
+            print(f"left out, of a kind that is not read{whole}: {left_out}", file=sys.stderr)
         if folder_of_sound.short:
             left_out = first_of(folder_of_sound.short)
             print(f"left out, shorter than a second: {left_out}", file=sys.stderr)

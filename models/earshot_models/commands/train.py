@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from earshot_models.commands.listing import list_dataset
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -181,7 +182,6 @@ def _sources(
     fold: int | None,
     group: str | None,
 ) -> list[SoundSource]:
-    from earshot_models.datasets.opening import open_dataset
     from earshot_models.origins import SoundSource
 
     for option, values in (("--kind", kinds), ("--share", shares)):
@@ -195,7 +195,7 @@ def _sources(
 
     given = zip(folders, kinds or repeat(None), shares or repeat(1.0), strict=False)
     return [
-        SoundSource(open_dataset(path, kind).where(heard), share) for path, kind, share in given
+        SoundSource(list_dataset(path, kind).where(heard), share) for path, kind, share in given
     ]
 
 

@@ -14,6 +14,7 @@ from earshot_models.datasets.dataset import (
     sound_files,
     text,
 )
+from earshot_protocol.sound_files import SOUND_SUFFIXES
 
 LAYOUT = (
     "*_segments.csv and class_labels_indices.csv beside clips named YTID.wav or YTID_START.wav "
@@ -32,8 +33,8 @@ _Segment = tuple[str, float, list[str]]
 def load(folder: Path) -> Dataset:
     """List the segments whose clips exist; `missing` counts the others.
 
-    The label of a clip is its first class; all of them are in the attribute `labels`. The group is
-    the video.
+    The attribute `labels` of a clip has all its classes. They are its label only if no clip has
+    several, since their order in the table means nothing. The group is the video.
 
     Raises:
         DatasetError: A file, a column, a class or all sound is missing.
@@ -43,14 +44,15 @@ def load(folder: Path) -> Dataset:
         row["mid"]: row["display_name"] for row in rows(classes, ("index", "mid", "display_name"))
     }
     existing(folder, *_SEGMENTS)
-    files = {path.stem: path for path in sound_files(folder, "**/*")}
+    files = {path.stem: path for path in sound_files(folder, "**/*", SOUND_SUFFIXES)}
+    files |= {path.stem: path for path in sound_files(folder, "**/*")}
     clips = [
-        _clip(segment, split, names, files)
+        _clip(segment, split, names, files, folder / segment[0])
         for name, split in _SEGMENTS.items()
         if (folder / name).exists()
         for segment in _segments(folder / name)
     ]
-    return Dataset.of_files("AudioSet", clips, folder, LAYOUT)
+    return Dataset.of_files("AudioSet", clips, folder, LAYOUT).with_single_classes()
 
 
 def _segments(path: Path) -> list[_Segment]:
@@ -68,12 +70,14 @@ def _segments(path: Path) -> list[_Segment]:
     return segments
 
 
-def _clip(segment: _Segment, split: str, names: dict[str, str], files: dict[str, Path]) -> Clip:
+def _clip(
+    segment: _Segment, split: str, names: dict[str, str], files: dict[str, Path], missing: Path
+) -> Clip:
     video, start, mids = segment
     unknown = [mid for mid in mids if mid not in names]
     if unknown:
         raise DatasetError(f"class_labels_indices.csv lacks the class {unknown[0]} of {video}")
     candidates = (video, f"{video}_{start:.0f}", f"{video}_{start * 1000:.0f}", f"Y{video}")
-    path = next((files[name] for name in candidates if name in files), Path(video))
+    path = next((files[name] for name in candidates if name in files), missing)
     labels = [names[mid] for mid in mids]
-    return Clip(path, labels[0], video, split=split, attributes={"labels": "; ".join(labels)})
+    return Clip(path, None, video, split=split, attributes={"labels": "; ".join(labels)})

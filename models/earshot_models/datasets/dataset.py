@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -13,7 +14,13 @@ from pathlib import Path
 
 from earshot_models.audio import SUFFIXES
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.sound_files import SOUND_SUFFIXES
 from earshot_protocol.text import decoded
+
+_MOST_NAMED = 5
+_SORTED = (
+    "put the sound of each class into a folder of its own, as FOLDER/CLASS/NAME, and name FOLDER"
+)
 
 
 class DatasetError(InvalidInputError):
@@ -51,6 +58,21 @@ class Clip:
 
 
 @dataclass(frozen=True)
+class Unheard:
+    """A sound file that its data set leaves out.
+
+    Attributes:
+        name: Path of the file within the folder.
+        label: Class that it would have, or None.
+        reason: Reason in a few words, which complete "the file is".
+    """
+
+    name: str
+    label: str | None
+    reason: str
+
+
+@dataclass(frozen=True)
 class Dataset:
     """Clips in a fixed order.
 
@@ -58,32 +80,123 @@ class Dataset:
         name: Name of the data set.
         clips: Clips, at least one.
         missing: Number of listed clips whose files do not exist.
+        unheard: Sound files that are left out, by name.
     """
 
     name: str
     clips: tuple[Clip, ...]
     missing: int = 0
+    unheard: tuple[Unheard, ...] = ()
 
     @classmethod
-    def of_files(cls, name: str, clips: Iterable[Clip], folder: Path, layout: str) -> Dataset:
-        """Return a data set of the clips whose files exist.
+    def of_files(
+        cls,
+        name: str,
+        clips: Iterable[Clip],
+        folder: Path,
+        layout: str,
+        unheard: Iterable[Unheard] = (),
+    ) -> Dataset:
+        """Return a data set of the clips whose files exist in a folder and are of a kind we read.
+
+        Clips beside the folder, where only a part of a data set was named, are left out.
+
+        Args:
+            name: Name of the data set.
+            clips: Clips by the names that a table gives their files, or that these have.
+            folder: Folder that was named.
+            layout: Layout that was expected.
+            unheard: Files that are left out for other reasons than their kind.
 
         Raises:
             DatasetError: There are no such clips, or no such folder; the message says what is
                 expected.
         """
         check_folder(folder, layout)
-        listed = list(clips)
-        present = tuple(clip for clip in listed if clip.path.is_file())
+        inside = _absolute(folder)
+        all_clips = list(clips)
+        listed = [clip for clip in all_clips if inside in _absolute(clip.path).parents]
+        present = tuple(
+            clip for clip in listed if clip.path.suffix.lower() in SUFFIXES and clip.path.is_file()
+        )
+        of_stems = {_absolute(clip.path).with_suffix(""): clip.label for clip in listed}
+        unread = [
+            Unheard(
+                path.relative_to(folder).as_posix(),
+                of_stems.get(_absolute(path).with_suffix("")),
+                f"of a kind that is not read ({path.suffix.lower()})",
+            )
+            for path in sound_files(folder, "**/*", SOUND_SUFFIXES - set(SUFFIXES))
+        ]
         if not present:
-            missing = f"none of the {len(listed)} listed files of {name}" if listed else "no sound"
+            count = len(all_clips)
+            missing = f"none of the {count} listed files of {name}" if count else "no sound"
+            if unread:
+                missing = f"no sound of a kind that is read ({unread[0].name} is not)"
             raise DatasetError(f"{folder} holds {missing}; expected {layout}")
-        return cls(name, present, len(listed) - len(present))
+        left_out = sorted((*unread, *unheard), key=lambda each: each.name)
+        return cls(name, present, len(listed) - len(present), tuple(left_out))
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """Classes in alphabetical order."""
         return tuple(sorted({clip.label for clip in self.clips if clip.label is not None}))
+
+    @cached_property
+    def unheard_classes(self) -> tuple[str, ...]:
+        """Classes of which every file is left out, in alphabetical order."""
+        classes = {each.label for each in self.unheard if each.label is not None}
+        return tuple(sorted(classes.difference(self.labels)))
+
+    def unheard_sentence(self) -> str:
+        """Say which sound files are left out, and which whole classes; empty if none is."""
+        if not self.unheard:
+            return ""
+        named = [f"{each.name} is {each.reason}" for each in self.unheard[:_MOST_NAMED]]
+        more = len(self.unheard) - len(named)
+        return (
+            f"{self.name}: {len(self.unheard)} sound files are not heard"
+            + (
+                f", and with them all of {', '.join(self.unheard_classes)}"
+                if self.unheard_classes
+                else ""
+            )
+            + f": {'; '.join(named)}{f'; and {more} more' if more else ''}"
+            + f" (read are {', '.join(SUFFIXES)})"
+        )
+
+    def with_single_classes(self) -> Dataset:
+        """Give clips with the attribute `labels` ("A; B") their class, if none has several.
+
+        Otherwise no clip gets one: a choice among the classes of a clip would be arbitrary.
+        """
+        classes = [clip.attributes["labels"] for clip in self.clips]
+        if any("; " in each for each in classes):
+            return self
+        clips = (replace(clip, label=each) for clip, each in zip(self.clips, classes, strict=True))
+        return replace(self, clips=tuple(clips))
+
+    def check_classes(self) -> None:
+        """Check that every clip has one class, of at least two.
+
+        Raises:
+            DatasetError: The clips have no class, or all the same; the message says what would be
+                right.
+        """
+        bare = [clip for clip in self.clips if clip.label is None]
+        if bare:
+            several = any("labels" in clip.attributes for clip in bare)
+            raise DatasetError(
+                f"{self.name} has {len(bare)} clips without a class of their own, of "
+                f"{len(self.clips)}"
+                + (", since clips of it have several classes each" if several else "")
+                + f": {_SORTED}"
+            )
+        if len(self.labels) < 2:
+            raise DatasetError(
+                f"all clips of {self.name} are of one class, {self.labels[0]}: whatever is heard "
+                f"would be named rightly, which says nothing; {_SORTED}"
+            )
 
     def where(self, wanted: Callable[[Clip], bool]) -> Dataset:
         """Return the data set with only the clips that match.
@@ -117,12 +230,68 @@ def existing(folder: Path, *names: str) -> Path:
     raise DatasetError(f"{folder} lacks {' or '.join(names)}")
 
 
-def sound_files(folder: Path, pattern: str = "*") -> Iterator[Path]:
-    """Yield the audio files of a folder by name, without hidden files."""
+def holder(folder: Path, name: str) -> Path | None:
+    """Return the folder, or the nearest of the two above it, that holds a file or folder."""
+    above = (folder, *_absolute(folder).parents[:2])
+    return next((each for each in above if (each / name).exists()), None)
+
+
+def root_of(folder: Path, name: str, table: str) -> Path:
+    """Return the folder of a data set that a folder is, or is a part of.
+
+    Raises:
+        DatasetError: Neither it nor one of the two above it holds the table of classes.
+    """
+    check_folder(folder, f"the folder of {name}")
+    root = holder(folder, table)
+    if root is None:
+        raise DatasetError(
+            f"{folder} lacks {table}, which has the classes of {name}: name the folder that holds "
+            "it beside the sound"
+        )
+    return root
+
+
+def sound_files(
+    folder: Path, pattern: str = "*", suffixes: Collection[str] = SUFFIXES
+) -> Iterator[Path]:
+    """Yield the audio files of a folder by name, without what is hidden.
+
+    Args:
+        folder: Folder to search.
+        pattern: Pattern of the paths within it.
+        suffixes: Suffixes in lower case, by default of the kinds that are read.
+    """
     for path in sorted(folder.glob(pattern)):
-        hidden = path.name.startswith(".") or path.parent.name.startswith(".")
-        if path.suffix.lower() in SUFFIXES and not hidden and path.is_file():
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.suffix.lower() in suffixes and not hidden and path.is_file():
             yield path
+
+
+def _absolute(path: Path) -> Path:
+    """Return a path from the root, whatever links it goes through."""
+    return Path(os.path.abspath(path))
+
+
+_PART = (
+    "audio|clips?|data|dataset|dev|development|eval|evaluation|files?|flac|fold|mp3|ogg|part"
+    "|recordings?|samples?|sounds?|split|test|testing|train|training|val|valid|validation|wavs?"
+)
+_NO_CLASS = re.compile(rf"(\w+\.)?(({_PART})[-_ ]?)+\d*", re.IGNORECASE)
+
+
+def refuse_parts(clips: Iterable[Clip], folder: Path, layout: str) -> None:
+    """Refuse folders that are parts of a data set, and not classes.
+
+    Raises:
+        DatasetError: All folders of clips have such names.
+    """
+    names = sorted({clip.path.parent.name for clip in clips})
+    if names and all(map(_NO_CLASS.fullmatch, names)):
+        raise DatasetError(
+            f"{folder} has its sound in {', '.join(names[:_MOST_NAMED])}, which are names of parts "
+            f"of a data set and not of classes; expected {layout}; or {_SORTED}"
+        )
 
 
 def name_parts(path: Path, pattern: re.Pattern[str], layout: str) -> tuple[str, ...]:
@@ -169,4 +338,7 @@ def rows(
     for column in columns:
         if column not in header:
             raise DatasetError(f"{path} lacks the column {column}; it has {', '.join(header)}")
+        for number, row in enumerate(table, start=1):
+            if row[column] is None:
+                raise DatasetError(f"{path}: row {number} has no {column}")
     return table

@@ -11,22 +11,27 @@ from earshot_models.datasets.dataset import (
     Dataset,
     DatasetError,
     name_parts,
+    refuse_parts,
+    root_of,
     rows,
     sound_files,
 )
+from earshot_protocol.sound_files import SOUND_SUFFIXES
 
 LAYOUT = (
     "meta/esc50.csv with audio/FOLD-ID-TAKE-TARGET.wav (ESC-50), or CLASS/FOLD-ID-TAKE.ogg (ESC-10)"
 )
 
-NAME = re.compile(r"(\d+)-(\d+)-([A-Z])")
-"""Pattern of the name of an ESC-10 file, without its suffix."""
+NAME = re.compile(r"(\d+)-(\d+)-([A-Z])(?:-\d+)?")
+"""Pattern of the name of a file of either, without its suffix."""
+
+TABLE = "meta/esc50.csv"
 
 _COLUMNS = ("filename", "fold", "category", "esc10", "src_file", "take")
 
 
 def load(folder: Path, esc10: bool = False) -> Dataset:
-    """Read either layout.
+    """Read either layout, or the folder audio/ of ESC-50, whose table lies beside it.
 
     The group of a clip is the recording that it was cut from; `fold` is the official one, which
     never splits a recording.
@@ -38,23 +43,28 @@ def load(folder: Path, esc10: bool = False) -> Dataset:
     Raises:
         DatasetError: A file, a column or all sound is missing.
     """
-    if (folder / "meta" / "esc50.csv").exists():
+    if (folder / TABLE).exists():
         return Dataset.of_files("ESC-50", _listed(folder, esc10), folder, LAYOUT)
-    return Dataset.of_files("ESC-10", _named(folder), folder, LAYOUT)
+    clips = list(_named(folder))
+    if clips or not any(sound_files(folder)):
+        refuse_parts(clips, folder, LAYOUT)
+        return Dataset.of_files("ESC-10", clips, folder, LAYOUT)
+    root = root_of(folder, "ESC-50", TABLE)
+    return Dataset.of_files("ESC-50", _listed(root, esc10), folder, LAYOUT)
 
 
 def _listed(folder: Path, esc10: bool) -> Iterator[Clip]:
-    for row in rows(folder / "meta" / "esc50.csv", _COLUMNS):
+    for row in rows(folder / TABLE, _COLUMNS):
         if esc10 and row["esc10"] != "True":
             continue
         if not row["fold"].isdigit():
-            raise DatasetError(f"meta/esc50.csv: fold of {row['filename']} must be a number")
+            raise DatasetError(f"{TABLE}: fold of {row['filename']} must be a number")
         path = folder / "audio" / row["filename"]
         yield _clip(path, row["category"], row["fold"], row["src_file"], row["take"])
 
 
 def _named(folder: Path) -> Iterator[Clip]:
-    for path in sound_files(folder, "*/*"):
+    for path in sound_files(folder, "*/*", SOUND_SUFFIXES):
         yield _clip(path, path.parent.name, *name_parts(path, NAME, LAYOUT))
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from earshot_models.datasets.dataset import Clip, Dataset, name_parts, sound_files
+from earshot_protocol.sound_files import SOUND_SUFFIXES
 
 LAYOUT = "GENRE/GENRE.NUMBER.wav (or .au), in the folder, genres/ or genres_original/"
 
@@ -20,7 +21,7 @@ def load(folder: Path) -> Dataset:
     """
     inside = [folder / name for name in ("genres_original", "genres") if (folder / name).is_dir()]
     clips = []
-    for path in sound_files((inside or [folder])[0], "*/*"):
+    for path in sound_files((inside or [folder])[0], "*/*", SOUND_SUFFIXES):
         genre = path.parent.name
         name_parts(path, re.compile(rf"{re.escape(genre)}\.\d+"), LAYOUT)
         clips.append(Clip(path, genre, path.stem))

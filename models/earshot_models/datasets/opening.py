@@ -11,10 +11,12 @@ from earshot_models.datasets import (
     esc,
     fma,
     folder,
+    fsd50k,
     gtzan,
     speech_commands,
     spoken_digits,
     tau,
+    urbansound8k,
 )
 from earshot_models.datasets.dataset import Dataset, check_folder, sound_files
 from earshot_protocol.errors import InvalidParametersError
@@ -22,6 +24,8 @@ from earshot_protocol.errors import InvalidParametersError
 KINDS: dict[str, Callable[[Path], Dataset]] = {
     "esc": esc.load,
     "tau": tau.load,
+    "urbansound8k": urbansound8k.load,
+    "fsd50k": fsd50k.load,
     "gtzan": gtzan.load,
     "fma": fma.load,
     "speech-commands": speech_commands.load,
@@ -32,14 +36,28 @@ KINDS: dict[str, Callable[[Path], Dataset]] = {
 """Loaders by their names on the command line."""
 
 _SIGNS = (
-    ("esc", "meta/esc50.csv"),
-    ("tau", "meta.csv"),
+    ("esc", esc.TABLE),
+    ("urbansound8k", urbansound8k.TABLE),
+    ("fsd50k", fsd50k.TABLES),
+    *(("fsd50k", sound) for sound in fsd50k.SOUND),
     ("fma", "fma_metadata"),
     ("speech-commands", "validation_list.txt"),
     ("audioset", "class_labels_indices.csv"),
     ("gtzan", "genres_original"),
     ("gtzan", "genres"),
 )
+_NAMES = (
+    ("tau", tau.NAME, "*"),
+    ("tau", tau.NAME, "audio/*"),
+    ("esc", esc.NAME, "*"),
+    ("esc", esc.NAME, "*/*"),
+    ("urbansound8k", urbansound8k.NAME, "*"),
+    ("urbansound8k", urbansound8k.NAME, "fold*/*"),
+    ("urbansound8k", urbansound8k.NAME, "audio/fold*/*"),
+    ("fma", fma.NAME, "[0-9][0-9][0-9]/*"),
+    ("fma", fma.NAME, "fma_*/[0-9][0-9][0-9]/*"),
+)
+"""Kinds by the names of all files in some places; there may be no others."""
 
 
 def open_dataset(path: str | os.PathLike[str], kind: str | None = None) -> Dataset:
@@ -67,12 +85,19 @@ def guess(path: Path) -> str:
     Raises:
         DatasetError: There is no such folder.
     """
-    check_folder(path, "the folder of a data set")
+    check_folder(path, f"a data set as published, or {folder.LAYOUT}")
     for kind, sign in _SIGNS:
         if (path / sign).exists():
             return kind
+    if tau.is_table(path / tau.TABLE):
+        return "tau"
+    if path.absolute().name in fsd50k.SOUND:
+        return "fsd50k"
     digits = sound_files(spoken_digits.sound_folder(path))
     if any(spoken_digits.NAME.fullmatch(file.stem) for file in digits):
         return "spoken-digits"
-    files = list(sound_files(path, "*/*"))
-    return "esc" if files and all(esc.NAME.fullmatch(file.stem) for file in files) else "folder"
+    for kind, name, pattern in _NAMES:
+        files = list(sound_files(path, pattern))
+        if files and all(name.fullmatch(file.stem) for file in files):
+            return kind
+    return "folder"

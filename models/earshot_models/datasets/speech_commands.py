@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 
 from earshot_models.datasets.dataset import Clip, Dataset, existing, name_parts, sound_files, text
+from earshot_protocol.sound_files import SOUND_SUFFIXES
 
 LAYOUT = "validation_list.txt and testing_list.txt beside WORD/SPEAKER_nohash_NUMBER.wav"
 
-_NAME = re.compile(r"([0-9a-f]+)_nohash_(\d+)")
+NAME = re.compile(r"([0-9a-f]+)_nohash_(\d+)")
+"""Pattern of the name of a file, without its suffix; the first group is its speaker."""
 
 
 def load(folder: Path) -> Dataset:
@@ -26,11 +28,11 @@ def load(folder: Path) -> Dataset:
         for name in text(existing(folder, file)).split()
     }
     clips = []
-    for path in sound_files(folder, "*/*"):
+    for path in sound_files(folder, "*/*", SOUND_SUFFIXES):
         word = path.parent.name
         if word.startswith("_"):
             continue
-        speaker, take = name_parts(path, _NAME, LAYOUT)
+        speaker, take = name_parts(path, NAME, LAYOUT)
         split = lists.get(f"{word}/{path.name}", "train")
         clips.append(Clip(path, word, speaker, split=split, attributes={"take": take}))
     return Dataset.of_files("Speech Commands", clips, folder, LAYOUT)

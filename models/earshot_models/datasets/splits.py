@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -61,9 +62,9 @@ def split(
 ) -> tuple[Dataset, Dataset]:
     """Hold out whole groups, so that no recording is on both sides.
 
-    Class by class, random groups are held out until at least `fraction` of the class's clips are
-    (rounded to a whole clip, at least one); a group that holds the last training clips of a class
-    is never taken.
+    If the data set has folds of its own, these are the groups, as in `folds`. Class by class,
+    random groups are held out until at least `fraction` of the class's clips are (rounded to a
+    whole clip, at least one); a group that holds the last training clips of a class is never taken.
 
     Args:
         dataset: Data set with any number of classes.
@@ -78,8 +79,10 @@ def split(
         InvalidInputError: A class cannot be on both sides, since all its clips share a group.
     """
     probability("fraction", fraction)
+    own = all(clip.fold is not None for clip in dataset.clips)
+    group_of = {clip: f"fold {clip.fold}" if own else clip.group for clip in dataset.clips}
     sizes = Counter(clip.label or "" for clip in dataset.clips)
-    groups = _classes_by_group(dataset)
+    groups = _classes_by_group(group_of)
     order = [sorted(groups)[i] for i in generator.permutation(len(groups))]
     chosen: set[str] = set()
     taken: Counter[str] = Counter()
@@ -103,7 +106,7 @@ def split(
             f"nothing can be held out of {', '.join(sorted(missing))} without taking a class's "
             f"last training clips{only}, and held-out sound needs another group: {_OTHERS}"
         )
-    return _sides(dataset, {clip for clip in dataset.clips if clip.group in chosen})
+    return _sides(dataset, {clip for clip, group in group_of.items() if group in chosen})
 
 
 def _sides(dataset: Dataset, held_out: set[Clip]) -> tuple[Dataset, Dataset]:
@@ -114,17 +117,17 @@ def _sides(dataset: Dataset, held_out: set[Clip]) -> tuple[Dataset, Dataset]:
     )
 
 
-def _classes_by_group(dataset: Dataset) -> dict[str, Counter[str]]:
+def _classes_by_group(group_of: Mapping[Clip, str]) -> dict[str, Counter[str]]:
     """Count the clips of each class in each group."""
     classes: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for clip in dataset.clips:
-        classes[clip.group][clip.label or ""] += 1
+    for clip, group in group_of.items():
+        classes[group][clip.label or ""] += 1
     return classes
 
 
 def _deal(dataset: Dataset, count: int, seed: int) -> dict[str, int]:
     """Deal each group to the set with the fewest clips of its classes so far, large ones first."""
-    groups = _classes_by_group(dataset)
+    groups = _classes_by_group({clip: clip.group for clip in dataset.clips})
     order = [sorted(groups)[i] for i in np.random.default_rng(seed).permutation(len(groups))]
     order.sort(key=lambda group: -groups[group].total())
     sets: list[Counter[str]] = [Counter() for _ in range(count)]

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from earshot_models.datasets.dataset import Clip, Dataset, name_parts, sound_files
+from earshot_protocol.sound_files import SOUND_SUFFIXES
 
 LAYOUT = "DIGIT_SPEAKER_TAKE.wav, in the folder or in recordings/"
 
@@ -24,7 +25,7 @@ def load(folder: Path) -> Dataset:
         DatasetError: A file has another name, or there is no file.
     """
     clips = []
-    for path in sound_files(sound_folder(folder)):
+    for path in sound_files(sound_folder(folder), "*", SOUND_SUFFIXES):
         digit, speaker, take = name_parts(path, NAME, LAYOUT)
         split = "test" if int(take) < _TEST_TAKES else "train"
         clips.append(Clip(path, digit, speaker, split=split, attributes={"take": take}))

@@ -14,6 +14,7 @@ from earshot_models.datasets.dataset import DatasetError, check_folder, sound_fi
 from earshot_models.tagging.evidence import CONFIDENCE
 from earshot_models.tagging.mel_power import mel_power
 from earshot_models.tagging.tagger_file import PublishedTagger
+from earshot_protocol.sound_files import SOUND_SUFFIXES
 
 Progress = Callable[[str, int, int], None]
 
@@ -99,14 +100,14 @@ def tag_folder(
     folder: Path,
     progress: Progress = lambda what, done, total: None,
 ) -> TaggedRecordings:
-    """Tag every sound file in a folder and below it; files that cannot be read are marked.
+    """Tag every sound file in a folder and below it; files that are not read are marked.
 
     Raises:
         DatasetError: There is no such folder, or it holds no sound file.
     """
     check_folder(folder, LAYOUT)
-    paths = list(sound_files(folder, "**/*"))
-    if not paths:
+    paths = list(sound_files(folder, "**/*", SOUND_SUFFIXES))
+    if not any(path.suffix.lower() in audio.SUFFIXES for path in paths):
         raise DatasetError(f"{folder} holds no sound; expected {LAYOUT}")
     files = []
     for done, path in enumerate(paths, start=1):
@@ -119,10 +120,14 @@ def tag_file(tagger: PublishedTagger, path: Path, name: str) -> Tagged:
     """Tag one file; one that cannot be read has an `error`, and raises none."""
     mel, labels = tagger.card.mel, len(tagger.card.labels)
     nothing = np.zeros(labels)
+    if path.suffix.lower() not in audio.SUFFIXES:
+        read = ", ".join(audio.SUFFIXES)
+        error = f"{path.suffix.lower()} is not read, but {read}"
+        return Tagged(name, 0.0, 0, nothing, nothing, nothing.astype(np.int64), error)
     try:
         sound = audio.read_mono(path, mel.rate)
-    except audio.UnreadableAudioError as error:
-        return Tagged(name, 0.0, 0, nothing, nothing, nothing.astype(np.int64), str(error))
+    except audio.UnreadableAudioError as unreadable:
+        return Tagged(name, 0.0, 0, nothing, nothing, nothing.astype(np.int64), str(unreadable))
     cut, starts = pieces(sound, mel.samples)
     loud = audio.loud(cut)
     cut, begins = cut[loud], starts[loud] / mel.rate

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from earshot_models.commands.listing import say_unheard
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol import checks
@@ -100,6 +101,8 @@ def _train(
     from earshot_simulations.generation import report, result, run
 
     plan = run.planned(request, clips, public)
+    for listed in filter(None, (plan.learned, plan.compared)):
+        say_unheard(listed)
     prepare_folder(out, result.FILES, overwrite, resumes=[run.WORK])
     try:
         with shown() as progress:

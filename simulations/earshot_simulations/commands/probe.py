@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from earshot_models.commands.listing import list_dataset
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol.progress import Progress
@@ -47,7 +49,8 @@ def probe(
     """Measure encoders: kinds of sound, the same place again, both heard worse, and cost.
 
     Args:
-        data: Folder of a data set; without labels, places alone are measured.
+        data: Folder of a data set; each class needs two files or more, since whole files are held
+            out. Without classes, or with one, places alone are measured.
         kind: Kind of the data set; by default guessed.
         raw: Measure log-mel statistics, instead of an encoder or beside those given.
         cache: Folder that keeps decoded sound between runs.
@@ -55,11 +58,17 @@ def probe(
         overwrite: Replace these files where --out has them.
         as_json: Print probe.json, and nothing else.
     """
-    from earshot_models.datasets.opening import open_dataset
+    from earshot_models.datasets.dataset import DatasetError
     from earshot_simulations.probing.contenders import open_contenders
     from earshot_simulations.probing.seconds import side_names
 
-    dataset = open_dataset(data, kind)
+    dataset = list_dataset(data, kind)
+    try:
+        dataset.check_classes()
+    except DatasetError as error:
+        if len(dataset.labels) > 1:
+            raise
+        print(f"only places are measured, no kinds of sound: {error}", file=sys.stderr, flush=True)
     given = list(encoder or ()) or ([] if raw else [DEFAULT_ENCODER])
     contenders = open_contenders(given, raw, side_names(dataset))
     prepare_folder(out, ("probe.json", "the pictures"), overwrite)

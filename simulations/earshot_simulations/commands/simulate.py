@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import App, ArgumentCollection, Parameter, Token
 
+from earshot_models.commands.listing import list_dataset
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
@@ -134,7 +135,7 @@ def simulate(
             raise InvalidInputError(f"--epsilon and --budget: {learning_budget.ONE_OF_THEM}")
         steps, epsilon = None if silent else whole_budget(budget), settings.epsilon
         settings = replace(settings, budget=steps, epsilon=NOISELESS if silent else epsilon)
-    _refuse_scenes(settings, _DEFAULT.scenes)
+    _check_data(settings, _DEFAULT.scenes)
     asked = {route: _of_route(settings, route) for route in routes.each}
     for each in asked.values():
         each.check()
@@ -172,7 +173,7 @@ def labelling(
         overwrite: Replace these two files where --out has them.
         as_json: Print result.json, and nothing else.
     """
-    _refuse_scenes(settings, _LABELLING.scenes)
+    _check_data(settings, _LABELLING.scenes)
     settings.check()
 
     from earshot_simulations.phases.run import headline, result
@@ -190,17 +191,20 @@ def labelling(
         sys.exit(1)
 
 
-def _refuse_scenes(settings: PhaseSettings[Any], default: int) -> None:
-    """Refuse a number of scenes of a folder.
+def _check_data(settings: PhaseSettings[Any], default: int) -> None:
+    """Refuse a number of scenes of a folder, and say which of its files will not be heard.
 
     Raises:
-        InvalidInputError: One is given.
+        InvalidInputError: One is given, or the folder does not hold a data set with classes.
     """
-    if settings.scenes != default and settings.data not in (BLOBS, SOUNDSCAPES):
+    if settings.data in (BLOBS, SOUNDSCAPES):
+        return
+    if settings.scenes != default:
         raise InvalidInputError(
             f"--scenes {settings.scenes}: for generated data; in a folder each class is a scene, "
             "so leave it out"
         )
+    list_dataset(Path(settings.data)).check_classes()
 
 
 def _given(settings: Settings) -> set[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cyclopts import App
 
+from earshot_models.commands.listing import list_dataset
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
@@ -38,7 +39,6 @@ def starts(
         overwrite: Replace the file of --out.
     """
     from earshot_client.encoder import encoder_path
-    from earshot_models.datasets.opening import open_dataset
     from earshot_models.origins import SoundSource
     from earshot_simulations.probing.starts import renewed
 
@@ -55,7 +55,7 @@ def starts(
         raise InvalidInputError(f"--out {out}: this file exists; --overwrite replaces it")
     shares = share or [1.0] * len(folders)
     sources = [
-        SoundSource(open_dataset(folder), each)
+        SoundSource(list_dataset(folder), each)
         for folder, each in zip(folders, shares, strict=True)
     ]
     with shown() as progress:

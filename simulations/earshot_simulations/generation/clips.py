@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from earshot_models import audio
 from earshot_models.datasets import spoken_digits
 from earshot_models.datasets.dataset import Clip, Dataset, sound_files
+from earshot_models.datasets.opening import guess, open_dataset
 from earshot_models.datasets.waveforms import waveforms
 from earshot_models.generators.spectrogram import SMALL, SpectrogramSettings, log_mel
 from earshot_protocol.errors import InvalidInputError
@@ -47,12 +48,17 @@ class Clips:
 def listed(folder: Path) -> Dataset:
     """List the sound files of a folder and its sub-folders, by name, without decoding any.
 
-    A spoken digit (DIGIT_SPEAKER_TAKE) is labelled by its digit; any other file by its sub-folder
-    or, in the folder itself, by its name without numbers.
+    Published data sets have their own classes; see `open_dataset`. Of any other folder, spoken
+    digits (DIGIT_SPEAKER_TAKE) are labelled by their digit, and files by their sub-folder or, in
+    the folder itself, by their name without numbers.
 
     Raises:
-        DatasetError: There is no such folder, or no sound in it.
+        DatasetError: There is no such folder, no sound in it, or not all of its data set.
     """
+    if guess(folder) not in ("folder", "spoken-digits"):
+        published = open_dataset(folder)
+        own = (replace(clip, group=clip.name) for clip in published.clips)
+        return replace(published, clips=tuple(own))
     clips = [
         Clip(path, _label(path, folder), path.relative_to(folder).as_posix())
         for path in sound_files(folder, "**/*")

@@ -206,7 +206,9 @@ class LabellingSettings(PhaseSettings[LabelFindings]):
         phones: Phones that take part.
         recordings: Recordings of a phone, on average.
         scenes: Scenes of generated data.
-        data: Recordings that phones hear: blobs, soundscapes, or a folder of class/*.wav|ogg|flac.
+        data: Recordings that phones hear: blobs, soundscapes, or a folder of sound: a data set as
+            published, or CLASS/NAME with two files or more of each class, since whole files are
+            held out.
         labelled: Fraction of recordings that carry a label.
         heterogeneity: Differences between phones.
         samples: Recordings to label, none of which a phone has heard (B).
@@ -224,8 +226,6 @@ class LabellingSettings(PhaseSettings[LabelFindings]):
         jobs: Processes of this machine.
         seed: Seed for everything except keys.
     """
-
-    least_scenes: ClassVar[int] = 2
 
     phones: int = 1000
     recordings: int = 20

@@ -39,8 +39,8 @@ def provenance(settings: PhaseSettings[Any]) -> dict[str, object]:
     Returns:
         versions: Versions of Earshot, Python and libraries; see `versions`.
         encoder: SHA-256 of the encoder file, hexadecimal; None for points, which need none.
-        data: SHA-256 of names and contents of the sound files, hexadecimal; None for generated
-            data.
+        data: SHA-256 of names, classes, groups and contents of the sound files, hexadecimal; None
+            for generated data.
 
     Raises:
         DatasetError: There is no such folder, or no sound in it.
@@ -68,6 +68,8 @@ def _encoder(named: str | None) -> str:
 
 def _sound(folder: Path) -> str:
     # Imported here because listing sound files loads the libraries that read them.
-    from earshot_models.datasets.folder import load
+    from earshot_models.datasets.opening import open_dataset
 
-    return digest({clip.name: file_digest(clip.path) for clip in load(folder).clips})
+    clips = open_dataset(folder).clips
+    told = [[each.name, each.label, each.group, file_digest(each.path)] for each in clips]
+    return digest({"clips": told})

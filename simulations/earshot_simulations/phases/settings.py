@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from earshot_client.policy import Policy
 from earshot_protocol import checks
@@ -165,8 +165,6 @@ class PhaseSettings(ABC, Generic[F]):
     jobs: int
     seed: int
 
-    least_scenes: ClassVar[int] = 1
-
     def __post_init__(self) -> None:
         for name in kinds(type(self)):
             with suppress(InvalidParametersError):  # `check` refuses it
@@ -202,7 +200,7 @@ class PhaseSettings(ABC, Generic[F]):
         """
         self.check_types()
         checks.whole("recordings", self.recordings, 1, LARGEST_RECORDINGS)
-        checks.whole("scenes", self.scenes, self.least_scenes)
+        checks.whole("scenes", self.scenes, 2)  # of one, any name is right
         check_processes("jobs", self.jobs)
         if self.pool is not None:
             checks.whole("pool", self.pool)
@@ -300,7 +298,9 @@ class CrowdOptions:
         phones: Phones that take part.
         recordings: Recordings of a phone, on average; a public number.
         scenes: Scenes of generated data.
-        data: Recordings that phones hear: blobs, soundscapes, or a folder of class/*.wav|ogg|flac.
+        data: Recordings that phones hear: blobs, soundscapes, or a folder of sound: a data set as
+            published, or CLASS/NAME with two files or more of each class, since whole files are
+            held out.
         pool: Distinct seconds of each scene that phones draw from, which later runs need not hear
             again; by default every recording of soundscapes is a new second.
         encoder: Encoder of sound: a shipped one by its name (contrast-1, contrast-2), or an encoder

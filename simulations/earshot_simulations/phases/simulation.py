@@ -146,6 +146,7 @@ def simulate(
             steps=tuple(course.steps),
             skipped=population.skipped,
             notes=(
+                *filter(None, [population.unheard]),
                 *settings.notes(population, achieved, found),
                 *(() if settings.noiseless else settings.summation.notes),
                 *course.notes,

@@ -159,6 +159,7 @@ class Population(ABC):
         phones: Number of phones.
         labels: Names of the labels; label i is the name of scene i.
         skipped: Recordings that could not be used; complete after `prepare`.
+        unheard: Sentence on sound files that are left out without being read; empty if none is.
     """
 
     name: str
@@ -166,6 +167,7 @@ class Population(ABC):
     geometry: Geometry
     dimensions: int
     skipped: tuple[Skipped, ...] = ()
+    unheard: str = ""
 
     def __init__(self, crowd: PhoneCrowd, labels: tuple[str, ...]) -> None:
         self.phones = crowd.phones

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from earshot_client.features import Unusable, UnusableRecordingError, one_second
 from earshot_models.audio import UnreadableAudioError, read, recorded_rate
 from earshot_models.datasets.dataset import Clip
-from earshot_models.datasets.folder import load
+from earshot_models.datasets.opening import open_dataset
 from earshot_models.datasets.splits import split
 from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.populations.embedded import (
@@ -71,23 +71,29 @@ class SoundFolder(EmbeddedSound):
         heterogeneity: Heterogeneity = Heterogeneity(),  # noqa: B008 - it cannot be changed
         encoder: Path | None = None,
     ) -> None:
-        """List the folder, laid out as `datasets.folder` accepts it; `prepare` reads and embeds it.
+        """List the folder, read as by `open_dataset`; `prepare` decodes and embeds it.
 
         The other parameters are those of `PhoneCrowd` and `EmbeddedSound`.
 
         Raises:
             InvalidParametersError: A parameter is out of range.
-            DatasetError: There is no such folder, or no sound in it.
+            DatasetError: There is no such folder, no sound in it, or not one class, of several, for
+                each clip.
             InvalidInputError: A class's clips all stem from one recording, or files have fewer
                 samples per second than the encoder hears; the message names the first of them.
         """
         self.name = Path(folder).resolve().name
-        dataset = load(Path(folder))
+        dataset = open_dataset(Path(folder))
+        dataset.check_classes()
         labels = dataset.labels
         crowd = PhoneCrowd(phones, recordings, len(labels), labelled, seed, heterogeneity)
         super().__init__(crowd, labels, dimensions, jobs, progress, encoder)
         _refuse_below(self.rate, self.encoder, dataset.clips)
         training, held_out = split(dataset, HELD_OUT_FRACTION, crowd.generator(Stream.SPLIT))
+        self.unheard = dataset.unheard_sentence()
+        self.skipped = self._left_out = tuple(
+            Skipped(each.name, each.reason) for each in dataset.unheard
+        )
         self._sides = training.clips, held_out.clips
         self._seconds = _Seconds.index([[] for _ in labels])
 
@@ -130,7 +136,10 @@ class SoundFolder(EmbeddedSound):
             for clip, own, (_, skipped) in zip(self._clips(), points, cut, strict=True)
         }
         training, held_out = ([by_path[clip.path] for clip in side] for side in self._sides)
-        self.skipped = tuple(chain.from_iterable(clip.skipped for clip in training + held_out))
+        self.skipped = (
+            *self._left_out,
+            *chain.from_iterable(clip.skipped for clip in training + held_out),
+        )
         classes = self._by_class(training, "hear")
         others = self._by_class(held_out, "hold out")
         self._seconds = _Seconds.index([[len(points) for points in clips] for clips in classes])

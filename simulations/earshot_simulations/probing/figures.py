@@ -60,6 +60,11 @@ def sound_figures(probe: Probe) -> dict[str, Any]:
         "seconds": int(seconds.disjoint.sum()),
         "silent_seconds": seconds.silent,
         "unreadable": {"count": len(seconds.unreadable), "files": list(seconds.unreadable)},
+        "unheard": {
+            "count": len(seconds.unheard),
+            "classes": list(seconds.unheard_classes),
+            "files": [f"{each.name} is {each.reason}" for each in seconds.unheard],
+        },
         "classes": len(seconds.labels),
         "held_out": list(seconds.names),
         "chance": {name: round(value, _DIGITS) for name, value in probe.chance().items()},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from earshot_client.encoder import Encoder
 from earshot_models import audio
-from earshot_models.datasets.dataset import Dataset
+from earshot_models.datasets.dataset import Clip, Dataset, Unheard
 from earshot_models.datasets.splits import folds
 from earshot_models.datasets.waveforms import Waveforms, waveforms
 from earshot_protocol.errors import InvalidInputError
@@ -55,6 +55,8 @@ class ClipWindows:
         silent: Number of silent seconds that were left out.
         too_short: Number of clips that are too short for two seconds.
         unreadable: Error of each file that was left out.
+        unheard: Sound files that were left out without being read.
+        unheard_classes: Classes of which every file was.
         below: Number of files with fewer samples per second than `sound`, which were brought up.
     """
 
@@ -72,6 +74,8 @@ class ClipWindows:
     silent: int = 0
     too_short: int = 0
     unreadable: tuple[str, ...] = ()
+    unheard: tuple[Unheard, ...] = ()
+    unheard_classes: tuple[str, ...] = ()
     below: int = 0
 
     @property
@@ -122,11 +126,12 @@ def cut_at(
     """
     kinds = dataset.labels if len(dataset.labels) > 1 else ()
     if kinds:
-        refuse_without_kinds(dataset)
+        dataset.check_classes()
     # Before files are read: it refuses sides that cannot be held out, and sides are then the same
     # for every reader of the folder, whichever files decode.
     sides = [test for _, test in folds(dataset)]
     side_of = {clip: side_name(side) for side in sides for clip in side.clips}
+    _refuse_unlearned(dataset, side_of if kinds else {})
     decoded = {
         rate: waveforms(dataset, cache, partial(progress, f"reading at {rate // 1000} kHz"), rate)
         for rate in sorted({NARROW.rate, *rates})
@@ -177,6 +182,8 @@ def cut_at(
         silent,
         too_short,
         tuple(filter(None, unreadable)),
+        dataset.unheard,
+        dataset.unheard_classes,
     )
     own = [_recorded_rate(each.path) for each in clips]
     return {
@@ -226,18 +233,17 @@ def _recorded_rate(path: Path) -> float:
         return np.inf
 
 
-def refuse_without_kinds(dataset: Dataset) -> None:
-    """Raise an InvalidInputError unless every clip has a label, of at least two."""
-    bare = sum(clip.label is None for clip in dataset.clips)
-    if bare:
+def _refuse_unlearned(dataset: Dataset, side_of: Mapping[Clip, str]) -> None:
+    """Refuse classes that lie on one side: held out, nothing would have learned them."""
+    sides: dict[str, set[str]] = {}
+    for clip, side in side_of.items():
+        sides.setdefault(clip.label or "", set()).add(side)
+    alone = sorted(label for label, own in sides.items() if len(own) < 2)
+    if alone:
         raise InvalidInputError(
-            f"{dataset.name} has {bare} clips without a label, of {len(dataset.clips)}: all clips "
-            "must have one, or none to measure only places"
-        )
-    if len(dataset.labels) < 2:
-        raise InvalidInputError(
-            f"all clips of {dataset.name} are labelled {dataset.labels[0]}: there are no kinds of "
-            "sound to tell apart"
+            f"{dataset.name}: all clips of {', '.join(alone)} are held out together, so that "
+            "nothing is left to learn them from: give each class clips of at least two recordings, "
+            "or folds"
         )
 
 

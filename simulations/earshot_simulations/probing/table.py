@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from earshot_simulations.probing.cost import EncoderCost
 from earshot_simulations.probing.figures import differences, sound_figures
@@ -27,17 +28,24 @@ def sound_lines(probe: Probe) -> Iterator[str]:
         f"places: {places['clips']} clips; left out {places['too_short']} too short for two "
         f"seconds, {places['half_silent']} silent in one half"
     )
-    if bad["count"]:
-        yield f"left out: {bad['count']} unreadable files"
-        yield from (f"  {file}" for file in bad["files"][:_MOST_FILES])
-        if bad["count"] > _MOST_FILES:
-            yield f"  and {bad['count'] - _MOST_FILES} more, in --json"
+    unheard = figures["unheard"]
+    lost = f", and with them all of {', '.join(unheard['classes'])}" if unheard["classes"] else ""
+    yield from _left_out("unreadable files", bad)
+    yield from _left_out(f"files that are not heard{lost}", unheard)
     if not probe.seconds.labels:
         yield "there are fewer than two labels: kinds of sound are not measured"
     sides = zip(probe.seconds.names, probe.places, strict=True)
     bare = [name for name, place in sides if place is None]
     if bare:
         yield f"places are not measured: no two clips of {', '.join(bare)} can be compared"
+
+
+def _left_out(what: str, files: Mapping[str, Any]) -> Iterator[str]:
+    if files["count"]:
+        yield f"left out: {files['count']} {what}"
+        yield from (f"  {file}" for file in files["files"][:_MOST_FILES])
+        if files["count"] > _MOST_FILES:
+            yield f"  and {files['count'] - _MOST_FILES} more, in --json"
 
 
 def rate_lines(labels: Sequence[str], probes: Sequence[Probe]) -> Iterator[str]:

@@ -15,8 +15,8 @@ from typing import Any
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.plain_values import plain_value
-from earshot_simulations.fields import known
 from earshot_protocol.text import decoded
+from earshot_simulations.fields import known
 from earshot_simulations.phases.kept import flat
 from earshot_simulations.phases.kept import read as read_result
 from earshot_simulations.phases.routes import (

@@ -131,7 +131,7 @@ def _figure(name: str, shown: str, *without: str) -> Callable[..., None]:
 _OPTIONS = """
     Args:
         out: New folder for the CSV, the picture and the Markdown note.
-        data: Folder of class/*.wav|ogg|flac that phones hear, beside blobs; by default no sound.
+        data: Folder of sound that phones hear, beside blobs; by default no sound.
         encoder: Encoder of that sound: a file, or the name of a shipped encoder.
         phones: Number of phones in every phase.
         recordings: Average number of recordings of a phone.

@@ -155,7 +155,7 @@ class ReproductionSetup:
     Attributes:
         size: Size of its phases.
         file: File of finished phases.
-        sound: Folder of class/*.wav|ogg|flac; None for no sound.
+        sound: Folder of sound, as `open_dataset` reads it; None for no sound.
         encoder: Encoder of the sound; None for the default.
         processes: Number of phases at a time.
         progress: Callback for progress.

@@ -29,7 +29,6 @@ from earshot_simulations.probing.seconds import (
     cut,
     embed,
     no_progress,
-    refuse_without_kinds,
     side_name,
 )
 from earshot_simulations.reporting.tables import markdown_table
@@ -79,7 +78,7 @@ def linear_accuracy(
         cache: Folder for decoded sound.
         progress: Callback for progress.
     """
-    refuse_without_kinds(dataset)
+    dataset.check_classes()
     rows: list[Row] = []
     below = ""
     for variant in _variants(dataset, others, recipe):
@@ -224,7 +223,7 @@ def embedding_space(
     """
     from sklearn.metrics import silhouette_score
 
-    refuse_without_kinds(dataset)
+    dataset.check_classes()
     seconds = cut(dataset, cache, progress, rate_of(encoder))
     shown = sample(seconds)
     embeddings, label = embed(encoder, seconds.sound[shown]), seconds.label[shown]
