@@ -1,13 +1,14 @@
 """Temporary folders that are gone when their process is, however it ends.
 
 A folder is locked for as long as its process lives. A process of joblib's, which ignores SIGTERM
-and Ctrl-C, removes it when its owner is killed; if that one is killed as well, the next folder that
-is made on this machine takes its place: whoever gets the lock of a folder may remove it.
+and Ctrl-C, removes it when its owner is killed. If that one is killed as well, whoever makes the
+next folder of the kind on this machine removes it: a lock that can be taken is nobody's.
 """
 
 from __future__ import annotations
 
 import fcntl
+import glob
 import os
 import platform
 import shutil
@@ -30,7 +31,7 @@ class TemporaryFolder:
     """
 
     def __init__(self, holds: str) -> None:
-        _remove_abandoned()
+        _remove_abandoned(holds)
         import joblib
 
         self.path, lock = _made(holds)
@@ -84,11 +85,11 @@ def _remove(folder: Path, lock: int, owner: int) -> None:
     os.close(lock)
 
 
-def _remove_abandoned() -> None:
-    """Remove the folders whose processes are gone."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_name('*')}*"):
+def _remove_abandoned(holds: str) -> None:
+    """Remove the folders of one kind whose processes are gone."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{glob.escape(_name(holds))}*"):
         with suppress(OSError):
-            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 if os.fstat(lock).st_uid == os.geteuid():
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
