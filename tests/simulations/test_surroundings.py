@@ -124,8 +124,8 @@ def test_an_interrupted_simulation_leaves_nothing_global_changed() -> None:
 
 @pytest.mark.slow
 def test_a_sweep_leaves_nothing_global_changed(place: Path) -> None:
-    seeds = iter(([0, 1], [2, 3]))
-    work = lambda: sweep(DISCOVERY, [{}], place / "out", seeds=next(seeds), processes=2)  # noqa: E731
+    folders = iter((place / "first", place / "second"))
+    work = lambda: sweep(DISCOVERY, [{}], next(folders), seeds=2, processes=2)  # noqa: E731
     assert changed(work) == {}
 
 
