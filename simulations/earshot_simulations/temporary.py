@@ -27,7 +27,7 @@ class TemporaryFolder:
         path: The folder.
 
     Args:
-        holds: What it holds, in a word, which is part of its name.
+        holds: Word for the content of the folder; it is part of the folder's name.
     """
 
     def __init__(self, holds: str) -> None:
