@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from support.deadly import Deadly
+from support.networked import await_
 from support.simulated import decided
 
 from earshot_simulations import Discovery, Settings, SummationChoice, simulate
@@ -140,31 +141,47 @@ def test_a_disk_that_fills_ends_the_run_by_name_and_keeps_finished_steps(
     assert left_behind(folder) == []
 
 
-KILLED = """
-import os, signal
-from earshot_simulations import Discovery, Settings, SummationChoice, simulate
+STARTED = """
+import sys
+from earshot_simulations import PolicyChoice, Settings, SummationChoice, simulate
 
-def kill(what, done, total):
-    if what == "centroid vote: share keys" and done:
-        print("killed", flush=True)
-        os.kill(os.getpid(), signal.SIGKILL)
+def wait(what, done, total):
+    if done and what != "hear":
+        print("begun", flush=True)
+        sys.stdin.readline()
 
-options = dict(phones=200, recordings=5, scenes=3, jobs=1, summation=SummationChoice.IDEAL)
-simulate(Settings(discovery=Discovery.LOCAL, **options), kill)
+options = dict(phones=24, recordings=5, scenes=2, policy=PolicyChoice.ANYTHING)
+simulate(Settings(jobs=int(sys.argv[1]), summation=SummationChoice.IDEAL, **options), wait)
 """
 
 
 @pytest.mark.slow
-def test_a_run_that_is_killed_leaves_nothing_on_the_disk_for_long(folder: Path) -> None:
-    done = subprocess.run(  # noqa: S603 - the program is written above
-        [sys.executable, "-c", KILLED],
-        capture_output=True,
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_run_that_is_killed_leaves_neither_processes_nor_states(
+    jobs: int, number: signal.Signals, folder: Path
+) -> None:
+    with subprocess.Popen(  # noqa: S603 - the program is written above
+        [sys.executable, "-c", STARTED, str(jobs)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         text=True,
-        check=False,
         env={**os.environ, "TMPDIR": str(folder), "NUMBA_DISABLE_JIT": "1"},
-    )
-    assert (done.returncode, done.stdout) == (-signal.SIGKILL, "killed\n")
-    until = time.monotonic() + 30
-    while left_behind(folder) and time.monotonic() < until:
-        time.sleep(0.1)
+    ) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "begun\n"
+        assert len(left_behind(folder)) == 1
+        others = psutil.Process(run.pid).children(recursive=True)
+        assert len(others) >= jobs  # with one, whoever removes the folder
+        run.send_signal(number)
+    assert run.returncode == -number
+    await_(lambda: not any(map(lives, others)), "the end of all processes")
     assert left_behind(folder) == []
+
+
+def lives(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

@@ -13,11 +13,10 @@ from __future__ import annotations
 import contextlib
 import math
 import multiprocessing
-import tempfile
+import os
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 import numpy as np
 
@@ -27,11 +26,13 @@ from earshot_protocol.phases.labelling import LabellingParameters, LabelSamples
 from earshot_protocol.wire import Matrix
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.phases.labelling import LabellingPhase
+from earshot_server.processes.parent import end_with
 from earshot_server.store.interface import PhaseStore
 from earshot_simulations.benchmarks.api.usage import peak_memory
 from earshot_simulations.benchmarks.closing_phones import CheapPhones
 from earshot_simulations.benchmarks.closing_stores import Ground, InFiles, OnPostgres
 from earshot_simulations.benchmarks.failure import BenchmarkError
+from earshot_simulations.temporary import TemporaryFolder
 
 Progress = Callable[[str, int, int], None]
 Row = dict[str, object]
@@ -71,8 +72,8 @@ def benchmark(
     for parameters in every:
         parameters.check_feasible()
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory(prefix="earshot-bench-") as name:
-        folder = Path(name)
+    with TemporaryFolder("bench") as temporary:
+        folder = temporary.path
         with contextlib.ExitStack() as stack:
             url = ""
             if postgres:
@@ -123,7 +124,7 @@ def _closed(parameters: LabellingParameters, ground: Ground) -> Iterator[Row]:
 def _in_a_process(ground: Ground, phase: bytes, total: object) -> Row:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_close, args=(ground, phase, total, theirs))
+    process = context.Process(target=_close, args=(ground, phase, total, theirs, os.getpid()))
     process.start()
     theirs.close()
     try:
@@ -138,9 +139,13 @@ def _in_a_process(ground: Ground, phase: bytes, total: object) -> Row:
     return row
 
 
-def _close(ground: Ground, phase: bytes, total: np.ndarray | None, told: Connection) -> None:
+def _close(
+    ground: Ground, phase: bytes, total: np.ndarray | None, told: Connection, parent: int
+) -> None:
     """Close one step in a process of its own, and report its cost."""
     import psutil
+
+    end_with(parent)
 
     own = psutil.Process()
     with ground.opened() as store:

@@ -7,12 +7,9 @@ process pays for once. Finished phases are kept as they finish.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +29,8 @@ from earshot_simulations.phases.settings import EngineChoice, PolicyChoice, Summ
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.sweeps.rows import Figures, opened
 from earshot_simulations.sweeps.sweep import Measure, Phase
+from earshot_simulations.temporary import TemporaryFolder
+from earshot_simulations.workers import spawned
 
 PER_PHONE: Mapping[str, str] = {
     "phone_cpu_ms": "a phone's CPU",
@@ -75,8 +74,8 @@ def benchmark(
     run = measure or _in_a_process_of_its_own
     # The place where phones run does not matter to a sweep, but does to a measurement.
     phases = [Phase(Measure(f"{_MEASURE}, {settings.engine}", run), settings) for settings in each]
-    with tempfile.TemporaryDirectory(prefix="earshot-bench-") as folder:
-        file = kept or Path(folder) / "phases.jsonl"
+    with TemporaryFolder("bench") as folder:
+        file = kept or folder.path / "phases.jsonl"
         with opened(file) as rows:
             for version in sorted(set(rows.versions.values())):
                 check_version(file, version)
@@ -131,7 +130,7 @@ def _neighbours(settings: Settings) -> int:
 
 
 def _in_a_process_of_its_own(settings: Settings) -> Figures:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with spawned(1) as pool:
         try:
             return pool.submit(_measured, settings).result()
         except BrokenProcessPool:

@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
-import tempfile
-import weakref
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from earshot_protocol.overriding import override
 from earshot_simulations.engine.answering import AnsweredJobs, Job, answer_jobs, peak_memory
 from earshot_simulations.engine.batches import Batch, BatchEngine
 from earshot_simulations.engine.interface import LostWorkersError, Scenario
-from earshot_simulations.engine.quiet import let_cancelled_jobs_go
 from earshot_simulations.engine.states import States, write_whole
+from earshot_simulations.temporary import TemporaryFolder
+from earshot_simulations.workers import Workers, usable
 
 _HERE = "this machine"
-_IDLE_SECONDS = 300
-"""Seconds without work after which a process ends."""
 _MOST_LOSSES = 3
 """Number of times in a row that processes may die before any result arrives."""
-_ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
-"""Environment with one thread: a phone's work is small, and every process has its own core."""
+_THREADS = 1
+"""Threads of a process: a phone's work is small, and every process has its own core."""
 _SCENARIO = "scenario"
 """Name of the file that every process reads once."""
 
@@ -37,19 +30,19 @@ _SCENARIO = "scenario"
 class LocalEngine(BatchEngine):
     """An `Engine` over processes of this machine.
 
-    States lie in a folder of the system's temporary folder (TMPDIR), which is removed by `close`,
-    or at the latest when this process ends.
+    States lie in a `TemporaryFolder`, which is removed by `close`.
 
     Args:
         scenario: Phones of the simulation.
-        processes: Number of processes; with one, phones run in this process.
+        processes: Number of processes, as for `usable`; with one, phones run in this process.
     """
 
     def __init__(self, scenario: Scenario, processes: int) -> None:
+        processes = usable(processes)
         super().__init__(scenario, {_HERE: processes})
         self._processes = processes
         self._place: _Place | None = None
-        self._pool: Any = None
+        self._workers: Workers | None = None
         self._here: list[Batch] = []
         self._sent: dict[Future[bytes], Batch] = {}
         self._losses = 0
@@ -63,11 +56,11 @@ class LocalEngine(BatchEngine):
     def close(self) -> None:
         self._here.clear()
         self._sent.clear()
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, kill_workers=True)
-            self._pool = None
+        if self._workers is not None:
+            self._workers.close()
+            self._workers = None
         if self._place is not None:
-            self._place.remove()
+            self._place.folder.remove()
             self._place = None
 
     @override
@@ -77,10 +70,11 @@ class LocalEngine(BatchEngine):
         if self._processes == 1:
             self._here.append(batch)
             return
-        if self._pool is None:
-            self._pool = _pool(self._processes)
+        if self._workers is None:
+            self._workers = Workers(self._processes, _THREADS)
         try:
-            work = self._pool.submit(_answer_batch, self._place.folder, batch.step, batch.jobs)
+            folder = self._place.folder.path
+            work = self._workers.submit(_answer_batch, folder, batch.step, batch.jobs)
         except BrokenProcessPool as error:
             work = Future()
             work.set_exception(error)
@@ -115,39 +109,22 @@ class LocalEngine(BatchEngine):
                 f"processes that run phones died {self._losses} times in a row under the same work "
                 "(often for lack of memory: use fewer processes, --jobs)"
             )
-        self._pool = None
-
-
-def _pool(processes: int) -> Any:
-    """Return a pool of this engine alone: that of `joblib.Parallel` is left to other users."""
-    from joblib.externals.loky import ProcessPoolExecutor
-
-    let_cancelled_jobs_go()
-    return ProcessPoolExecutor(max_workers=processes, timeout=_IDLE_SECONDS, env=_ONE_THREAD)
+        if self._workers is not None:
+            self._workers.close()
+            self._workers = None
 
 
 class _Place:
     """The temporary folder of one simulation: its scenario, and the states of its phones."""
 
     def __init__(self, scenario: Scenario) -> None:
-        from joblib.externals.loky.backend import resource_tracker
-        from joblib.externals.loky.backend.reduction import dumps
+        import joblib
 
-        self.folder = Path(tempfile.mkdtemp(prefix="earshot-phones-"))
-        # Removed at the end of this process at the latest, or by joblib's tracker if it is killed.
-        resource_tracker.register(str(self.folder), "folder")
-        self.remove = weakref.finalize(self, _remove, self.folder)
-        self.states = States(self.folder, scenario.population.phones)
+        self.folder = TemporaryFolder("phones")
+        self.states = States(self.folder.path, scenario.population.phones)
         # Unlike pickle, this also handles objects that only the main program defines.
-        packed = bytes(dumps(scenario))
-        write_whole(self.folder / _SCENARIO, packed, len(packed))
-
-
-def _remove(folder: Path) -> None:
-    from joblib.externals.loky.backend import resource_tracker
-
-    shutil.rmtree(folder, ignore_errors=True)
-    resource_tracker.unregister(str(folder), "folder")
+        packed = bytes(joblib.externals.loky.backend.reduction.dumps(scenario))
+        write_whole(self.folder.path / _SCENARIO, packed, len(packed))
 
 
 def _answer_batch(folder: Path, step: int, jobs: Sequence[Job]) -> bytes:

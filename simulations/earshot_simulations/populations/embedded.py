@@ -8,7 +8,6 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,9 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.overriding import override
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_protocol.start_centroids import CentroidSet
-from earshot_simulations.populations.hearing import PREFIX, heard
+from earshot_simulations.populations.hearing import heard
 from earshot_simulations.populations.population import PhoneCrowd, Population
+from earshot_simulations.temporary import TemporaryFolder
 from earshot_simulations.versions import file_digest
 
 Progress = Callable[[int, int], None]
@@ -75,7 +75,7 @@ class EmbeddedSound(Population):
         self.dimensions = dimensions
         self._jobs = whole("jobs", jobs)
         self._progress = progress
-        self._folder: TemporaryDirectory[str] | None = None
+        self._folder: TemporaryFolder | None = None
         self._files: Path | None = None
         self._on_phones = 0
 
@@ -90,8 +90,8 @@ class EmbeddedSound(Population):
         """
         if self._files is not None:
             return
-        self._folder = TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
-        self._files = Path(self._folder.name)
+        self._folder = TemporaryFolder("sound")
+        self._files = self._folder.path
         try:
             with heard((self._sound(), self._encoder_digest()), self._embed_all) as sound:
                 self._on_phones = self._arrange(sound, self._files)
@@ -109,7 +109,7 @@ class EmbeddedSound(Population):
         """Remove the temporary files, if this object made them."""
         self._files = None
         if self._folder is not None:
-            self._folder.cleanup()
+            self._folder.remove()
             self._folder = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -167,15 +167,6 @@ class EmbeddedSound(Population):
         self, phone: int, scenes: NDArray[np.int16], generator: np.random.Generator
     ) -> slice | NDArray[np.int64]:
         """Return the rows of a phone's recordings in the file."""
-
-    def _in_parallel(
-        self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]
-    ) -> Iterator[Any]:
-        """Yield results of calls with these arguments, in order; tasks are taken on demand."""
-        from joblib import Parallel, delayed
-
-        parallel = Parallel(n_jobs=self._jobs, return_as="generator", batch_size=1)
-        yield from parallel(delayed(function)(*task) for task in tasks)
 
 
 POINTS = "points"

@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from earshot_simulations.temporary import TemporaryFolder
 from earshot_simulations.versions import sources, versions
 
-PREFIX = "earshot-"
-"""Prefix of the names of temporary folders."""
 ROOM = 2 * 2**30
 """Bytes of hearings that are kept for later runs: about four million seconds of sound."""
+_UNFINISHED = ".new"
 FOLDER = "EARSHOT_HEARINGS"
 """Environment variable with the folder of hearings for later runs; by default the user's cache."""
 
@@ -78,8 +78,8 @@ def hearing_once(most: int = 1) -> Iterator[Hearings]:
     if outer is not None:
         yield replace(outer, most=max(outer.most, most))
         return
-    with TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
-        kept = Hearings(Path(folder), most)
+    with TemporaryFolder("sound") as folder:
+        kept = Hearings(folder.path, most)
         with kept.used():
             yield kept
 
@@ -136,9 +136,9 @@ def heard(what: object, hear: Callable[[Path], None]) -> Iterator[Path]:
     """
     kept = _KEPT.get()
     if kept is None:
-        with TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as own:
-            hear(Path(own))
-            yield Path(own)
+        with TemporaryFolder("sound") as own:
+            hear(own.path)
+            yield own.path
         return
     made_by = repr((what, versions(), sources()))
     place = kept.folder / hashlib.sha256(made_by.encode()).hexdigest()
@@ -156,7 +156,7 @@ def _hear(place: Path, hear: Callable[[Path], None]) -> None:
 
     A process that is killed leaves nothing that looks complete.
     """
-    unfinished = place.with_suffix(".new")
+    unfinished = place.with_suffix(_UNFINISHED)
     for left in (place, unfinished):
         shutil.rmtree(left, ignore_errors=True)
     unfinished.mkdir()
@@ -186,9 +186,12 @@ def _digest(folder: Path) -> bytes:
 
 
 def _make_room(kept: Hearings, newest: Path | None = None) -> None:
-    """Remove surplus hearings; one that another process is reading stays until the next time."""
+    """Remove surplus and unfinished hearings, but for those that another process is using."""
     places = {place for place in kept.folder.iterdir() if place.is_dir() and not place.suffix}
     others = sorted(places - {newest}, key=_used_last, reverse=True)
+    for unfinished in kept.folder.glob(f"*{_UNFINISHED}"):  # of a process that was killed
+        with suppress(BlockingIOError), _locked(unfinished, fcntl.LOCK_NB):
+            shutil.rmtree(unfinished, ignore_errors=True)
     held, size = 0, 0
     for place in [newest, *others] if newest else others:
         held, size = held + 1, size + _size(place)

@@ -37,6 +37,7 @@ from earshot_simulations.populations.population import (
     Stream,
 )
 from earshot_simulations.versions import file_digest
+from earshot_simulations.workers import in_parallel
 
 HELD_OUT_FRACTION = 0.25
 """Fraction of the clips of a folder that no phone hears."""
@@ -119,7 +120,7 @@ class SoundFolder(EmbeddedSound):
         )
         cut: list[tuple[int, list[tuple[str, ...]]]] = []
         with (sound / EMBEDDINGS).open("wb") as file:
-            for batch in self._in_parallel(_embed_clips, tasks):
+            for batch in in_parallel(_embed_clips, tasks, self._jobs):
                 for embeddings, skipped in batch:
                     file.write(embeddings.tobytes())
                     cut.append((len(embeddings), [astuple(entry) for entry in skipped]))

@@ -26,6 +26,7 @@ from earshot_simulations.populations.embedded import (
 )
 from earshot_simulations.populations.heterogeneity import Heterogeneity
 from earshot_simulations.populations.population import HELD_OUT_PER_SCENE, PhoneCrowd, Stream
+from earshot_simulations.workers import in_parallel
 
 _BATCH = 256
 """Recordings that are embedded together."""
@@ -76,7 +77,7 @@ class Soundscapes(EmbeddedSound):
         # Not through a memory map, with which a full disk would kill the process.
         with (sound / EMBEDDINGS).open("wb") as file:
             tasks = ((self._crowd, phones, self._encoder_file) for phones in _batches(first))
-            for embeddings in self._in_parallel(_embed_phones, tasks):
+            for embeddings in in_parallel(_embed_phones, tasks, self._jobs):
                 file.write(embeddings.tobytes())
                 done += len(embeddings)
                 self._progress(done, total)
@@ -144,7 +145,7 @@ class PooledSoundscapes(EmbeddedSound):
         tasks = ((scenes[first : first + _BATCH], first, self._encoder_file) for first in firsts)
         done = 0
         with (sound / EMBEDDINGS).open("wb") as file:
-            for embeddings in self._in_parallel(_embed_public, tasks):
+            for embeddings in in_parallel(_embed_public, tasks, self._jobs):
                 file.write(embeddings.tobytes())
                 done += len(embeddings)
                 self._progress(done, len(scenes))

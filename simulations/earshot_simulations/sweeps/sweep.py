@@ -17,12 +17,12 @@ from earshot_protocol import distribution
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_simulations.engine.processes import check_processes
-from earshot_simulations.engine.quiet import let_cancelled_jobs_go
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, WHERE, EngineChoice
 from earshot_simulations.phases.simulation import HEARD
 from earshot_simulations.populations.hearing import Hearings, hearing_once
 from earshot_simulations.sweeps.rows import Figures, opened
+from earshot_simulations.workers import in_parallel
 
 PHASES = "phases"
 """Name of the progress."""
@@ -114,9 +114,6 @@ def measured(
             of range; raised before any work.
         InvalidInputError: Another run is writing the file, or it holds something else.
     """
-    from joblib import Parallel, delayed
-
-    let_cancelled_jobs_go()
     asked = [arm.measurements() for arm in arms]
     for phase in itertools.chain.from_iterable(asked):
         phase.settings.check_types()
@@ -126,9 +123,8 @@ def measured(
         due = [phase for key, phase in phases.items() if key not in rows]
         done = len(phases) - len(due)
         progress(PHASES, done, len(phases))
-        parallel = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)
-        tasks = (delayed(_figures)(phase, kept) for phase in _by_crowd(due, processes))
-        for key, figures in parallel(tasks):
+        tasks = ((phase, kept) for phase in _by_crowd(due, processes))
+        for key, figures in in_parallel(_figures, tasks, processes, ordered=False):
             rows.append(key, phases[key].configuration, figures)
             done += 1
             progress(PHASES, done, len(phases))

@@ -19,9 +19,9 @@ from earshot_models.votes.costs.thresholds import threshold_divergences
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.teacher_ballots import NONE
-from earshot_simulations.engine.quiet import let_cancelled_jobs_go
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
+from earshot_simulations.workers import in_parallel
 from earshot_studies.kit.claims import Claim, claims_table
 from earshot_studies.kit.mixtures.mixing import LEVEL
 from earshot_studies.kit.outcome import Reproduction, Row, means
@@ -617,16 +617,8 @@ def measured_rows(work: TaggerWork) -> list[Row]:
 
 def _taught(work: TaggerWork, due: Sequence[tuple[int, Lesson]]) -> Iterable[Row]:
     """Teach and measure in order, one after another or several at a time."""
-    from joblib import Parallel, delayed
-
-    if work.processes == 1 or len(due) < 2:
-        return (measured(work.study, work.teaching, lesson, seed) for seed, lesson in due)
-    let_cancelled_jobs_go()
-    parallel = Parallel(n_jobs=work.processes, return_as="generator", batch_size=1)
-    found: Iterable[Row] = parallel(
-        delayed(measured)(work.study, work.teaching, lesson, seed) for seed, lesson in due
-    )
-    return found
+    tasks = ((work.study, work.teaching, lesson, seed) for seed, lesson in due)
+    return in_parallel(measured, tasks, min(work.processes, len(due)))
 
 
 def _kept(work: TaggerWork, seed: int, lesson: Lesson) -> Row:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,11 +18,11 @@ from earshot_simulations.auditing.printed_votes import (
     proven_epsilon,
 )
 from earshot_simulations.engine.processes import check_processes
-from earshot_simulations.engine.quiet import let_cancelled_jobs_go
 from earshot_simulations.generation import public_embedding
 from earshot_simulations.generation.public_embedding import NOTE, PublicEmbedding
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
+from earshot_simulations.workers import in_parallel
 from earshot_studies.kit.claims import Claim, claims_table, verdicts
 from earshot_studies.kit.outcome import Reproduction, Row, means, with_interval
 from earshot_studies.kit.pictures import curve
@@ -580,22 +580,15 @@ def reproduce(study: ClipStudy, seeds: int, processes: int = 1) -> Reproduction:
 
 def _measure(study: ClipStudy, seeds: range, processes: int) -> None:
     """Measure and keep all cells, in parts of one seed and of systems with or without a start."""
-    from joblib import Parallel, delayed
-
+    shown = study if processes == 1 else replace(study, progress=_silent)
     parts = [
-        (seed, tuple(system for system in System if system.started is started))
+        (shown, seed, tuple(system for system in System if system.started is started))
         for seed in seeds
         for started in (False, True)
     ]
-    measured: Iterable[int] = (_part(study, *part) for part in parts)
-    if processes > 1:
-        let_cancelled_jobs_go()
-        silent = replace(study, progress=_silent)
-        parallel = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)
-        measured = parallel(delayed(_part)(silent, *part) for part in parts)
     done, total = 0, len(seeds) * len(System)
     study.progress("systems", done, total)
-    for number in measured:
+    for number in in_parallel(_part, parts, processes, ordered=False):
         done += number
         study.progress("systems", done, total)
 

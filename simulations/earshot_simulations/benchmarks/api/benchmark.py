@@ -8,13 +8,10 @@ machine.
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +43,8 @@ from earshot_simulations.benchmarks.slow_clients import SlowClients
 from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.settings import Discovery
+from earshot_simulations.temporary import TemporaryFolder
+from earshot_simulations.workers import spawned
 
 Progress = Callable[[str, int, int], None]
 
@@ -143,8 +142,8 @@ def benchmark(setup: Setup, progress: Progress) -> dict[str, Any]:
     setup.check()
     from earshot_server.processes.embedded import embedded
 
-    with tempfile.TemporaryDirectory(prefix="earshot-bench-") as folder:
-        data = Path(folder)
+    with TemporaryFolder("bench") as folder:
+        data = folder.path
         with (
             embedded(data / "database") as postgres,
             server.serving(data, postgres.url, setup.workers) as (address, process),
@@ -179,7 +178,7 @@ def _run(
     code = client.invite(Invite(uses=setup.phones)).code
     start = StartPhase(parameters=setup.parameters(), gather_seconds=_PATIENCE, anyway=True)
     phase = client.start(start)
-    with ProcessPoolExecutor(setup.processes, mp_context=get_context("spawn")) as pool:
+    with spawned(setup.processes) as pool:
         futures = [
             pool.submit(
                 run_phones,

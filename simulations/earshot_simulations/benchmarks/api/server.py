@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 from earshot_protocol.connecting import connection
 from earshot_simulations.benchmarks.api.timed import Timed
 from earshot_simulations.benchmarks.failure import BenchmarkError
+from earshot_simulations.workers import own_command
 
 _FLOOR_REQUESTS = 500
 _FLOOR_COMMITS = 200
@@ -41,7 +41,7 @@ def serving(data: Path, url: str, workers: int, *options: str) -> Iterator[tuple
     # S603: our own command.
     process = subprocess.Popen(  # noqa: S603
         [
-            *(sys.executable, "-m", "earshot_client", "serve", "--data", str(data)),
+            *own_command("serve", "--data", str(data)),
             *("--port", "0", "--workers", str(workers), "--pause", "0.2"),
             *("--requests-per-minute", "6000", "--address-requests-per-minute", "10000000"),
             *options,

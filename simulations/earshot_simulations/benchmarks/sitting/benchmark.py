@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,6 +39,7 @@ from earshot_simulations.benchmarks.sitting.phone_pages import (
     events,
     opened,
 )
+from earshot_simulations.temporary import TemporaryFolder
 
 Progress = Callable[[str, int, int], None]
 
@@ -115,8 +115,8 @@ def benchmark(setup: Sitting, progress: Progress) -> dict[str, Any]:
     from earshot_server.processes.embedded import embedded
 
     setup.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="earshot-sitting-") as folder:
-        data = Path(folder)
+    with TemporaryFolder("sitting") as folder:
+        data = folder.path
         with (
             embedded(data / "database") as postgres,
             helping(data) as helper,

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from earshot_simulations.benchmarks.failure import BenchmarkError
+from earshot_simulations.workers import own_command
 
 _LOG = "helper.log"
-_COMMAND = (sys.executable, "-m", "earshot_client", "helper")
 
 
 class RunningHelper(NamedTuple):
@@ -46,7 +45,10 @@ def helping(data: Path) -> Iterator[RunningHelper]:
     key = _earshot("init", "--data", str(folder)).strip()
     with (data / _LOG).open("wb") as log:
         process = subprocess.Popen(  # noqa: S603 - our own command
-            [*_COMMAND, "serve", "--data", str(folder), "--port", "0", "--workers", "1"],
+            [
+                *own_command("helper", "serve", "--data", str(folder)),
+                *("--port", "0", "--workers", "1"),
+            ],
             stdout=subprocess.PIPE,
             stderr=log,
             encoding="utf-8",
@@ -68,7 +70,11 @@ def helping(data: Path) -> Iterator[RunningHelper]:
 def _earshot(*words: str) -> str:
     """Run one of the helper's commands, and return what it prints."""
     run = subprocess.run(  # noqa: S603 - our own command
-        [*_COMMAND, *words], capture_output=True, encoding="utf-8", errors="replace", check=False
+        own_command("helper", *words),
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
     )
     if run.returncode:
         raise BenchmarkError(f"earshot helper {words[0]} fails: {run.stderr.strip()}")

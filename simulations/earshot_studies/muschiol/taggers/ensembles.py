@@ -8,7 +8,7 @@ one teacher, the baseline, has them all.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.files import replacement
-from earshot_simulations.engine.quiet import let_cancelled_jobs_go
+from earshot_simulations.workers import in_parallel
 from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.mixtures.sources import Side
 from earshot_studies.muschiol.taggers.powers import contents
@@ -147,8 +147,6 @@ class _Ensemble:
 
     def train(self, teachers: int, processes: int, progress: Progress) -> None:
         """Train this many first teachers, except those that were kept."""
-        from joblib import Parallel, delayed
-
         material(self.study, self.seed)  # reports invalid sound early, and caches powers
         at_once = _AT_ONCE[self.teaching.kind]
         due = [
@@ -159,12 +157,8 @@ class _Ensemble:
         done = teachers - sum(map(len, due))
         what = f"{self.teachers} teachers, seed {self.seed}"
         progress(what, done, teachers)
-        finished: Iterable[int] = map(self.some, due)
-        if processes > 1 and len(due) > 1:
-            let_cancelled_jobs_go()
-            parallel = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)
-            finished = parallel(delayed(self.some)(each) for each in due)
-        for number in finished:
+        tasks = ((each,) for each in due)
+        for number in in_parallel(self.some, tasks, min(processes, len(due)), ordered=False):
             done += number
             progress(what, done, teachers)
 

@@ -1,0 +1,98 @@
+"""Temporary folders that are gone when their process is, however it ends.
+
+A folder is locked for as long as its process lives. A process of joblib's, which ignores SIGTERM
+and Ctrl-C, removes it when its owner is killed. If that one is killed as well, whoever makes the
+next folder of the kind on this machine removes it: a lock that can be taken is nobody's.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import glob
+import os
+import platform
+import shutil
+import tempfile
+import weakref
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+
+class TemporaryFolder:
+    """A new folder of the system's temporary folder (TMPDIR), for its owner alone.
+
+    Attributes:
+        path: The folder.
+
+    Args:
+        holds: Word for the content of the folder; it is part of the folder's name.
+    """
+
+    def __init__(self, holds: str) -> None:
+        _remove_abandoned(holds)
+        import joblib
+
+        self.path, lock = _made(holds)
+        with suppress(ValueError):  # it takes no long name, and only those that are ASCII
+            joblib.externals.loky.backend.resource_tracker.register(str(self.path), "folder")
+        self._end = weakref.finalize(self, _remove, self.path, lock, os.getpid())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.remove()
+
+    def remove(self) -> None:
+        """Remove the folder; happens by itself when this object or its process ends."""
+        self._end()
+
+
+def _name(holds: str) -> str:
+    # A lock may hold on one machine alone, and several may share TMPDIR.
+    return f"earshot-{holds}-{platform.node()}-"
+
+
+def _made(holds: str) -> tuple[Path, int]:
+    """Make a folder and lock it; return it and the open file that holds the lock."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_name(holds)))
+        # Between these lines others may find it without a lock, and remove it.
+        with suppress(FileNotFoundError):
+            lock = os.open(folder, os.O_RDONLY)
+            with suppress(OSError):  # no locks here: nobody gets one, and nobody removes it
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if folder.exists():
+                return folder, lock
+            os.close(lock)
+
+
+def _remove(folder: Path, lock: int, owner: int) -> None:
+    import joblib
+
+    if os.getpid() != owner:  # a fork has a copy of the object, and not the folder
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(ValueError):
+        joblib.externals.loky.backend.resource_tracker.unregister(str(folder), "folder")
+    os.close(lock)
+
+
+def _remove_abandoned(holds: str) -> None:
+    """Remove the folders of one kind whose processes are gone."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{glob.escape(_name(holds))}*"):
+        with suppress(OSError):
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                if os.fstat(lock).st_uid == os.geteuid():
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
