@@ -14,6 +14,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, NamedTuple, get_args, get_origin
 
+from earshot_client.home import writable_home
 from earshot_protocol import distribution
 from earshot_protocol.errors import EarshotError
 
@@ -128,6 +129,11 @@ SUB_COMMANDS = {
     ),
 }
 
+
+_NO_HOME = (
+    "earshot: there is no home (HOME) that can be written to: what libraries keep for later runs "
+    "is kept for this run alone"
+)
 
 _MOST_NAMED = 15
 """Most options that a refusal lists."""
@@ -247,7 +253,10 @@ def main() -> None:
                 app.command(importlib.import_module(command.module(name)).app, name=name)
             else:
                 app.command(f"{command.module(name)}:app", name=name, help=command.help)
-        app(sys.argv[1:], exit_on_error=False, print_error=False)
+        with writable_home() as lacking:
+            if lacking and wanted in SUB_COMMANDS and "--help" not in sys.argv:
+                print(_NO_HOME, file=sys.stderr)
+            app(sys.argv[1:], exit_on_error=False, print_error=False)
     except (CycloptsError, EarshotError) as error:
         print(f"earshot: {_said(error)}{_accepted(error)}", file=sys.stderr)
         sys.exit(2)
