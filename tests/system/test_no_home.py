@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from earshot_client.home import writable_home
-from earshot_server.processes.embedded import EmbeddedDatabase, EmbeddedDatabaseError
+from earshot_server.processes.embedded import EmbeddedDatabaseError, EmbeddedPostgres
 
 # Root may write anywhere and has a home: what refuses other users is refused here by its library.
 NOBODY = """
@@ -44,7 +44,7 @@ def nobody(folder: Path, program: str, *words: str) -> subprocess.CompletedProce
     here, temporary = folder / "here", folder / "temporary"
     here.mkdir()
     temporary.mkdir()
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-c", NOBODY + program, *words],
         env={"PATH": os.defpath, "LANG": "C", "TMPDIR": str(temporary), "OMP_NUM_THREADS": "1"},
         cwd=here,
@@ -82,7 +82,18 @@ def test_a_learning_phase_over_sound_is_simulated(tmp_path: Path) -> None:
         tmp_path,
         READ_ONLY_PACKAGES + COMMAND,
         *("simulate", "--discovery", "both", "--phones", "40", "--recordings", "10", "--pool", "5"),
-        *("--data", "soundscapes", "--summation", "ideal", "--jobs", "1", "--out", "run"),
+        *(
+            "--data",
+            "soundscapes",
+            "--policy",
+            "anything",
+            "--summation",
+            "ideal",
+            "--jobs",
+            "1",
+            "--out",
+            "run",
+        ),
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("no home (HOME)") == 1
@@ -98,7 +109,7 @@ import numpy as np
 from earshot_client.home import writable_home
 from earshot_models.tagging.mel_power import MelSettings, mel_power
 with writable_home():
-    settings = MelSettings()
+    settings = MelSettings(16_000, 400, 160, 8, 1.0)
     print(mel_power(np.zeros((1, settings.samples)), settings).shape == (1, *settings.shape))
 """
     done = nobody(tmp_path, READ_ONLY_PACKAGES + program)
@@ -202,5 +213,5 @@ def test_no_room_for_a_home_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.usefixtures("nameless")
 def test_a_database_for_a_user_without_a_name_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(EmbeddedDatabaseError, match="has none: .* --database"):
-        EmbeddedDatabase(tmp_path)
+    with pytest.raises(EmbeddedDatabaseError, match=r"has none: .* --database"):
+        EmbeddedPostgres(tmp_path)
