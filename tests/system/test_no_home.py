@@ -82,6 +82,7 @@ def test_a_learning_phase_over_sound_is_simulated(tmp_path: Path) -> None:
         tmp_path,
         READ_ONLY_PACKAGES + COMMAND,
         *("simulate", "--discovery", "both", "--phones", "40", "--recordings", "10", "--pool", "5"),
+        *("--scenes", "3"),
         *(
             "--data",
             "soundscapes",
