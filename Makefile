@@ -86,28 +86,27 @@ format: .venv/.installed ## let ruff rewrite what it can
 	$(V)/ruff format .
 	$(V)/ruff check --fix .
 
-# pip-tools takes our own package for a dependency to pin and ends the file with a warning about it,
-# the only part that follows an empty line.
+# Not for the Python that locks alone: newer ones need packages besides. Of each there is one version.
 define compile
-	.venv/lock/bin/pip-compile --quiet --no-config $(2) --no-strip-extras \
-		--generate-hashes --no-header --no-annotate --unsafe-package earshot-sensing \
-		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
-		--output-file .venv/requirements.txt pyproject.toml
-	echo '# Exact versions of $(3). Written by `make lock`.' > $(1)
-	sed '/^$$/,$$d' .venv/requirements.txt >> $(1)
-	rm .venv/requirements.txt
+	echo '# Exact versions of $(3). Written by `make lock`.' > .venv/lock/header
+	.venv/lock/bin/uv pip compile --quiet --no-config --universal --fork-strategy fewest \
+		--python-version 3.11 $(2) --no-strip-extras --generate-hashes --no-header --no-annotate \
+		--no-emit-package earshot-sensing --output-file .venv/lock/found.txt pyproject.toml
+	sed 's/, /,/' .venv/lock/found.txt | cat .venv/lock/header - > $(1)
+	rm .venv/lock/found.txt
 endef
 
 # An extra that a package asks for is pinned with it: pip takes one that is not for another package,
 # and looks for its newest version, which has no hash. Constraints have none.
 lock: ## choose the newest versions that pyproject.toml allows and pin them
 	$(PYTHON) -m venv --clear .venv/lock
-	.venv/lock/bin/python -m pip --quiet install pip-tools==7.6.2
+	.venv/lock/bin/python -m pip --quiet install uv==0.13.9
+	echo 'hatchling>=1.27' > .venv/lock/build.txt
 	$(call compile,requirements.lock,--extra dev,all that `make test` installs)
 	sed 's/\[[^]]*\]==/==/' requirements.lock > .venv/lock/versions.txt
-	$(call compile,deploy/requirements.lock,--extra server --build-deps-for wheel \
+	$(call compile,deploy/requirements.lock,--extra server .venv/lock/build.txt \
 		--constraint .venv/lock/versions.txt,what the server needs$(comma) and of what builds it)
-	$(call compile,simulations/requirements.lock,--extra simulations --build-deps-for wheel \
+	$(call compile,simulations/requirements.lock,--extra simulations .venv/lock/build.txt \
 		--constraint .venv/lock/versions.txt,what `make demo` installs)
 
 clean: ## remove what make made

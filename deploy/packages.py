@@ -43,7 +43,7 @@ def main(lock: Path) -> int:
             _say(unpacked if new else f"fetched {len(found)} of {whole}", started)
     status = pip.wait()
     if status == 0:
-        _say(f"all {whole} packages are installed", started)
+        _say(f"all {len(found)} packages are installed", started)
     return status
 
 

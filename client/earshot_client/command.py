@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn, get_args, get_origin
 
 from earshot_client.commands import standard_streams
+from earshot_client.home import writable_home
 from earshot_protocol import distribution
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.text import bare, one_line
@@ -131,6 +132,11 @@ SUB_COMMANDS = {
     ),
 }
 
+
+_NO_HOME = (
+    "earshot: there is no home (HOME) that can be written to: what libraries keep for later runs "
+    "is kept for this run alone"
+)
 
 _MOST_NAMED = 15
 """Most options that a refusal lists."""
@@ -259,7 +265,10 @@ def _run() -> None:
                 app.command(importlib.import_module(command.module(name)).app, name=name)
             else:
                 app.command(f"{command.module(name)}:app", name=name, help=command.help)
-        app(sys.argv[1:], exit_on_error=False, print_error=False)
+        with writable_home() as lacking:
+            if lacking and wanted in SUB_COMMANDS and "--help" not in sys.argv:
+                print(_NO_HOME, file=sys.stderr)
+            app(sys.argv[1:], exit_on_error=False, print_error=False)
     except (CycloptsError, EarshotError) as error:
         # What a message quotes, of a file or of a command line, may be long, or move a cursor.
         said = one_line(f"{_said(error)}{_accepted(error)}", _LONGEST_TEXT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import subprocess
 import sys
 import tempfile
@@ -357,6 +358,10 @@ def test_where_nothing_can_be_kept_a_run_hears_for_itself(
     monkeypatch.delenv("EARSHOT_HEARINGS")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
     assert hearings_folder() == tmp_path / "user" / "earshot" / "hearings"
+    monkeypatch.setenv("XDG_CACHE_HOME", "user")
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", lambda number: {}[number])
+    assert hearings_folder() is None
 
 
 # ---------------------------------------------------------------------------------------- pools

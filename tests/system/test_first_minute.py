@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from support.closure import distributions
 
 ROOT = Path(__file__).parents[2]
@@ -18,8 +19,11 @@ LOCK = ROOT / "simulations" / "requirements.lock"
 
 
 def pins(lock: Path) -> dict[str, str]:
-    text = lock.read_text("utf-8")
-    return dict(re.findall(r"^([a-z0-9-]+)(?:\[[a-z,]+\])?==([^ ]+)", text, flags=re.MULTILINE))
+    """The version of each package that is installed here."""
+    lines = [line for line in lock.read_text("utf-8").splitlines() if "==" in line]
+    entries = [Requirement(line.removesuffix(" \\")) for line in lines]
+    here = [each for each in entries if each.marker is None or each.marker.evaluate()]
+    return {each.name: str(each.specifier) for each in here}
 
 
 def named(names: set[str]) -> set[str]:

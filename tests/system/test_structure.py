@@ -272,7 +272,9 @@ def test_the_lock_pins_every_version_and_names_no_place() -> None:
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     entries = [line for line in lock.splitlines() if line and line[0] not in "# "]
     assert len(entries) > len(CORE)
-    assert all(re.match(r"[a-z0-9-]+(\[[a-z,]+\])?==[0-9][^ ]* \\$", line) for line in entries)
+    assert all(
+        re.match(r"[a-z0-9-]+(\[[a-z,]+\])?==[0-9][^ ]*( ; .+)? \\$", line) for line in entries
+    )
     assert "/" not in lock
 
 

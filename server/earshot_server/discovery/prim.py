@@ -78,7 +78,7 @@ def begun(
     return left
 
 
-@numba.njit(cache=True)
+@numba.njit
 def _begin(left):  # type: ignore[no-untyped-def]
     for point in range(len(left.ids)):
         reached, dimensions = left.reach[point], left.points.shape[1]
@@ -88,7 +88,7 @@ def _begin(left):  # type: ignore[no-untyped-def]
         left.low[block], left.first[block] = lowest(left.reach, left.rows, start, end)
 
 
-@numba.njit(cache=True)
+@numba.njit
 def advance(left, ordering, at):  # type: ignore[no-untyped-def]
     """Visit points until one comes up whose inner products are missing.
 
@@ -121,7 +121,7 @@ def advance(left, ordering, at):  # type: ignore[no-untyped-def]
                 left.low[block], left.first[block] = lowest(left.reach, left.rows, start, end)
 
 
-@numba.njit(cache=True)
+@numba.njit
 def reached_from(left, point, product, start, end):  # type: ignore[no-untyped-def]
     """Measure the points of a block that may be nearer than their reachability.
 
@@ -141,7 +141,7 @@ def reached_from(left, point, product, start, end):  # type: ignore[no-untyped-d
     return changed
 
 
-@numba.njit(cache=True)
+@numba.njit
 def distance(one, other):  # type: ignore[no-untyped-def]
     """Return the Euclidean distance, added up in SciPy's order, so equal to the last bit."""
     total = 0.0
@@ -151,13 +151,13 @@ def distance(one, other):  # type: ignore[no-untyped-def]
     return np.sqrt(total)
 
 
-@numba.njit(cache=True)
+@numba.njit
 def rounded(number):  # type: ignore[no-untyped-def]
     """Round to 15 decimals, as NumPy does."""
     return np.rint(number * _DECIMALS) / _DECIMALS
 
 
-@numba.njit(cache=True)
+@numba.njit
 def bar(norm, reached, scale, dimensions):  # type: ignore[no-untyped-def]
     """Return the bar for an inner product less half of the visited point's squared norm.
 
@@ -169,7 +169,7 @@ def bar(norm, reached, scale, dimensions):  # type: ignore[no-untyped-def]
     return np.float32(exact - abs(exact) * _STEP)
 
 
-@numba.njit(cache=True)
+@numba.njit
 def lowest(reach, rows, start, end):  # type: ignore[no-untyped-def]
     """Return the least reachability from start to end, and the first unvisited point that has it.
 

@@ -341,10 +341,18 @@ def _await(condition: Callable[[], bool], otherwise: str) -> None:
 
 def _account(cluster: Path) -> pwd.struct_passwd | None:
     """Return the account that owns the cluster or is to own it, if we are root; else None."""
-    if os.geteuid() != 0:
-        return None
-    if cluster.exists():
-        return pwd.getpwuid(cluster.stat().st_uid)
+    number = os.geteuid()
+    if number == 0 and cluster.exists():
+        number = cluster.stat().st_uid
+    try:
+        account = pwd.getpwuid(number)
+    except KeyError:
+        raise EmbeddedDatabaseError(
+            f"PostgreSQL runs only under a user with a name, and user {number} has none: run as "
+            "another user, add this one to /etc/passwd, or name a database with --database"
+        ) from None
+    if number != 0:
+        return account if os.geteuid() == 0 else None
     for name in ("postgres", "nobody"):
         try:
             return pwd.getpwnam(name)

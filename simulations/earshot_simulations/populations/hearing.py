@@ -89,8 +89,8 @@ def hearing_kept() -> Iterator[Hearings]:
     """Let populations that are prepared within hear what no earlier run has heard.
 
     Hearings stay on disk, at most `ROOM` of them: in the folder that the environment variable
-    EARSHOT_HEARINGS names, or in the user's cache. Where neither can be written, the same as
-    `hearing_once`.
+    EARSHOT_HEARINGS names, or in the user's cache. Where neither is there or can be written, the
+    same as `hearing_once`.
 
     Yields:
         The place where they are kept, for other processes to use.
@@ -99,11 +99,7 @@ def hearing_kept() -> Iterator[Hearings]:
         OSError: There is no room for the hearings.
     """
     folder = hearings_folder()
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=folder):
-            pass
-    except OSError:
+    if folder is None or not _writable(folder):
         with hearing_once() as kept:
             yield kept
         return
@@ -115,14 +111,32 @@ def hearing_kept() -> Iterator[Hearings]:
         _make_room(replace(kept, most=0))
 
 
-def hearings_folder() -> Path:
-    """Return the folder in which `hearing_kept` keeps hearings, whether it exists or not."""
+def hearings_folder() -> Path | None:
+    """Return the folder in which `hearing_kept` keeps hearings, whether it exists or not.
+
+    None for a user without a home, such as a container's number with no name. A cache that is found
+    from the working directory is none either: somebody else may have made it.
+    """
     named = os.environ.get(FOLDER)
     if named:
         return Path(named)
     from platformdirs import user_cache_path
 
-    return user_cache_path("earshot") / "hearings"
+    try:
+        cache = user_cache_path("earshot")
+    except RuntimeError:  # older ones return "~/.cache"
+        return None
+    return cache / "hearings" if cache.is_absolute() else None
+
+
+def _writable(folder: Path) -> bool:
+    """Return whether a folder is there, or can be made, and can be written to."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 @contextmanager
