@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, get_args, get_origin
 from earshot_protocol import distribution
 from earshot_protocol.errors import EarshotError, LocalError
 
-
 ABOUT = "A crowd of phones finds out, in private, where people meet."
 
 
@@ -209,8 +208,8 @@ def _require(name: str, words: Sequence[str]) -> None:
         )
     if command.package == "studies" and not _has_studies():
         raise NoStudiesError(
-            f"earshot {name}: no wheel has the studies of papers; they are in the repository, "
-            "folder simulations/earshot_studies, and run from a checkout"
+            "studies of papers are in no wheel: they are in the repository, folder "
+            "simulations/earshot_studies, and run from a checkout"
         )
     distribution.require(f"earshot {name}", command.needed(words))
 

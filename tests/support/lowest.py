@@ -19,7 +19,7 @@ PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 def main() -> None:
     """Exit with the bounds of which another version is installed; 3.9 is met by any 3.9.x."""
     project = tomllib.loads(PROJECT.read_text("utf-8"))["project"]
-    lines = {*project["dependencies"], *sum(project["optional-dependencies"].values(), [])}
+    lines = set(project["dependencies"]).union(*project["optional-dependencies"].values())
     wrong = []
     for requirement in map(Requirement, sorted(lines)):
         for bound in requirement.specifier:

@@ -12,9 +12,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
-from support.closure import distributions, named
+import pytest
 
 from earshot_protocol import distribution
+from support.closure import distributions, named
 
 # Each process of Python imports it when it starts, those that a command starts too.
 SITE = """
@@ -85,6 +86,13 @@ def only(folder: Path, extras: Iterable[str], *calls: Sequence[str]) -> list[Ans
     )
     assert done.returncode == 0, done.stderr
     return [Answer(*answer) for answer in json.loads(done.stdout)]
+
+
+def forget(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process have not imported a library yet, nor find anything that is installed."""
+    for loaded in [name for name in sys.modules if name.partition(".")[0] == module]:
+        monkeypatch.delitem(sys.modules, loaded)
+    monkeypatch.setattr(sys, "path", [])
 
 
 @cache
