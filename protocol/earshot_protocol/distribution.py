@@ -33,11 +33,11 @@ def unusable(what: str, package: str, module: str, extra: str, error: ImportErro
     """Return why a library of an extra cannot be imported: it is not installed, or it is broken.
 
     Args:
-        what: What needs it, in the plural; it begins the sentence.
+        what: What the library is needed for, in the plural; begins the sentence.
         package: Name under which the library is installed.
         module: Name of its outermost module.
         extra: Extra of ours that brings it.
-        error: What the import raised.
+        error: Error of the import.
     """
     if isinstance(error, ModuleNotFoundError) and error.name == module:
         return f"{what} need {package}, not installed here: {installation(extra)}"
