@@ -33,7 +33,7 @@ def unusable(what: str, package: str, module: str, extra: str, error: ImportErro
     """Return why a library of an extra cannot be imported: it is not installed, or it is broken.
 
     Args:
-        what: What the library is needed for, in the plural; begins the sentence.
+        what: Name of things that need it, which begins the message.
         package: Name under which the library is installed.
         module: Name of its outermost module.
         extra: Extra of ours that brings it.
