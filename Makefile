@@ -19,7 +19,7 @@ MAKEFLAGS += --jobs=2
 # Hundreds of processes of the tests import the same files: each is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-phones test test-all mutants browser lint types imports unit phone-page format lock clean
+.PHONY: help demo demo-phones test test-all mutants browser lint types imports unit phone-page format lock lowest clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -108,6 +108,16 @@ lock: ## choose the newest versions that pyproject.toml allows and pin them
 		--constraint .venv/lock/versions.txt,what the server needs$(comma) and of what builds it)
 	$(call compile,simulations/requirements.lock,--extra simulations .venv/lock/build.txt \
 		--constraint .venv/lock/versions.txt,what `make demo` installs)
+
+# With uv, since pip installs the newest alone. The whole takes half an hour, and is no part of CI.
+LOWEST_TESTS := tests/protocol tests/client tests/server tests/models tests/simulations
+lowest: ## run tests with the lowest versions that pyproject.toml allows (LOWEST_TESTS=...)
+	$(PYTHON) -m venv --clear .venv/lowest
+	.venv/lowest/bin/python -m pip --quiet install uv==0.13.9
+	.venv/lowest/bin/uv pip install --quiet --python .venv/lowest/bin/python --only-binary :all: \
+		--resolution lowest-direct --editable '.[dev,microphone]'
+	PYTHONPATH=tests .venv/lowest/bin/python -m support.lowest
+	.venv/lowest/bin/pytest -n 2 --dist loadfile -m "not slow" --hypothesis-profile=quick $(LOWEST_TESTS)
 
 clean: ## remove what make made
 	rm -rf .venv out .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis \

@@ -6,8 +6,13 @@ keep their direction of import.
 
 from __future__ import annotations
 
+import contextlib
+import difflib
 import importlib
+import itertools
+import shutil
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from datetime import date
 from enum import Enum
@@ -18,8 +23,10 @@ from typing import Any, NamedTuple, NoReturn, get_args, get_origin
 from earshot_client.commands import standard_streams
 from earshot_client.home import writable_home
 from earshot_protocol import distribution
-from earshot_protocol.errors import EarshotError
+from earshot_protocol.errors import EarshotError, LocalError
 from earshot_protocol.text import bare, one_line
+
+ABOUT = "A crowd of phones finds out, in private, where people meet."
 
 
 class SubCommand(NamedTuple):
@@ -42,9 +49,8 @@ class SubCommand(NamedTuple):
         return f"earshot_{self.package}.commands.{name.replace('-', '_')}"
 
     def needed(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Return the extras that the call with these words needs."""
-        inner = next((word for word in words if word in self.further), "")
-        return self.extras + self.further.get(inner, ())
+        """Return the extras that the call with these words behind its name needs."""
+        return self.extras + self.further.get(next(iter(words), ""), ())
 
 
 SUB_COMMANDS = {
@@ -133,6 +139,8 @@ SUB_COMMANDS = {
 }
 
 
+_KEEPING = frozenset({"models", "simulations", "studies"})
+"""Packages whose libraries keep something in a home."""
 _NO_HOME = (
     "earshot: there is no home (HOME) that can be written to: what libraries keep for later runs "
     "is kept for this run alone"
@@ -198,12 +206,77 @@ def _default(value: Any) -> str | None:
     return None if value is None or value is False or value == "" else str(value)
 
 
-def _require_extras(wanted: str) -> None:
-    """Refuse a sub-command, before it is loaded, whose packages are not installed."""
-    if wanted not in SUB_COMMANDS:
-        distribution.require("the command line", ("phone",))
-        return
-    distribution.require(f"earshot {wanted}", SUB_COMMANDS[wanted].needed(sys.argv[1:]))
+class UnknownCommandError(LocalError):
+    """No sub-command has the name that was given."""
+
+
+class NoStudiesError(LocalError):
+    """This installation has no studies of papers."""
+
+
+def _require(name: str, words: Sequence[str]) -> None:
+    """Refuse a sub-command, before it is loaded, that is not here or whose packages are not."""
+    command = SUB_COMMANDS.get(name)
+    if command is None:
+        close = difflib.get_close_matches(name, SUB_COMMANDS, 1)
+        raise UnknownCommandError(
+            f"no such command: {name if name.isprintable() else ascii(name)}; "
+            f"{f'did you mean {close[0]}? ' if close else ''}`earshot --help` lists them"
+        )
+    if command.package == "studies" and not _has_studies():
+        raise NoStudiesError(
+            "studies of papers are in no wheel: they are in the repository, folder "
+            "simulations/earshot_studies, and run from a checkout"
+        )
+    distribution.require(f"earshot {name}", command.needed(words))
+
+
+def _has_studies() -> bool:
+    """Return whether this installation is a checkout's, which has the studies of papers."""
+    try:
+        importlib.import_module("earshot_studies")
+    except ModuleNotFoundError as error:
+        if error.name != "earshot_studies":
+            raise
+        return False
+    return True
+
+
+def _overview() -> str:
+    """Return the list of sub-commands, each with the extras that it needs."""
+    width = max(40, min(100, shutil.get_terminal_size().columns))
+    lacking = {each.extras: distribution.missing(each.extras) for each in SUB_COMMANDS.values()}
+
+    def row(name: str, text: str) -> str:
+        begin = f"  {name:<12}"
+        return textwrap.fill(
+            text, width, initial_indent=begin, subsequent_indent=" " * len(begin),
+            break_on_hyphens=False,
+        )  # fmt: skip
+
+    def needs(command: SubCommand) -> str:
+        if command.package == "studies" and not _has_studies():
+            return "in a checkout alone"
+        return ",".join(command.extras) + ": not installed" * bool(lacking[command.extras])
+
+    brackets = (
+        "The extras in brackets bring what a command needs, as "
+        f"{distribution.installation('server')} does."
+    )
+    return "\n".join(
+        [
+            "Usage: earshot COMMAND\n",
+            f"{ABOUT}\n",
+            textwrap.fill(brackets, width, break_on_hyphens=False) + "\n",
+            *(
+                row(name, f"{command.help} [{needs(command)}]")
+                for name, command in sorted(SUB_COMMANDS.items())
+            ),
+            "",
+            row("--help", "Show this; behind a command, the help of that command."),
+            row("--version", "Show the version."),
+        ]
+    )
 
 
 def _accepted(error: Exception) -> str:
@@ -228,10 +301,25 @@ def main() -> NoReturn:
 
 
 def _run() -> None:
-    wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    words = sys.argv[1:]
+    behind = list(itertools.dropwhile("--help".__eq__, words))  # `earshot --help serve`, too
+    if not behind:
+        print(_overview())
+        sys.exit()
+    wanted, *rest = behind
+    if wanted == "--version":
+        print(distribution.version())
+        sys.exit()
+    if wanted.startswith("-"):
+        print(
+            f"earshot: {wanted}: name a command first, as `earshot simulate --help`; "
+            "`earshot --help` lists them",
+            file=sys.stderr,
+        )
+        sys.exit(2)
     try:
-        _require_extras(wanted)
-    except distribution.MissingExtraError as error:
+        _require(wanted, rest)
+    except LocalError as error:
         print(f"earshot: {error}", file=sys.stderr)
         sys.exit(2)
 
@@ -241,7 +329,7 @@ def _run() -> None:
 
     app = App(
         name="earshot",
-        help="A crowd of phones finds out, in private, where people meet.",
+        help=ABOUT,
         help_flags=["--help"],
         help_formatter=FORMATTER,
         version=distribution.version,
@@ -250,36 +338,16 @@ def _run() -> None:
             negative=(), allow_repeating=True, show_default=_default, converter=_value
         ),
     )
-    first = next(iter(sys.argv[1:]), "")
-    if first.startswith("-") and first not in ("--help", "--version"):
-        print(
-            f"earshot: {first}: name a command first, as `earshot simulate --help`; "
-            "`earshot --help` lists them",
-            file=sys.stderr,
-        )
-        sys.exit(2)
     try:
-        for name, command in SUB_COMMANDS.items():
-            # Only the one that is called is loaded; the others are lines of the help text.
-            if name == wanted:
-                app.command(importlib.import_module(command.module(name)).app, name=name)
-            else:
-                app.command(f"{command.module(name)}:app", name=name, help=command.help)
-        with writable_home() as lacking:
-            if lacking and wanted in SUB_COMMANDS and "--help" not in sys.argv:
+        module = importlib.import_module(SUB_COMMANDS[wanted].module(wanted))
+        app.command(module.app, name=wanted)
+        keeps = SUB_COMMANDS[wanted].package in _KEEPING
+        with writable_home() if keeps else contextlib.nullcontext(False) as lacking:
+            if lacking and "--help" not in words:
                 print(_NO_HOME, file=sys.stderr)
-            app(sys.argv[1:], exit_on_error=False, print_error=False)
+            app(words, exit_on_error=False, print_error=False)
     except (CycloptsError, EarshotError) as error:
         # What a message quotes, of a file or of a command line, may be long, or move a cursor.
         said = one_line(f"{_said(error)}{_accepted(error)}", _LONGEST_TEXT)
         print(f"earshot: {said}", file=sys.stderr)
         sys.exit(2)
-    except ModuleNotFoundError as error:
-        if error.name == "earshot_studies":
-            print(
-                f"earshot {wanted}: no wheel has the studies of papers; they are in the "
-                "repository, folder simulations/earshot_studies, and run from a checkout",
-                file=sys.stderr,
-            )
-            sys.exit(2)
-        raise

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from earshot_client.features import check_seconds, log_mel
 from earshot_protocol import encoder_file, start_centroids
-from earshot_protocol.distribution import installation
+from earshot_protocol.distribution import unusable
 from earshot_protocol.encoder_file import DIMENSIONS, DamagedEncoderError
 from earshot_protocol.errors import InvalidInputError, LocalError
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
@@ -128,7 +128,7 @@ class _Network:
             from ai_edge_litert.interpreter import Interpreter
         except ImportError as error:
             raise MissingRuntimeError(
-                f"encoder files need LiteRT ({error}): {installation('phone')}"
+                unusable("encoder files", "ai-edge-litert", "ai_edge_litert", "phone", error)
             ) from error
         self._lock = threading.Lock()
         try:

@@ -44,7 +44,9 @@ class Microphone:
             import sounddevice
         except ImportError as error:
             raise MicrophoneError(
-                f"no microphone ({error}): {distribution.installation('microphone')}"
+                distribution.unusable(
+                    "microphones", "sounddevice", "sounddevice", "microphone", error
+                )
             ) from error
         except OSError as error:  # the Python package is installed, but PortAudio is not
             raise MicrophoneError(

@@ -29,6 +29,21 @@ class MissingExtraError(LocalError):
     """Packages of an extra are not installed; the message has the command that installs them."""
 
 
+def unusable(what: str, package: str, module: str, extra: str, error: ImportError) -> str:
+    """Return why a library of an extra cannot be imported: it is not installed, or it is broken.
+
+    Args:
+        what: Name of things that need it, which begins the message.
+        package: Name under which the library is installed.
+        module: Name of its outermost module.
+        extra: Extra of ours that brings it.
+        error: Error of the import.
+    """
+    if isinstance(error, ModuleNotFoundError) and error.name == module:
+        return f"{what} need {package}, not installed here: {installation(extra)}"
+    return f"{what} need {package}, which is installed here and cannot be loaded: {error}"
+
+
 def require(what: str, extras: Sequence[str]) -> None:
     """Refuse to start something whose packages are not installed.
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from support.command import earshot as in_process
 
+from earshot_client.command import SUB_COMMANDS
+
 
 def earshot(*words: str, without: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     """Run the command as if some distributions were not installed."""
@@ -28,23 +30,62 @@ main()
     )
 
 
-def test_help_names_every_sub_command() -> None:
-    shown = earshot("--help")
-    assert shown.returncode == 0
-    assert "simulate" in shown.stdout
-    assert "bench" in shown.stdout
+def test_help_names_every_sub_command_and_what_it_needs_where_nothing_is_installed() -> None:
+    shown, bare = earshot("--help"), earshot("--help", without=("cyclopts", "pyarrow", "numba"))
+    for run, mark in ((shown, ""), (bare, ": not installed")):
+        assert (run.returncode, run.stderr) == (0, "")
+        assert max(map(len, run.stdout.splitlines())) <= 80
+        said = " ".join(run.stdout.split())
+        for name, command in SUB_COMMANDS.items():
+            assert f" {name} {command.help} [{','.join(command.extras)}{mark}]" in said
+    assert earshot().stdout == shown.stdout
+
+
+def test_help_marks_only_the_commands_that_lack_something() -> None:
+    said = " ".join(earshot("--help", without=("flask",)).stdout.split())
+    assert "[server: not installed]" in said
+    assert "[simulations,server: not installed]" in said
+    assert "[phone]" in said
+
+
+@pytest.mark.parametrize("without", [(), ("cyclopts",)])
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("srve", "srve; did you mean serve?"),
+        ("simulat", "simulat; did you mean simulate?"),
+        ("zzzz", "zzzz;"),
+        ("zz\n\x1b", "'zz\\n\\x1b';"),
+    ],
+)
+def test_a_command_that_does_not_exist_is_refused_by_name(
+    word: str, said: str, without: tuple[str, ...]
+) -> None:
+    run = earshot(word, "--help", without=without)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == f"earshot: no such command: {said} `earshot --help` lists them\n"
+
+
+def test_help_before_a_command_is_the_command_s() -> None:
+    assert earshot("--help", "compare").stdout == earshot("compare", "--help").stdout != ""
+
+
+def test_a_name_in_an_option_asks_for_no_further_extras() -> None:
+    """`tag` is a command below `pate`, and may be the name of a folder."""
+    run = earshot("pate", "label", "lnmax", "tag", "--help", without=("keras",))
+    assert (run.returncode, run.stderr) == (0, "")
 
 
 def test_the_version_is_shown() -> None:
     shown = earshot("--version")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert shown.stdout.strip()[0].isdigit()
+    assert earshot("--version", without=("cyclopts",)).stdout == shown.stdout
 
 
 @pytest.mark.parametrize(
     ("without", "words", "said"),
     [
-        (("cyclopts",), (), "the command line needs cyclopts, not installed here: {phone}"),
         (
             ("jinja2", "scikit-learn"),
             ("simulate", "--phones", "100"),

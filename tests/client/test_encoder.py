@@ -207,7 +207,7 @@ def test_a_missing_runtime_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
 
     def without(name: str, *rest: Any) -> Any:
         if name.startswith("ai_edge_litert"):
-            raise ImportError(name)
+            raise ModuleNotFoundError(name=name.partition(".")[0])
         return importing(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import textbook_proof
 from support.examples import examples
+from support.only import forget
 from support.textbook_proof import PRIME
 
 from earshot_protocol.distribution import MissingExtraError
@@ -629,6 +629,6 @@ def test_a_description_is_a_value() -> None:
 
 
 def test_without_pycryptodomex_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "Cryptodome.Hash", None)
+    forget("Cryptodome", monkeypatch)
     with pytest.raises(MissingExtraError, match=r"earshot-sensing\[proofs\]"):
         COUNT.shard(np.array([1, 0, 0, 0, 0, 0]), nonce(0))

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.only import forget
 from support.textbook_proof import PRIME
 
 from earshot_protocol.distribution import MissingExtraError
@@ -62,7 +62,7 @@ def test_numbers_that_are_not_below_the_prime_are_passed_over(
 
 
 def test_without_pycryptodomex_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "Cryptodome.Hash", None)
+    forget("Cryptodome", monkeypatch)
     with pytest.raises(MissingExtraError, match=r"pip install 'earshot-sensing\[proofs\]'"):
         xof.derive_seed(SEED, TAG, BINDER)
     with pytest.raises(MissingExtraError, match="pycryptodomex"):

@@ -9,6 +9,7 @@ import pytest
 from support import command
 from support.documented import loaded, options, subcommands
 
+from earshot_protocol import distribution
 from earshot_studies.commands.reproduce import STUDIES
 
 
@@ -32,15 +33,23 @@ def test_every_option_of_a_study_says_what_it_is(name: str) -> None:
     assert all(str(each.parameter.help).endswith(".") for each in found.values())
 
 
-def test_a_wheel_says_where_the_studies_are(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "words",
+    ["", "--help", "--list", "nothing-of-this-name", "liebenow-9.6", "liebenow-9.6 --out out"],
+)
+def test_a_wheel_says_first_where_the_studies_are(
+    words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is asked, and before it asks for extras that would be of no use."""
     for module in [name for name in sys.modules if name.partition(".")[0] == "earshot_studies"]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setattr(sys, "meta_path", [Wheel(), *sys.meta_path])
-    done = command.earshot("reproduce", "liebenow-9.6", "--out", "out")
+    monkeypatch.setattr(distribution, "missing", lambda extras: ["flask"])
+    done = command.earshot("reproduce", *words.split())
     assert done.returncode == 2
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
-    assert line.startswith("earshot reproduce: ")
+    assert line.startswith("earshot: studies of papers are in no wheel: ")
     assert "simulations/earshot_studies" in line
 
 

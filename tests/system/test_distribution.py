@@ -155,7 +155,11 @@ def test_the_wheel_brings_the_command_into_a_bare_environment(
     link(packages, distributions(*filter(None, [extra])))
     command = str(tmp_path / "venv" / "bin" / "earshot")
     if not extra:
-        assert f"pip install '{PROJECT['name']}[phone]'" in run(command, "--help", status=2)
+        assert "[phone: not installed]" in " ".join(run(command, "--help").split())
+        assert PROJECT["version"] in run(command, "--version")
+        refused = run(command, "phone", status=2)
+        assert f"pip install '{PROJECT['name']}[phone]'" in refused
+        assert "in no wheel" in run(command, "reproduce", "--list", status=2)
         assert run(str(python), "-c", "import earshot_client") == ""
         return
     assert PROJECT["version"] in run(command, "--version")

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from support.closure import distributions
+from support.closure import distributions, named
+from support.only import only
 
 ROOT = Path(__file__).parents[2]
 LOCK = ROOT / "simulations" / "requirements.lock"
@@ -26,10 +27,6 @@ def pins(lock: Path) -> dict[str, str]:
     return {each.name: str(each.specifier) for each in here}
 
 
-def named(names: set[str]) -> set[str]:
-    return {re.sub(r"[-_.]+", "-", name).lower() for name in names}
-
-
 def test_the_demos_lock_is_what_simulations_need_and_a_part_of_the_whole_lock() -> None:
     part, whole = pins(LOCK), pins(ROOT / "requirements.lock")
     assert part.items() <= whole.items()
@@ -38,65 +35,15 @@ def test_the_demos_lock_is_what_simulations_need_and_a_part_of_the_whole_lock() 
     assert part.keys().isdisjoint({"tensorflow", "keras", "jax", "ray", "librosa", "pyarrow"})
 
 
-ONLY = """
-import importlib.metadata, sys
-
-owners = importlib.metadata.packages_distributions()
-allowed = set(sys.argv.pop(1).split(","))
-
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        top = name.partition(".")[0]
-        owned = {each.replace("_", "-").replace(".", "-").lower() for each in owners.get(top, ())}
-        if owned and not owned & allowed:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Absent())
-from earshot_client.command import main
-main()
-"""
-
-
-def with_only(folder: Path, extra: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command where nothing can be imported but what an extra brings."""
-    allowed = ",".join(named(distributions(extra)) | {"earshot-sensing"})
-    environment = {**os.environ, "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache")}
-    return subprocess.run(  # noqa: S603
-        [sys.executable, "-c", ONLY, allowed, *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-        env=environment,
-    )
-
-
 def test_the_demo_runs_with_what_its_lock_brings(tmp_path: Path) -> None:
     line = re.search(r"^DEMO := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
     assert line is not None
     words = line[1].replace("$(OUT)", str(tmp_path / "out")).split()
     small = ["--phones", "40", "--recordings", "8", "--pool", "3", "--scenes", "2"]
     agreed = ["--policy", "anything", "--corrupted", "0", "--jobs", "1"]
-    run = with_only(tmp_path, "simulations", *words, *small, *agreed)
-    assert run.returncode == 0, run.stderr
+    (run,) = only(tmp_path, ["simulations"], [*words, *small, *agreed])
+    assert run.status == 0, run.said
     assert (tmp_path / "out" / "report.html").exists()
-
-
-@pytest.mark.parametrize(
-    ("extra", "words"),
-    [
-        ("simulations", ("probe", "--help")),
-        ("simulations", ("pate", "label", "--help")),
-        ("models", ("train", "--help")),
-        ("server", ("phase", "start", "--help")),
-        ("phone", ("--help",)),
-    ],
-)
-def test_commands_start_with_what_their_extra_brings(
-    extra: str, words: tuple[str, ...], tmp_path: Path
-) -> None:
-    run = with_only(tmp_path, extra, *words)
-    assert (run.returncode, run.stderr) == (0, "")
 
 
 # ------------------------------------------------------------------------------ the installation

@@ -55,7 +55,7 @@ class Row(NamedTuple):
 
 MISTAKES: dict[str, list[Row]] = {
     "newcomer": [
-        Row("simulat", ['Did you mean "simulate"?']),
+        Row("simulat", ["did you mean simulate?"]),
         Row("--phones 5", ["name a command first", "earshot --help"]),
         Row("simulate --phnoes 10", ["Did you mean --phones?"]),
         Row("simulate stray", ["stray: not expected here", "earshot simulate --help"]),

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from earshot_protocol.distribution import MissingExtraError, installation
+from earshot_protocol.distribution import MissingExtraError, unusable
 from earshot_protocol.prio3.field import ENCODED_BYTES, Elements, in_range
 
 SEED_BYTES = 32
@@ -72,7 +72,7 @@ def _stream(seed: bytes, tag: bytes, binder: bytes) -> _Stream:
         from Cryptodome.Hash import TurboSHAKE128  # a phone that proves nothing does not carry it
     except ImportError as error:
         raise MissingExtraError(
-            f"proofs need pycryptodomex, not installed here: {installation('proofs')}"
+            unusable("proofs", "pycryptodomex", "Cryptodome", "proofs", error)
         ) from error
     prefix = len(tag).to_bytes(2, "little") + tag + len(seed).to_bytes(1, "little")
     stream: _Stream = TurboSHAKE128.new(domain=_DOMAIN, data=prefix + seed + binder)

@@ -210,7 +210,7 @@ def _peer(count: int, threshold: int) -> dict[str, object] | None:
         from importlib.metadata import version
 
         from sslib import shamir as peer
-    except ImportError:
+    except ModuleNotFoundError:
         return None
     secret = bytes(1) + os.urandom(31)
 

@@ -189,8 +189,7 @@ def library() -> Any:
         import ray
     except ImportError as error:
         raise MissingRayError(
-            "the engine 'ray' needs Ray, which is not installed: pip install "
-            f"'{distribution.NAME}[cluster]'"
+            distribution.unusable("phones on a cluster", "ray", "ray", "cluster", error)
         ) from error
     return ray
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from earshot_protocol.distribution import MissingExtraError, installation
+from earshot_protocol.distribution import MissingExtraError, unusable
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -19,10 +19,10 @@ def data_frame(rows: Sequence[Mapping[str, Any]]) -> DataFrame:
     """
     try:
         from pandas import DataFrame
-    except ImportError:
+    except ImportError as error:
         raise MissingExtraError(
-            f"data frames need pandas, not installed here: {installation('tables')}"
-        ) from None
+            unusable("data frames", "pandas", "pandas", "tables", error)
+        ) from error
     return DataFrame.from_records([dict(row) for row in rows])
 
 

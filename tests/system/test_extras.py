@@ -1,0 +1,116 @@
+"""Each extra alone: the command answers, starts what it can, and says what the rest needs."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.closure import distributions
+from support.only import forget, only
+
+from earshot_client.command import SUB_COMMANDS
+from earshot_client.encoder import encoder_path
+from earshot_client.hearing import Second
+from earshot_client.lite_rt_encoder import LiteRtEncoder
+from earshot_client.microphone import Microphone
+from earshot_protocol.distribution import installation, version
+from earshot_protocol.errors import LocalError
+from earshot_protocol.prio3 import xof
+from earshot_simulations.engine import cluster
+from earshot_simulations.reporting.tables import data_frame
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+QUICK = [("",), ("browsers",), ("server",)]
+"""Without any, with one that brings no command, and with what `deploy/install.sh` installs."""
+OTHERS = sorted(
+    {(extra,) for extra in PROJECT["optional-dependencies"] if extra != "dev"}.union(
+        command.extras for command in SUB_COMMANDS.values()
+    ).difference(QUICK)
+)
+
+
+def joined(extras: tuple[str, ...]) -> str:
+    return "+".join(extras) or "none"
+
+
+@pytest.mark.parametrize(
+    "extras", [*QUICK, *(pytest.param(each, marks=pytest.mark.slow) for each in OTHERS)], ids=joined
+)
+def test_the_command_starts_what_it_can_and_says_what_the_rest_needs(
+    extras: tuple[str, ...], tmp_path: Path
+) -> None:
+    asked = [[name, "--help"] for name in SUB_COMMANDS]
+    shown, help_, typo, *answers = only(
+        tmp_path, filter(None, extras), ["--version"], ["--help"], ["srve", "--data", "x"], *asked
+    )
+    assert shown == (0, f"{version()}\n", "")
+    assert (help_.status, help_.said) == (0, "")
+    assert (typo.status, typo.printed) == (2, "")
+    assert typo.said.startswith("earshot: no such command: srve; did you mean serve?")
+    brought = distributions(*filter(None, extras))
+    listed = " ".join(help_.printed.split())
+    for (name, command), answer in zip(SUB_COMMANDS.items(), answers, strict=True):
+        needed = ",".join(command.extras)
+        if distributions(*command.extras) <= brought:
+            assert (answer.status, answer.said) == (0, ""), name
+            assert answer.printed.startswith(f"Usage: earshot {name}")
+            assert f" {name} {command.help} [{needed}]" in listed
+        else:
+            assert (answer.status, answer.printed) == (2, ""), name
+            assert answer.said.startswith(f"earshot: earshot {name} needs ")
+            assert answer.said.endswith(f", not installed here: {installation(*command.extras)}\n")
+            assert f" {name} {command.help} [{needed}: not installed]" in listed
+
+
+# -------------------------------------------------------------------- a library, missing or broken
+
+USES: dict[str, tuple[str, str, Callable[[], object]]] = {
+    "ai_edge_litert": ("ai-edge-litert", "phone", lambda: LiteRtEncoder.open(encoder_path())),
+    "Cryptodome": ("pycryptodomex", "proofs", lambda: xof.derive_seed(bytes(32), b"", b"")),
+    "pandas": ("pandas", "tables", lambda: data_frame([{"a": 1}])),
+    "ray": ("ray", "cluster", cluster.library),
+    "sounddevice": ("sounddevice", "microphone", lambda: Microphone(1).read(Second("one"))),
+}
+"""What imports a library when it is used: its package, its extra, and the use."""
+
+
+@pytest.mark.parametrize("module", USES)
+def test_a_library_that_is_missing_is_to_be_installed(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, extra, use = USES[module]
+    forget(module, monkeypatch)
+    with pytest.raises(LocalError) as refused:
+        use()
+    ending = f" need {package}, not installed here: {installation(extra)}"
+    assert str(refused.value).endswith(ending)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModuleNotFoundError("No module named 'other'", name="other"),
+        ImportError("libother.so: cannot open shared object file"),
+    ],
+    ids=["needs another", "broken"],
+)
+@pytest.mark.parametrize("module", USES)
+def test_a_library_that_is_broken_is_not_to_be_installed_again(
+    module: str, error: ImportError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing:
+        def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+            if name.partition(".")[0] == module:
+                raise error
+
+    package, _, use = USES[module]
+    forget(module, monkeypatch)
+    monkeypatch.setattr(sys, "meta_path", [Failing(), *sys.meta_path])
+    with pytest.raises(LocalError) as refused:
+        use()
+    ending = f" need {package}, which is installed here and cannot be loaded: {error}"
+    assert str(refused.value).endswith(ending)
