@@ -14,6 +14,7 @@ from earshot_models.datasets.dataset import DatasetError, check_folder, sound_fi
 from earshot_models.tagging.evidence import CONFIDENCE
 from earshot_models.tagging.mel_power import mel_power
 from earshot_models.tagging.tagger_file import PublishedTagger
+from earshot_protocol.sound_reading import UnreadableFileError
 
 Progress = Callable[[str, int, int], None]
 
@@ -121,7 +122,7 @@ def tag_file(tagger: PublishedTagger, path: Path, name: str) -> Tagged:
     nothing = np.zeros(labels)
     try:
         sound = audio.read_mono(path, mel.rate)
-    except audio.UnreadableAudioError as error:
+    except UnreadableFileError as error:
         return Tagged(name, 0.0, 0, nothing, nothing, nothing.astype(np.int64), str(error))
     cut, starts = pieces(sound, mel.samples)
     loud = audio.loud(cut)

@@ -12,7 +12,7 @@ from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, PhaseSettings
-from earshot_simulations.versions import file_digest, versions
+from earshot_simulations.versions import file_digest, readable_digest, versions
 
 
 class OtherVersionError(InvalidInputError):
@@ -70,4 +70,4 @@ def _sound(folder: Path) -> str:
     # Imported here because listing sound files loads the libraries that read them.
     from earshot_models.datasets.folder import load
 
-    return digest({clip.name: file_digest(clip.path) for clip in load(folder).clips})
+    return digest({clip.name: readable_digest(clip.path) for clip in load(folder).clips})
