@@ -9,7 +9,7 @@ import hashlib
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -19,6 +19,7 @@ from earshot_client.features import UnusableRecordingError
 from earshot_client.phone import Phone
 from earshot_client.store.interface import HEARD, Store
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.sound_reading import UnreadableFileError
 
 _DIGEST_BYTES = 8
 
@@ -43,7 +44,11 @@ class Source(Protocol):
         """Return the seconds that there are to hear."""
 
     def read(self, second: Second) -> tuple[NDArray[np.float32], int]:
-        """Return the sound of one second: float32 (samples, channels), and samples per second."""
+        """Return the sound of one second: float32 (samples, channels), and samples per second.
+
+        Raises:
+            UnreadableFileError: This second cannot be read; the next may.
+        """
 
 
 @dataclass
@@ -58,6 +63,7 @@ class Hearing:
         seed: Seed for the choice of the seconds that are heard and labelled, and for nothing else;
             by default they differ from start to start.
         ask: Function that labels a second; by default its source's label is used.
+        unreadable: Errors of seconds that could not be read, each once.
 
     Raises:
         InvalidInputError: `labelled` is not from 0 to 1, or `most` is negative.
@@ -70,6 +76,7 @@ class Hearing:
     labelled: float = 1.0
     seed: int | None = None
     ask: Callable[[Second], str | None] | None = None
+    unreadable: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.labelled <= 1:
@@ -81,7 +88,8 @@ class Hearing:
     def hear(self, source: Source) -> Iterator[Second]:
         """Hear the source and yield each second that was kept, once it is durable.
 
-        A second that cannot be used (silent, clipped) is left out for good, and another is drawn.
+        A second that cannot be used (silent, clipped) is left out for good, and another is drawn;
+        one that cannot be read is left out until the next time.
 
         Raises:
             InvalidInputError: The source cannot be read.
@@ -95,14 +103,21 @@ class Hearing:
             digest = hashlib.sha256(second.name.encode()).digest()[:_DIGEST_BYTES]
             if digest in known:
                 continue
+            try:
+                samples, rate = source.read(second)
+            except UnreadableFileError as error:
+                if str(error) not in self.unreadable:
+                    self.unreadable.append(str(error))
+                continue
             digests += digest
-            if self._keep(second, source, digests):
+            if self._keep(second, samples, rate, digests):
                 room -= 1
                 yield second
 
-    def _keep(self, second: Second, source: Source, digests: bytes) -> bool:
+    def _keep(
+        self, second: Second, samples: NDArray[np.float32], rate: int, digests: bytes
+    ) -> bool:
         """Make the recording, its label and the memory of it durable at once."""
-        samples, rate = source.read(second)
         with self.store.transaction():
             self.store.put(HEARD, digests)
             try:

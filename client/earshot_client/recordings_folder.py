@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +14,14 @@ from earshot_client.hearing import Second
 from earshot_client.labels import LabelHierarchy
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.sound_files import SOUND_SUFFIXES
+from earshot_protocol.sound_reading import (
+    SUFFIXES,
+    UnreadableFileError,
+    check_listable,
+    opened,
+    visible,
+)
 from earshot_protocol.spectrum import RATES
-
-SUFFIXES = (".flac", ".ogg", ".wav")
-"""Suffixes of the files that are read, in upper or lower case."""
 
 LAYOUT = f"give FOLDER/NAME or FOLDER/CLASS/NAME, where NAME ends in {', '.join(SUFFIXES)}"
 
@@ -30,16 +33,11 @@ class FolderError(InvalidInputError):
     """A folder that is missing, holds no sound, or lacks some of what the encoder hears."""
 
 
-class UnreadableFileError(InvalidInputError):
-    """A sound file that does not decode."""
-
-
 @dataclass(frozen=True)
 class _Place:
     path: Path
-    start: int
-    """Samples before the second."""
-    rate: int
+    number: int
+    """Whole seconds before the second."""
 
 
 class RecordingsFolder:
@@ -57,16 +55,17 @@ class RecordingsFolder:
         unread: Sound files of other kinds than those that are read.
         lost: Sub-folders whose files all are.
         short: Files that are shorter than a second, so that there is nothing to hear.
+        unreadable: Error of each file that cannot be read, and is left out.
 
     Raises:
-        FolderError: There is no such folder, no sound file in it or none of a second, or files have
-            fewer samples per second; the message names the first of them.
-        UnreadableFileError: A file does not decode.
+        FolderError: There is no such folder, no sound file in it or none of a second that can be
+            read, or files have fewer samples per second; the message names the first of them.
     """
 
     unread: tuple[str, ...]
     lost: tuple[str, ...]
     short: tuple[str, ...]
+    unreadable: tuple[str, ...]
 
     def __init__(self, folder: Path, hierarchy: LabelHierarchy, least: int = RATES[0]) -> None:
         choices = {_plain(choice): choice for choice in (*hierarchy.choices, *hierarchy.classes)}
@@ -74,27 +73,39 @@ class RecordingsFolder:
         below: list[str] = []
         short: list[str] = []
         files, unread = _files(folder)
-        self.unread = tuple(str(path.relative_to(folder)) for path in unread)
+        self.unread = tuple(visible(path.relative_to(folder)) for path in unread)
         within = {path.parent for path in unread} - {path.parent for path in files} - {folder}
-        self.lost = tuple(sorted(each.name for each in within))
+        self.lost = tuple(sorted(visible(each.name) for each in within))
+        unreadable: list[str] = []
         for path in files:
             told = path.parent.name if path.parent != folder else ""
             label = choices.get(_plain(told)) or choices.get(_plain(path.stem))
-            info = _decoded(path, "info")
-            if info.samplerate < least:
-                below.append(f"{path.relative_to(folder)} ({info.samplerate:,})")
-            if info.frames < info.samplerate:
-                short.append(f"{path.relative_to(folder)} ({info.frames / info.samplerate:.2g} s)")
-            for number in range(info.frames // info.samplerate):
-                second = Second(f"{path.relative_to(folder)}#{number}", label)
-                self._places[second] = _Place(path, number * info.samplerate, info.samplerate)
+            name = visible(path.relative_to(folder))
+            try:
+                # All of it: only so is it known how long it is, and that it decodes.
+                with opened(path) as file:
+                    rate, frames = file.rate, sum(map(len, file.seconds()))
+            except UnreadableFileError as error:
+                unreadable.append(str(error))
+                continue
+            if rate < least:
+                below.append(f"{name} ({rate:,})")
+            if frames < rate:
+                short.append(f"{name} ({frames / rate:.2g} s)")
+            for number in range(frames // rate):
+                self._places[Second(f"{name}#{number}", label)] = _Place(path, number)
         if below:
             raise FolderError(
                 f"{len(below)} of {len(files)} files in {folder} have fewer samples per second "
                 f"than the {least:,} that the encoder hears: {first_of(below)}; record at "
                 "that rate or above, or choose an encoder that hears less"
             )
-        self.short = tuple(short)
+        self.short, self.unreadable = tuple(short), tuple(unreadable)
+        if not self._places and unreadable:
+            raise FolderError(
+                f"no file in {folder} of a second or longer can be read: {first_of(unreadable)}; "
+                f"record again as {' or '.join(SUFFIXES)}"
+            )
         if not self._places:
             raise FolderError(
                 f"no file in {folder} is as long as a second: {first_of(short)}; record for a "
@@ -112,13 +123,11 @@ class RecordingsFolder:
             float32 (rate, channels) in [-1, 1], and the samples per second.
 
         Raises:
-            UnreadableFileError: The file does not decode.
+            UnreadableFileError: The file cannot be read any more.
         """
         place = self._places[second]
-        samples, _ = _decoded(
-            place.path, "read", place.rate, place.start, dtype="float32", always_2d=True
-        )
-        return samples, place.rate
+        with opened(place.path) as file:
+            return file.second(place.number), file.rate
 
 
 def first_of(names: Sequence[str]) -> str:
@@ -130,6 +139,7 @@ def _files(folder: Path) -> tuple[list[Path], list[Path]]:
     """Return the files that are read, and those of other kinds."""
     if not folder.is_dir():
         raise FolderError(f"there is no folder {folder}; {LAYOUT}")
+    check_listable(folder)
     files = [
         path
         for path in sorted((*folder.glob("*"), *folder.glob("*/*")))
@@ -140,22 +150,10 @@ def _files(folder: Path) -> tuple[list[Path], list[Path]]:
     read = [path for path in files if path.suffix.lower() in SUFFIXES]
     unread = [path for path in files if path.suffix.lower() not in SUFFIXES]
     if not read:
-        named = first_of([str(path.relative_to(folder)) for path in unread])
+        named = first_of([visible(path.relative_to(folder)) for path in unread])
         others = f" of a kind that is read (there is {named})" if unread else ""
         raise FolderError(f"{folder} holds no sound{others}; {LAYOUT}")
     return read, unread
-
-
-def _decoded(path: Path, function: str, *values: object, **options: object) -> Any:
-    import soundfile
-
-    try:
-        return getattr(soundfile, function)(path, *values, **options)
-    except (soundfile.SoundFileError, OSError) as error:
-        raise UnreadableFileError(
-            f"{path} does not decode: {str(error).rstrip('.')}; leave it out, or record it "
-            f"again as {' or '.join(SUFFIXES)}"
-        ) from error
 
 
 def _plain(name: str) -> str:

@@ -7,66 +7,31 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.spectrum import RATES, SAMPLE_RATE, SILENT_RMS
-
-SUFFIXES = (".au", ".flac", ".mp3", ".ogg", ".wav")
-"""Suffixes of the audio files that are read, in lower case; case is ignored."""
-
-
-class UnreadableAudioError(InvalidInputError):
-    """An audio file that cannot be decoded or does not hold sound."""
-
-
-def read(path: Path) -> tuple[NDArray[np.float32], int]:
-    """Decode a file.
-
-    Returns:
-        float32 (samples, channels) in [-1, 1], and the samples per second.
-
-    Raises:
-        UnreadableFileError: The file cannot be decoded, is empty, or has a rate that is not
-            accepted.
-    """
-    import soundfile
-
-    try:
-        samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
-    except (soundfile.SoundFileError, OSError, TypeError) as error:
-        raise UnreadableAudioError(f"{path} does not decode: {error}") from error
-    if not samples.size:
-        raise UnreadableAudioError(f"{path} holds no samples")
-    if not RATES[0] <= rate <= RATES[1]:
-        raise UnreadableAudioError(
-            f"{path} has {rate} samples per second; {RATES[0]} to {RATES[1]} are accepted"
-        )
-    return samples, int(rate)
+from earshot_protocol.sound_reading import SUFFIXES as SUFFIXES
+from earshot_protocol.sound_reading import opened
+from earshot_protocol.spectrum import SAMPLE_RATE, SILENT_RMS
 
 
 def recorded_rate(path: Path) -> int:
     """Return the samples per second of a file, read from its header alone.
 
     Raises:
-        UnreadableFileError: The file cannot be decoded.
+        UnreadableFileError: The file cannot be opened as sound.
     """
-    import soundfile
-
-    try:
-        return int(soundfile.info(path).samplerate)
-    except (soundfile.SoundFileError, OSError, TypeError) as error:
-        raise UnreadableAudioError(f"{path} does not decode: {error}") from error
+    with opened(path) as file:
+        return file.rate
 
 
 def read_mono(path: Path, rate: int = SAMPLE_RATE) -> NDArray[np.float32]:
     """Decode a file to the mean of its channels, float32 (samples,), at `rate`.
 
     Raises:
-        UnreadableFileError: The file is one that `read` refuses, or a sample is not finite.
+        UnreadableFileError: The file cannot be read as sound.
     """
-    samples, own = read(path)
-    if not np.isfinite(samples).all():
-        raise UnreadableAudioError(f"{path} holds NaN or infinite samples")
-    return resample(samples.mean(axis=1, dtype=np.float32), own, rate)
+    with opened(path) as file:
+        own = file.rate
+        samples = [second.mean(axis=1, dtype=np.float32) for second in file.seconds()]
+    return resample(np.concatenate(samples), own, rate)
 
 
 def resample(

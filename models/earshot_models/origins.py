@@ -15,7 +15,7 @@ from earshot_models import audio, soundscapes
 from earshot_models import augmentations as augment
 from earshot_models.augmentations import Augmentations
 from earshot_models.datasets.dataset import Dataset
-from earshot_models.datasets.waveforms import waveforms
+from earshot_models.datasets.waveforms import readable, waveforms
 from earshot_models.pools import Pool
 from earshot_models.voice_removal import remove_voice
 from earshot_protocol.checks import positive
@@ -77,6 +77,8 @@ def read(
 ) -> list[Pool]:
     """Read all sound at one rate; synthesized sound comes last.
 
+    Files that cannot be read are left out, and named by their pool.
+
     Args:
         sources: Sources of sound; at least one unless all is synthesized.
         synthesized: Share of synthesized sound in a batch, 0 to 1.
@@ -87,9 +89,8 @@ def read(
         progress: Callback after every file.
 
     Raises:
-        InvalidInputError: There is no sound.
+        InvalidInputError: There is no sound, or no file of a class can be read.
         InvalidParametersError: Synthesized sound leaves no share to the sources.
-        UnreadableFileError: Some files cannot be decoded.
     """
     if not sources and synthesized < 1:
         raise InvalidInputError("there must be sound to learn from, or synthesized=1")
@@ -191,9 +192,13 @@ def _read(
 
     decoded = waveforms(dataset, cache, report, rate)
     # A clip that was cut from a recording shares its number with the others.
-    names = [clip.recording or str(clip.path) for clip in dataset.clips]
+    names = [
+        clip.recording or str(clip.path) for clip in readable(dataset, decoded.unreadable).clips
+    ]
     recordings = np.unique(names, return_inverse=True)[1].astype(np.int64)
-    return Pool(decoded.all(), recordings, share, dataset.name, rate)
+    heard = [decoded.clip(number) for number, wrong in enumerate(decoded.unreadable) if not wrong]
+    unreadable = tuple(filter(None, decoded.unreadable))
+    return Pool(heard, recordings, share, dataset.name, rate, unreadable)
 
 
 def _synthesized(share: float, seed: int, rate: int) -> Pool:

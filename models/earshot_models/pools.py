@@ -30,6 +30,7 @@ class Pool:
         share: Share of a batch, relative to the other pools.
         name: Name of the origin.
         rate: Samples per second.
+        unreadable: Error of each file that was left out.
     """
 
     sounds: Sequence[NDArray[np.float32]]
@@ -37,6 +38,7 @@ class Pool:
     share: float
     name: str = ""
     rate: int = SAMPLE_RATE
+    unreadable: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.sounds) != len(self.recordings) or not self.sounds:

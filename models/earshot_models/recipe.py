@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,11 +158,13 @@ class Trained:
         int8: Path of the encoder file for phones.
         float32: Path of the encoder file without quantization.
         history: Figures of each epoch, as `training.train` returns them.
+        unreadable: Error of each file that was left out.
     """
 
     int8: Path
     float32: Path
     history: list[dict[str, float]]
+    unreadable: tuple[str, ...] = ()
 
 
 def train_encoder(
@@ -190,12 +193,11 @@ def train_encoder(
         progress: Callback after every step.
 
     Raises:
-        InvalidInputError: There is no sound, or too little.
+        InvalidInputError: There is no sound, too little, or no file of a class can be read.
         InvalidParametersError: There is a teacher but another objective, or "distillation" but no
             teacher; or the network would be too large for a phone.
         TeacherError: The teacher's output is not a number.
         TargetsError: The teacher's cached output is damaged.
-        UnreadableFileError: Some files cannot be decoded.
         CheckpointError: The folder holds a checkpoint of another recipe.
     """
     import keras
@@ -279,7 +281,8 @@ def train_encoder(
         export.write_encoder(
             paths[int8], flatbuffer, name, components, int8, trained, credits_, starts, spectrum
         )
-    return Trained(paths[True], paths[False], history)
+    unreadable = tuple(chain.from_iterable(pool.unreadable for pool in sound))
+    return Trained(paths[True], paths[False], history, unreadable)
 
 
 def _batches(

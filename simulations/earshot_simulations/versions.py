@@ -75,6 +75,14 @@ def file_digest(path: Path) -> str:
     return _digest(path, found.st_size, found.st_mtime_ns)
 
 
+def readable_digest(path: Path) -> str | None:
+    """Return the digest of a file of sound; None if it cannot be read, and so is not heard."""
+    try:
+        return file_digest(path)
+    except OSError:
+        return None
+
+
 @lru_cache(maxsize=2**16)
 def _digest(path: Path, size: int, changed: int) -> str:
     del size, changed  # by which a file is known as unchanged

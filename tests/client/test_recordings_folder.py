@@ -11,7 +11,8 @@ import soundfile
 from earshot_client.hearing import Second
 from earshot_client.labels import LabelHierarchy, default_hierarchy
 from earshot_client.microphone import Microphone, MicrophoneError
-from earshot_client.recordings_folder import FolderError, RecordingsFolder, UnreadableFileError
+from earshot_client.recordings_folder import FolderError, RecordingsFolder
+from earshot_protocol.sound_reading import UnreadableFileError
 
 RATE = 16_000
 FLAT = LabelHierarchy.flat(["bus", "Train Station", "park"])

@@ -8,7 +8,7 @@ import pytest
 import soundfile
 
 from earshot_models import audio
-from earshot_models.audio import UnreadableAudioError, read, read_mono, resample, seconds
+from earshot_models.audio import UnreadableFileError, read, read_mono, resample, seconds
 from earshot_models.datasets import folder
 from earshot_models.datasets import waveforms as module
 from earshot_models.datasets.waveforms import waveforms
@@ -59,14 +59,14 @@ def test_what_eight_kilohertz_cannot_hold_is_filtered_out() -> None:
 def test_what_holds_no_sound_is_named(
     tmp_path: Path, samples: np.ndarray, rate: int, said: str
 ) -> None:
-    with pytest.raises(UnreadableAudioError, match=rf"a\.wav.*{said}"):
+    with pytest.raises(UnreadableFileError, match=rf"a\.wav.*{said}"):
         read_mono(write(tmp_path / "a.wav", samples, rate))
 
 
 def test_a_corrupt_or_absent_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.wav").write_bytes(b"RIFF and then nothing")
     for name in ("a.wav", "b.wav"):
-        with pytest.raises(UnreadableAudioError, match=rf"{name} does not decode"):
+        with pytest.raises(UnreadableFileError, match=rf"{name} does not decode"):
             read(tmp_path / name)
 
 
@@ -141,6 +141,6 @@ def test_all_files_that_do_not_decode_are_counted_and_nothing_is_kept(
         not wrong for wrong in decoded.unreadable
     ]
     assert sum("does not decode" in wrong for wrong in decoded.unreadable) == 5
-    with pytest.raises(UnreadableAudioError, match=r"broken0\.wav.*and 2 more files"):
+    with pytest.raises(UnreadableFileError, match=r"broken0\.wav.*and 2 more files"):
         decoded.all()
     assert not list((tmp_path / "cache").glob("*"))

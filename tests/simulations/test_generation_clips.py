@@ -11,7 +11,7 @@ import soundfile
 from numpy.typing import NDArray
 from support import sound_layouts as layouts
 
-from earshot_models.audio import UnreadableAudioError
+from earshot_models.audio import UnreadableFileError
 from earshot_models.datasets.dataset import DatasetError
 from earshot_models.generators import spectrogram
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -84,12 +84,12 @@ def test_sound_that_cannot_be_learned_from_is_refused_by_name(tmp_path: Path) ->
     with pytest.raises(InvalidInputError, match=r"b\.wav is the same sound as a\.wav"):
         sound.opened(sound.listed(tmp_path))
     (tmp_path / "b.wav").write_bytes(b"RIFF")
-    with pytest.raises(UnreadableAudioError, match=r"b\.wav does not decode"):
+    with pytest.raises(UnreadableFileError, match=r"b\.wav does not decode"):
         sound.opened(sound.listed(tmp_path))
     samples = tone(400)
     samples[5] = np.nan
     soundfile.write(tmp_path / "b.wav", samples, RATE, subtype="FLOAT")
-    with pytest.raises(UnreadableAudioError, match=r"b\.wav holds NaN"):
+    with pytest.raises(UnreadableFileError, match=r"b\.wav holds NaN"):
         sound.opened(sound.listed(tmp_path))
 
 

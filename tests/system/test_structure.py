@@ -106,7 +106,7 @@ def test_the_core_names_no_other_dependency(package: str, allowed: set[str]) -> 
         "commands/phone.py": {"cyclopts"},
         "commands/ledger.py": {"cyclopts"},
         "lite_rt_encoder.py": {"ai_edge_litert"},
-        "recordings_folder.py": {"soundfile"},
+        "sound_reading.py": {"soundfile"},
         "microphone.py": {"sounddevice"},
         "overriding.py": {"typing_extensions"},  # for type checkers alone
         "prio3/xof.py": {"Cryptodome"},  # the extra `proofs`, loaded where it is used

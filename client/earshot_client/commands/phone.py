@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import partial
@@ -15,7 +15,12 @@ from cyclopts import App, Parameter
 from earshot_client.client import Client
 from earshot_client.commands import folder
 from earshot_client.commands.report import Report
-from earshot_client.commands.termination import EndingTransport, Terminated, Termination
+from earshot_client.commands.termination import (
+    EndingSource,
+    EndingTransport,
+    Terminated,
+    Termination,
+)
 from earshot_client.encoder import open_encoder, rate_of
 from earshot_client.expiry import KEEP_DAYS
 from earshot_client.hearing import Hearing, Second, Source
@@ -31,6 +36,7 @@ from earshot_client.visits.outcome import Event, Visit
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
+from earshot_protocol.sound_reading import unreadable_sentence
 from earshot_protocol.two_operators.messages import read_identity
 
 app = App()
@@ -110,7 +116,8 @@ def phone(
         data: The phone's folder: what it keeps, encrypted, and the key to it.
         server: URL of the server.
         invitation: Code with which a new phone enrols.
-        hear: Folder of class/*.wav|ogg|flac, or of plain files, to hear once.
+        hear: Folder of CLASS/NAME or of plain files, .au, .flac, .mp3, .ogg or .wav, to hear
+            once.
         microphone: Hear with this machine's microphone.
         recordings: Most seconds of sound that the phone keeps, drawn at random.
         seed: Seed of the choice which seconds are heard and labelled, and of nothing else.
@@ -190,9 +197,11 @@ def phone(
         day = _Day(client, report, termination, poll, once)
         last = None
         try:
-            day.hear(
-                hearing, _sources(hear, reference.hierarchy, rate_of(hears), microphone, recordings)
-            )
+            with termination.allowed():
+                sources = _sources(
+                    hear, reference.hierarchy, rate_of(hears), microphone, recordings
+                )
+            day.hear(hearing, [EndingSource(termination, source) for source in sources])
             last = day.visit(until_result)
         except Terminated:
             report.say("stopped")
@@ -279,6 +288,8 @@ def _sources(
         if folder_of_sound.short:
             left_out = first_of(folder_of_sound.short)
             print(f"left out, shorter than a second: {left_out}", file=sys.stderr)
+        if folder_of_sound.unreadable:
+            print(unreadable_sentence(folder_of_sound.unreadable), file=sys.stderr)
         sources.append(folder_of_sound)
     if microphone:
         from earshot_client.microphone import Microphone
@@ -326,7 +337,7 @@ class _Day:
     poll: float
     once: bool
 
-    def hear(self, hearing: Hearing, sources: list[Source]) -> None:
+    def hear(self, hearing: Hearing, sources: Sequence[Source]) -> None:
         """Hear everything that there is to hear."""
         for source in sources:
             count = 0
@@ -335,6 +346,8 @@ class _Day:
                     self.report.say(f"heard {count} seconds so far")
                 self.termination.check()
             self.report.say(f"heard {count} seconds that were new")
+        if hearing.unreadable:
+            print(unreadable_sentence(hearing.unreadable), file=sys.stderr)
 
     def visit(self, until_result: bool) -> Visit | None:
         """Visit the server until there is a reason to end; return the last visit."""

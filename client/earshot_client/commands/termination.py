@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
+import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from numpy.typing import NDArray
 
+from earshot_client.hearing import Second, Source
 from earshot_client.transport.http import HttpTransport
 
 
@@ -59,6 +62,22 @@ class Termination:
         """Sleep, unless the process ends."""
         with self.allowed():
             time.sleep(seconds)
+
+
+class EndingSource:
+    """A source of sound that does not keep a process from ending."""
+
+    def __init__(self, termination: Termination, source: Source) -> None:
+        self._termination, self._source = termination, source
+
+    def seconds(self) -> Sequence[Second]:
+        """Return the seconds that there are to hear."""
+        return self._source.seconds()
+
+    def read(self, second: Second) -> tuple[NDArray[np.float32], int]:
+        """Return the sound of one second, as the source does."""
+        with self._termination.allowed():
+            return self._source.read(second)
 
 
 class EndingTransport(HttpTransport):

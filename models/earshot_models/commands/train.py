@@ -14,6 +14,7 @@ from earshot_models.commands.listing import list_dataset
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.sound_reading import unreadable_sentence
 
 if TYPE_CHECKING:
     from earshot_models.datasets.dataset import Clip
@@ -153,8 +154,11 @@ def train(
     size = trained.int8.stat().st_size
     if as_json:
         files = {"encoder": str(trained.int8), "float32": str(trained.float32), "bytes": size}
-        print(json.dumps({**files, "history": trained.history}, indent=2))
+        left_out = {"count": len(trained.unreadable), "files": trained.unreadable}
+        print(json.dumps({**files, "unreadable": left_out, "history": trained.history}, indent=2))
     else:
+        if trained.unreadable:
+            print(unreadable_sentence(trained.unreadable))
         last = trained.history[-1]
         print(f"{trained.int8}: {size} bytes")
         print(f"loss {last['loss']:.3f}, retrieval {last['retrieval']:.3f}")

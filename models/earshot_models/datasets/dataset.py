@@ -15,6 +15,7 @@ from pathlib import Path
 from earshot_models.audio import SUFFIXES
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.sound_files import SOUND_SUFFIXES
+from earshot_protocol.sound_reading import check_listable, visible
 from earshot_protocol.text import decoded
 
 _MOST_NAMED = 5
@@ -54,7 +55,13 @@ class Clip:
     @property
     def name(self) -> str:
         """Names of the file and of its folder."""
-        return f"{self.path.parent.name}/{self.path.name}"
+        return visible(f"{self.path.parent.name}/{self.path.name}")
+
+    def __post_init__(self) -> None:
+        # Names of folders, which may be any bytes; those of clips go into pages and files.
+        if self.label is not None:
+            object.__setattr__(self, "label", visible(self.label))
+        object.__setattr__(self, "group", visible(self.group))
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,9 @@ class Dataset:
     clips: tuple[Clip, ...]
     missing: int = 0
     unheard: tuple[Unheard, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", visible(self.name))
 
     @classmethod
     def of_files(
@@ -216,6 +226,7 @@ def check_folder(folder: Path, layout: str) -> None:
         raise DatasetError(f"{folder} is a file; expected {layout}")
     if not folder.is_dir():
         raise DatasetError(f"there is no folder {folder}; expected {layout}")
+    check_listable(folder)
 
 
 def existing(folder: Path, *names: str) -> Path:

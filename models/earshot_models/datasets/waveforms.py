@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +12,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.audio import UnreadableAudioError, read_mono
+from earshot_models.audio import read_mono
 from earshot_models.datasets.dataset import Clip, Dataset
+from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replacement
+from earshot_protocol.sound_reading import UnreadableFileError
 from earshot_protocol.spectrum import SAMPLE_RATE
 
 Progress = Callable[[int, int], None]
 """Callback for progress: the number of files done, and of all files."""
 
-_VERSION = 1
+_VERSION = 2
 """Cache format version; part of the key."""
 
 
@@ -55,8 +58,26 @@ class Waveforms:
         errors = [error for error in self.unreadable if error]
         if errors:
             more = f", and {len(errors) - 3} more files" if len(errors) > 3 else ""
-            raise UnreadableAudioError("; ".join(errors[:3]) + more)
+            raise UnreadableFileError("; ".join(errors[:3]) + more)
         return np.split(self.samples, self.ends[:-1])
+
+
+def readable(dataset: Dataset, unreadable: Sequence[str]) -> Dataset:
+    """Return a data set without the files that have an error, one text for each clip.
+
+    Raises:
+        InvalidInputError: No file is left, or none of a class; the message names the first.
+    """
+    bad = {clip: wrong for clip, wrong in zip(dataset.clips, unreadable, strict=True) if wrong}
+    if not bad:
+        return dataset
+    left = {clip.label for clip in dataset.clips if clip not in bad}
+    lost = {clip.label for clip in bad} - left
+    if lost:
+        why = "; ".join([wrong for clip, wrong in bad.items() if clip.label in lost][:3])
+        named = ", ".join(sorted(label or dataset.name for label in lost))
+        raise InvalidInputError(f"no file of {named} can be read: {why}")
+    return dataset.where(lambda clip: clip not in bad)
 
 
 def waveforms(
@@ -94,7 +115,7 @@ def _decode(clips: Sequence[Clip], progress: Progress, rate: int) -> Waveforms:
         sound, wrong = np.empty(0, dtype=np.float32), ""
         try:
             sound = read_mono(clip.path, rate)
-        except UnreadableAudioError as error:
+        except UnreadableFileError as error:
             wrong = str(error)
         sounds.append(sound)
         errors.append(wrong)
@@ -106,8 +127,12 @@ def _decode(clips: Sequence[Clip], progress: Progress, rate: int) -> Waveforms:
 def _key(clips: Sequence[Clip], rate: int) -> str:
     digest = hashlib.sha256(json.dumps([_VERSION, rate]).encode())
     for clip in clips:
-        status = clip.path.stat()
-        digest.update(f"{clip.path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+        try:
+            status = clip.path.stat()
+            changed = f"\0{status.st_size}\0{status.st_mtime_ns}\n"
+        except OSError:  # it cannot be read either, and then nothing is kept
+            changed = "\n"
+        digest.update(os.fsencode(clip.path.resolve()) + changed.encode())
     return digest.hexdigest()[:32]
 
 

@@ -15,6 +15,7 @@ from earshot_models.tagging.evidence import CONFIDENCE
 from earshot_models.tagging.mel_power import mel_power
 from earshot_models.tagging.tagger_file import PublishedTagger
 from earshot_protocol.sound_files import SOUND_SUFFIXES
+from earshot_protocol.sound_reading import UnreadableFileError
 
 Progress = Callable[[str, int, int], None]
 
@@ -126,7 +127,7 @@ def tag_file(tagger: PublishedTagger, path: Path, name: str) -> Tagged:
         return Tagged(name, 0.0, 0, nothing, nothing, nothing.astype(np.int64), error)
     try:
         sound = audio.read_mono(path, mel.rate)
-    except audio.UnreadableAudioError as unreadable:
+    except UnreadableFileError as unreadable:
         return Tagged(name, 0.0, 0, nothing, nothing, nothing.astype(np.int64), str(unreadable))
     cut, starts = pieces(sound, mel.samples)
     loud = audio.loud(cut)

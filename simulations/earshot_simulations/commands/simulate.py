@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import sys
@@ -313,7 +314,12 @@ def _kept(out: Path | None, files: Collection[str], overwrite: bool) -> Iterator
         with shown() as progress:
             yield progress
     except (OSError, MemoryError) as error:
+        if isinstance(error, OSError) and error.errno not in _NO_ROOM:
+            raise InvalidInputError(f"that simulation has failed: {error}") from error
         raise InvalidInputError(f"this machine has no room for that simulation: {error}") from error
+
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EFBIG}
 
 
 def _print_each(results: Mapping[Discovery, object]) -> None:

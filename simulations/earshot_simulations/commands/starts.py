@@ -10,6 +10,7 @@ from earshot_models.commands.listing import list_dataset
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
+from earshot_protocol.sound_reading import unreadable_sentence
 
 app = App()
 
@@ -59,7 +60,11 @@ def starts(
         for folder, each in zip(folders, shares, strict=True)
     ]
     with shown() as progress:
-        content = renewed(encoder_path(encoder), sources, synthesized, seed, cache, progress)
+        content, unreadable = renewed(
+            encoder_path(encoder), sources, synthesized, seed, cache, progress
+        )
     out.parent.mkdir(parents=True, exist_ok=True)
     replace_file(out, content)
+    if unreadable:
+        print(unreadable_sentence(unreadable))
     print(f"{out}: {len(content)} bytes")

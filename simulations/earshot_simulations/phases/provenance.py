@@ -12,7 +12,7 @@ from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, PhaseSettings
-from earshot_simulations.versions import file_digest, versions
+from earshot_simulations.versions import file_digest, readable_digest, versions
 
 
 class OtherVersionError(InvalidInputError):
@@ -71,5 +71,5 @@ def _sound(folder: Path) -> str:
     from earshot_models.datasets.opening import open_dataset
 
     clips = open_dataset(folder).clips
-    told = [[each.name, each.label, each.group, file_digest(each.path)] for each in clips]
+    told = [[each.name, each.label, each.group, readable_digest(each.path)] for each in clips]
     return digest({"clips": told})

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_client.features import Unusable, UnusableRecordingError, one_second
-from earshot_models.audio import UnreadableAudioError, read, recorded_rate
+from earshot_models.audio import recorded_rate
 from earshot_models.datasets.dataset import Clip
 from earshot_models.datasets.opening import open_dataset
 from earshot_models.datasets.splits import split
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.sound_reading import UnreadableFileError, opened, visible
 from earshot_simulations.populations.embedded import (
     EMBEDDINGS,
     POINTS,
@@ -36,7 +37,7 @@ from earshot_simulations.populations.population import (
     Skipped,
     Stream,
 )
-from earshot_simulations.versions import file_digest
+from earshot_simulations.versions import readable_digest
 from earshot_simulations.workers import in_parallel
 
 HELD_OUT_FRACTION = 0.25
@@ -83,7 +84,7 @@ class SoundFolder(EmbeddedSound):
             InvalidInputError: A class's clips all stem from one recording, or files have fewer
                 samples per second than the encoder hears; the message names the first of them.
         """
-        self.name = Path(folder).resolve().name
+        self.name = visible(Path(folder).resolve().name)
         dataset = open_dataset(Path(folder))
         dataset.check_classes()
         labels = dataset.labels
@@ -110,7 +111,7 @@ class SoundFolder(EmbeddedSound):
         return sorted(chain.from_iterable(self._sides), key=lambda clip: clip.path)
 
     def _sound(self) -> object:
-        return [(clip.name, clip.label, file_digest(clip.path)) for clip in self._clips()]
+        return [(clip.name, clip.label, readable_digest(clip.path)) for clip in self._clips()]
 
     def _embed_all(self, sound: Path) -> None:
         clips = self._clips()
@@ -225,7 +226,7 @@ def _refuse_below(rate: int, encoder: str, clips: Sequence[Clip]) -> None:
     """
     below = []
     for clip in clips:
-        with suppress(UnreadableAudioError):
+        with suppress(UnreadableFileError):
             own = recorded_rate(clip.path)
             if own < rate:
                 below.append(f"{clip.name} ({own:,})")
@@ -244,18 +245,26 @@ def _cut(clip: Clip, wanted: int) -> tuple[list[NDArray[np.float32]], list[Skipp
 
     The rest after the last full second is left out.
     """
-    try:
-        samples, rate = read(clip.path)
-    except UnreadableAudioError as error:
-        return [], [Skipped(clip.name, Unusable.UNREADABLE, str(error))]
     usable: list[NDArray[np.float32]] = []
-    unusable: list[Skipped] = []
-    seconds = max(1, len(samples) // rate)
-    for second in range(seconds):
-        try:
-            part = samples[second * rate : (second + 1) * rate]
-            usable.append(one_second(part, rate, wanted))
-        except UnusableRecordingError as error:
-            recording = clip.name if seconds == 1 else f"{clip.name}, second {second + 1}"
-            unusable.append(Skipped(recording, error.reason, error.detail))
-    return usable, unusable
+    unusable: list[tuple[int, UnusableRecordingError]] = []
+    seconds = 0
+    try:
+        with opened(clip.path) as file:
+            for samples in file.seconds():
+                if seconds and len(samples) < file.rate:
+                    break
+                seconds += 1
+                try:
+                    usable.append(one_second(samples, file.rate, wanted))
+                except UnusableRecordingError as error:
+                    unusable.append((seconds, error))
+    except UnreadableFileError as error:
+        return [], [Skipped(clip.name, Unusable.UNREADABLE, str(error))]
+    return usable, [
+        Skipped(
+            clip.name if seconds == 1 else f"{clip.name}, second {number}",
+            error.reason,
+            error.detail,
+        )
+        for number, error in unusable
+    ]

@@ -14,8 +14,9 @@ from earshot_client.encoder import Encoder
 from earshot_models import audio
 from earshot_models.datasets.dataset import Clip, Dataset, Unheard
 from earshot_models.datasets.splits import folds
-from earshot_models.datasets.waveforms import Waveforms, waveforms
+from earshot_models.datasets.waveforms import Waveforms, readable, waveforms
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.sound_reading import UnreadableFileError
 from earshot_protocol.spectrum import NARROW
 
 Progress = Callable[[str, int, int], None]
@@ -141,7 +142,7 @@ def cut_at(
         for wrong in zip(*(each.unreadable for each in decoded.values()), strict=True)
     ]
     numbers = [number for number, wrong in enumerate(unreadable) if not wrong]
-    dataset = _readable(dataset, unreadable)
+    dataset = readable(dataset, unreadable)
     clips, kept = dataset.clips, set(dataset.clips)
     names = [side_name(side) for side in sides if not kept.isdisjoint(side.clips)]
     audible, index, disjoint, half, silent, too_short = [], [], [], [], 0, 0
@@ -229,7 +230,7 @@ def _recorded_rate(path: Path) -> float:
     """Return the rate of a file that has been read; infinite if it has gone since."""
     try:
         return audio.recorded_rate(path)
-    except audio.UnreadableAudioError:
+    except UnreadableFileError:
         return np.inf
 
 
@@ -259,18 +260,6 @@ def _halves(count: int) -> NDArray[np.int64]:
 
 def _numbered(names: Iterable[str]) -> NDArray[np.int64]:
     return np.unique(list(names), return_inverse=True)[1].astype(np.int64)
-
-
-def _readable(dataset: Dataset, unreadable: Sequence[str]) -> Dataset:
-    """Return the data set without the files that have an error."""
-    bad = {clip: wrong for clip, wrong in zip(dataset.clips, unreadable, strict=True) if wrong}
-    if not bad:
-        return dataset
-    empty = sorted(set(dataset.labels) - {clip.label for clip in dataset.clips if clip not in bad})
-    if empty:
-        why = [wrong for clip, wrong in bad.items() if clip.label in empty]
-        raise InvalidInputError(f"no file of {', '.join(empty)} decodes: {'; '.join(why[:3])}")
-    return dataset.where(lambda clip: clip not in bad)
 
 
 def embed(encoder: Encoder, sound: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +28,8 @@ def renewed(
     seed: int = 0,
     cache: Path | None = None,
     progress: Progress = no_progress,
-) -> bytes:
-    """Return an encoder file with the same network, and start centroids of this public sound.
+) -> tuple[bytes, tuple[str, ...]]:
+    """Find start centroids in public sound, and put them into an encoder file.
 
     Args:
         encoder: Encoder file.
@@ -38,10 +39,12 @@ def renewed(
         cache: Folder for decoded sound.
         progress: Callback for progress.
 
+    Returns:
+        Encoder file with the same network, and the error of each file of sound that was left out.
+
     Raises:
         DamagedEncoderError: The file is not an encoder file.
-        InvalidInputError: There is no sound, or too little.
-        UnreadableFileError: Some files cannot be decoded.
+        InvalidInputError: There is no sound, too little, or no file of a class can be read.
     """
     content, hears = encoder_file.read(encoder.read_bytes()), LiteRtEncoder.open(encoder)
     rate = rate_of(hears)
@@ -61,4 +64,5 @@ def renewed(
     components = Components(np.eye(hears.dimensions), content.mean(), content.scale())
     starts = start_centroids.learn(components, np.concatenate(embeddings), seed)
     progress(_FINDING, len(seconds), len(seconds))
-    return encoder_file.with_start_centroids(content, starts)
+    unreadable = tuple(chain.from_iterable(pool.unreadable for pool in pools))
+    return encoder_file.with_start_centroids(content, starts), unreadable
