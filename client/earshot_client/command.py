@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import importlib
+import importlib.util
 import itertools
 import shutil
 import sys
@@ -233,13 +233,7 @@ def _require(name: str, words: Sequence[str]) -> None:
 
 def _has_studies() -> bool:
     """Return whether this installation is a checkout's, which has the studies of papers."""
-    try:
-        importlib.import_module("earshot_studies")
-    except ModuleNotFoundError as error:
-        if error.name != "earshot_studies":
-            raise
-        return False
-    return True
+    return importlib.util.find_spec("earshot_studies") is not None
 
 
 def _overview() -> str:

@@ -17,6 +17,7 @@ from support.documented import loaded, options
 
 from earshot_client.encoder import encoder_path
 from earshot_client.policy import Policy
+from earshot_models.datasets.dataset import Clip, Dataset
 from earshot_protocol.phases import discovery_budget, learning_budget
 from earshot_protocol.phases.discovery_budget import cell_counts
 from earshot_protocol.phases.parameters import Parameters
@@ -28,6 +29,7 @@ from earshot_server.discovery.route import Discovery
 from earshot_server.phases.proposal import Wanted, proposed
 from earshot_simulations.benchmarks.api.benchmark import Setup
 from earshot_simulations.commands import bench
+from earshot_simulations.commands import simulate as simulating
 from earshot_simulations.phases import simulation
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.routes import settings_of as configured
@@ -61,6 +63,8 @@ def each_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[Discovery
         raise AskedError
 
     monkeypatch.setattr(simulation, "simulate_routes", instead)
+    two = tuple(Clip(Path(f"{name}/1.wav"), name, name) for name in "ab")  # there is no folder
+    monkeypatch.setattr(simulating, "list_dataset", lambda folder: Dataset("sound", two))
     with pytest.raises(AskedError):
         earshot("simulate", *words)
     return found

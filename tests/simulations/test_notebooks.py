@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -23,7 +24,6 @@ from earshot_simulations import (
     simulate,
     sweep,
 )
-from earshot_simulations.engine import local
 from earshot_simulations.sweeps.table import SweepTable
 
 TINY = Settings(
@@ -176,7 +176,7 @@ def test_an_exception_of_a_callback_ends_the_run_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[SimulatedStep] = []
-    monkeypatch.setattr(local.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def stop(step: SimulatedStep) -> None:
         told.append(step)

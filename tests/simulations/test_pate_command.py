@@ -269,7 +269,7 @@ def test_budget_says_what_queries_cost_and_how_many_a_budget_buys(
     [
         (("--delta", "0.004"), "must be below 1/250"),
         (("--epsilon", "0"), "epsilon=0.0: must be a positive"),
-        (("--check-sigma", "0"), "deviation=0.0: must be a positive"),
+        (("--check-sigma", "0"), "deviation=0.0: must be a number"),
         (("--tau", "1.2"), "Unknown option: --tau"),
         (("--scores", "none.npy"), "Unknown option: --scores"),
         (("--tally", "federated", "--votes-cost", "dependent"), "hold for a central tally"),
