@@ -98,8 +98,12 @@ class SoundFile:
         Raises:
             UnreadableFileError: The file does not hold this second any more.
         """
+        # An MP3 frame is made of those before it: just after a seek, the first are silent or wrong.
+        early = min(number, 1)
         with _one_error(self._path):
-            self._file.seek(number * self.rate)
+            self._file.seek((number - early) * self.rate)
+        for _ in range(early):
+            self._read()
         samples = self._read()
         if len(samples) < self.rate:
             raise UnreadableFileError(f"{visible(self._path)} ends before its second {number + 1}")
@@ -124,8 +128,8 @@ def opened(path: Path) -> Iterator[SoundFile]:
     """Open a sound file.
 
     Raises:
-        UnreadableFileError: It is no regular file, may not be read, or is no sound of a kind,
-            a rate and a number of channels that are accepted.
+        UnreadableFileError: It is not a regular file, may not be read, or is not sound of a
+            kind, a rate and a number of channels that are accepted.
     """
     import soundfile
 
@@ -135,7 +139,7 @@ def opened(path: Path) -> Iterator[SoundFile]:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise UnreadableFileError(f"{visible(path)} is no regular file")
+            raise UnreadableFileError(f"{visible(path)} is not a regular file")
         with _one_error(path):
             file = soundfile.SoundFile(handle, closefd=False)
         with file:

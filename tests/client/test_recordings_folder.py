@@ -98,16 +98,16 @@ def test_what_is_no_sound_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_files_of_other_kinds_are_named_and_alone_refused(tmp_path: Path) -> None:
-    for name in ("bus/a.m4a", "bus/b.MP3", ".hidden/c.m4a"):
+    for name in ("bus/a.m4a", "bus/b.WMA", ".hidden/c.m4a"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"a recorder wrote this")
-    refused = r"holds no sound of a kind that is read \(there is bus/a.m4a, bus/b.MP3\)"
+    refused = r"holds no sound of a kind that is read \(there is bus/a.m4a, bus/b.WMA\)"
     with pytest.raises(FolderError, match=refused):
         RecordingsFolder(tmp_path, FLAT)
     write(tmp_path / "park" / "a.wav", 1.0)
     (tmp_path / "park" / "b.opus").write_bytes(b"a recorder wrote this")
     folder = RecordingsFolder(tmp_path, FLAT)
-    assert folder.unread == ("bus/a.m4a", "bus/b.MP3", "park/b.opus")
+    assert folder.unread == ("bus/a.m4a", "bus/b.WMA", "park/b.opus")
     assert folder.lost == ("bus",)
 
 
@@ -146,13 +146,15 @@ def test_files_shorter_than_a_second_are_named_and_alone_refused(tmp_path: Path)
     assert len(heard.seconds()) == 2
 
 
-def test_a_file_that_does_not_decode_is_named(tmp_path: Path) -> None:
-    write(tmp_path / "good.wav", 1.0)
+def test_a_file_that_does_not_decode_is_named_and_left_out(tmp_path: Path) -> None:
     (tmp_path / "bad.flac").write_bytes(b"fLaC" + bytes(100))
-    with pytest.raises(UnreadableFileError, match=r"bad\.flac does not decode"):
+    with pytest.raises(FolderError, match=r"no file .* can be read: .*bad\.flac does not"):
         RecordingsFolder(tmp_path, FLAT)
-    (tmp_path / "bad.flac").unlink()
+    write(tmp_path / "good.wav", 1.0)
     folder = RecordingsFolder(tmp_path, FLAT)
+    (wrong,) = folder.unreadable
+    assert "bad.flac does not decode: " in wrong
+    assert [each.name for each in folder.seconds()] == ["good.wav#0"]
     (tmp_path / "good.wav").unlink()
     with pytest.raises(UnreadableFileError, match=r"good\.wav"):
         folder.read(folder.seconds()[0])

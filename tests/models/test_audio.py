@@ -8,10 +8,11 @@ import pytest
 import soundfile
 
 from earshot_models import audio
-from earshot_models.audio import UnreadableFileError, read, read_mono, resample, seconds
+from earshot_models.audio import read_mono, resample, seconds
 from earshot_models.datasets import folder
 from earshot_models.datasets import waveforms as module
 from earshot_models.datasets.waveforms import waveforms
+from earshot_protocol.sound_reading import UnreadableFileError
 
 
 def tone(duration: float, rate: int, hertz: float = 500) -> np.ndarray:
@@ -22,16 +23,6 @@ def write(path: Path, samples: np.ndarray, rate: int = 8000) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     soundfile.write(path, samples, rate, subtype="FLOAT" if path.suffix == ".wav" else None)
     return path
-
-
-@pytest.mark.parametrize(("suffix", "tolerance"), [("wav", 1e-6), ("flac", 1e-4), ("ogg", 0.05)])
-def test_it_reads_what_was_written(tmp_path: Path, suffix: str, tolerance: float) -> None:
-    stereo = np.stack([tone(1.5, 16_000), 0.5 * tone(1.5, 16_000)], axis=1)
-    samples, rate = read(write(tmp_path / f"a.{suffix}", stereo, 16_000))
-    assert rate == 16_000
-    assert samples.dtype == np.float32
-    assert samples.shape == stereo.shape
-    assert np.abs(samples - stereo).max() < tolerance
 
 
 @pytest.mark.parametrize("rate", [8000, 11_025, 16_000, 44_100, 48_000])
@@ -65,9 +56,9 @@ def test_what_holds_no_sound_is_named(
 
 def test_a_corrupt_or_absent_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.wav").write_bytes(b"RIFF and then nothing")
-    for name in ("a.wav", "b.wav"):
-        with pytest.raises(UnreadableFileError, match=rf"{name} does not decode"):
-            read(tmp_path / name)
+    for name, why in (("a.wav", "does not decode"), ("b.wav", "cannot be read: No such file")):
+        with pytest.raises(UnreadableFileError, match=f"{name} {why}"):
+            read_mono(tmp_path / name)
 
 
 def test_seconds_are_cut_padded_and_left_out_if_silent() -> None:

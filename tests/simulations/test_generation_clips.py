@@ -11,10 +11,10 @@ import soundfile
 from numpy.typing import NDArray
 from support import sound_layouts as layouts
 
-from earshot_models.audio import UnreadableFileError
 from earshot_models.datasets.dataset import DatasetError
 from earshot_models.generators import spectrogram
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.sound_reading import UnreadableFileError
 from earshot_simulations.generation import clips as sound
 from earshot_simulations.generation import kinds, run
 from earshot_simulations.generation.budgets import NoisyMax, UselessBudgetError

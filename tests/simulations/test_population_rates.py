@@ -11,7 +11,6 @@ from support.wide_encoder import WIDE_NAME, wide_file
 
 from earshot_client.encoder import default_encoder, encoder_path, open_encoder, rate_of
 from earshot_client.features import one_second
-from earshot_models import audio
 from earshot_models.soundscapes import synthesize
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
@@ -42,7 +41,7 @@ def test_phones_hear_a_folder_at_the_rate_of_their_encoder(tmp_path: Path, wide:
     assert rate_of(encoder) == 16_000
     expected = []
     for path in sorted(folder.glob("*/?.wav")):
-        samples, rate = audio.read(path)
+        samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
         seconds = [one_second(samples[start : start + rate], rate, 16_000) for start in (0, rate)]
         expected.append(encoder.project(encoder.embed(np.stack(seconds)), 16))
     with SoundFolder(folder, 30, 10, 0.5, 1, dimensions=16, encoder=wide) as population:

@@ -291,7 +291,7 @@ def test_a_class_whose_files_are_all_bad_is_named(folder: Path, tmp_path: Path) 
     for clip in dataset.clips:
         if clip.label == label or clip is dataset.clips[0]:
             clip.path.write_bytes(b"no sound")
-    with pytest.raises(InvalidInputError, match=rf"no file of {label} decodes: [^;]*/{label}/"):
+    with pytest.raises(InvalidInputError, match=rf"no file of {label} can be read: [^;]*/{label}/"):
         cut(dataset)
 
 
