@@ -124,7 +124,7 @@ def opened(path: Path) -> Iterator[SoundFile]:
     """Open a sound file.
 
     Raises:
-        UnreadableFileError: It is no regular file, may not be read, or is no sound of a kind,
+        UnreadableFileError: It is not a regular file, may not be read, or is not a sound of a kind,
             a rate and a number of channels that are accepted.
     """
     import soundfile
@@ -135,7 +135,7 @@ def opened(path: Path) -> Iterator[SoundFile]:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise UnreadableFileError(f"{visible(path)} is no regular file")
+            raise UnreadableFileError(f"{visible(path)} is not a regular file")
         with _one_error(path):
             file = soundfile.SoundFile(handle, closefd=False)
         with file:
