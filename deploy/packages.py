@@ -50,7 +50,8 @@ def main(lock: Path) -> int:
 def _read(pip: subprocess.Popen[str], found: list[str], new: list[str]) -> None:
     """Note each package that pip finds, and those that it unpacks, until pip ends."""
     for line in pip.stdout or ():
-        if line.startswith(("Collecting ", "Requirement already satisfied")):
+        # pip's words for a package of an index, one of a local folder, and one that is there.
+        if line.startswith(("Collecting ", "Processing ", "Requirement already satisfied")):
             found.append(line)
         elif line.startswith("Installing collected packages: "):
             new += line.split(", ")
