@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy import stats
+from scipy import integrate, stats
 from support.goodness import ALPHA_LIMIT, frequent, source
 from support.refusals import refused
 
@@ -119,7 +119,7 @@ def dense_winner_law(counts: list[float], sigma: float) -> list[float]:
     standard = (points[:, None] - counts) / sigma
     below, density = stats.norm.cdf(standard), stats.norm.pdf(standard) / sigma
     return [
-        float(np.trapezoid(density[:, j] * np.delete(below, j, axis=1).prod(axis=1), points))
+        float(integrate.trapezoid(density[:, j] * np.delete(below, j, axis=1).prod(axis=1), points))
         for j in range(len(counts))
     ]
 
@@ -147,7 +147,7 @@ def test_twenty_labels_win_without_a_vote_when_noise_is_large() -> None:
     points = np.linspace(-9, 9, 20_001)
     for sigma, seed in ((7.0, 6), (4.0, 7)):
         below = (2**20 - 1) * stats.norm.logcdf(points + 30 / sigma)
-        law = 1 - np.trapezoid(stats.norm.pdf(points) * np.exp(below), points)
+        law = 1 - integrate.trapezoid(stats.norm.pdf(points) * np.exp(below), points)
         voting = PowersetVoting(20, sigma)
         found = voting.winners(voting.votes(unanimous), source(seed))
         assert frequent(found.any(axis=1), law)
