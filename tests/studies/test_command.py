@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from typing import Any
 
 import pytest
 from support import command
@@ -14,12 +15,13 @@ from earshot_studies.commands.reproduce import STUDIES
 
 
 class Wheel:
-    """Finds no studies, as where they are not installed."""
+    """A finder of modules that finds no studies, as where they are not installed."""
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        del path, target
-        if name == "earshot_studies":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    def __init__(self, finder: Any) -> None:
+        self._finder = finder
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
+        return None if name == "earshot_studies" else self._finder.find_spec(name, path, target)
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -43,7 +45,7 @@ def test_a_wheel_says_first_where_the_studies_are(
     """Whatever is asked, and before it asks for extras that would be of no use."""
     for module in [name for name in sys.modules if name.partition(".")[0] == "earshot_studies"]:
         monkeypatch.delitem(sys.modules, module)
-    monkeypatch.setattr(sys, "meta_path", [Wheel(), *sys.meta_path])
+    monkeypatch.setattr(sys, "meta_path", [Wheel(each) for each in sys.meta_path])
     monkeypatch.setattr(distribution, "missing", lambda extras: ["flask"])
     done = command.earshot("reproduce", *words.split())
     assert done.returncode == 2
