@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import soundfile
 
-from earshot_models import audio
+from earshot_models import audio, origins
 from earshot_models.audio import read_mono, resample, seconds
 from earshot_models.datasets import folder
 from earshot_models.datasets import waveforms as module
-from earshot_models.datasets.waveforms import waveforms
+from earshot_models.datasets.waveforms import readable, waveforms
+from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.sound_reading import UnreadableFileError
 
 
@@ -135,3 +136,24 @@ def test_all_files_that_do_not_decode_are_counted_and_nothing_is_kept(
     with pytest.raises(UnreadableFileError, match=r"broken0\.wav.*and 2 more files"):
         decoded.all()
     assert not list((tmp_path / "cache").glob("*"))
+
+
+def test_a_file_that_does_not_decode_is_left_out_unless_its_class_has_no_other(
+    tmp_path: Path,
+) -> None:
+    """Three files of the published FMA hold no audio: what can be learned from is the rest."""
+    for name in ("rock/1.wav", "rock/2.wav", "folk/3.wav"):
+        write(tmp_path / name, tone(1, 8000))
+    (tmp_path / "rock" / "4.wav").write_bytes(b"no sound")
+    dataset = folder.load(tmp_path)
+    errors = waveforms(dataset).unreadable
+    left = readable(dataset, errors)
+    assert {clip.path.name for clip in left.clips} == {"1.wav", "2.wav", "3.wav"}
+    assert readable(left, [""] * 3) is left
+    pool = origins._read(dataset, 1.0, 8000, None, lambda done, total, what: None)
+    assert len(pool.sounds) == len(pool.recordings) == 3
+    (told,) = pool.unreadable
+    assert "rock/4.wav does not decode" in told
+    broken = [f"{clip.name} is odd" if clip.label == "folk" else "" for clip in dataset.clips]
+    with pytest.raises(InvalidInputError, match=r"no file of folk can be read: folk/3\.wav is odd"):
+        readable(dataset, broken)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 import struct
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from earshot_client.labels import LabelHierarchy
+from earshot_client.recordings_folder import RecordingsFolder
+from earshot_models.datasets.dataset import Clip
 from earshot_protocol import sound_reading
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.sound_reading import (
@@ -28,6 +32,7 @@ from earshot_protocol.sound_reading import (
     unreadable_sentence,
     visible,
 )
+from earshot_simulations.populations.sound_folder import _cut
 
 RATE = 8000
 KINDS = {"wav": 1e-4, "flac": 1e-4, "au": 1e-4, "ogg": 0.05, "mp3": 0.05}
@@ -289,3 +294,27 @@ def test_a_folder_that_may_not_be_listed_is_named(
             check_listable(tmp_path)
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != ".hidden")
     check_listable(tmp_path)
+
+
+def test_a_phone_and_a_simulation_hear_the_same_of_each_file(tmp_path: Path) -> None:
+    sound = tone(2.25, 1)
+    for kind in KINDS:
+        whole = written(tmp_path / f"whole.{kind}", sound).read_bytes()
+        (tmp_path / f"cut.{kind}").write_bytes(whole[: len(whole) // 2])
+        (tmp_path / f"start.{kind}").write_bytes(whole[:100])
+    streamed_flac(tmp_path)
+    one = (tmp_path / "whole.ogg").read_bytes()
+    (tmp_path / "chained.ogg").write_bytes(2 * one)
+    late = np.append(sound[:, 0], np.nan)
+    written(tmp_path / "late.wav", late, subtype="FLOAT")
+    (tmp_path / "whole.wav").rename(os.fsdecode(os.fsencode(tmp_path) + b"/\xdf.wav"))
+    hears = Counter(
+        second.name.rpartition("#")[0]
+        for second in RecordingsFolder(tmp_path, LabelHierarchy.flat(["a"])).seconds()
+    )
+    for path in tmp_path.iterdir():
+        usable, skipped = _cut(Clip(path, "a", "a"), RATE)
+        assert hears[visible(path.name)] == len(usable), path
+        assert len(usable) or skipped, path
+    assert hears["\\udcdf.wav"] == hears["whole.mp3"] == hears["a.flac"] == 2
+    assert hears["chained.ogg"] == hears["late.wav"] == 0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import os
@@ -457,3 +458,23 @@ def test_control_c_ends_a_run_in_two_processes_quietly(tmp_path: Path) -> None:
     assert (tmp_path / "report.html").exists()
     assert "Traceback" not in err
     assert "KeyboardInterrupt" not in err
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "this machine has no room for that"),
+        (MemoryError("too much"), "this machine has no room for that simulation: too much"),
+        (PermissionError(errno.EACCES, "Permission denied", "a"), "that simulation has failed: "),
+    ],
+)
+def test_only_a_machine_without_room_is_said_to_have_none(
+    error: Exception, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(simulation, "simulate_routes", failing)
+    status, out, err = earshot(monkeypatch, capsys, "simulate", *SMALL)
+    assert (status, out) == (2, "")
+    assert err.splitlines()[-1].startswith(f"earshot: {said}")
