@@ -207,6 +207,8 @@ def test_what_is_no_file_of_sound_is_one_error_at_once(
     ODD[kind](path)
     said = refused(path)
     assert said.startswith(("cannot be read: ", "is not a regular file", "does not decode: "))
+    opens = kind in ("a pipe that nobody writes", "a folder", "a device")
+    assert (said == "is not a regular file") == opens
 
 
 def test_whatever_the_library_or_the_system_raises_is_one_error(
