@@ -24,6 +24,7 @@ from earshot_models.datasets.dataset import Clip
 from earshot_protocol import sound_reading
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.sound_reading import (
+    LOUDEST,
     MOST_CHANNELS,
     SUFFIXES,
     UnreadableFileError,
@@ -32,6 +33,7 @@ from earshot_protocol.sound_reading import (
     unreadable_sentence,
     visible,
 )
+from earshot_protocol.spectrum import RATES
 from earshot_simulations.populations.sound_folder import _cut
 
 RATE = 8000
@@ -169,6 +171,18 @@ def test_what_is_no_sound_says_why(
     assert said in refused(written(tmp_path / "a.wav", samples, rate, subtype="FLOAT"))
 
 
+def test_what_is_just_accepted_is_heard(tmp_path: Path) -> None:
+    least, most = RATES
+    loud = np.full((least, MOST_CHANNELS), LOUDEST, np.float32)
+    path = tmp_path / "a.wav"
+    assert len(all_of(written(path, loud, least, subtype="FLOAT"))) == least
+    assert len(all_of(written(path, loud[:, 0], most, subtype="FLOAT"))) == least
+    assert f"has {most + 1} samples" in refused(written(path, loud[:, 0], most + 1))
+    assert f"has {least - 1} samples" in refused(written(path, loud[:, 0], least - 1))
+    louder = np.nextafter(loud, np.inf, dtype=np.float32)
+    assert "where full scale is 1" in refused(written(path, louder, least, subtype="FLOAT"))
+
+
 # ---------------------------------------------------------------------------- files of any kind
 
 
@@ -280,6 +294,7 @@ def test_a_damaged_file_is_sound_or_one_error(
 
 def test_the_first_files_that_are_left_out_are_named() -> None:
     assert unreadable_sentence(["a is odd"]) == "left out: 1 unreadable file: a is odd"
+    assert unreadable_sentence(list("01234")).endswith("5 unreadable files: 0; 1; 2; 3; 4")
     said = unreadable_sentence([f"{number}" for number in range(7)])
     assert said == "left out: 7 unreadable files: 0; 1; 2; 3; 4; and 2 more"
 
