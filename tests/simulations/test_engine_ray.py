@@ -52,6 +52,14 @@ def left_behind() -> set[str]:
     return {path.name for path in Path(tempfile.gettempdir()).glob("earshot-phones-*-*")}
 
 
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep states apart from those of tests that run meanwhile; Ray's sockets need a short path."""
+    monkeypatch.setenv("RAY_TMPDIR", tempfile.gettempdir())
+    monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("states")))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+
+
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Two nodes on this machine, a process each, that know nothing of each other's memory."""
