@@ -16,6 +16,7 @@ from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import Store
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.sound_reading import UnreadableFileError
 
 KEY = bytes(range(32))
 HIERARCHY = LabelHierarchy.flat(["bus", "park"])
@@ -74,6 +75,20 @@ def test_all_is_heard_once_with_its_labels() -> None:
     assert sorted(hear(store, again)) == ["7", "8"]
     assert sorted(again.read_so_far) == ["7", "8"]
     assert hear(store, Sound(9)) == []
+
+
+def test_seconds_that_cannot_be_read_are_named_once_and_heard_when_they_can_be() -> None:
+    class Unplugged(Sound):
+        def read(self, second: Second) -> tuple[NDArray[np.float32], int]:
+            if second.name in "135":
+                raise UnreadableFileError("a.wav cannot be read: Input/output error")
+            return super().read(second)
+
+    store = MemoryStore()
+    hearing = Hearing(Phone(store, default_encoder()), store)
+    assert sorted(second.name for second in hearing.hear(Unplugged(6))) == ["0", "2", "4"]
+    assert hearing.unreadable == ["a.wav cannot be read: Input/output error"]
+    assert sorted(hear(store, Sound(6))) == ["1", "3", "5"]
 
 
 def test_killed_at_any_second_a_phone_hears_the_rest_and_nothing_twice(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -32,6 +33,7 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed, Wait, decode_answer
 from earshot_protocol.phases.learning import Budget, Result
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
+from earshot_protocol.sound_reading import SoundFile
 from earshot_protocol.wire import encode
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
@@ -304,6 +306,22 @@ def test_sigterm_ends_it_cleanly_wherever_it_waits(tmp_path: Path) -> None:
             go_on.set()
         assert (process.returncode, err) == (0, "")
         assert out.endswith("stopped\n")
+
+
+@pytest.mark.parametrize("method", ["seconds", "second"])
+def test_sigterm_ends_it_in_the_middle_of_a_file_without_end(
+    method: str, tmp_path: Path, sound: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def endless(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _second in range(10**6):
+            pass
+        raise AssertionError("nothing has ended this")
+
+    monkeypatch.setattr(SoundFile, method, endless)
+    words = ("--data", str(tmp_path), "--server", "http://127.0.0.1:9", "--hear", str(sound))
+    run = earshot("phone", *words)
+    assert (run.returncode, run.stdout) == (0, "stopped\n")
 
 
 def test_a_refusal_is_named_and_the_phone_goes_on(tmp_path: Path) -> None:

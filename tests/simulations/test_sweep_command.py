@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import html
 import json
 import math
@@ -35,7 +36,7 @@ from earshot_simulations import Discovery, PolicyChoice, Settings, SummationChoi
 from earshot_simulations.phases.provenance import OtherVersionError
 from earshot_simulations.phases.run import PHASE_FAILED, Run
 from earshot_simulations.reporting import drawing
-from earshot_simulations.sweeps import page, phase
+from earshot_simulations.sweeps import page, phase, results
 from earshot_simulations.sweeps.estimate import estimate
 from earshot_simulations.sweeps.phase import RANGES
 from earshot_simulations.sweeps.plan import MOST_RUNS, SweepPlan
@@ -193,6 +194,18 @@ def test_no_room_for_the_table_is_named_too(tmp_path: Path, simulated: Simulated
     assert "sweep.html" not in names
     assert not any(name.startswith(".") for name in names)
     assert (tmp_path / "full" / FILE).read_bytes() == (tmp_path / "roomy" / FILE).read_bytes()
+
+
+def test_only_a_machine_without_room_is_said_to_have_none(
+    tmp_path: Path, simulated: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "park/0.wav")
+
+    monkeypatch.setattr(results, "measured", refusing)
+    plan = SweepPlan.of(BASE, {"epsilon": [4.0]}, 1)
+    with pytest.raises(InvalidInputError, match=r"sweep has failed \(.*Permission.*park/0\.wav"):
+        done(plan, tmp_path / "runs")
 
 
 SIXTY = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import sys
@@ -24,6 +23,7 @@ from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost
 from earshot_protocol.progress import Progress
 from earshot_server.dashboard.spending import dearer_recording
 from earshot_server.discovery.route import Discovery
+from earshot_simulations.engine.states import NO_ROOM
 from earshot_simulations.phases.labelling import LabellingSettings
 from earshot_simulations.phases.local import NO_BUDGET, whole_budget
 from earshot_simulations.phases.routes import ROUTES, Routes, Settings, in_words
@@ -314,12 +314,9 @@ def _kept(out: Path | None, files: Collection[str], overwrite: bool) -> Iterator
         with shown() as progress:
             yield progress
     except (OSError, MemoryError) as error:
-        if isinstance(error, OSError) and error.errno not in _NO_ROOM:
+        if isinstance(error, OSError) and error.errno not in NO_ROOM:
             raise InvalidInputError(f"that simulation has failed: {error}") from error
         raise InvalidInputError(f"this machine has no room for that simulation: {error}") from error
-
-
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EFBIG}
 
 
 def _print_each(results: Mapping[Discovery, object]) -> None:

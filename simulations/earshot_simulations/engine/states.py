@@ -22,7 +22,8 @@ from earshot_simulations.engine.interface import EngineError
 NEW = 0
 """Version of a shard that no step has written: all its phones are new."""
 
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM})
+"""Numbers of the errors by which a system says that a disk, a quota or its memory is full."""
 _decoder = msgspec.msgpack.Decoder(dict[int, bytes])
 _encoder = msgspec.msgpack.Encoder()
 
@@ -83,7 +84,7 @@ def write_whole(file: Path, content: bytes, needed: float) -> None:
         part.write_bytes(content)
         part.replace(file)
     except OSError as error:
-        if error.errno not in _NO_ROOM:
+        if error.errno not in NO_ROOM:
             raise
         free = shutil.disk_usage(file.parent).free
         raise NoRoomError(

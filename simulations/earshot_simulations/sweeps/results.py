@@ -11,6 +11,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
 from earshot_protocol.progress import Progress, silent
 from earshot_simulations.engine.processes import check_processes
+from earshot_simulations.engine.states import NO_ROOM
 from earshot_simulations.phases.provenance import check_version
 from earshot_simulations.phases.routes import Settings, entries_of
 from earshot_simulations.sweeps import table
@@ -82,6 +83,11 @@ def done(
 
         replace_file(folder / PAGE, render(found))
     except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise InvalidInputError(
+                f"{folder}: that sweep has failed ({error}); finished runs are in {FILE}, and the "
+                "same command continues from there"
+            ) from error
         raise InvalidInputError(
             f"{folder}: this machine has no room for that sweep ({error}); finished runs are in "
             f"{FILE}: make room, and the same command continues from there"
