@@ -416,3 +416,13 @@ def test_a_clip_is_read_where_it_lies_in_two_kinds(tmp_path: Path) -> None:
     layouts.sound(tmp_path / "audio" / "-video00001.webm")
     dataset = open_dataset(tmp_path)
     assert (len(dataset.clips), len(dataset.unheard)) == (4, 1)
+
+
+def test_a_class_behind_a_link_that_is_not_read_is_named(tmp_path: Path) -> None:
+    for name in ("sound/park/1.wav", "sound/street/1.wav", "elsewhere/1.m4a"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "sound" / "bar").symlink_to(tmp_path / "elsewhere")
+    dataset = open_dataset(tmp_path / "sound")
+    assert set(dataset.labels) == {"park", "street"}
+    assert dataset.unheard_classes == ("bar",)

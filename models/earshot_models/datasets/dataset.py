@@ -19,6 +19,8 @@ from earshot_protocol.sound_reading import check_listable, visible
 from earshot_protocol.text import decoded
 
 _MOST_NAMED = 5
+_WITHIN = tuple("/".join("*" * depth) for depth in range(1, 5))
+"""Patterns of the files of a data set; unlike "**", they go through links to folders."""
 _SORTED = (
     "put the sound of each class into a folder of its own, as FOLDER/CLASS/NAME, and name FOLDER"
 )
@@ -136,7 +138,8 @@ class Dataset:
                 of_stems.get(_absolute(path).with_suffix("")),
                 f"of a kind that is not read ({path.suffix.lower()})",
             )
-            for path in sound_files(folder, "**/*", SOUND_SUFFIXES - set(SUFFIXES))
+            for pattern in _WITHIN
+            for path in sound_files(folder, pattern, SOUND_SUFFIXES - set(SUFFIXES))
         ]
         if not present:
             count = len(all_clips)
