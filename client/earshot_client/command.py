@@ -220,7 +220,7 @@ def _require(name: str, words: Sequence[str]) -> None:
     if command is None:
         close = difflib.get_close_matches(name, SUB_COMMANDS, 1)
         raise UnknownCommandError(
-            f"no such command: {name if name.isprintable() else ascii(name)}; "
+            f"no such command: {name if name and name.isprintable() else ascii(name)}; "
             f"{f'did you mean {close[0]}? ' if close else ''}`earshot --help` lists them"
         )
     if command.package == "studies" and not _has_studies():

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from earshot_client.hearing import Second
 from earshot_client.labels import LabelHierarchy
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.sound_files import SOUND_SUFFIXES
 from earshot_protocol.sound_reading import (
+    SOUND_SUFFIXES,
     SUFFIXES,
     UnreadableFileError,
     check_listable,

@@ -23,6 +23,13 @@ from earshot_protocol.spectrum import RATES
 SUFFIXES = (".au", ".flac", ".mp3", ".ogg", ".wav")
 """Suffixes of the sound files that are read, in lower case; case is ignored."""
 
+_KINDS = (
+    "3ga 3gp aac ac3 aif aifc aiff amr ape au caf flac m4a m4b mka mkv mov mp2 mp3 mp4 mpc oga ogg "
+    "opus ra rf64 snd w64 wav wave weba webm wma wv"
+)
+SOUND_SUFFIXES = frozenset(f".{kind}" for kind in _KINDS.split())
+"""Suffixes of sound files that recorders write and downloads bring, whether read or not."""
+
 MOST_FRAMES = 2**28
 """Most samples per channel of a file: 93 minutes at 48 kHz, 4.6 hours at 16 kHz; 1 GiB as mono."""
 MOST_CHANNELS = 64

@@ -55,6 +55,7 @@ def test_help_marks_only_the_commands_that_lack_something() -> None:
         ("srve", "srve; did you mean serve?"),
         ("simulat", "simulat; did you mean simulate?"),
         ("zzzz", "zzzz;"),
+        ("", "'';"),
         ("zz\n\x1b", "'zz\\n\\x1b';"),
     ],
 )

@@ -63,14 +63,18 @@ def test_a_reader_that_has_gone_is_silence_and_a_pipe_s_status(
 def test_a_reader_that_has_gone_ends_a_command_that_would_write_for_ever(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    lines = 0
+
     def write_for_ever() -> None:
-        for _ in range(100_000):
+        nonlocal lines
+        for lines in range(1, 100_001):  # noqa: B007 - counted
             with contextlib.suppress(OSError):  # as commands do around their own files
                 print("word")
 
     with unread() as stream:
         monkeypatch.setattr(sys, "stdout", stream)
         assert status_of(write_for_ever) == standard_streams.UNREAD
+        assert 0 < lines < 100_000  # once the first buffer is full
         assert capfd.readouterr().err == ""
 
 

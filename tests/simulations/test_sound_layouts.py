@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -426,3 +427,18 @@ def test_a_class_behind_a_link_that_is_not_read_is_named(tmp_path: Path) -> None
     dataset = open_dataset(tmp_path / "sound")
     assert set(dataset.labels) == {"park", "street"}
     assert dataset.unheard_classes == ("bar",)
+
+
+def test_names_of_any_bytes_that_are_not_heard_can_be_written(tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path)
+    for name in (b"park/1.wav", b"street/1.wav", b"caf\xe9/Stra\xdfe.m4a", b"\xdf.wav"):
+        path = os.path.join(folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        Path(os.fsdecode(path)).touch()
+    dataset = open_dataset(tmp_path)
+    assert dataset.unheard_classes == ("caf\\udce9",)
+    assert {each.name for each in dataset.unheard} == {
+        "caf\\udce9/Stra\\udcdfe.m4a",
+        "\\udcdf.wav",
+    }
+    dataset.unheard_sentence().encode()

@@ -14,7 +14,7 @@ from earshot_models.datasets.dataset import (
     sound_files,
     text,
 )
-from earshot_protocol.sound_files import SOUND_SUFFIXES
+from earshot_protocol.sound_reading import SOUND_SUFFIXES
 
 LAYOUT = (
     "*_segments.csv and class_labels_indices.csv beside clips named YTID.wav or YTID_START.wav "

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from earshot_models.audio import SUFFIXES
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.sound_files import SOUND_SUFFIXES
-from earshot_protocol.sound_reading import check_listable, visible
+from earshot_protocol.sound_reading import SOUND_SUFFIXES, check_listable, visible
 from earshot_protocol.text import decoded
 
 _MOST_NAMED = 5
@@ -79,6 +78,11 @@ class Unheard:
     name: str
     label: str | None
     reason: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", visible(self.name))
+        if self.label is not None:
+            object.__setattr__(self, "label", visible(self.label))
 
 
 @dataclass(frozen=True)

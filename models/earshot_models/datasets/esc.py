@@ -16,7 +16,7 @@ from earshot_models.datasets.dataset import (
     rows,
     sound_files,
 )
-from earshot_protocol.sound_files import SOUND_SUFFIXES
+from earshot_protocol.sound_reading import SOUND_SUFFIXES
 
 LAYOUT = (
     "meta/esc50.csv with audio/FOLD-ID-TAKE-TARGET.wav (ESC-50), or CLASS/FOLD-ID-TAKE.ogg (ESC-10)"

@@ -13,7 +13,7 @@ from earshot_models.datasets.dataset import (
     refuse_parts,
     sound_files,
 )
-from earshot_protocol.sound_files import SOUND_SUFFIXES
+from earshot_protocol.sound_reading import SOUND_SUFFIXES
 
 LAYOUT = "FOLDER/CLASS/NAME with NAME ending in .au, .flac, .mp3, .ogg or .wav"
 

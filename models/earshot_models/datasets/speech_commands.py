@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from earshot_models.datasets.dataset import Clip, Dataset, existing, name_parts, sound_files, text
-from earshot_protocol.sound_files import SOUND_SUFFIXES
+from earshot_protocol.sound_reading import SOUND_SUFFIXES
 
 LAYOUT = "validation_list.txt and testing_list.txt beside WORD/SPEAKER_nohash_NUMBER.wav"
 

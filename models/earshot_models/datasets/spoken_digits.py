@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from earshot_models.datasets.dataset import Clip, Dataset, name_parts, sound_files
-from earshot_protocol.sound_files import SOUND_SUFFIXES
+from earshot_protocol.sound_reading import SOUND_SUFFIXES
 
 LAYOUT = "DIGIT_SPEAKER_TAKE.wav, in the folder or in recordings/"
 

@@ -16,7 +16,7 @@ from earshot_models.datasets.dataset import (
     rows,
     sound_files,
 )
-from earshot_protocol.sound_files import SOUND_SUFFIXES
+from earshot_protocol.sound_reading import SOUND_SUFFIXES
 
 LAYOUT = (
     "meta.csv with audio/SCENE-CITY-LOCATION-SEGMENT-DEVICE.wav (2018 to 2020) or "

@@ -185,14 +185,7 @@ def _open(
         kept = json.loads((folder / _ABOUT).read_bytes())
         said = np.lib.format.open_memmap(folder / _SAID, "r+")
         done = int(kept.pop("done"))
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise TargetsError(
             f"the teacher's output in {folder} cannot be read ({error}): remove the folder to ask "
             "again"

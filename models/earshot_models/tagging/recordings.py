@@ -14,8 +14,7 @@ from earshot_models.datasets.dataset import DatasetError, check_folder, sound_fi
 from earshot_models.tagging.evidence import CONFIDENCE
 from earshot_models.tagging.mel_power import mel_power
 from earshot_models.tagging.tagger_file import PublishedTagger
-from earshot_protocol.sound_files import SOUND_SUFFIXES
-from earshot_protocol.sound_reading import UnreadableFileError
+from earshot_protocol.sound_reading import SOUND_SUFFIXES, UnreadableFileError
 
 Progress = Callable[[str, int, int], None]
 

@@ -177,14 +177,7 @@ def _listed(folder: Path) -> dict[str, Any]:
         )
         if not complete or not all(isinstance(name, str) for name in listed["classes"]):
             raise ValueError("it lacks entries")
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise EnsembleError(f"{folder} holds no readable {LIST}: {error}") from error
     return listed
 
