@@ -24,8 +24,8 @@ from earshot_simulations.reporting.tables import data_frame
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-QUICK = [("",), ("browsers",), ("server",)]
-"""Without any, with one that brings no command, and with what `deploy/install.sh` installs."""
+QUICK = [("",)]
+"""Without any: the others take seconds each."""
 OTHERS = sorted(
     {(extra,) for extra in PROJECT["optional-dependencies"] if extra != "dev"}.union(
         command.extras for command in SUB_COMMANDS.values()
