@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from joblib.externals.loky import get_reusable_executor
 from support.steps import STEPS, Step
 
 from earshot_client.store.memory import MemoryStore
@@ -211,4 +212,5 @@ def test_processes_of_an_engine_are_not_those_of_others() -> None:
         first = outcomes(both, tasks)
         assert Parallel(n_jobs=2)(delayed(abs)(number) for number in (-1, -2)) == [1, 2]
         again = outcomes(both, tasks, Step.LABEL_VOTE_ADVERTISE)
+    get_reusable_executor().shutdown()
     assert set(first) == set(again) == set(range(PHONES))

@@ -42,6 +42,7 @@ def test_below_two_processes_calls_run_here_when_they_are_asked_for() -> None:
 @pytest.mark.slow
 def test_results_come_in_order_or_as_they_are_there_and_few_tasks_are_taken_ahead() -> None:
     taken = []
+    others = multiprocessing.active_children()
 
     def tasks() -> Iterator[tuple[int]]:
         for number in range(12):
@@ -55,7 +56,7 @@ def test_results_come_in_order_or_as_they_are_there_and_few_tasks_are_taken_ahea
         assert process != os.getpid()
         assert len(taken) <= len(numbers) + 3
     assert numbers == list(range(12))
-    assert multiprocessing.active_children() == []
+    assert set(multiprocessing.active_children()) <= set(others)
     unordered = in_parallel(numbered, tasks(), 2, ordered=False)
     assert sorted(number for number, _ in unordered) == list(range(12))
 
@@ -74,11 +75,12 @@ def test_a_slow_call_keeps_no_other_result_waiting(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_whoever_stops_asking_ends_the_processes(tmp_path: Path) -> None:
+    others = multiprocessing.active_children()
     found = in_parallel(wait_for, [(tmp_path,), (tmp_path / "never",)], 2)
     process = psutil.Process(next(found))
     found.close()  # type: ignore[attr-defined]
     assert not process.is_running()
-    assert multiprocessing.active_children() == []
+    assert set(multiprocessing.active_children()) <= set(others)
 
 
 @pytest.mark.slow
@@ -99,6 +101,7 @@ def test_nothing_is_said_about_a_call_that_the_end_comes_before(
 ) -> None:
     """Loky's thread hears of the call and of the end together."""
     said: list[threading.ExceptHookArgs] = []
+    others = multiprocessing.active_children()
     monkeypatch.setattr(threading, "excepthook", said.append)
     manager = process_executor._ExecutorManagerThread
     wait = manager.wait_result_broken_or_wakeup
@@ -114,7 +117,7 @@ def test_nothing_is_said_about_a_call_that_the_end_comes_before(
     workers.submit(wait_for, tmp_path / "never")
     workers.close()
     assert said == []
-    assert multiprocessing.active_children() == []
+    assert set(multiprocessing.active_children()) <= set(others)
 
 
 PARENT = """

@@ -32,11 +32,6 @@ class Run:
 _S = "earshot_simulations."
 
 
-def _moved(new: str, old: str) -> str:
-    """Return both names of a constant that has moved to the studies."""
-    return f"earshot_studies.{new}|{_S}{old}"
-
-
 _LABEL = "--epsilon 30 --delta 1e-3 --out out"
 _SUMS = f"{_LABEL} --tally federated --dropout 0.1 --at-once 20"
 _CHECK = "--threshold 60 --check-sigma 12"
@@ -45,23 +40,15 @@ _SIMULATE = "--phones 40 --recordings 20 --jobs 1 --dropout 0.1 --policy anythin
 _SOUND = "--data soundscapes"
 
 _MIXTURES = {
-    _moved(
-        "kit.mixtures.embedding.Size.__init__.__defaults__",
-        "mixtures.embedding.Size.__init__.__defaults__",
-    ): "(12, 40, 1, 150, 120, 60)",
-    _moved("dziedzic.queries.LABELS", "reproductions.multi_winner_tables.LABELS"): "(1, 4, 20)",
-    _moved("dziedzic.queries.SIGMAS", "reproductions.multi_winner_tables.SIGMAS"): "(7, 20)",
-    _moved("dziedzic.queries._SET_LABELS", "reproductions.multi_winner_tables._SET_LABELS"): "()",
-    _moved(
-        "dziedzic.queries._TABLE_15", "reproductions.multi_winner_tables._TABLE_15"
-    ): "{1: 111, 2: 99, 4: 78}",
-    _moved("dziedzic.capc.ASKED", "reproductions.capc.ASKED"): "40",
+    "earshot_studies.kit.mixtures.embedding.Size.__init__.__defaults__": "(12, 40, 1, 150, 120, 60)",
+    "earshot_studies.dziedzic.queries.LABELS": "(1, 4, 20)",
+    "earshot_studies.dziedzic.queries.SIGMAS": "(7, 20)",
+    "earshot_studies.dziedzic.queries._SET_LABELS": "()",
+    "earshot_studies.dziedzic.queries._TABLE_15": "{1: 111, 2: 99, 4: 78}",
+    "earshot_studies.dziedzic.capc.ASKED": "40",
 }
 _TAGGERS = {
-    _moved(
-        "muschiol.taggers.study.TaggerStudySize.__init__.__defaults__",
-        "tagging.study.Size.__init__.__defaults__",
-    ): "(500, 40, 50, 60)",
+    "earshot_studies.muschiol.taggers.study.TaggerStudySize.__init__.__defaults__": "(500, 40, 50, 60)",
 }
 _GENERATORS = {
     **{
@@ -84,16 +71,13 @@ def _simulations() -> dict[str, Run]:
         runs[f"simulate sound {route}"] = Run(f"simulate {_SIMULATE} {_SOUND}{words}")
     attacks = {"poisoning": 0.1, "ballot-stuffing": 0.1, "wrong-shares": 0.02}
     attackers = " ".join(f"--adversary.{name} {part}" for name, part in attacks.items())
-    formerly = ",".join(f"{name}={part}" for name, part in attacks.items())
     runs |= {
         "simulate adversary": Run(
-            f"simulate {_SIMULATE} --discovery local --corrupted 0.2 {attackers}",
-            before=f"simulate {_SIMULATE} --discovery local --adversary {formerly} --corrupted 0.2",
+            f"simulate {_SIMULATE} --discovery local --corrupted 0.2 {attackers}"
         ),
         "simulate uneven": Run(
             f"simulate {_SIMULATE} --heterogeneity.concentration 0.3 "
-            "--heterogeneity.quantity-skew 1",
-            before=f"simulate {_SIMULATE} --heterogeneity concentration=0.3,quantity-skew=1",
+            "--heterogeneity.quantity-skew 1"
         ),
         "simulate ideal": Run(f"simulate {_SIMULATE} --summation ideal --json"),
         "simulate no noise": Run(f"simulate {_SIMULATE} --discovery local --budget none"),
@@ -191,17 +175,13 @@ def _votes() -> dict[str, Run]:
 
 
 def _label(votes: str, rule: str, options: str) -> Run:
-    """Return a labelling; the rule was an option, and units were those of phones."""
-    former = options.replace("--unit left-out", "--unit phone")
-    return Run(
-        f"pate label {rule} {votes} {options}",
-        before=f"pate label {votes} --mechanism {rule} {former}",
-    )
+    """Return a labelling."""
+    return Run(f"pate label {rule} {votes} {options}")
 
 
 def _budget(rule: str, options: str) -> Run:
-    """Return a budget of votes; the rule was an option."""
-    return Run(f"pate budget {rule} {options}", before=f"pate budget --mechanism {rule} {options}")
+    """Return a budget of votes."""
+    return Run(f"pate budget {rule} {options}")
 
 
 def _plain(options: str) -> str:
@@ -216,42 +196,24 @@ def _plain(options: str) -> str:
 def _studies() -> dict[str, Run]:
     few = {
         "liebenow-9.3a": {},
-        "liebenow-9.3b": {
-            _moved("liebenow.accuracy.FEW_RECORDINGS", "reproductions.liebenow_9_3.FEW"): "(5, 10)"
-        },
-        "liebenow-9.4": {
-            _moved("liebenow.accuracy.FEW_LABELLED", "reproductions.liebenow_9_4.FEW"): "(0.0, 1.0)"
-        },
-        "liebenow-9.5a": {
-            _moved("liebenow.figure_9_5.FEW", "reproductions.liebenow_9_5.FEW"): "(20, 30)"
-        },
-        "liebenow-9.5b": {
-            _moved("liebenow.figure_9_5.FEW", "reproductions.liebenow_9_5.FEW"): "(20, 30)"
-        },
+        "liebenow-9.3b": {"earshot_studies.liebenow.accuracy.FEW_RECORDINGS": "(5, 10)"},
+        "liebenow-9.4": {"earshot_studies.liebenow.accuracy.FEW_LABELLED": "(0.0, 1.0)"},
+        "liebenow-9.5a": {"earshot_studies.liebenow.figure_9_5.FEW": "(20, 30)"},
+        "liebenow-9.5b": {"earshot_studies.liebenow.figure_9_5.FEW": "(20, 30)"},
         "liebenow-9.6": {
-            _moved(
-                "liebenow.accuracy._BLOBS", "reproductions.liebenow_9_6._BLOBS"
-            ): "{False: (1.0,)}",
-            _moved(
-                "liebenow.accuracy._PHONE", "reproductions.liebenow_9_6._PHONE"
-            ): "{False: (8.0,)}",
+            "earshot_studies.liebenow.accuracy._BLOBS": "{False: (1.0,)}",
+            "earshot_studies.liebenow.accuracy._PHONE": "{False: (8.0,)}",
         },
-        "liebenow-10.1": {
-            _moved(
-                "liebenow.section_10_1.FEW_CROWDS", "reproductions.liebenow_10_1.FEW_CROWDS"
-            ): "((100, 8.0),)"
-        },
+        "liebenow-10.1": {"earshot_studies.liebenow.section_10_1.FEW_CROWDS": "((100, 8.0),)"},
         "growing-crowd": {
-            _moved("liebenow.crowds.FEW", "reproductions.growing_crowd.FEW"): "(60, 80)",
-            _moved("liebenow.crowds._LARGE", "reproductions.growing_crowd._LARGE"): "70",
-            _moved("liebenow.crowds.FEWER_SEEDS", "reproductions.growing_crowd.FEWER_SEEDS"): "1",
+            "earshot_studies.liebenow.crowds.FEW": "(60, 80)",
+            "earshot_studies.liebenow.crowds._LARGE": "70",
+            "earshot_studies.liebenow.crowds.FEWER_SEEDS": "1",
         },
         "phone-unit": {
-            _moved("liebenow.crowds.FEW_PHONES", "reproductions.phone_unit.FEW_PHONES"): "(60, 80)",
-            _moved("liebenow.crowds.EPSILONS", "reproductions.phone_unit.EPSILONS"): "(1.0, 8.0)",
-            _moved(
-                "liebenow.crowds.ALSO_LOCAL", "reproductions.phone_unit.ALSO_LOCAL"
-            ): "{80: 8.0}",
+            "earshot_studies.liebenow.crowds.FEW_PHONES": "(60, 80)",
+            "earshot_studies.liebenow.crowds.EPSILONS": "(1.0, 8.0)",
+            "earshot_studies.liebenow.crowds.ALSO_LOCAL": "{80: 8.0}",
         },
         "names": {"earshot_studies.liebenow.names.FEW_CROWDS": "((60, 8.0), (80, 4.0))"},
     }
@@ -266,7 +228,7 @@ def _studies() -> dict[str, Run]:
             "reproduce liebenow-9.1 --data @halves --other @streets --steps 2 --out out",
             {
                 "earshot_models.origins._SYNTHESIZED": "25",
-                _moved("liebenow.encoders._variants", "reproductions.liebenow_9_1._variants"): (
+                "earshot_studies.liebenow.encoders._variants": (
                     "lambda own: lambda *given: [*own(*given)[:2], own(*given)[-1]]"
                 ),
             },
@@ -281,9 +243,7 @@ def _studies() -> dict[str, Run]:
             "reproduce multi-winner-student --data @ --encoder contrast-1 --seeds 1 --out out",
             {
                 **_MIXTURES,
-                _moved(
-                    "dziedzic.student.TABLES", "reproductions.multi_winner_student.TABLES"
-                ): "lambda own: tuple("
+                "earshot_studies.dziedzic.student.TABLES": "lambda own: tuple("
                 "dataclasses.replace(each, labels=min(each.labels, 8)) for each in own)",
             },
         ),
@@ -312,20 +272,14 @@ def _studies() -> dict[str, Run]:
             "reproduce audioset-student --data @ --seeds 1 --processes 1 --out out",
             {
                 **_TAGGERS,
-                _moved(
-                    "muschiol.taggers.school.Teaching.__init__.__defaults__",
-                    "tagging.school.Teaching.__init__.__defaults__",
-                ): "lambda own: (own[0], 3, *own[2:])",
+                "earshot_studies.muschiol.taggers.school.Teaching.__init__.__defaults__": "lambda own: (own[0], 3, *own[2:])",
             },
         ),
         "audioset-ensemble networks": Run(
             "reproduce audioset-ensemble --data @ --seeds 1 --processes 1 --out out",
             {
                 **_TAGGERS,
-                _moved(
-                    "muschiol.taggers.school.Teaching.__init__.__defaults__",
-                    "tagging.school.Teaching.__init__.__defaults__",
-                ): "lambda own: (own[0], 3, *own[2:])",
+                "earshot_studies.muschiol.taggers.school.Teaching.__init__.__defaults__": "lambda own: (own[0], 3, *own[2:])",
             },
         ),
         "pate-aae": Run(
@@ -339,12 +293,12 @@ def _studies() -> dict[str, Run]:
         "personalized-labels": Run(
             "reproduce personalized-labels --data @census --teachers 16 --processes 1 --full "
             "--out out",
-            {_moved("muehl.cells.HIGHER", "reproductions.personal_cells.HIGHER"): "(2.0,)"},
+            {"earshot_studies.muehl.cells.HIGHER": "(2.0,)"},
         ),
         "personalized-accuracy": Run(
             "reproduce personalized-accuracy --data @census --teachers 16 --processes 1 --full "
             "--out out",
-            {_moved("muehl.cells.HIGHER", "reproductions.personal_cells.HIGHER"): "(2.0,)"},
+            {"earshot_studies.muehl.cells.HIGHER": "(2.0,)"},
         ),
     }
     return runs
