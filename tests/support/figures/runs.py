@@ -29,7 +29,7 @@ class Run:
     after: str | None = None
 
 
-_S = "earshot_simulations."
+_S, _T = "earshot_simulations.", "earshot_studies."
 
 
 _LABEL = "--epsilon 30 --delta 1e-3 --out out"
@@ -40,7 +40,7 @@ _SIMULATE = "--phones 40 --recordings 20 --jobs 1 --dropout 0.1 --policy anythin
 _SOUND = "--data soundscapes"
 
 _MIXTURES = {
-    "earshot_studies.kit.mixtures.embedding.Size.__init__.__defaults__": "(12, 40, 1, 150, 120, 60)",
+    f"{_T}kit.mixtures.embedding.Size.__init__.__defaults__": "(12, 40, 1, 150, 120, 60)",
     "earshot_studies.dziedzic.queries.LABELS": "(1, 4, 20)",
     "earshot_studies.dziedzic.queries.SIGMAS": "(7, 20)",
     "earshot_studies.dziedzic.queries._SET_LABELS": "()",
@@ -48,7 +48,12 @@ _MIXTURES = {
     "earshot_studies.dziedzic.capc.ASKED": "40",
 }
 _TAGGERS = {
-    "earshot_studies.muschiol.taggers.study.TaggerStudySize.__init__.__defaults__": "(500, 40, 50, 60)",
+    f"{_T}muschiol.taggers.study.TaggerStudySize.__init__.__defaults__": "(500, 40, 50, 60)",
+}
+_FEW_STEPS = {
+    f"{_T}muschiol.taggers.school.Teaching.__init__.__defaults__": (
+        "lambda own: (own[0], 3, *own[2:])"
+    ),
 }
 _GENERATORS = {
     **{
@@ -272,14 +277,14 @@ def _studies() -> dict[str, Run]:
             "reproduce audioset-student --data @ --seeds 1 --processes 1 --out out",
             {
                 **_TAGGERS,
-                "earshot_studies.muschiol.taggers.school.Teaching.__init__.__defaults__": "lambda own: (own[0], 3, *own[2:])",
+                **_FEW_STEPS,
             },
         ),
         "audioset-ensemble networks": Run(
             "reproduce audioset-ensemble --data @ --seeds 1 --processes 1 --out out",
             {
                 **_TAGGERS,
-                "earshot_studies.muschiol.taggers.school.Teaching.__init__.__defaults__": "lambda own: (own[0], 3, *own[2:])",
+                **_FEW_STEPS,
             },
         ),
         "pate-aae": Run(
