@@ -126,9 +126,8 @@ SUB_COMMANDS = {
     ),
     "pate": SubCommand(
         "simulations",
-        "Let teachers vote on samples nobody owns: example, label, budget, student, tag, generate.",
+        "Let teachers vote on samples nobody owns: example, label, budget, student.",
         ("simulations",),
-        {"tag": ("models",), "generate": ("generators",)},
     ),
     "bench": SubCommand(
         "simulations",

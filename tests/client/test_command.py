@@ -72,8 +72,8 @@ def test_help_before_a_command_is_the_command_s() -> None:
 
 
 def test_a_name_in_an_option_asks_for_no_further_extras() -> None:
-    """`tag` is a command below `pate`, and may be the name of a folder."""
-    run = earshot("pate", "label", "lnmax", "tag", "--help", without=("keras",))
+    """`sitting` is a command below `bench`, and may be the name of a file."""
+    run = earshot("bench", "secure-sum", "sitting", "--help", without=("playwright",))
     assert (run.returncode, run.stderr) == (0, "")
 
 
@@ -99,9 +99,10 @@ def test_the_version_is_shown() -> None:
             "earshot sweep needs cyclopts, pyarrow, not installed here: {simulations,tables}",
         ),
         (
-            ("jax", "keras"),
-            ("pate", "generate", "--help"),
-            "earshot pate needs jax, keras, not installed here: {simulations,generators}",
+            ("flask", "playwright"),
+            ("bench", "sitting", "--help"),
+            "earshot bench needs playwright, flask, not installed here: "
+            "{simulations,server,browsers}",
         ),
         (("flask",), ("serve",), "earshot serve needs flask, not installed here: {server}"),
     ],

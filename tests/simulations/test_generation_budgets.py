@@ -10,7 +10,6 @@ import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.rdp import RdpAccountant
 
-from earshot_models.votes.rules.table import RULES
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.generation import budgets
@@ -162,23 +161,3 @@ def test_training_without_a_budget_is_refused(
 ) -> None:
     with pytest.raises(InvalidParametersError, match=said):
         budgets.dp_sgd(epsilon, delta, clips, Batches(10, batch))
-
-
-def test_noise_that_drowns_everything_is_refused_by_name() -> None:
-    budgets.check_useful(200, 200, "200 teachers", "ask less")
-    with pytest.raises(
-        budgets.UselessBudgetError, match="200 teachers can contribute 200"
-    ) as error:
-        budgets.check_useful(200.1, 200, "200 teachers", "ask at most 3 queries")
-    assert "ask at most 3 queries" in str(error.value)
-
-
-@pytest.mark.parametrize(("sigma", "epsilon"), [(40.0, 1.0), (200.0, 3.0), (5.0, 0.5)])
-def test_the_room_that_a_refusal_names_is_the_room_there_is(sigma: float, epsilon: float) -> None:
-    rule, unit = RULES["gnmax"], Unit.REPLACED_PHONE
-    most = rule.most_answers(epsilon, DELTA, sigma, unit)
-    assert most is not None
-    assert rule.least_noise(epsilon, DELTA, most + 1, unit) > sigma
-    if most:
-        assert rule.least_noise(epsilon, DELTA, most, unit) <= sigma * (1 + 1e-9)
-    assert RULES["lnmax"].most_answers(epsilon, DELTA, sigma, unit) is None, "nothing is named"

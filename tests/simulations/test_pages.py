@@ -38,25 +38,24 @@ def test_the_frame_of_a_page_holds_words_as_text() -> None:
 
 def test_captions_cells_and_attributes_hold_words_as_text() -> None:
     text = page(
-        "generation/page.html",
+        "sweeps/page.html",
         **HEAD,
-        origin=HOSTILE,
-        facts=[(HOSTILE, HOSTILE)],
-        players=[
+        multiples=[
             {
-                "name": HOSTILE,
+                "title": HOSTILE,
                 "words": HOSTILE,
-                "picture": Picture("<svg/>", HOSTILE, HOSTILE),
-                "source": HOSTILE,
+                "pictures": {HOSTILE: Picture("<svg/>", HOSTILE, HOSTILE)},
             }
         ],
-        decibels=60,
-        more=0,
+        columns=[HOSTILE],
+        means=[],
+        intervals=HOSTILE,
+        points=0,
+        shared=[(HOSTILE, HOSTILE)],
     )
     assert "<script" not in text
     assert f'alt="{SHOWN}"' in text
-    assert f'aria-label="{SHOWN}" src="{SHOWN}"' in text
-    assert f"<strong>{SHOWN}</strong>{SHOWN} {SHOWN}</figcaption>" in text
+    assert f"<strong>{SHOWN}</strong> {SHOWN}</figcaption>" in text
     assert f'<tr><th scope="row">{SHOWN}</th><td>{SHOWN}</td></tr>' in text
 
 
@@ -71,8 +70,8 @@ def test_an_audit_holds_words_as_text() -> None:
 
 
 def test_a_value_that_a_template_misses_is_an_error() -> None:
-    with pytest.raises(UndefinedError, match="origin"):
-        page("generation/page.html", **HEAD, facts=[], players=[], decibels=60, more=0)
+    with pytest.raises(UndefinedError, match="intervals"):
+        page("sweeps/page.html", **HEAD, multiples=[], columns=[""], means=[], points=0, shared=[])
     row = {"title": "", "words": "", "findings": {}, "checks": [["one cell of five"]]}
     with pytest.raises(UndefinedError):
         page("auditing/page.html", **HEAD, parts=[row | {"methods": []}])

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import optimize, stats
-from support.tagging_folder import LABELS, write_tagging_folder
+from support.tagging_folder import write_tagging_folder
 
-from earshot_models.tagging import tagger_file
 from earshot_models.tagging.mel_power import MelSettings
 from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations.sweeps.estimate import estimate
@@ -32,7 +31,7 @@ from earshot_studies.muschiol.student import (
     orderings,
 )
 from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL
-from earshot_studies.muschiol.taggers.school import NETWORKS, LearnerKind, Teaching
+from earshot_studies.muschiol.taggers.school import LearnerKind, Teaching
 from earshot_studies.muschiol.taggers.study import TaggerStudy, TaggerStudySize
 from earshot_studies.muschiol.work import TaggerWork
 
@@ -208,7 +207,7 @@ def test_true_labels_teach_more_than_noise(study: TaggerStudy) -> None:
 def test_everything_is_written_and_the_second_time_nothing_is_done_again(
     study: TaggerStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = TaggerWork(study, 1, LINEAR, out=tmp_path)
+    work = TaggerWork(study, 1, LINEAR)
     outcome = students.reproduce(work)
     files = write(outcome, tmp_path)
     assert sorted(path.name for path in files) == sorted(files_of(students.NAME))
@@ -219,35 +218,3 @@ def test_everything_is_written_and_the_second_time_nothing_is_done_again(
 
     monkeypatch.setattr(students, "measured", never)
     assert students.reproduce(work).note == outcome.note
-    assert not list(tmp_path.glob("*.keras"))
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-def test_the_best_student_is_published_with_what_it_cost(
-    study: TaggerStudy, tmp_path: Path
-) -> None:
-    few = replace(NETWORKS, steps=3)
-    larger = replace(
-        study, mel=MelSettings(8000, 512, 512, 16, 1.0), size=TaggerStudySize(500, 60, 60, 80)
-    )
-    work = TaggerWork(larger, 1, few)
-    table: list[Row] = [
-        {"rule": SOUND, "th_e": threshold, "th_c": "", "samples": 50}
-        | {"mAP": 0.1, "validation_mAP": value, "left_out": 1.0}
-        for threshold, value in (("0.2", 0.3), ("0.4", 0.4))
-    ]
-    path = tmp_path / "best.keras"
-    students.publish(work, table, path)
-    found = tagger_file.load(path, LABELS, larger.mel)
-    assert found.card.cost is not None
-    assert "(0.4)" in found.card.cost.mechanism
-    lesson = Lesson(SOUND, ("0.4", ""), 50)
-    given, student, mixed = students.taught(larger, few, lesson, 1)
-    assert found.card.cost.epsilon == given.costs["replaced"]
-    power = mixed.test.power()
-    np.testing.assert_allclose(
-        found.tagger.probabilities(power), student.probabilities(power), atol=1e-5
-    )
-    with pytest.raises(InvalidParametersError, match="only networks can be published"):
-        students.publish(replace(work, teaching=LINEAR), table, path)

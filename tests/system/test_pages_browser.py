@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
 from support import dashboard_browser
@@ -17,8 +16,6 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.auditing import page as audit_page
 from earshot_simulations.auditing.findings import EXACT, Bracket, Check, Finding, Technique
-from earshot_simulations.generation import page as listening_page
-from earshot_simulations.generation.page import Listening, PlayedSound
 from earshot_simulations.phases import report
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.routes_page import write_both
@@ -71,21 +68,6 @@ def _audit(folder: Path) -> Path:
     return path
 
 
-def _listening(folder: Path) -> Path:
-    tone = (0.1 * np.sin(2 * np.pi * 440 * np.arange(8000) / 8000)).astype(np.float32)
-    told = Listening(
-        kicker="generated sound",
-        headline="Three samples of a generator that is not private.",
-        warnings=["Any of these samples may be noise."],
-        origin="Trained on sensitive sound without noise.",
-        sounds=[PlayedSound(f"Sample {each}", tone, 8000, "Teachers say: 7") for each in (1, 2, 3)],
-        facts=[("Fréchet distance", "12.3")],
-        unseen=4,
-    )
-    listening_page.write(told, folder / "listen.html")
-    return folder / "listen.html"
-
-
 KINDS_OF_PAGE: dict[str, Callable[[Path], Path]] = {
     "discovery phase": lambda folder: _phase("secure-sum", folder),
     "learning phase": lambda folder: _phase("local", folder),
@@ -93,7 +75,6 @@ KINDS_OF_PAGE: dict[str, Callable[[Path], Path]] = {
     "both routes": _both,
     "sweep": _sweep,
     "audit": _audit,
-    "listening": _listening,
 }
 
 

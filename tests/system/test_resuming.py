@@ -142,7 +142,7 @@ BEGUN = {"about": {"name": "a"}, "done": 1, "secret": "00" * KEY_BYTES}
     [
         (flipped, "has changed since it was written"),
         (lambda path: os.truncate(path, path.stat().st_size - 1), "cut or changed"),
-        (lambda path: path.write_bytes(b""), "is not a generator file"),
+        (lambda path: path.write_bytes(b""), "is not a checkpoint, or of another version"),
         (headed({}), "is not a checkpoint"),
         (headed({"about": {"name": "a"}, "done": 1}), "is not a checkpoint"),
         (headed(BEGUN | {"secret": "no hex"}), "is not a checkpoint"),

@@ -15,11 +15,6 @@ def list_dataset(folder: Path, kind: str | None = None) -> Dataset:
     from earshot_models.datasets.opening import open_dataset
 
     dataset = open_dataset(folder, kind)
-    say_unheard(dataset)
-    return dataset
-
-
-def say_unheard(dataset: Dataset) -> None:
-    """Say on standard error which files of a data set are left out."""
     if unheard := dataset.unheard_sentence():
         print(unheard, file=sys.stderr, flush=True)
+    return dataset

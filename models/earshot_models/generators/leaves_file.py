@@ -98,7 +98,7 @@ def _about(path: Path) -> tuple[dict[str, Any], list[list[Any]], int]:
     try:
         with open(path, "rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
-                raise DamagedFileError(f"{path} is not a generator file, or of another version")
+                raise DamagedFileError(f"{path} is not a checkpoint, or of another version")
             length = int.from_bytes(file.read(4), "little")
             if length > LONGEST_HEADER:
                 raise DamagedFileError(f"{path} has a header of {length} bytes")

@@ -1,9 +1,7 @@
-"""Seconds of sound as small pictures that generators learn, and pictures turned back into sound.
+"""Seconds of sound as small pictures that generators learn.
 
 A picture is a log-mel spectrogram in decibels of full scale, stretched from a fixed range to [-1,
 1]. Nothing in it depends on other clips, so no mean and no peak of a data set has to be protected.
-The way back guesses the phases by Griffin-Lim (Griffin and Lim, IEEE TASSP 1984; with momentum
-after Perraudin et al., WASPAA 2013).
 """
 
 from __future__ import annotations
@@ -17,16 +15,6 @@ from numpy.typing import NDArray
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.spectrum import LOWEST_HERTZ, SAMPLE_RATE
-
-LOUDEST_PEAK = 0.9
-"""Largest magnitude of a sample of generated sound."""
-LOUDEST_RMS = 0.1
-"""Largest root mean square of generated sound, 20 dB below full scale, however loud its picture
-is."""
-
-_FINER = 2
-"""Factor on the number of frames for the way back: Griffin-Lim needs frames that overlap a lot."""
-_ITERATIONS = 32
 
 
 @dataclass(frozen=True)
@@ -56,10 +44,9 @@ class SpectrogramSettings:
         checks.whole("rate", self.rate, 1000)
         checks.whole("frames", self.frames)
         checks.whole("bands", self.bands, 1, self.window // 4)
-        if self.rate % (_FINER * self.frames):
+        if self.rate % self.frames:
             raise InvalidParametersError(
-                f"frames={self.frames}: half a frame must be a whole number of samples, of which "
-                f"a second has {self.rate}"
+                f"frames={self.frames}: must divide the {self.rate} samples of a second"
             )
         if self.window % 2 or not self.hop < self.window <= self.rate:
             raise InvalidParametersError(
@@ -80,13 +67,6 @@ class SpectrogramSettings:
     def shape(self) -> tuple[int, int]:
         """Frames and bands of a picture."""
         return self.frames, self.bands
-
-    def band_hertz(self) -> NDArray[np.float64]:
-        """Return the middle of each band in hertz, (bands,)."""
-        from librosa import mel_frequencies
-
-        edges = mel_frequencies(self.bands + 2, fmin=LOWEST_HERTZ, fmax=self.rate / 2)
-        return np.asarray(edges[1:-1], dtype=np.float64)
 
 
 SMALL = SpectrogramSettings()
@@ -115,25 +95,6 @@ def log_mel(
     return pictures
 
 
-def strip(sound: NDArray[np.float32], settings: SpectrogramSettings = SMALL) -> NDArray[np.float32]:
-    """Make one picture of sound of any length, with the same number of frames per second.
-
-    Args:
-        sound: Samples, (samples,), at least one.
-        settings: Settings of the picture.
-
-    Returns:
-        float32 (frames, bands) in [-1, 1]; the last frame may reach beyond the end.
-
-    Raises:
-        InvalidInputError: The shape is wrong, or samples are not finite.
-    """
-    given = _checked("sound", np.asarray(sound)[np.newaxis], (np.size(sound),))[0]
-    if not given.size:
-        raise InvalidInputError("sound: holds no samples")
-    return _framed(np.pad(given, (0, -given.size % settings.hop)), settings)
-
-
 def _framed(samples: NDArray[np.float64], settings: SpectrogramSettings) -> NDArray[np.float32]:
     """Make a picture of whole hops; each frame's middle is the middle of its share of the sound."""
     edge = (settings.window - settings.hop) // 2
@@ -141,72 +102,6 @@ def _framed(samples: NDArray[np.float64], settings: SpectrogramSettings) -> NDAr
     frames = np.lib.stride_tricks.sliding_window_view(padded, settings.window)[:: settings.hop]
     power = np.square(np.abs(np.fft.rfft(frames * _window(settings), axis=1)))
     return _scaled(power @ _filters(settings).T, settings).astype(np.float32)
-
-
-def sound(
-    pictures: NDArray[np.float32], settings: SpectrogramSettings = SMALL, seed: int = 0
-) -> NDArray[np.float32]:
-    """Make seconds of sound whose pictures are nearly these.
-
-    However loud a picture, its sound stays below `LOUDEST_PEAK` and `LOUDEST_RMS`.
-
-    Args:
-        pictures: Pictures, (n, frames, bands); numbers outside [-1, 1] are moved to its edge.
-        settings: Settings of the pictures.
-        seed: Seed of the phases that Griffin-Lim begins with; the same for every picture, so that a
-            picture's sound does not depend on the others.
-
-    Returns:
-        float32 (n, rate).
-
-    Raises:
-        InvalidInputError: The shape is wrong, or numbers are not finite.
-    """
-    given = _checked("pictures", pictures, settings.shape)
-    found = [_played(picture, settings, seed) for picture in given]
-    return np.stack(found) if found else np.empty((0, settings.rate), dtype=np.float32)
-
-
-def _played(
-    picture: NDArray[np.float64], settings: SpectrogramSettings, seed: int
-) -> NDArray[np.float32]:
-    import librosa
-
-    span = settings.ceiling - settings.floor
-    decibels = settings.floor + (np.clip(picture, -1, 1) + 1) / 2 * span
-    # The floor stands for anything softer, so silence stays silent.
-    power = np.where(decibels > settings.floor, 10 ** (decibels / 10), 0.0)
-    # Places are in frames, whose middles are half a frame into their share of the second.
-    places = np.arange(_FINER * settings.frames + 1) / _FINER - 0.5
-    known = np.arange(settings.frames)
-    finer = np.stack([np.interp(places, known, band) for band in power.T])
-    scale = settings.window / 4  # of a Hann window's spectrum, for a sine of amplitude 1
-    magnitudes = scale * _magnitudes(finer, settings)
-    wave = librosa.griffinlim(
-        magnitudes,
-        n_iter=_ITERATIONS,
-        hop_length=settings.hop // _FINER,
-        n_fft=settings.window,
-        length=settings.rate,
-        random_state=seed,
-    )
-    return _softened(np.asarray(wave, dtype=np.float64))
-
-
-def _magnitudes(power: NDArray[np.float64], settings: SpectrogramSettings) -> Any:
-    """Return each frequency's magnitude from the power in mel bands.
-
-    It is found by non-negative least squares.
-    """
-    from librosa.util import nnls
-
-    return np.sqrt(nnls(_filters(settings), power))
-
-
-def _softened(wave: NDArray[np.float64]) -> NDArray[np.float32]:
-    peak, rms = np.abs(wave).max(), np.sqrt(np.mean(np.square(wave)))
-    gain = min(1.0, LOUDEST_PEAK / max(peak, 1e-12), LOUDEST_RMS / max(rms, 1e-12))
-    return np.asarray(gain * wave, dtype=np.float32)
 
 
 def _scaled(power: NDArray[np.float64], settings: SpectrogramSettings) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from cyclopts import App
 
 from earshot_models.commands.output import prepare_folder
-from earshot_simulations.commands import pate_budget, pate_generate, pate_label, pate_tag
+from earshot_simulations.commands import pate_budget, pate_label
 
 app = App(
     name="pate",
@@ -80,7 +80,3 @@ def student(
     print(f"{'answered':<22} {learned.answered}")
     print(f"{'taught itself':<22} {learned.taught}")
     print(f"{'student':<22} {out / files[0]}")
-
-
-app.command(pate_tag.tag)
-app.command(pate_generate.generate)

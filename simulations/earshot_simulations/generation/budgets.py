@@ -48,10 +48,6 @@ class BatchSettings(Protocol):
         """Clips in a batch, on average."""
 
 
-class UselessBudgetError(InvalidParametersError):
-    """The budget needs noise that drowns everything; the message says what would help."""
-
-
 def dp_sgd(epsilon: float, delta: float, clips: int, settings: BatchSettings) -> float:
     """Return the noise on a sum of clipped gradients, over their norm (Abadi et al., CCS 2016).
 
@@ -144,26 +140,4 @@ def check(epsilon: float, delta: float, clips: int) -> None:
         raise InvalidParametersError(
             f"delta={delta}: must be below 1/{clips}, one over the number of clips, or a clip may "
             "be published"
-        )
-
-
-def check_useful(noise: float, most: int, what: str, remedy: str) -> None:
-    """Refuse noise that exceeds everything that it is added to.
-
-    The sum of a batch of B clipped gradients is at most B norms long, and a count of M teachers is
-    at most M: nothing can be learned where the noise on a single number is larger.
-
-    Args:
-        noise: Standard deviation or scale, in norms or votes.
-        most: Largest signal: B norms or M votes.
-        what: Source of the signal, such as "200 teachers".
-        remedy: Advice for the user.
-
-    Raises:
-        UselessBudgetError: The noise is larger than the signal.
-    """
-    if noise > most:
-        raise UselessBudgetError(
-            f"this budget is useless: it needs noise of {noise:.4g}, but {what} can contribute "
-            f"{most} at most; {remedy}"
         )

@@ -77,13 +77,9 @@ class Picture:
     @property
     def source(self) -> Markup:
         """Data URI for an `img`, whose styles and ids cannot clash with those of the page."""
-        return data_uri("image/svg+xml", self.svg.encode())
-
-
-def data_uri(kind: str, content: bytes) -> Markup:
-    """Return a file's content as an address, for a page that loads nothing from elsewhere."""
-    # S704: nothing of base64 needs to be escaped, and it is long.
-    return Markup(f"data:{kind};base64,{base64.b64encode(content).decode()}")  # noqa: S704
+        encoded = base64.b64encode(self.svg.encode()).decode()
+        # S704: nothing of base64 needs to be escaped, and it is long.
+        return Markup(f"data:image/svg+xml;base64,{encoded}")  # noqa: S704
 
 
 def picture(

@@ -26,7 +26,6 @@ def make(
     *,
     keeps: Path | None = None,
     resumes: Sequence[str] = (WORK,),
-    also: Sequence[str] = (),
 ) -> None:
     """Make an outcome, or go on with it, write its files and say where they are.
 
@@ -37,13 +36,11 @@ def make(
         outcome: Function that makes the outcome.
         keeps: Folder from which an interrupted run goes on; None where nothing is kept.
         resumes: Names in `out` of what such a run leaves there.
-        also: Names of files in `out` that the study itself writes.
     """
     from earshot_studies.kit.outcome import files_of, write
 
-    prepare_folder(out, (*files_of(name), *also), overwrite, resumes=resumes)
+    prepare_folder(out, files_of(name), overwrite, resumes=resumes)
     with shown() if keeps is None else resumable(keeps) as progress:
         found = outcome(progress)
-    for path in (*write(found, out), *(out / each for each in also)):
-        if path.is_file():
-            print(path)
+    for path in write(found, out):
+        print(path)

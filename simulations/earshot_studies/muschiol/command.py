@@ -45,13 +45,13 @@ def _taggers(module: str, shown: str) -> Callable[..., None]:
         found = import_module(f"{__package__}.{module}")
         study, teaching = TaggerStudy(data, folder), Teaching(LearnerKind(teachers.value))
         count = seeds if seeds is not None else 10 if full else 5
-        work = TaggerWork(study, count, teaching, processes, full, out)
+        work = TaggerWork(study, count, teaching, processes, full)
 
         def outcome(progress: Progress) -> Reproduction:
             made: Reproduction = found.reproduce(replace(work, progress=progress))
             return made
 
-        make(found.NAME, out, overwrite, outcome, keeps=folder, also=found.FILES)
+        make(found.NAME, out, overwrite, outcome, keeps=folder)
 
     taggers.__doc__ = f"{shown}\n{_OPTIONS}"
     return taggers

@@ -810,8 +810,6 @@ def _cell_of(
 
 
 NAME = "audioset-ensemble"
-FILES = ()
-"""Files that are written beside the table: none."""
 
 _PLACE = ("table", "teachers", "th_e", "th_c")
 _COLUMNS = (

@@ -23,7 +23,6 @@ from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
 from earshot_simulations.workers import in_parallel
 from earshot_studies.kit.claims import Claim, claims_table
-from earshot_studies.kit.mixtures.mixing import LEVEL
 from earshot_studies.kit.outcome import Reproduction, Row, means
 from earshot_studies.kit.pictures import bars, multiples
 from earshot_studies.kit.printed import printed_figures
@@ -48,8 +47,8 @@ from earshot_studies.muschiol.privacy import (
     voting,
 )
 from earshot_studies.muschiol.taggers.ensembles import Scored, prepared
-from earshot_studies.muschiol.taggers.school import LearnerKind, School, Tagging, Teaching
-from earshot_studies.muschiol.taggers.study import Material, TaggerStudy, material
+from earshot_studies.muschiol.taggers.school import School, Teaching
+from earshot_studies.muschiol.taggers.study import TaggerStudy, material
 from earshot_studies.muschiol.work import TaggerWork
 
 TEACHERS = 50
@@ -109,8 +108,8 @@ class EnsembleAnswers:
         asked: Number of queries that were asked, from the first on.
         numbers: Places of the queries that were answered, int64 (answers,).
         named: Labels that were named for them, bool (answers, labels).
-        costs: Cost ε by the names of columns, for what was asked and answered, so not to be
-            promised.
+        costs: Cost ε by the names of columns, for what was asked and answered; it depends on the
+            votes, so it is no guarantee.
     """
 
     asked: int
@@ -180,11 +179,6 @@ def _costs(lesson: Lesson, ensemble: SampleVotes, asked: int, passed: NDArray[np
     return _of_noise(lesson, ensemble, asked, int(passed.sum()))
 
 
-def promised(lesson: Lesson, ensemble: SampleVotes) -> Row:
-    """Compute ε of rules that hold, whatever the votes: of all queries and a lesson's answers."""
-    return _of_noise(lesson, ensemble, len(ensemble.cut), lesson.samples)
-
-
 def _of_noise(lesson: Lesson, ensemble: SampleVotes, asked: int, answered: int) -> Row:
     own_voting = voting(lesson.setting, NOISE, CHECK_NOISE, ensemble.teachers)
     found: Row = {}
@@ -195,27 +189,16 @@ def _of_noise(lesson: Lesson, ensemble: SampleVotes, asked: int, answered: int) 
     return found
 
 
-def taught(
-    study: TaggerStudy, teaching: Teaching, lesson: Lesson, seed: int
-) -> tuple[EnsembleAnswers, Tagging, Material]:
-    """Teach a student a lesson; the result is the same each time.
-
-    Raises:
-        InvalidParametersError: Nothing was answered.
-    """
-    given = answers(lesson, ensemble_of(study, teaching, seed), seed)
-    school = _school(study, teaching, seed)
-    queries = school.material.queries.rows(given.numbers)
-    student = school.taught(queries.power(), given.named.astype(np.int8), seed)
-    return given, student, school.material
-
-
 def measured(study: TaggerStudy, teaching: Teaching, lesson: Lesson, seed: int) -> Row:
     """Measure what a student learned, on test mixtures.
 
     Its threshold is the best of Muschiol's by macro F1 on validation mixtures.
     """
-    given, student, mixed = taught(study, teaching, lesson, seed)
+    given = answers(lesson, ensemble_of(study, teaching, seed), seed)
+    school = _school(study, teaching, seed)
+    mixed = school.material
+    queries = mixed.queries.rows(given.numbers)
+    student = school.taught(queries.power(), given.named.astype(np.int8), seed)
     likely = {
         side: Scored(student.probabilities(part.power())[None], part.truth)
         for side, part in (("validation", mixed.validation), ("test", mixed.test))
@@ -514,65 +497,7 @@ def _shown(row: Row, column: str) -> str:
     return said(row, column)
 
 
-def publish(work: TaggerWork, table: Sequence[Row], path: Path) -> None:
-    """Train the best student of rules that hold again, on the first seed, and write it.
-
-    The best student and its thresholds are chosen on validation mixtures; what is known of its
-    names is from tests.
-
-    Args:
-        work: Work of networks.
-        table: Means over seeds.
-        path: Path that ends in `.keras`.
-
-    Raises:
-        InvalidParametersError: Students are linear, which no such file holds.
-    """
-    from earshot_models.tagging import publishing
-    from earshot_models.tagging.examples import Examples
-    from earshot_models.tagging.tagger_file import TaggerCost
-    from earshot_models.tagging.training import Tagger
-
-    best, _ = best_value(table)
-    # A card is published: its ε must not depend on how many queries there were until enough passed.
-    setting = str(best["th_e"]), str(best["th_c"])
-    lesson = Lesson(SOUND, setting, int(best["samples"]))
-    given, student, mixed = taught(work.study, work.teaching, lesson, work.reported[0])
-    ensemble = ensemble_of(work.study, work.teaching, work.reported[0])
-    if not isinstance(student, Tagger):
-        raise InvalidParametersError("teachers: only networks can be published, not linear ones")
-    mechanism = (
-        f"votes of {TEACHERS} teachers against a threshold ({' + '.join(filter(None, setting))}), "
-        f"their {MOST} largest outputs each, noise of variance {NOISE:g} per teacher"
-        + (f", check {CHECK_NOISE:g}" if setting[1] else "")
-        + f", of {len(ensemble.cut):,} queries the first {lesson.samples:,} that are answered, "
-        "whichever those are; holds of noise that is secret, which a simulation's is not"
-    )
-    cost = TaggerCost(
-        epsilon=float(promised(lesson, ensemble)["replaced"]),
-        delta=muschiol.DELTA,
-        unit=Unit.REPLACED_PHONE,
-        mechanism=mechanism,
-    )
-    validation, test = (
-        Examples.of(part.power(), part.truth) for part in (mixed.validation, mixed.test)
-    )
-    publishing.publish(
-        student,
-        work.study.mel,
-        LEVEL,
-        validation,
-        test,
-        cost,
-        stated_by="earshot reproduce audioset-student",
-        trained=f"on {len(given.numbers):,} answers about mixtures of public sound",
-        path=path,
-    )
-
-
 NAME = "audioset-student"
-FILES = (f"{NAME}.keras",)
-"""Files that are written beside the table: the best student, for `earshot pate tag`."""
 
 _PLACE = ("rule", "th_e", "th_c", "samples")
 _COLUMNS = (
@@ -583,12 +508,9 @@ _COLUMNS = (
 
 
 def reproduce(work: TaggerWork) -> Reproduction:
-    """Make Table 5.4's students, keep what was measured of each, and publish the best."""
+    """Make Table 5.4's students, and keep what was measured of each."""
     rows = measured_rows(work)
     table = averaged(rows)
-    if work.out is not None and work.teaching.kind is LearnerKind.SMALL:
-        (name,) = FILES
-        publish(work, table, work.out / name)
     return Reproduction(NAME, table, lambda path: _draw(table, path), _note(work, rows, table))
 
 

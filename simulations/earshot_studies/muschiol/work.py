@@ -32,7 +32,6 @@ class TaggerWork:
         teaching: Training of teachers and students.
         processes: Processes that train.
         full: Whether to measure what takes long, too.
-        out: Folder of files beside table, picture and note; None to write no others.
         progress: Callback that receives the progress.
     """
 
@@ -41,7 +40,6 @@ class TaggerWork:
     teaching: Teaching = NETWORKS
     processes: int = 1
     full: bool = False
-    out: Path | None = None
     progress: Progress = lambda what, done, total: None
 
     def __post_init__(self) -> None:

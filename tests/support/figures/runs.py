@@ -167,14 +167,6 @@ def _votes() -> dict[str, Run]:
         ),
         "budget groups": _budget("confident", f"{checked} {_WHOLE} --groups 1:125,2:125"),
         "student": Run("pate student @answers.npy --samples @samples.npy --classes 2 --out out"),
-        "generate aae": Run(
-            "pate generate --kind aae --public @free_sounds --steps 4 --batch 8 --samples 2 "
-            "--out out"
-        ),
-        "generate pate-gan": Run(
-            "pate generate --kind pate-gan --clips @fsdd --public @free_sounds --epsilon 5 "
-            "--delta 1e-4 --teachers 20 --steps 2 --batch 4 --samples 2 --out out"
-        ),
     }
     return runs
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass
 from typing import ClassVar
@@ -61,20 +60,12 @@ class GNMaxRule(PublishingRule):
 
     name: ClassVar[str] = "gnmax"
 
-    noise_law: ClassVar[str] = "Gaussian noise of deviation"
-
     @classmethod
     @override
     def least_noise(cls, epsilon: float, delta: float, queries: int, unit: Unit) -> float:
         from earshot_models.votes.costs import calibration
 
         return calibration.gaussian_deviation(epsilon, delta, queries, OneHot(2).l2(unit))
-
-    @classmethod
-    @override
-    def most_answers(cls, epsilon: float, delta: float, sigma: float, unit: Unit) -> int:
-        """Return the answers that (ε, δ) pays for: noise grows with the root of their number."""
-        return math.floor((sigma / cls.least_noise(epsilon, delta, 1, unit)) ** 2)
 
     @property
     @override

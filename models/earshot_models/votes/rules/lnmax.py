@@ -72,8 +72,6 @@ class LNMaxRule(UnaidedRule):
     name: ClassVar[str] = "lnmax"
     noise_name: ClassVar[str] = "gamma's inverse"
 
-    noise_law: ClassVar[str] = "Laplace noise of scale"
-
     @classmethod
     @override
     def least_noise(cls, epsilon: float, delta: float, queries: int, unit: Unit) -> float:

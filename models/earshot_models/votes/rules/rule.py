@@ -314,11 +314,6 @@ class VotingRule(ABC):
         """
         raise InvalidParametersError(f"{cls.name}: its noise does not follow from a budget alone")
 
-    @classmethod
-    def most_answers(cls, epsilon: float, delta: float, sigma: float, unit: Unit) -> int | None:
-        """Return the answers that (ε, δ) pays for at this `sigma`; None where that is not known."""
-        return None
-
     def draws(self, poll: PollForm) -> int:
         """Return the draws of noise that can decide one query: of its check and of each count."""
         return 1 + poll.classes

@@ -16,7 +16,7 @@ from playwright.async_api import Browser, Playwright, async_playwright
 from earshot_models.soundscapes import synthesize
 from earshot_simulations.benchmarks.api.usage import cpu_seconds, family, memory_share
 from earshot_simulations.benchmarks.failure import BenchmarkError
-from earshot_simulations.generation.wav import write
+from earshot_simulations.benchmarks.sitting.wav import write
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _ARGUMENTS = (

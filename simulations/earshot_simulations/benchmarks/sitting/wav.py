@@ -1,4 +1,4 @@
-"""Sound as WAV: mono, 16 bits, as every browser and player accepts it."""
+"""Sound as WAV: mono, 16 bits, as every browser accepts it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from earshot_protocol.spectrum import RATES
 _LARGEST = 2**15 - 1
 
 
-def encoded(samples: NDArray[np.float32], rate: int) -> bytes:
-    """Return the content of a WAV file.
+def write(path: Path, samples: NDArray[np.float32], rate: int) -> None:
+    """Write a WAV file, whole or not at all.
 
     Args:
+        path: Path of the file.
         samples: Samples, (samples,) with full scale at ±1; louder ones are clipped.
         rate: Samples per second.
 
@@ -39,9 +40,4 @@ def encoded(samples: NDArray[np.float32], rate: int) -> bytes:
         file.setsampwidth(2)
         file.setframerate(rate)
         file.writeframes(whole.tobytes())
-    return content.getvalue()
-
-
-def write(path: Path, samples: NDArray[np.float32], rate: int) -> None:
-    """Write a file, whole or not at all; arguments and errors are those of `encoded`."""
-    replace_file(path, encoded(samples, rate))
+    replace_file(path, content.getvalue())
