@@ -29,7 +29,6 @@ SETUP = Setup(
     step_seconds=10.0,
     workers=1,
     processes=1,
-    slow=0,
     seed=3,
 )
 NOWHERE = "http://127.0.0.1:9"
@@ -186,4 +185,5 @@ def test_a_server_s_processes_are_told_apart(tmp_path: Path) -> None:
         server.communicate()
     assert usage.family(process) == []
     assert usage.roles(process) == {"driver": [], "web": []}
+    assert usage.cpu_seconds(process) == 0
     assert usage.peak_memory(process) == 0

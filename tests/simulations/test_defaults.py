@@ -181,7 +181,7 @@ def test_benchmarks() -> None:
     phones, dropout, step_seconds = (_default(bench.api, name) for name in (
         "phones", "dropout", "step_seconds"
     ))  # fmt: skip
-    setup = Setup(int(phones), 0, dropout, step_seconds, 1, 1, 0, 0)
+    setup = Setup(int(phones), 0, dropout, step_seconds, 1, 1, 0)
     accept_local(setup.parameters())
     assert _default(bench.secure_sum, "corrupted") >= Policy.least_corrupted
     assert _default(bench.secure_sum, "dropout") <= Policy.largest_dropout

@@ -87,31 +87,6 @@ def optics(
 
 
 @app.command
-def closing(
-    *,
-    phones: str = "1000,10000,100000",
-    length: int = 1000,
-    dropout: float = 0.05,
-    postgres: bool = False,
-    as_json: Annotated[bool, Parameter(name="--json")] = False,
-) -> None:
-    """Measure closing each step of a secure sum: time and memory against the number of phones.
-
-    Args:
-        phones: Numbers of phones, separated by commas.
-        length: Entries of a vector.
-        dropout: Fraction of phones that drop after sharing their keys.
-        postgres: Use a PostgreSQL of its own instead of memory.
-        as_json: Print one JSON object.
-    """
-    from earshot_simulations.benchmarks.closing import benchmark
-
-    with shown() as progress:
-        rows = benchmark(_whole_numbers("phones", phones), length, dropout, postgres, progress)
-    _print_table("steps", rows, as_json)
-
-
-@app.command
 def api(
     *,
     phones: int = 2000,
@@ -120,7 +95,6 @@ def api(
     step_seconds: float = 45.0,
     workers: int = 2,
     processes: int = 2,
-    slow: int = 0,
     seed: int = 0,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
@@ -133,14 +107,13 @@ def api(
         step_seconds: Seconds that a step waits for phones that have vanished.
         workers: Web processes of the server.
         processes: Processes that the phones share.
-        slow: Connections that keep the server waiting all the time.
         seed: Seed for points, labels and dropouts.
         as_json: Print one JSON object.
     """
     from earshot_simulations.benchmarks.api.benchmark import Setup, benchmark
     from earshot_simulations.benchmarks.api.report import table
 
-    setup = Setup(phones, enrol, dropout, step_seconds, workers, processes, slow, seed)
+    setup = Setup(phones, enrol, dropout, step_seconds, workers, processes, seed)
     with shown() as progress:
         figures = benchmark(setup, progress)
     print(json.dumps(figures, indent=2) if as_json else table(figures))
@@ -283,28 +256,6 @@ def nights(
     if picture is not None:
         draw(rows, present, picture)
     _print_table("nights", rows, as_json)
-
-
-@app.command(name="local-choices")
-def local_choices(
-    *, seeds: int = 30, as_json: Annotated[bool, Parameter(name="--json")] = False
-) -> None:
-    """Measure what phones gain at the same ε: methods of selection, and the best of several runs.
-
-    Args:
-        seeds: Seeds over which each figure is averaged.
-        as_json: Print one JSON object.
-    """
-    from earshot_simulations.benchmarks.local_choices import benchmark
-    from earshot_simulations.reporting.tables import markdown_table
-
-    with shown() as progress:
-        tables = benchmark(seeds, progress)
-    if as_json:
-        print(json.dumps(tables, indent=2))
-        return
-    for name, rows in tables.items():
-        print(f"{name}\n\n{markdown_table(rows, list(rows[0]))}\n")
 
 
 def _print(figures: dict[str, Any], as_json: bool) -> None:

@@ -11,6 +11,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,6 @@ from earshot_simulations.benchmarks.api.phones import (
 from earshot_simulations.benchmarks.api.usage import Usage
 from earshot_simulations.benchmarks.failure import BenchmarkError
 from earshot_simulations.benchmarks.machine import machine
-from earshot_simulations.benchmarks.slow_clients import SlowClients
 from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.settings import Discovery
@@ -68,7 +68,6 @@ class Setup:
         step_seconds: Seconds that a step waits for vanished phones.
         workers: Web processes of the server.
         processes: Processes that the phones share.
-        slow: Connections of clients that make the server wait, held throughout.
         seed: Seed of points, labels and dropouts.
     """
 
@@ -78,7 +77,6 @@ class Setup:
     step_seconds: float
     workers: int
     processes: int
-    slow: int
     seed: int
 
     def check(self) -> None:
@@ -125,12 +123,17 @@ class Setup:
         ]
 
 
-def benchmark(setup: Setup, progress: Progress) -> dict[str, Any]:
+def benchmark(
+    setup: Setup,
+    progress: Progress,
+    beside: Callable[[str], AbstractContextManager[object]] = nullcontext,
+) -> dict[str, Any]:
     """Run the phase and measure it.
 
     Args:
         setup: Settings of the measurement.
         progress: Callback that receives the number of phones that have answered.
+        beside: Makes, from the server's address, a context that is open while the phones take part.
 
     Returns:
         Figures by name; milliseconds, seconds, megabytes and bytes as the names say.
@@ -155,7 +158,7 @@ def benchmark(setup: Setup, progress: Progress) -> dict[str, Any]:
             began = time.perf_counter()
             with (
                 Usage(process, server.database_process(url)) as usage,
-                SlowClients(address, setup.slow) as others,
+                beside(address),
             ):
                 figures, export = _run(setup, address, data, members, progress)
             seconds = time.perf_counter() - began
@@ -166,7 +169,7 @@ def benchmark(setup: Setup, progress: Progress) -> dict[str, Any]:
     report |= _generator(figures, seconds)
     errors: Counter[str] = sum((each.errors for each in figures), Counter())
     report |= {"errors": dict(errors), "server_errors": complaints}
-    return report | floor | others.figures() | {"machine": machine()}
+    return report | floor | {"machine": machine()}
 
 
 def _run(

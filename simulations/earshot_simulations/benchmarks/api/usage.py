@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from earshot_simulations.benchmarks.meanwhile import Meanwhile
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     import psutil
@@ -15,7 +14,7 @@ _MIB = 2**20
 DRIVER, WEB, DATABASE = "driver", "web", "postgresql"
 
 
-class Usage(Meanwhile):
+class Usage:
     """Sampler of the processes' CPU and memory every second while it is entered.
 
     A process's memory is its own peak as the kernel knows it, where it does (Linux), so no peak
@@ -31,12 +30,21 @@ class Usage(Meanwhile):
     def __init__(self, server: int, database: int) -> None:
         import psutil
 
-        super().__init__()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
         self._server = psutil.Process(server)
         self._database = psutil.Process(database)
         self._peaks: dict[str, dict[int, int]] = {DRIVER: {}, WEB: {}}
         self._shares = 0
         self._cpu = dict.fromkeys((DRIVER, WEB, DATABASE), 0.0)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stop.set()
+        self._thread.join()
 
     def figures(self) -> dict[str, float]:
         """Return CPU seconds since the start and peak memory of living processes, by group."""

@@ -6,17 +6,15 @@ Each client is cut off sooner or later and reconnects, so their number stays abo
 from __future__ import annotations
 
 import asyncio
-import time
+import threading
 from asyncio import StreamReader as Reader
 from asyncio import StreamWriter as Writer
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from typing import Self
 from urllib.parse import urlsplit
 
-import numpy as np
-
 from earshot_protocol.api import ANSWER, ENROL, JSON, OPENAPI
-from earshot_simulations.benchmarks.meanwhile import Meanwhile
 
 _GET = b"GET %s HTTP/1.1\r\nHost: x\r\n"
 _POST = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: " + JSON.encode()
@@ -30,12 +28,11 @@ _TRAILERS = (b"X-Field: " + b"x" * 1000 + b"\r\n") * 16
 _UNREAD = 50
 """Responses that a client requests and does not read."""
 
-
 Behaviour = Callable[[Reader, Writer], Awaitable[None]]
 """A client's use of a connection until it is cut off."""
 
 
-class SlowClients(Meanwhile):
+class SlowClients:
     """Clients that hold connections to a server, and a probe that keeps asking whether it is alive.
 
     Args:
@@ -47,31 +44,26 @@ class SlowClients(Meanwhile):
     def __init__(
         self, address: str, connections: int, behaviours: Sequence[Behaviour] | None = None
     ) -> None:
-        super().__init__()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._hold()))
         self._behaviours = behaviours or BEHAVIOURS
         url = urlsplit(address)
         self._place = (url.hostname or "", url.port or 80)
         self._connections = connections
-        self._made = 0
-        self._lives: list[float] = []
-        """Seconds that each probe of the server took."""
-        self._unanswered = 0
+        self.made = 0
+        """Connections made so far."""
+        self.alive = 0
+        """Probes with a good answer."""
+        self.unanswered = 0
         """Probes without a good answer within `_PATIENCE`."""
 
-    def figures(self) -> dict[str, float]:
-        """Return the measurements by name; milliseconds as the names say."""
-        lives = np.array(self._lives or [np.nan]) * 1e3
-        return {
-            "live_p50_ms": float(np.percentile(lives, 50)),
-            "live_p99_ms": float(np.percentile(lives, 99)),
-            "live_longest_ms": float(lives.max()),
-            "live_unanswered": self._unanswered,
-            "slow_connections": self._connections,
-            "slow_connections_made": self._made,
-        }
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
 
-    def _run(self) -> None:
-        asyncio.run(self._hold())
+    def __exit__(self, *exception: object) -> None:
+        self._stop.set()
+        self._thread.join()
 
     async def _hold(self) -> None:
         tasks = [
@@ -83,7 +75,7 @@ class SlowClients(Meanwhile):
                 async with asyncio.timeout(_PATIENCE):
                     await self._probe()
             except (OSError, TimeoutError):
-                self._unanswered += 1
+                self.unanswered += 1
             await asyncio.sleep(_PROBE_EVERY)
         for task in tasks:
             task.cancel()
@@ -93,7 +85,7 @@ class SlowClients(Meanwhile):
         while True:
             with suppress(OSError):
                 reader, writer = await asyncio.open_connection(*self._place, limit=1024)
-                self._made += 1
+                self.made += 1
                 try:
                     await behave(reader, writer)
                 finally:
@@ -101,7 +93,6 @@ class SlowClients(Meanwhile):
             await asyncio.sleep(_COME_AGAIN)
 
     async def _probe(self) -> None:
-        began = time.perf_counter()
         reader, writer = await asyncio.open_connection(*self._place)
         try:
             writer.write(_GET % _LIVE + b"Connection: close\r\n\r\n")
@@ -110,7 +101,7 @@ class SlowClients(Meanwhile):
             writer.transport.abort()
         if not said.startswith(b"HTTP/1.1 200 "):
             raise ConnectionError(f"the server is not alive: {said[:100]!r}")
-        self._lives.append(time.perf_counter() - began)
+        self.alive += 1
 
 
 async def _nothing(reader: Reader, writer: Writer) -> None:
