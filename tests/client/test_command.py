@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import importlib.metadata
 import re
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from support.command import earshot as in_process
@@ -13,21 +15,15 @@ from earshot_client.command import SUB_COMMANDS
 
 def earshot(*words: str, without: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     """Run the command as if some distributions were not installed."""
-    program = f"""
-import importlib.metadata, sys
-sys.argv = ["earshot", *{words!r}]
-installed = importlib.metadata.distribution
-def found(name):
-    if name in {without!r}:
-        raise importlib.metadata.PackageNotFoundError(name)
-    return installed(name)
-importlib.metadata.distribution = found
-from earshot_client.command import main
-main()
-"""
-    return subprocess.run(  # noqa: S603
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
+    installed = importlib.metadata.distribution
+
+    def found(name: str) -> importlib.metadata.Distribution:
+        if name in without:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return installed(name)
+
+    with mock.patch.object(importlib.metadata, "distribution", found):
+        return in_process(*words, COLUMNS="80")
 
 
 def test_help_names_every_sub_command_and_what_it_needs_where_nothing_is_installed() -> None:

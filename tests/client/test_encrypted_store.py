@@ -46,6 +46,7 @@ def path(tmp_path: Path) -> Path:
 
 def rows_of(path: Path, statement: str, *values: Any) -> list[tuple[Any, ...]]:
     with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("PRAGMA synchronous = OFF")  # what a test damages needs to reach no disk
         return database.execute(statement, values).fetchall()
 
 
@@ -333,7 +334,7 @@ def test_threads_share_an_open_store_and_see_whole_transactions(tmp_path: Path) 
         inside, looking = threading.Event(), threading.Event()
 
         def look() -> None:
-            inside.wait(20)
+            assert inside.wait(60)
             looking.set()
             seen.append(len(store.descriptions()))
 
@@ -342,9 +343,9 @@ def test_threads_share_an_open_store_and_see_whole_transactions(tmp_path: Path) 
         with store.transaction():
             store.add(VOICE)
             inside.set()
-            assert looking.wait(20)
+            assert looking.wait(60)
             store.add(VOICE)
-        thread.join(20)
+        thread.join(60)
         assert seen == [2]
 
         def fill_up() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 import soundfile
+from support.command import earshot
 from support.parameters import learning_parameters
 from support.phone_server import PhoneServer, asking, serving
 
@@ -75,14 +75,7 @@ def with_card(data: bytes, **changes: object) -> bytes:
 
 
 def phone(*words: object) -> subprocess.CompletedProcess[str]:
-    program = "from earshot_client.command import main; main()"
-    return subprocess.run(  # noqa: S603
-        [sys.executable, "-c", program, "phone", "--per-recording", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    return earshot("phone", "--per-recording", *words)
 
 
 def test_a_phone_with_a_trained_encoder_takes_part_in_phases_of_that_name(

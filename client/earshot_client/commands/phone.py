@@ -186,27 +186,27 @@ def phone(
             return
         asks = _asked(reference, termination) if ask else None
         hearing = Hearing(reference, store, most=recordings, labelled=labelled, seed=seed, ask=asks)
-        client = Client(
+        last = None
+        with Client(
             reference,
             store,
             partial(_line, server, termination),
             invitation=invitation,
             condition=condition,
             longest_pause=poll,
-        )
-        day = _Day(client, report, termination, poll, once)
-        last = None
-        try:
-            with termination.allowed():
-                sources = _sources(
-                    hear, reference.hierarchy, rate_of(hears), microphone, recordings
-                )
-            day.hear(hearing, [EndingSource(termination, source) for source in sources])
-            last = day.visit(until_result)
-        except Terminated:
-            report.say("stopped")
-        report.finish()
-        client.told()
+        ) as client:
+            day = _Day(client, report, termination, poll, once)
+            try:
+                with termination.allowed():
+                    sources = _sources(
+                        hear, reference.hierarchy, rate_of(hears), microphone, recordings
+                    )
+                day.hear(hearing, [EndingSource(termination, source) for source in sources])
+                last = day.visit(until_result)
+            except Terminated:
+                report.say("stopped")
+            report.finish()
+            client.told()
     if last is not None and last.event in (Event.REFUSED, Event.TROUBLE, Event.LATE):
         sys.exit(1)
 
