@@ -61,8 +61,8 @@ def test_participation_of_nobody_is_drawn() -> None:
     [
         charts.track(1, 4),
         charts.participation(1, 2, 3, 2),
-        charts.interval_bar(CountInterval(3, 1, 5), 5),
-        charts.over_time([CountInterval(3, 1, 5)], [7.0], 5),
+        charts.interval_bar(CountInterval(3, 1, 5, 1.0), 5),
+        charts.over_time([CountInterval(3, 1, 5, 1.0)], [7.0], 5),
     ],
 )
 def test_charts_beside_their_text_are_hidden_from_screen_readers(drawn: Markup) -> None:

@@ -59,7 +59,9 @@ def published(labels: tuple[int, ...]) -> Result:
         label_names=CLASSES,
         centroid_votes=(3, 3),
         label_votes=((3, 0), (0, 3)),
+        centroid_p_values=(0.0, 0.0),
         name_p_values=(0.0, 0.0),
+        encoder="any",
         privacy=(),
     )
 

@@ -41,7 +41,7 @@ from earshot_protocol.secure_sum.messages import (
     Unmasked,
 )
 from earshot_protocol.secure_sum.parameters import SumParameters
-from earshot_protocol.secure_sum.rounds import FORMER_SUM, NEXT, VERSION, Round
+from earshot_protocol.secure_sum.rounds import NEXT, Round
 
 _NONCE_BYTES = 12
 _SHARES_BYTES = 1 + 2 * shamir.SECRET_BYTES
@@ -59,9 +59,7 @@ class _State(msgspec.Struct):
     sum_id: bytes
     parameters: SumParameters
     words: bytes
-    salt: bytes = b""
-    version: int = 0
-    """Version of the protocol; 0 where a former one began the sum."""
+    salt: bytes
     public_key: bytes = b""
     private: bytes = b""
     seed: bytes = b""
@@ -106,7 +104,6 @@ class Participant:
             parameters=parameters,
             words=words.tobytes(),
             salt=masks.salt(task, told),
-            version=VERSION,
         )
 
     @property
@@ -141,16 +138,13 @@ class Participant:
         """Do what the task asks.
 
         Raises:
-            UnexpectedMessageError: The task belongs to another sum or round, or to a sum that this
-                phone began under a former version of the protocol.
+            UnexpectedMessageError: The task belongs to another sum or round.
             RefusedError: The task contradicts what this phone knows, or asks too much.
             TooManyDropoutsError: Fewer neighbours remain than the threshold.
         """
         state = self._state
         if task.sum_id != state.sum_id:
             raise UnexpectedMessageError("a task of another sum")
-        if state.version != VERSION:
-            raise UnexpectedMessageError(FORMER_SUM)
         current, act = _ROUNDS[type(task)]
         if self.round is not current:
             raise UnexpectedMessageError(
