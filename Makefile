@@ -10,7 +10,8 @@ DEMO := simulate --discovery both --phones 500 --recordings 100 --data soundscap
 SELECT := not slow
 EXAMPLES := quick
 COUNTED :=
-MINUTES :=
+COSTS := out/costs.jsonl
+BEGUN := $(shell date +%s)
 comma := ,
 
 # Types are looked at beside the tests: alone, they leave all cores but one with nothing to do.
@@ -19,7 +20,7 @@ MAKEFLAGS += --jobs=2
 # Hundreds of processes of the tests import the same files: each is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-phones test test-all mutants browser lint types imports unit phone-page format lock lowest clean
+.PHONY: help demo demo-phones test ci test-all mutants browser lint types imports unit phone-page format lock lowest clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -34,17 +35,33 @@ demo-phones: browser ## let a dozen real pages hear synthesized sound and take p
 	@echo "A sitting with a server, its helper and twelve pages in browsers: two minutes."
 	$(V)/earshot bench sitting --pages 12 --out $(SITTING)
 
-test: browser lint types imports unit ## everything a change must pass
+CHECKS := browser lint types imports unit
+TIMES = $(V)/python tests/support/timing.py $(COSTS) --begun=$(BEGUN)
 
-# Counting lines takes a third of the tests' time, so only what reaches the two packages is counted.
-# Each of the two packages must reach the bar alone: one must not carry the other.
+test: $(CHECKS) ## everything a change must pass
+	$(TIMES)
+
+# tests/support/changed.py says what has changed. SINCE=COMMIT looks further back, or less far.
+ci: COUNTED := tests/client tests/protocol
+ci: $(CHECKS) ## what .ci/run adds to it: coverage, and slow tests and mutants of what changed lately
+	$(COVERAGE)
+	PYTHONPATH=tests $(V)/python -m support.changed --minutes=6 --since=$(SINCE) -- $(PYTEST)
+	$(MAKE) mutants WHICH='--changed --since=$(SINCE) --minutes=3'
+	$(TIMES)
+
 test-all: SELECT :=
 test-all: EXAMPLES := earshot
 test-all: COUNTED := tests/client tests/protocol
-test-all: test ## the same with the tests marked slow, all examples, and the lines counted
+test-all: $(CHECKS) ## the whole, for a night: all slow tests, all examples, all mutants that must die
+	$(COVERAGE)
+	$(MAKE) mutants WHICH=--named
+	$(TIMES)
+
+# Each of the two packages must reach the bar alone: one must not carry the other.
+define COVERAGE
 	$(V)/coverage report --include='protocol/*' --fail-under=90
 	$(V)/coverage report --include='client/*' --fail-under=90
-	$(MAKE) mutants MINUTES=6
+endef
 
 lint: .venv/.installed
 	$(V)/ruff check .
@@ -58,26 +75,25 @@ imports: .venv/.installed
 	$(V)/lint-imports
 
 # Before anything else, because it is what a machine may lack.
-ifneq (,$(filter test test-all,$(MAKECMDGOALS)))
+ifneq (,$(filter test ci test-all,$(MAKECMDGOALS)))
 lint types imports: | browser
 endif
 browser: .venv/.installed
 	@PYTHONPATH=tests $(V)/python -m support.browser
 
 # Four processes on two cores: many tests wait for a server that they have started, and not for a core.
-PYTEST = $(V)/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "$(SELECT)" \
-	--hypothesis-profile=$(EXAMPLES)
+# Counting lines takes a third of the tests' time, so only what reaches the two packages is counted.
+PYTEST = -n 4 --dist loadfile --no-loadscope-reorder --hypothesis-profile=$(EXAMPLES) --costs=$(COSTS)
 unit: browser
-	@echo "Testing: 5 minutes on two fast cores, 13 on two slow ones; longer with test-all."
+	@echo "Testing: 6 minutes on two idle cores; longer with ci and test-all."
+	@mkdir -p $(dir $(COSTS)) && rm -f $(COSTS)
 	$(V)/python -m compileall -q -j 0 protocol client server models simulations
-	$(if $(COUNTED),$(PYTEST) --cov --cov-report= $(COUNTED))
-	$(PYTEST) $(COUNTED:%=--ignore-glob='%/*')
+	$(if $(COUNTED),$(V)/pytest $(PYTEST) -m "$(SELECT)" --cov --cov-report= $(COUNTED))
+	$(V)/pytest $(PYTEST) -m "$(SELECT)" $(COUNTED:%=--ignore-glob='%/*')
 
-# All of them take about an hour. With MINUTES: first lines that the last commit changed, then the kinds
-# of which none may live, then others by chance. Results are kept in out/mutants.
+# All of them take about an hour; WHICH=--help says how to choose. Results are kept in out/mutants.
 mutants: .venv/.installed ## put mistakes into what protects people, one at a time: a test must fail
-	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(V)/python -m support.mutation \
-		$(if $(MINUTES),--minutes=$(MINUTES)) $(if $(ONLY),--only=$(ONLY))
+	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(V)/python -m support.mutation $(WHICH)
 
 phone-page: .venv/.installed ## bundle the page of a phone to where the server's package has it
 	PYTHONPATH=tests $(V)/python -m support.compiled_page

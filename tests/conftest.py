@@ -6,10 +6,12 @@ import gc
 import os
 import signal
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from support.examples import USUAL
+from support.timing import Deadline, Timing
 
 # Before anything loads numpy: workers that each start a pool of threads only wait for one another.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -25,6 +27,17 @@ settings.load_profile("earshot")
 
 # Whoever starts us in the background has Ctrl-C ignored, and so would every process of ours.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--costs", type=Path, help="file that what each test costs is added to")
+    parser.addoption("--begin-within", type=float, help="seconds after which no file is begun")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Timing(config))
+    if (seconds := config.option.begin_within) is not None:
+        config.pluginmanager.register(Deadline(config, seconds))
 
 
 @pytest.hookimpl(wrapper=True)

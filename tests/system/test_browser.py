@@ -98,7 +98,7 @@ def test_make_runs_no_test_without_a_browser(tmp_path: Path) -> None:
         program(tmp_path / name, f"#!/bin/sh\necho {name} >> {tmp_path}/called\n")
     python = program(tmp_path / "python", "#!/bin/sh\necho Run: something >&2\nexit 1\n")
     make = ("make", "-C", str(ROOT), "-o", ".venv/.installed", f"V={tmp_path}")
-    for target in ("test", "test-all", "unit"):
+    for target in ("test", "ci", "test-all", "unit"):
         refused = subprocess.run(  # noqa: S603
             [*make, target], capture_output=True, text=True, check=False
         )

@@ -191,6 +191,40 @@ def test_tests_without_a_mutant_are_part_of_the_minutes(folder: Path, tmp_path: 
 
 
 @pytest.mark.slow
+def test_of_changed_lines_what_no_near_test_notices_is_judged_by_all(
+    folder: Path, tmp_path: Path
+) -> None:
+    late = tmp_path / "late"
+    shutil.copytree(folder, late, ignore=shutil.ignore_patterns("out"))
+    (late / "equivalent.toml").write_text("", "utf-8")
+    (late / "tests/small/test_code.py").write_text(TESTS, "utf-8")
+    far = "import importlib, pytest\ncode = importlib.import_module('small' + '.code')\n"
+    far += "def test_far():\n    with pytest.raises(ValueError):\n        code.weak(-1)\n"
+    (late / "tests/small/test_far.py").write_text(far, "utf-8")
+    lines = SOURCE.splitlines()
+    changed = {lines.index(line) + 1 for line in ("    if n < 0:", "    return 4 * 2")}
+    status, printed = run(late, None, 1000, "", "", {"product/small/code.py": changed})
+    kept = (late / "out/results.jsonl").read_text("utf-8")
+    results = [json.loads(line) for line in kept.splitlines()]
+    assert {line["key"].split("\t")[1] for line in results} == {"weak", "inner"}
+    by_kind = {line["key"].split("\t")[3]: line["killer"] for line in results}
+    assert by_kind["if n < 0: raise ValueError(n) → pass"] == "tests/small/test_far.py::test_far"
+    assert next(iter(by_kind.values())).startswith("tests/small/test_code.py"), "near ones first"
+    assert "lives, dropped check" not in printed
+    assert status == 0
+
+
+@pytest.mark.slow
+def test_where_no_line_changed_no_test_is_run(folder: Path, tmp_path: Path) -> None:
+    late = tmp_path / "late"
+    shutil.copytree(folder, late, ignore=shutil.ignore_patterns("out"))
+    (late / "equivalent.toml").write_text("", "utf-8")
+    status, _ = run(late, None, 1000, "", "", {})
+    assert status == 0
+    assert not list((late / "out").iterdir())
+
+
+@pytest.mark.slow
 def test_an_entry_for_what_is_not_there_is_stale(folder: Path) -> None:
     (folder / "equivalent.toml").write_text(LISTED.replace("n < 0", "n < 7"), "utf-8")
     status, printed = run(folder, None, 1000)

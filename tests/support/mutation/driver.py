@@ -10,12 +10,11 @@ import os
 import re
 import shutil
 import struct
-import subprocess
 import sys
 import time
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from multiprocessing import Pipe
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from support.changed import imports
 from support.mutation import judge
 from support.mutation.baseline import Baseline
 from support.mutation.operators import NAMED, Mutant, mutants_of
@@ -83,6 +83,9 @@ PLACES = Places(
 class Mutation:
     """All of it.
 
+    Attributes:
+        texts: of the files that are mutated, by their paths from the root.
+
     Args:
         root: of the repository, and the folder that one is in.
         places: what is mutated, and what it is tested by.
@@ -92,7 +95,7 @@ class Mutation:
 
     def __init__(self, root: Path, places: Places, out: Path, slots: int) -> None:
         self._root, self._places, self._out, self._slots = root, places, out.absolute(), slots
-        self._texts = {
+        self.texts = {
             path.relative_to(root).as_posix(): path.read_text("utf-8")
             for place in places.mutated
             for path in _files(root / place)
@@ -105,76 +108,78 @@ class Mutation:
         self._kills: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._results = self._out / "results.jsonl"
 
-    def run(self, minutes: float | None, count: int, only: str = "", kinds: str = "") -> int:
+    def run(
+        self,
+        minutes: float | None,
+        count: int,
+        only: str = "",
+        kinds: str = "",
+        changed: Mapping[str, set[int]] | None = None,
+    ) -> int:
         """Judge and print; the exit status.
 
         Args:
-            minutes: how long at most, tests without a mutant included; what changed lately comes
-                first.
+            minutes: how long at most, tests without a mutant included.
             count: mutants at most, of the named kinds all.
             only: pattern of the paths to look at.
             kinds: pattern of the names of kinds to look at.
+            changed: numbers of the lines to look at, by path; without them, all lines.
         """
         start = time.monotonic()
         end = start + 60 * (minutes or 1e6)
         self._out.mkdir(parents=True, exist_ok=True)
-        self._baseline()
-        mutants = [each for path, text in self._texts.items() for each in mutants_of(path, text)]
+        mutants = [each for path, text in self.texts.items() for each in mutants_of(path, text)]
         entries = tomllib.loads((self._root / self._places.listed).read_text("utf-8"))
         listed = {_key(entry) for entry in entries.get("mutant", ())}
         stale = [key for key in listed if key not in {each.key for each in mutants}]
-        chosen = self._chosen(mutants, count, minutes is not None, listed)
         chosen = [
-            each for each in chosen if re.search(only, each.path) and re.search(kinds, each.kind)
+            each
+            for each in self._chosen(mutants, count, listed)
+            if re.search(only, each.path) and re.search(kinds, each.kind)
+            if changed is None or changed.get(each.path, set()) & each.numbers
         ]
         known = self._known(chosen)
-        self._judge([each for each in chosen if each.key not in known], end)
-        known = self._known(chosen)
+        for files in self._rounds(changed):
+            if not (left := [each for each in chosen if each.key not in known]):
+                break
+            self._baseline(files)
+            self._judge(left, end, files)
+            known = self._known(chosen)
+            if time.monotonic() >= end:
+                break
         # One that only takes longer is not found by any test.
         stale += [key for key in listed & known.keys() if known[key] == judge.KILLED]
         ok = self._print(
-            chosen, known, listed, stale, judge_reach=minutes is None and not only + kinds
+            chosen, known, listed, stale, judge_reach=not (minutes or changed or only + kinds)
         )
         print(f"{time.monotonic() - start:.0f} s, of which the last line of {self._results} tells")
         return 0 if ok else 1
 
     # ------------------------------------------------------------------ which, in which order
 
-    def _chosen(
-        self, mutants: Sequence[Mutant], count: int, hurried: bool, listed: set[str]
-    ) -> list[Mutant]:
-        changed = self._changed_lines() if hurried else {}
-        seed = self._git("rev-parse", "HEAD") if hurried else ""
+    def _chosen(self, mutants: Sequence[Mutant], count: int, listed: set[str]) -> list[Mutant]:
+        """Those of the named kinds first; the others by chance, but the same ones every time."""
 
-        def rank(mutant: Mutant) -> tuple[int, str]:
-            first, last = mutant.lines
-            if changed.get(mutant.path, set()) & set(range(first, last + 1)):
-                place = 0
-            else:
-                place = 1 if mutant.kind in NAMED else 2
-            return place, hashlib.sha256((seed + mutant.key).encode()).hexdigest()
+        def rank(mutant: Mutant) -> tuple[bool, str]:
+            return mutant.kind not in NAMED, hashlib.sha256(mutant.key.encode()).hexdigest()
 
         ordered = sorted(mutants, key=rank)
         left = count - sum(mutant.kind in NAMED for mutant in mutants)
         ordinary = [mutant.key for mutant in ordered if mutant.kind not in NAMED][: max(0, left)]
-        kept = set(ordinary) | (set() if hurried else listed)
+        kept = set(ordinary) | listed
         return [mutant for mutant in ordered if mutant.kind in NAMED or mutant.key in kept]
 
-    def _git(self, *words: str) -> str:
-        command = ["git", *words]  # in the repository that one works in
-        run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=self._root)  # noqa: S603
-        return run.stdout if run.returncode == 0 else ""
+    def _rounds(self, changed: Mapping[str, set[int]] | None) -> list[list[str]]:
+        """Test files to judge by; where few lines changed, first those that import the modules.
 
-    def _changed_lines(self) -> dict[str, set[int]]:
-        changed: defaultdict[str, set[int]] = defaultdict(set)
-        path = ""
-        for line in self._git("diff", "--unified=0", "HEAD~1", "--", *self._texts).splitlines():
-            if line.startswith("+++ "):
-                path = line.removeprefix("+++ b/")
-            elif found := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
-                first, lines = int(found[1]), int(found[2] or 1)
-                changed[path] |= set(range(first, first + lines))
-        return changed
+        Running all without a mutant takes longer than all else, and most mutants die near them.
+        """
+        every = [path for path in self._tests if _is_test(path)]
+        if changed is None:
+            return [every]
+        importing = {file for path in changed for file in self._importing(path)}
+        near = [file for file in every if file in importing]
+        return [near, every] if near else [every]
 
     # ------------------------------------------------------------------ results
 
@@ -186,9 +191,7 @@ class Mutation:
             tests = [text.encode()]
         else:
             tests = list(self._tests.values())
-        return hashlib.sha256(b"".join((self._texts[mutant.path].encode(), *tests))).hexdigest()[
-            :16
-        ]
+        return hashlib.sha256(b"".join((self.texts[mutant.path].encode(), *tests))).hexdigest()[:16]
 
     def _known(self, mutants: Sequence[Mutant]) -> dict[str, str]:
         """Verdicts by key, of those that still hold."""
@@ -271,8 +274,8 @@ class Mutation:
         if any(statuses):
             raise SystemExit("mutants: a process of ours failed")
 
-    def _baseline(self) -> None:
-        """Run the tests of every file that was not run as it is now."""
+    def _baseline(self, files: Sequence[str]) -> None:
+        """Run the tests of each of these files that was not run as it is now."""
         package_texts = [
             path.read_bytes()
             for package in self._places.packages
@@ -283,7 +286,7 @@ class Mutation:
         into = {
             path: self._out / f"baseline-{hashlib.sha256(common + text).hexdigest()[:16]}.json"
             for path, text in self._tests.items()
-            if _is_test(path)
+            if path in files
         }
         new = [path for path, found in into.items() if not found.exists()]
 
@@ -331,12 +334,11 @@ class Mutation:
         elif mutant.at_import:  # in force for whatever runs in the module or imports from it
             found = set(self._touched[mutant.path])
             for path in self._lines:
-                if _imports((self._root / path).read_text("utf-8"), mutant.path):
+                if imports((self._root / path).read_text("utf-8"), mutant.path):
                     found |= set(self._touched[path])
             found |= {test for test in self._seconds if _file(test) in importing}
         else:
-            first, last = mutant.lines
-            found = {test for line in range(first, last + 1) for test in lines[line]}
+            found = {test for line in mutant.numbers for test in lines[line]}
 
         def slowness(test: str) -> float:
             share = self._touched[mutant.path][test] / max(1, self._touched_in_all[test])
@@ -347,12 +349,16 @@ class Mutation:
 
     def _importing(self, path: str) -> set[str]:
         """Files of tests that import a module, and may look at what it holds."""
-        return {each for each, text in self._tests.items() if _imports(text.decode(), path)}
+        return {each for each, text in self._tests.items() if imports(text.decode(), path)}
 
-    def _judge(self, mutants: Sequence[Mutant], end: float) -> None:
-        """Judge them, each slot taking the next as soon as it is free."""
+    def _judge(self, mutants: Sequence[Mutant], end: float, files: Sequence[str]) -> None:
+        """Judge them by these test files, each slot taking the next as soon as it is free.
+
+        A mutant that survives some of the files is not judged yet.
+        """
         if not mutants or time.monotonic() >= end:  # collecting all tests takes a while
             return
+        every = sum(map(_is_test, self._tests))
         take, put = os.pipe()
         os.set_blocking(put, False)
         os.write(put, b"".join(struct.pack("i", at) for at in range(len(mutants))))
@@ -362,7 +368,7 @@ class Mutation:
             scratch = self._scratch(slot)
             ours, theirs = Pipe()
             if os.fork() == 0:
-                judge.serve_warm(theirs, scratch, self._places.tests)
+                judge.serve_warm(theirs, scratch, files)
                 os._exit(0)
             theirs.close()
             ours.recv()
@@ -371,6 +377,8 @@ class Mutation:
                     mutant = mutants[struct.unpack("i", token)[0]]
                     begun = time.monotonic()
                     verdict, killer = self._verdict(mutant, scratch, ours)
+                    if verdict not in _DEAD and len(files) < every:
+                        continue
                     state, took = self._state(mutant, killer), round(time.monotonic() - begun, 2)
                     line = {"key": mutant.key, "verdict": verdict, "killer": killer, "state": state}
                     results.write(json.dumps(line | {"seconds": took}) + "\n")
@@ -385,7 +393,7 @@ class Mutation:
         tests = self._covering(mutant)
         if not tests:
             return "untested", ""
-        before = self._texts[mutant.path]
+        before = self.texts[mutant.path]
         after, note, path = mutant.applied(before), scratch / "killer", scratch / mutant.path
         note.unlink(missing_ok=True)
         for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
@@ -445,14 +453,6 @@ def _functions(source: bytes) -> dict[str, str]:
         for node in ast.parse(text).body
         if isinstance(node, ast.FunctionDef)
     }
-
-
-def _imports(text: str, path: str) -> bool:
-    """Whether a file's text imports a module of this path, or something out of it."""
-    module = path.removesuffix(".py").replace("/", ".").partition(".")[2]
-    package, _, name = module.rpartition(".")
-    out_of = rf"from {re.escape(package)} import (\([^)]*|.*)\b{name}\b"
-    return bool(re.search(rf"\b{re.escape(module)}\b|{out_of}", text))
 
 
 def _files(place: Path) -> list[Path]:

@@ -60,6 +60,12 @@ class Mutant:
         """Names it, wherever in its function it is."""
         return "\t".join((self.path, self.function, self.line, self.change, str(self.nth)))
 
+    @property
+    def numbers(self) -> set[int]:
+        """Those of its lines."""
+        first, last = self.lines
+        return set(range(first, last + 1))
+
     def applied(self, text: str) -> str:
         """The file with this mistake and with its lines where they were."""
         data = text.encode()
