@@ -6,8 +6,6 @@ import json
 import re
 import shutil
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.command import earshot
 from support.killed_helper import opened
+from support.kills import in_child
 from support.operators import Operators, request
 
 from earshot_server.credentials import new_key
@@ -45,16 +44,15 @@ def shown(data: Path) -> dict[str, object]:
 
 def refused(*words: object) -> str:
     """What a process of its own says, and that it ends."""
-    run = subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-m", "earshot_client", "helper", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert (run.returncode, run.stdout) == (2, "")
-    assert "Traceback" not in run.stderr
-    return run.stderr
+
+    def ended() -> tuple[int, str, str]:
+        run = earshot("helper", *words)
+        return run.returncode, run.stdout, run.stderr
+
+    _, (status, printed, complained) = in_child(ended)
+    assert (status, printed) == (2, "")
+    assert "Traceback" not in complained
+    return str(complained)
 
 
 def test_a_helper_is_made_once_and_keeps_its_key(tmp_path: Path) -> None:
