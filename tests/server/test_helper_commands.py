@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from support.command import earshot
+from support.command import earshot, earshot_apart
 from support.killed_helper import opened
-from support.kills import in_child
 from support.operators import Operators, request
 
 from earshot_server.credentials import new_key
@@ -44,15 +43,10 @@ def shown(data: Path) -> dict[str, object]:
 
 def refused(*words: object) -> str:
     """What a process of its own says, and that it ends."""
-
-    def ended() -> tuple[int, str, str]:
-        run = earshot("helper", *words)
-        return run.returncode, run.stdout, run.stderr
-
-    _, (status, printed, complained) = in_child(ended)
-    assert (status, printed) == (2, "")
-    assert "Traceback" not in complained
-    return str(complained)
+    run = earshot_apart("helper", *words)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "Traceback" not in run.stderr
+    return run.stderr
 
 
 def test_a_helper_is_made_once_and_keeps_its_key(tmp_path: Path) -> None:
