@@ -6,14 +6,12 @@ import json
 import re
 import shutil
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from support.command import earshot
+from support.command import earshot, earshot_apart
 from support.killed_helper import opened
 from support.operators import Operators, request
 
@@ -45,13 +43,7 @@ def shown(data: Path) -> dict[str, object]:
 
 def refused(*words: object) -> str:
     """What a process of its own says, and that it ends."""
-    run = subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-m", "earshot_client", "helper", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    run = earshot_apart("helper", *words)
     assert (run.returncode, run.stdout) == (2, "")
     assert "Traceback" not in run.stderr
     return run.stderr

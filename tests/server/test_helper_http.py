@@ -35,12 +35,12 @@ from support.operators import (
 )
 
 from earshot_protocol.api import JSON, LARGEST_SMALL_BODY, MESSAGEPACK, Problem
+from earshot_protocol.files import replace_file
 from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.privacy.sum_noise import WholeLaplace
 from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.interface import HELPER
 from earshot_protocol.signatures import sign
-from earshot_protocol.two_operators import leader
 from earshot_protocol.two_operators.leader import Leader
 from earshot_protocol.two_operators.messages import (
     AddUp,
@@ -288,9 +288,9 @@ def test_a_leader_is_told_nothing_of_another_s_sums(helper: HelperProcess) -> No
     total_in(asked(helper, task))
 
 
-def test_who_is_no_longer_allowed_is_not_served(tmp_path: Path) -> None:
-    with helper_running(tmp_path / "data", KEY.public_key().public_bytes_raw()) as helper:
-        sum_ = offered(helper)
+def test_who_is_no_longer_allowed_is_not_served(helper: HelperProcess) -> None:
+    sum_ = offered(helper)
+    try:
         helper.earshot("forbid", KEY.public_key().public_bytes_raw().hex())
         check_problem(asked(helper, sum_.list), 401, "unknown-leader")
         helper.allow(KEY.public_key().public_bytes_raw(), "--least-reports", "21")
@@ -305,6 +305,12 @@ def test_who_is_no_longer_allowed_is_not_served(tmp_path: Path) -> None:
         check_problem(heard, 503, "too-many-offers")
         assert heard.fields["retry-after"] == "3600"
         total_in(asked(helper, sum_.list))
+    finally:
+        allow_on_any_terms(helper)
+
+
+def allow_on_any_terms(helper: HelperProcess) -> None:
+    helper.allow(KEY.public_key().public_bytes_raw(), "--least-reports", "2", "--least-noise", "0")
 
 
 # -------------------------------------------------------------------------------- what is refused
@@ -468,65 +474,76 @@ def test_health_figures_and_paths(helper: HelperProcess) -> None:
     assert helper.get(OFFER_PATH).status == 405
 
 
-def test_neither_identity_nor_seeds_keys_or_noise_are_in_log_or_database(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    with helper_running(data, KEY.public_key().public_bytes_raw()) as helper:
-        done, left = (offered(helper, agreed=terms(noise=NOISY)) for _ in range(2))
-        hidden = [(data / "operator.token").read_bytes().strip()]
-        hidden += re.findall(rb"\n([A-Za-z0-9+/=]{40,})\n", (data / "helper.key").read_bytes())
-        assert len(hidden) == 2
-        folder = HelperFolder.open(data)
-        for each in (done, left):
-            secret = folder.book.secret(each.list.sum_id)
-            assert secret is not None
-            assert len(secret.noise) == 48
-            hidden += [secret.key, secret.noise]
-            key = X25519PrivateKey.from_private_bytes(secret.key)
-            for report in each.reports.values():
-                seed = unseal(report.sealed, key, each.list.offer, report.report_id)
-                assert seed is not None
-                hidden.append(seed)
-        folder.database.close()
-        total_in(asked(helper, done.list))
-        check_problem(
-            asked(helper, another_list(done.operators, done.list, bytes(96))),
-            409,
-            "already-answered",
-        )
-        helper.kill()  # so that the log of the database stays
-        assert (data / "helper.db-wal").stat().st_size > 10_000
-        for file in (helper.log, *data.glob("helper.db*")):
-            content = file.read_bytes()
-            for one in hidden:
-                forms = (one, one.hex().encode(), base64.b64encode(one), repr(one).encode())
-                assert not any(form in content for form in forms), (file, len(one))
-        assert not (data / "keys" / f"{done.list.sum_id.hex()}.key").exists()
-        helper.start()
-        total_in(asked(helper, left.list))
+def test_neither_identity_nor_seeds_keys_or_noise_are_in_log_or_database(
+    helper: HelperProcess,
+) -> None:
+    data = helper.data
+    done, left = (offered(helper, agreed=terms(noise=NOISY)) for _ in range(2))
+    hidden = [(data / "operator.token").read_bytes().strip()]
+    hidden += re.findall(rb"\n([A-Za-z0-9+/=]{40,})\n", (data / "helper.key").read_bytes())
+    assert len(hidden) == 2
+    folder = HelperFolder.open(data)
+    for each in (done, left):
+        secret = folder.book.secret(each.list.sum_id)
+        assert secret is not None
+        assert len(secret.noise) == 48
+        hidden += [secret.key, secret.noise]
+        key = X25519PrivateKey.from_private_bytes(secret.key)
+        for report in each.reports.values():
+            seed = unseal(report.sealed, key, each.list.offer, report.report_id)
+            assert seed is not None
+            hidden.append(seed)
+    folder.database.close()
+    total_in(asked(helper, done.list))
+    check_problem(
+        asked(helper, another_list(done.operators, done.list, bytes(96))),
+        409,
+        "already-answered",
+    )
+    helper.kill()  # so that the log of the database stays
+    assert (data / "helper.db-wal").stat().st_size > 10_000
+    for file in (helper.log, *data.glob("helper.db*")):
+        content = file.read_bytes()
+        for one in hidden:
+            forms = (one, one.hex().encode(), base64.b64encode(one), repr(one).encode())
+            assert not any(form in content for form in forms), (file, len(one))
+    assert not (data / "keys" / f"{done.list.sum_id.hex()}.key").exists()
+    helper.start()
+    total_in(asked(helper, left.list))
 
 
-AT_ONCE = """
+MOVED = """
+import sys, time
+from pathlib import Path
+from types import SimpleNamespace
 from earshot_server.helper import serving, sqlite_book
+clock = Path(sys.argv.pop(1))
 serving._TIDY_EVERY, sqlite_book.KEPT_AFTER = 0.1, 0.0
+serving.time = SimpleNamespace(
+    monotonic=time.monotonic, time=lambda: time.time() + float(clock.read_text())
+)
 from earshot_client.command import main
 main()
 """
-"""Program that keeps nothing for a minute, nor for a day, longer than it may."""
+"""Program whose supervisor looks at a clock that a file moves, and keeps nothing for a minute."""
 
 
-def test_a_helper_that_nobody_asks_erases_keys_and_totals_by_its_own_clock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with helper_running(tmp_path / "data", KEY.public_key().public_bytes_raw()) as helper:
-        helper.stop()
-        helper.program = (sys.executable, "-c", AT_ONCE)
-        helper.start()
+def test_a_helper_that_nobody_asks_erases_keys_and_totals_by_its_own_clock(tmp_path: Path) -> None:
+    clock = tmp_path / "clock"
+    clock.write_text("0")
+    helper = HelperProcess(tmp_path / "data")
+    allow_on_any_terms(helper)
+    helper.program = (sys.executable, "-c", MOVED, str(clock))
+    helper.start()
+    try:
         open_ = offered(helper)
-        monkeypatch.setattr(leader, "PATIENCE", 10.0)
         left, done = (offered(helper, agreed=terms(window=0.1)) for _ in range(2))
         keys = [helper.data / "keys" / f"{each.list.sum_id.hex()}.key" for each in (open_, left)]
         assert all(key.exists() for key in keys)
         total_in(asked(helper, done.list))
+        ends = left.leader._offer.answer_until
+        assert ends < open_.leader._offer.answer_until - 900
+        replace_file(clock, str(ends + 1 - time.time()).encode())
         # Nobody asks for anything from here on.
         await_(lambda: not keys[1].exists(), "the end of a late key")
 
@@ -538,19 +555,21 @@ def test_a_helper_that_nobody_asks_erases_keys_and_totals_by_its_own_clock(
         await_(lambda: kept() == {"keys": 1, "totals": 0, "sums": 3}, "the end of a late total")
         total_in(asked(helper, open_.list))
         check_problem(asked(helper, done.list), 409, "late")
-
-
-def test_a_helper_that_is_killed_gives_the_same_answer_once_it_is_back(tmp_path: Path) -> None:
-    with helper_running(tmp_path / "data", KEY.public_key().public_bytes_raw()) as helper:
-        sum_ = offered(helper, agreed=terms(noise=NOISY))
-        asking = encode(request(sum_.operators.begin()))
-        made = helper.post(KEY, OFFER_PATH, asking)
-        helper.kill()
-        helper.start()
-        assert helper.post(KEY, OFFER_PATH, asking).body == made.body
-        told = asked(helper, sum_.list)
-        total_in(told)
-        helper.kill()
-        helper.start()
-        assert asked(helper, sum_.list).body == told.body
         assert helper.stop() == 0
+    except BaseException:
+        helper.kill()
+        raise
+
+
+def test_a_helper_that_is_killed_gives_the_same_answer_once_it_is_back(
+    helper: HelperProcess,
+) -> None:
+    sum_, left = (offered(helper, agreed=terms(noise=NOISY)) for _ in range(2))
+    asking = encode(request(sum_.operators.begin()))
+    made, told = helper.post(KEY, OFFER_PATH, asking), asked(helper, sum_.list)
+    total_in(told)
+    helper.kill()
+    helper.start()
+    assert helper.post(KEY, OFFER_PATH, asking).body == made.body
+    assert asked(helper, sum_.list).body == told.body
+    total_in(asked(helper, left.list))

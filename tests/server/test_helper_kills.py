@@ -10,7 +10,6 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -33,7 +32,6 @@ from werkzeug.serving import make_server
 
 from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.privacy.sum_noise import WholeLaplace
-from earshot_protocol.two_operators.leader import Leader
 from earshot_protocol.two_operators.messages import AddUp, MakeOffer, OfferMade
 from earshot_protocol.two_operators.refusals import AnsweredError, HelperRefusalError
 from earshot_protocol.wire import Task, encode
@@ -108,19 +106,17 @@ def alarmed_answer(path: Path, operators: Operators, task: Task, seconds: float)
 
 
 def test_killed_at_any_write_of_an_answer_it_gives_the_undisturbed_one(tmp_path: Path) -> None:
-    paths = (tmp_path / f"helper-{number}" for number in count())
-    path = next(paths)
-    operators, task, told = after_the_window(path)
-    every = moments(lambda: answered(path, operators, task))
+    """One helper has all the sums: what a kill leaves behind is gone before the next."""
+    operators, task, told = after_the_window(tmp_path)
+    every = moments(lambda: answered(tmp_path, operators, task))
     assert len(every) > 20
     left_behind = 0
     for number, moment in every:
-        path = next(paths)
-        operators, task, told = after_the_window(path)
-        dies = partial(dying_answer, path, operators, task, number, moment)
+        operators, task, told = after_the_window(tmp_path)
+        dies = partial(dying_answer, tmp_path, operators, task, number, moment)
         assert in_child(dies) == (True, None), (number, moment)
-        left_behind += bool(keys(path))
-        check_one_answer(path, operators, task, told)
+        left_behind += bool(keys(tmp_path))
+        check_one_answer(tmp_path, operators, task, told)
     assert left_behind  # by kills before the end, which the next start cleans up
 
 
@@ -247,28 +243,24 @@ def test_a_key_is_kept_whole_before_its_record(tmp_path: Path) -> None:
 def test_killed_at_any_write_of_an_offer_no_key_is_left_and_the_sum_can_be_had(
     tmp_path: Path,
 ) -> None:
-    paths = (tmp_path / f"helper-{number}" for number in count())
-
-    def new() -> tuple[Path, Operators, Leader, MakeOffer]:
-        path, operators = next(paths), Operators()
-        with opened(path):
-            pass
-        leader = operators.begin(AGREED)
-        return path, operators, leader, request(leader)
-
-    path, operators, _, asked = new()
-    every = moments(lambda: answered(path, operators, asked))
+    """One helper has all the sums: what a kill leaves behind is gone before the next."""
+    operators = Operators()
+    with opened(tmp_path):
+        pass
+    asked = request(operators.begin(AGREED))
+    every = moments(lambda: answered(tmp_path, operators, asked))
     assert len(every) > 20
     left_behind = 0
     for number, moment in every:
-        path, operators, _, asked = new()
-        dies = partial(dying_answer, path, operators, asked, number, moment)
+        before, asked = keys(tmp_path), request(operators.begin(AGREED))
+        dies = partial(dying_answer, tmp_path, operators, asked, number, moment)
         assert in_child(dies) == (True, None), (number, moment)
-        left_behind += bool(keys(path))
-        with opened(path) as folder:
+        left_behind += keys(tmp_path) != before
+        with opened(tmp_path) as folder:
             offered = folder.book.record(asked.sum_id) is not None
-            assert keys(path) == [f"{asked.sum_id.hex()}.key"] * offered
+            assert keys(tmp_path) == sorted([*before, *[f"{asked.sum_id.hex()}.key"] * offered])
             check_offer(folder.book, operators, asked)
+            folder.book.erase(asked.sum_id)
     assert left_behind
 
 

@@ -7,6 +7,8 @@ import io
 import os
 import subprocess
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable
 from unittest import mock
 
@@ -40,6 +42,37 @@ def earshot(*words: object, **environment: str) -> subprocess.CompletedProcess[s
         said.write(f"{code}\n")
         code = 1
     return subprocess.CompletedProcess(arguments, code or 0, printed.getvalue(), said.getvalue())
+
+
+def earshot_apart(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The same in a fork of this process, for commands that do not leave theirs as it was."""
+    arguments = [str(word) for word in words]
+    with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as said:
+        child = os.fork()
+        if child == 0:
+            os.dup2(printed.fileno(), 1)
+            os.dup2(said.fileno(), 2)
+            os.environ.update(environment)
+            sys.argv = ["earshot", *arguments]
+            os._exit(_run_to_its_end())
+        _, status = os.waitpid(child, 0)
+        for stream in (printed, said):
+            stream.seek(0)
+        code = os.waitstatus_to_exitcode(status)
+        return subprocess.CompletedProcess(arguments, code, printed.read(), said.read())
+
+
+def _run_to_its_end() -> int:
+    """Run the command as an interpreter of its own would, and return the status."""
+    status = 1
+    with open(1, "w", closefd=False) as sys.stdout, open(2, "w", closefd=False) as sys.stderr:
+        try:
+            main()
+        except SystemExit as ended:
+            status = ended.code if isinstance(ended.code, int) else 1
+        except BaseException:  # a fork must not go on where its parent does
+            traceback.print_exc()
+    return status
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from earshot_protocol.api import MESSAGEPACK, Problem
 from earshot_protocol.signatures import sign
+from support.command import earshot
 from support.networked import PATIENCE, await_
 
 
@@ -30,7 +31,7 @@ class HelperProcess:
         address: URL, once it has started.
         identity: Its Ed25519 public key.
         log: File of what it says.
-        program: Words that begin each of its commands.
+        program: Words that start a process of `earshot`.
     """
 
     def __init__(self, data: Path, *options: str) -> None:
@@ -42,10 +43,8 @@ class HelperProcess:
         self.process: subprocess.Popen[str] | None = None
 
     def earshot(self, command: str, *words: str) -> str:
-        """Run one of its commands, and return what it prints."""
-        run = subprocess.run(  # noqa: S603 - our own command
-            self._words(command, *words), capture_output=True, text=True, check=False
-        )
+        """Run one of its commands in this process, and return what it prints."""
+        run = earshot("helper", command, *words, "--data", self.data)
         assert run.returncode == 0, run.stderr
         return run.stdout
 
@@ -55,7 +54,10 @@ class HelperProcess:
     def start(self) -> None:
         with self.log.open("a") as log:
             self.process = subprocess.Popen(  # noqa: S603 - our own command
-                self._words("serve", "--port", str(self.port), "--workers", "1", *self._options),
+                [
+                    *(*self.program, "helper", "serve", "--data", str(self.data)),
+                    *("--port", str(self.port), "--workers", "1", *self._options),
+                ],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -101,9 +103,6 @@ class HelperProcess:
         assert self.process.stdout is not None
         self.process.stdout.close()
         return status
-
-    def _words(self, command: str, *words: str) -> list[str]:
-        return [*self.program, "helper", command, *words, "--data", str(self.data)]
 
     def get(self, path: str, **fields: str) -> Heard:
         return self._ask("GET", path, None, fields)

@@ -1,7 +1,7 @@
 """Everything that resumes, behind one function each, and a process that is killed everywhere.
 
-`python -m support.resumable OWNER FOLDER` prints what was wrong after each kill as JSON. It forks,
-so it is a process of its own.
+`python -m support.resumable FOLDER` prints how often each owner was killed, and what was wrong
+after that, as JSON. It forks, so it is a process of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 
@@ -133,16 +134,28 @@ class Making:
         return [int(each) for each in self.path.read_text().split()] if self.path.exists() else []
 
 
-def main(owner: str, folder: Path) -> None:
-    run, whole = RUNS[owner], folder / "whole"
-    whole.mkdir()
+class Seen(TypedDict):
+    """What became of an owner that was killed at each moment.
+
+    Attributes:
+        kills: Their number.
+        wrong: What should not have been.
+    """
+
+    kills: int
+    wrong: list[str]
+
+
+def _seen(run: Run, folder: Path) -> Seen:
+    whole = folder / "whole"
+    whole.mkdir(parents=True)
     _, every = in_child(lambda: moments(lambda: run(whole, "a", ITEMS, made)))
     wrong = [
         f"{number}-{moment}: {each}"
         for number, moment in every
         for each in _wrong(run, folder / f"{number}-{moment}", number, moment, _contents(whole))
     ]
-    print(json.dumps({"kills": len(every), "wrong": wrong}))
+    return {"kills": len(every), "wrong": wrong}
 
 
 def _wrong(
@@ -178,4 +191,4 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    print(json.dumps({owner: _seen(run, Path(sys.argv[1], owner)) for owner, run in RUNS.items()}))

@@ -10,8 +10,6 @@ import json
 import shlex
 import shutil
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,7 +19,7 @@ import numpy as np
 import pytest
 import soundfile
 from support.api_caller import Server
-from support.command import earshot
+from support.command import earshot, earshot_apart
 from support.played_phase import PARAMETERS
 from werkzeug.serving import make_server
 
@@ -315,17 +313,10 @@ def test_a_run_over_a_few_broken_files_names_them(
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.command) for row in ELSEWHERE])
 def test_a_server_that_cannot_start_says_what_would_help(
-    row: Row, desk: Path, addresses: dict[str, str]
+    row: Row, desk: Path, addresses: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = shlex.split(row.command.format(**addresses))
-    run = subprocess.run(  # noqa: S603 - the commands of the table
-        [sys.executable, "-m", "earshot_client", *words],
-        cwd=desk,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    monkeypatch.chdir(desk)
+    run = earshot_apart(*shlex.split(row.command.format(**addresses)))
     _check(row, run.returncode, run.stdout, run.stderr)
 
 

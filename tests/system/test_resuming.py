@@ -23,6 +23,7 @@ from support.resumable import (
     RUNS,
     SEVERAL,
     Making,
+    Seen,
     made,
     refused,
 )
@@ -48,18 +49,25 @@ def whole(owner: str, folder: Path) -> tuple[Path, bytes]:
     return path, path.read_bytes()
 
 
-@every_owner
-def test_a_process_killed_at_any_call_loses_the_item_under_way_alone(
-    owner: str, tmp_path: Path
-) -> None:
-    program = [sys.executable, "-m", "support.resumable", owner, str(tmp_path)]
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Seen]:
+    """What became of each owner, by its name: one process loads and kills them all."""
+    folder = tmp_path_factory.mktemp("killed")
+    program = [sys.executable, "-m", "support.resumable", str(folder)]
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     # S603: the program is ours.
     done = subprocess.run(program, env=paths, capture_output=True, text=True, check=False)  # noqa: S603
     assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout)
-    assert seen["wrong"] == []
-    assert seen["kills"] >= 5 * ITEMS
+    found: dict[str, Seen] = json.loads(done.stdout)
+    return found
+
+
+@every_owner
+def test_a_process_killed_at_any_call_loses_the_item_under_way_alone(
+    owner: str, seen: dict[str, Seen]
+) -> None:
+    assert seen[owner]["wrong"] == []
+    assert seen[owner]["kills"] >= 5 * ITEMS
 
 
 @every_owner

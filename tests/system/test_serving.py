@@ -5,19 +5,16 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-import os
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import psycopg
 import pytest
-from support.command import earshot
+from support.command import earshot, earshot_apart
 from support.networked import ServerProcess, await_
 from support.played_phase import PHONES
 
@@ -43,18 +40,6 @@ def server(
     options = ("--phone-origin", PAGES[0], "--phone-page", PAGES[1] + "/phone")
     with ServerProcess(tmp_path_factory.mktemp("server"), postgres.url, *options) as running:
         yield running
-
-
-def earshot_process(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
-    return subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-m", "earshot_client", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={**os.environ, **environment},
-    )
 
 
 def at(server: ServerProcess) -> tuple[str, ...]:
@@ -119,7 +104,7 @@ def test_an_operator_starts_watches_and_stops_a_phase(
 def test_a_data_folder_remembers_its_server(server: ServerProcess, tmp_path: Path) -> None:
     assert earshot("phase", "list", "--data", server.data).returncode == 0
     shutil.copy(server.data / "address.json", tmp_path)
-    again = earshot_process("serve", "--data", str(tmp_path))
+    again = earshot_apart("serve", "--data", str(tmp_path))
     assert again.returncode == 2
     assert f"cannot listen at 127.0.0.1:{server.port}" in again.stderr
 
@@ -133,7 +118,7 @@ def test_a_second_server_on_a_data_folder_is_refused_before_it_touches_anything(
 
     before = contents()
     for database in (postgres.url, ""):
-        again = earshot_process(
+        again = earshot_apart(
             *("serve", "--data", str(server.data), "--port", "0"), EARSHOT_DATABASE=database
         )
         assert (again.returncode, again.stdout) == (2, "")
@@ -255,10 +240,10 @@ def test_a_window_that_makes_no_sense_is_refused(
 
 
 def test_an_invitation_is_printed(server: ServerProcess) -> None:
-    printed = earshot_process("invite", "--uses", "3", *at(server))
+    printed = earshot("invite", "--uses", "3", *at(server))
     assert printed.returncode == 0, printed.stderr
     assert len(printed.stdout.split()) == 1
-    as_json = json.loads(earshot_process("invite", "--json", *at(server)).stdout)
+    as_json = json.loads(earshot("invite", "--json", *at(server)).stdout)
     assert as_json["uses"] == 1
 
 
@@ -321,7 +306,7 @@ def test_an_operator_without_the_token_is_told_where_it_is(
 def test_an_address_in_use_is_said(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = earshot_process("serve", "--data", str(tmp_path), "--port", str(port))
+        done = earshot_apart("serve", "--data", str(tmp_path), "--port", str(port))
     assert done.returncode == 2
     assert f"cannot listen at 127.0.0.1:{port}" in done.stderr.splitlines()[-1]
 
@@ -356,7 +341,7 @@ def test_an_option_with_which_nobody_can_serve_is_said_in_one_line(
     given = {"--data": str(tmp_path), "--port": "0"} | dict(zip(options[::2], options[1::2]))  # noqa: B905
     # Where a server began to listen, the end of its process may be what closes the socket.
     listens = options[0] in ("--host", "--data", "--database")
-    run = earshot_process if listens else earshot
+    run = earshot_apart if listens else earshot
     done = run("serve", *(word for option in given.items() for word in option))
     assert done.returncode == 2
     assert said in done.stderr
@@ -404,7 +389,7 @@ def test_a_second_host_needs_the_credentials_of_the_first(
     with ServerProcess(tmp_path / "first", url):
         pass
     second = ("serve", "--data", str(tmp_path / "second"), "--port", "0")
-    done = earshot_process(*second, EARSHOT_DATABASE=url)
+    done = earshot_apart(*second, EARSHOT_DATABASE=url)
     assert done.returncode == 2
     assert "copy operator.token and invitation.key" in done.stderr.splitlines()[-1]
     for name in ("operator.token", "invitation.key"):
@@ -418,7 +403,7 @@ def test_a_second_host_needs_the_credentials_of_the_first(
 
 def test_a_database_that_cannot_be_reached_is_said_without_its_password(tmp_path: Path) -> None:
     url = "postgresql://earshot:secret-word@127.0.0.1:9/earshot"
-    done = earshot_process("serve", "--data", str(tmp_path), "--port", "0", "--database", url)
+    done = earshot_apart("serve", "--data", str(tmp_path), "--port", "0", "--database", url)
     assert done.returncode == 2
     assert "database cannot be used" in done.stderr
     assert "secret-word" not in done.stderr
@@ -436,9 +421,7 @@ def test_a_newer_schema_is_refused_and_left_alone(
             " applied timestamptz DEFAULT now())"
         )
         connection.execute("INSERT INTO schema_version VALUES (999, 'of the future')")
-        done = earshot_process(
-            "serve", "--data", str(tmp_path), "--port", "0", EARSHOT_DATABASE=url
-        )
+        done = earshot_apart("serve", "--data", str(tmp_path), "--port", "0", EARSHOT_DATABASE=url)
         assert done.returncode == 2
         assert "999" in done.stderr
         tables = connection.execute(
@@ -452,7 +435,7 @@ def test_credentials_that_others_may_read_are_refused(
 ) -> None:
     (tmp_path / "operator.token").write_text("A" * 43)
     (tmp_path / "operator.token").chmod(0o644)
-    done = earshot_process(
+    done = earshot_apart(
         "serve", "--data", str(tmp_path), "--port", "0", EARSHOT_DATABASE=postgres.url
     )
     assert done.returncode == 2
