@@ -117,6 +117,7 @@ def test_laws_are_those_of_one_operator_and_of_both() -> None:
     assert -1 / math.log(float(ratio[0])) == pytest.approx(ballots.scale)
 
 
+@pytest.mark.slow
 def test_real_operators_hold() -> None:
     checks = list(audit_operators(DRAWS, 0))
     assert [each for each in checks if not each.passed] == []

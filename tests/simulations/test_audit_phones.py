@@ -90,6 +90,7 @@ def test_a_phase_that_counts_on_all_phones_is_seen(
         assert not audit_crowds(step, PHASES[name]).held
 
 
+@pytest.mark.slow
 def test_planted_faults_of_phones_are_caught() -> None:
     found = list(faults.phone_faults())
     caught = [each.exceeds if isinstance(each, Finding) else not each.held for each in found]

@@ -152,16 +152,16 @@ def test_the_peak_of_a_process_is_what_it_held_and_not_what_it_holds() -> None:
 
 SUPERVISOR = """
 import multiprocessing, subprocess, sys, time
-def driver(): time.sleep(60)
+def driver(): time.sleep(600)
 def web():
-    worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    time.sleep(60)
+    worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    time.sleep(600)
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")
     for target in (driver, web):
         context.Process(target=target, daemon=True).start()
     print("there", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 

@@ -348,7 +348,7 @@ def test_a_phase_without_noise_says_everywhere_that_nothing_is_protected(
     assert "--epsilon inf" in page
     # What the file holds repeats the run.
     assert read(tmp_path).settings.epsilon == math.inf
-    assert earshot(monkeypatch, capsys, "simulate", "--repeat", tmp_path)[0] == 0
+    assert earshot(monkeypatch, capsys, "simulate", "--repeat", tmp_path, "--jobs", 1)[0] == 0
 
 
 BENCHMARKS = (

@@ -7,7 +7,6 @@ import os
 import socket
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -148,14 +147,13 @@ def refuse_work(what: str, done: int, total: int) -> None:
     raise AssertionError("work began")
 
 
-def test_where_nobody_listens_there_is_no_cluster() -> None:
+def test_where_nobody_listens_there_is_no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters.subprocess, "run", refuse_work)  # nobody is greeted
     with socket.socket() as closed:  # bound, but it does not listen
         closed.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{closed.getsockname()[1]}"
-        began = time.monotonic()
         with pytest.raises(ClusterError, match=f"{address}: no Ray cluster there"):
             simulate(replace(ON_RAY, address=address), refuse_work)
-        assert time.monotonic() - began < 10
 
 
 @pytest.mark.slow
@@ -163,10 +161,8 @@ def test_what_listens_and_is_no_cluster_is_left_alone(monkeypatch: pytest.Monkey
     monkeypatch.setattr(clusters, "_GREET_SECONDS", 4)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        began = time.monotonic()
         with pytest.raises(ClusterError, match="no Ray cluster answered within 4 seconds"):
             simulate(replace(ON_RAY, address=address), refuse_work)
-        assert time.monotonic() - began < 15
 
 
 class Hall:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pwd
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -30,8 +29,10 @@ from earshot_simulations.populations import (
     Population,
     SoundFolder,
     hearing,
+    soundscapes,
 )
 from earshot_simulations.populations.hearing import (
+    Hearings,
     heard,
     hearing_kept,
     hearing_once,
@@ -55,14 +56,18 @@ SMALL = Settings(
 
 @pytest.fixture
 def embedded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many seconds the encoder was given, call by call; one in name, which takes no time."""
+    """How many seconds the encoder was given, call by call; it and the sound take no time."""
     counts: list[int] = []
 
     def counted(self: LiteRtEncoder, samples: np.ndarray) -> np.ndarray:
         counts.append(len(samples))
         return np.array(samples[:, : 8 * self.dimensions : 8], np.float32)
 
+    def drawn(scene: str, count: int, generator: np.random.Generator, rate: int) -> np.ndarray:
+        return generator.random((count, rate), np.float32) - 0.5
+
     monkeypatch.setattr(LiteRtEncoder, "embed", counted)
+    monkeypatch.setattr(soundscapes, "synthesize", drawn)
     return counts
 
 
@@ -216,29 +221,28 @@ def test_what_was_interrupted_is_heard_anew() -> None:
             assert [path.name for path in found.iterdir()] == ["whole"]
 
 
-HEAR_SLOWLY = """
-import sys, time
-from pathlib import Path
-from earshot_simulations.populations.hearing import Hearings, heard
-
-def hear(folder):
-    with Path(sys.argv[2]).open("a") as lines:
-        lines.write("heard, ")
-    time.sleep(0.5)
-    (folder / "sound").write_text("rain")
-
-with Hearings(Path(sys.argv[1]), 1).used(), heard("one crowd", hear) as found:
-    print((found / "sound").read_text(), end="")
-"""
-
-
 def test_of_several_processes_one_hears_and_the_others_wait(tmp_path: Path) -> None:
-    log = tmp_path / "log"
+    fork, log = multiprocessing.get_context("fork"), tmp_path / "log"
+    begun = fork.Barrier(3)
+
+    def hear(folder: Path) -> None:
+        with log.open("a") as lines:
+            lines.write("heard, ")
+        time.sleep(0.2)  # the others come meanwhile; it holds as well if they are late
+        (folder / "sound").write_text("rain")
+
+    def child(kept: Path) -> None:
+        begun.wait()
+        with Hearings(kept, 1).used(), heard("one crowd", hear) as found:
+            assert (found / "sound").read_text() == "rain"
+
     with hearing_once() as kept:
-        words = [sys.executable, "-c", HEAR_SLOWLY, str(kept.folder), str(log)]
-        # S603: the program is written above.
-        running = [subprocess.Popen(words, stdout=subprocess.PIPE) for _ in range(3)]  # noqa: S603
-        assert [process.communicate(timeout=60)[0] for process in running] == [b"rain"] * 3
+        children = [fork.Process(target=child, args=(kept.folder,)) for _ in range(3)]
+        for each in children:
+            each.start()
+        for each in children:
+            each.join()
+        assert [each.exitcode for each in children] == [0] * 3
     assert log.read_text() == "heard, "
 
 
@@ -367,6 +371,7 @@ def test_where_nothing_can_be_kept_a_run_hears_for_itself(
 # ---------------------------------------------------------------------------------------- pools
 
 
+@pytest.mark.usefixtures("embedded")
 def test_crowds_of_every_seed_draw_from_one_pool_and_never_what_is_held_out() -> None:
     pooled = replace(SMALL, pool=4, recordings=30)
     first, second = (open_population(replace(pooled, seed=seed)) for seed in (0, 1))

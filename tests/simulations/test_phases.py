@@ -16,6 +16,7 @@ from support.documented import loaded, options
 from support.simulated import KINDS, essence, interrupted_after
 from support.undrawn import undrawn
 
+from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_simulations.engine.course import DISCOVER
@@ -55,6 +56,10 @@ def asked(run: Run[Any]) -> list[str]:
 
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
+in_processes = pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "labelling")) for kind in KINDS]
+)
+"""Kinds, of which one is enough to try what starts processes."""
 
 # ------------------------------------------------------------------------------- one seed, one run
 
@@ -72,7 +77,7 @@ def test_the_ideal_sum_gives_what_the_real_one_gives_bit_for_bit(kind: str) -> N
     assert real.survivors == 24 - gone
 
 
-@each_kind
+@in_processes
 def test_processes_do_not_change_the_result(kind: str) -> None:
     assert essence(simulate(of(kind, jobs=2))) == essence(run_of(kind))
 
@@ -146,7 +151,11 @@ def test_an_interrupt_at_any_step_leaves_what_was_finished(kind: str, place: int
 
 
 @pytest.mark.parametrize("kind", ["secure-sum", "local"])
-def test_an_interrupt_while_phones_hear_is_a_run_without_steps(kind: str) -> None:
+def test_an_interrupt_while_phones_hear_is_a_run_without_steps(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LiteRtEncoder, "embed", lambda self, samples: samples[:, :128])
+
     def interrupt(what: str, done: int, total: int) -> None:
         assert what == "hear"
         raise KeyboardInterrupt
@@ -161,14 +170,10 @@ def test_an_interrupt_while_phones_hear_is_a_run_without_steps(kind: str) -> Non
     assert "The run ended before" in page
 
 
-@each_kind
+@in_processes
 def test_an_interrupt_in_two_processes_ends_as_well(kind: str) -> None:
     settings = of(kind, jobs=2)
     stop = steps(settings)[2]
-
-    def interrupt(what: str, done: int, total: int) -> None:
-        if what == stop:
-            raise KeyboardInterrupt
 
     run = simulate(settings, interrupted_after(stop))
     assert run.interrupted is not None

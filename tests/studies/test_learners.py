@@ -110,25 +110,24 @@ def test_noise_of_local_centroids_has_the_deviation_of_the_phones_own(geometry: 
     np.testing.assert_allclose(ours.mean(axis=0), theirs.mean(axis=0), atol=0.1)
 
 
-@pytest.mark.parametrize("part", [CENTROID_VOTE, LABEL_VOTE])
-def test_noise_of_a_vote_is_that_of_the_shares_of_all_who_stayed(part: str) -> None:
+def test_noise_of_a_vote_is_that_of_the_shares_of_all_who_stayed() -> None:
     settings = dataclasses.replace(SETTINGS, budget=Budget(NO_NOISE, NO_NOISE, 0.5, 0.5))
     population = POPULATIONS[Geometry.EUCLIDEAN]
     heard, quiet = HeardByAll.of(population), SETTINGS.parameters(population)
     parameters = settings.parameters(population)
 
-    def votes(asked: object, seed: int) -> np.ndarray:
+    def totals(asked: object, seed: int) -> tuple[int, int]:
         result = learn(asked, heard, seed, Optics())  # type: ignore[arg-type]
         # The first vote's order changes with its noise, the sum of the noise does not.
-        counts = result.centroid_votes if part == CENTROID_VOTE else result.label_votes
-        return np.sort(np.array(counts), axis=None)
+        return int(np.sum(result.centroid_votes)), int(np.sum(result.label_votes))
 
-    noisy = np.array([votes(parameters, seed).sum() for seed in range(60)], dtype=np.float64)
-    exact = np.array([votes(quiet, seed).sum() for seed in range(60)], dtype=np.float64)
-    entries = 10 if part == CENTROID_VOTE else 40
-    law = parameters.plan().mechanisms[part].noise(parameters.noise_survivors)  # type: ignore[union-attr]
-    expected = law.deviation * np.sqrt(entries)
-    assert 0.6 < np.std(noisy - exact) / expected < 1.8
+    noisy, exact = (
+        np.array([totals(asked, seed) for seed in range(40)]) for asked in (parameters, quiet)
+    )
+    found = np.std(noisy - exact, axis=0)
+    for part, entries, deviation in zip((CENTROID_VOTE, LABEL_VOTE), (10, 40), found, strict=True):
+        law = parameters.plan().mechanisms[part].noise(parameters.noise_survivors)  # type: ignore[union-attr]
+        assert 0.6 < deviation / (law.deviation * np.sqrt(entries)) < 1.8
 
 
 def test_a_phase_at_once_is_measured_like_any_other() -> None:
