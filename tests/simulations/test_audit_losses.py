@@ -23,9 +23,9 @@ from earshot_simulations.auditing.losses import (
     shifted,
 )
 from earshot_simulations.auditing.printed import laplace_shares_epsilon
+from earshot_simulations.auditing.proportions import clopper_pearson
 from earshot_simulations.auditing.samplers import discrete_gaussian_law, discrete_laplace_law
 from earshot_simulations.auditing.sampling import CONFIDENCE, sampled_epsilon
-from earshot_simulations.membership.proportions import clopper_pearson
 
 STEP = 1e-5
 ROUNDING = 1e-15

@@ -20,6 +20,7 @@ from earshot_models.training_schedule import Schedule
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_studies.kit.outcome import Reproduction, write
 from earshot_studies.liebenow import encoders
+from earshot_studies.liebenow.pictures import draw_embedding, projections
 
 TINY = Recipe(width=0.25, batch=8, schedule=Schedule(steps=2, warm_up=1))
 SHIPPED = encoder_path()
@@ -125,6 +126,17 @@ def test_the_embedding_space_is_laid_out(folder: Path, tmp_path: Path) -> None:
     for path in write(outcome, tmp_path / "deep" / "out"):
         assert path.stem == "liebenow-9.2"
         assert path.stat().st_size > 500
+
+
+def test_few_points_can_be_laid_out(tmp_path: Path) -> None:
+    points = np.random.default_rng(0).normal(size=(12, 128))
+    placed = projections(points)
+    assert [each.points.shape for each in placed] == [(12, 2), (12, 2), (12, 3)]
+    # Two principal components carry what singular values say.
+    values = np.linalg.svd(points - points.mean(axis=0), compute_uv=False) ** 2
+    assert placed[0].explained == pytest.approx(values[:2].sum() / values.sum())
+    draw_embedding(placed, np.arange(12) % 3, ("a", "b", "c"), tmp_path / "a.png")
+    assert (tmp_path / "a.png").stat().st_size > 1000
 
 
 def test_nothing_is_left_of_a_picture_that_fails(tmp_path: Path) -> None:

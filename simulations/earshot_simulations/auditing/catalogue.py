@@ -18,11 +18,6 @@ from earshot_protocol.privacy.local_mechanisms import (
 from earshot_protocol.privacy.mechanisms import BallotSum, Mechanism, VectorSum
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.voting.vote_sums import VoteSum
-from earshot_simulations.auditing.attacked_generators import (
-    audit_generators,
-    printed_autoencoder,
-    warmed_up_generator,
-)
 from earshot_simulations.auditing.ensembles import (
     audit_curator,
     audit_several_winners,
@@ -86,18 +81,6 @@ def _votes(effort: Effort) -> Iterator[Result]:
     yield from audit_owners()
 
 
-def _printed(effort: Effort) -> Iterator[Result]:
-    yield from audit_printed()
-    if effort.trials > USUAL.trials:  # it trains two dozen generators at length
-        yield printed_autoencoder(effort.seed)
-
-
-def _faults(effort: Effort) -> Iterator[Result]:
-    yield from audit_faults(effort)
-    if effort.trials > USUAL.trials:  # likewise
-        yield warmed_up_generator(effort.seed)
-
-
 SUBJECTS: dict[str, Callable[[Effort], Iterable[Result]]] = {
     **{name: _mechanism(name) for name in MECHANISMS},
     "teachers-votes": lambda effort: audit_tallies(effort.draws, effort.seed),
@@ -105,7 +88,6 @@ SUBJECTS: dict[str, Callable[[Effort], Iterable[Result]]] = {
     "thresholds": lambda effort: audit_thresholds(effort.draws, effort.seed),
     "curator-votes": _votes,
     "noisy-gradients": lambda effort: audit_training(5 * effort.draws, effort.seed),
-    "attacked-generators": lambda effort: audit_generators(effort.seed),
     "published-costs": lambda effort: audit_published_costs(effort.draws, effort.seed),
     "phases": lambda effort: audit_phases(),
     "whole-phones": lambda effort: audit_whole_phones(),
@@ -113,8 +95,8 @@ SUBJECTS: dict[str, Callable[[Effort], Iterable[Result]]] = {
     "secure-sum": lambda effort: audit_secrets(),
     "two-operators": lambda effort: audit_operators(effort.draws, effort.seed),
     "proved-ballots": lambda effort: audit_proved_ballots(),
-    "printed": _printed,
-    "faults": _faults,
+    "printed": lambda effort: audit_printed(),
+    "faults": audit_faults,
 }
 """Audits by the name that selects them."""
 _ROLES = {"printed": AuditRole.PRINTED, "faults": AuditRole.FAULT}

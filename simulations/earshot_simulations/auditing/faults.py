@@ -47,7 +47,6 @@ from earshot_protocol.voting.vectors import bounded, unit_steps
 from earshot_simulations.auditing import sum_secrets, tallies
 from earshot_simulations.auditing.asked_amiss import refusals_check
 from earshot_simulations.auditing.asked_secrets import audit_asked
-from earshot_simulations.auditing.attacked_generators import repeated_records
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.crowds import noise_check, shares_of
 from earshot_simulations.auditing.ensembles import (
@@ -135,7 +134,6 @@ def audit_faults(effort: Effort) -> Iterator[Result]:
     yield from reused_noise_of_sums(draws, seed)
     yield from operator_faults(draws, seed)
     yield from training_faults(draws, seed)
-    yield repeated_records(seed)
 
 
 def too_long_vector() -> Finding:

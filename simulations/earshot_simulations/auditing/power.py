@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 
-from earshot_simulations.membership.proportions import clopper_pearson
+from earshot_simulations.auditing.proportions import clopper_pearson
 
 POWER = 0.99
 EXACTLY = "exact: any"

@@ -12,7 +12,7 @@ from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import Check, p_said
 from earshot_simulations.auditing.laws import Law, Numbers
 from earshot_simulations.auditing.losses import Bracket
-from earshot_simulations.membership.proportions import clopper_pearson
+from earshot_simulations.auditing.proportions import clopper_pearson
 
 Integers = npt.NDArray[np.int64]
 Outcome = tuple[int, ...]

@@ -54,8 +54,8 @@ def probe(
         kind: Kind of the data set; by default guessed.
         raw: Measure log-mel statistics, instead of an encoder or beside those given.
         cache: Folder that keeps decoded sound between runs.
-        out: New folder for probe.json and pictures.
-        overwrite: Replace these files where --out has them.
+        out: New folder for probe.json.
+        overwrite: Replace this file where --out has it.
         as_json: Print probe.json, and nothing else.
     """
     from earshot_models.datasets.dataset import DatasetError
@@ -71,14 +71,12 @@ def probe(
         print(f"only places are measured, no kinds of sound: {error}", file=sys.stderr, flush=True)
     given = list(encoder or ()) or ([] if raw else [DEFAULT_ENCODER])
     contenders = open_contenders(given, raw, side_names(dataset))
-    prepare_folder(out, ("probe.json", "the pictures"), overwrite)
-    labels = [contender.label for contender in contenders]
+    prepare_folder(out, ("probe.json",), overwrite)
     with shown() as progress:
         probes, costs = _measured(dataset, contenders, cache, progress)
-        figures = _figures(contenders, probes, costs)
-        if out is not None:
-            _draw(labels, probes, out, progress)
-            (out / "probe.json").write_text(json.dumps(figures, indent=2), encoding="utf-8")
+    figures = _figures(contenders, probes, costs)
+    if out is not None:
+        (out / "probe.json").write_text(json.dumps(figures, indent=2), encoding="utf-8")
     if as_json:
         print(json.dumps(figures, indent=2))
     else:
@@ -124,18 +122,6 @@ def _figures(
         for contender, probe in zip(contenders[1:], probes[1:], strict=True)
     ]
     return sound | {"encoders": each, "paired": paired}
-
-
-def _draw(labels: Sequence[str], probes: Sequence[Probe], out: Path, progress: Progress) -> None:
-    """Draw a comparison of any number of encoders; of one, also its space and its confusions."""
-    from earshot_simulations.probing.comparison_picture import draw_comparison
-    from earshot_simulations.probing.pictures import draw
-
-    progress("pictures", 0, 1)
-    draw_comparison(labels, probes, out / "comparison.png")
-    if len(probes) == 1 and probes[0].folds:
-        draw(probes[0], out)
-    progress("pictures", 1, 1)
 
 
 def _print(

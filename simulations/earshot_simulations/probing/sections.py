@@ -1,4 +1,4 @@
-"""Measures in the order and under the headings in which tables and pictures show them."""
+"""Measures in the order and under the headings in which tables show them."""
 
 from __future__ import annotations
 

@@ -62,7 +62,6 @@ STUDIES: dict[str, Study] = {
     "audioset-privacy": Study(muschiol.privacy, _TAGGERS + "chapter 5", _WITH_TAGGERS),
     "audioset-phones": Study(muschiol.phones, _TAGGERS + "chapter 5", "2 min"),
     "pate-aae": Study(pate_aae.private_digits, _DIGITS + "Table 1, Figure 5", "68 min"),
-    "pate-gan-attacks": Study(pate_aae.attacks, _OURS, "7 min"),
 }
 
 app = App(name="reproduce", help="Reproduce a table or figure of a paper, from data that you have.")

@@ -21,7 +21,6 @@ from earshot_models.origins import SoundSource
 from earshot_models.recipe import Recipe, train_encoder
 from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.measures import interval
-from earshot_simulations.probing.pictures import draw_embedding, projections, sample
 from earshot_simulations.probing.probe import Probe, probe
 from earshot_simulations.probing.seconds import (
     Progress,
@@ -33,6 +32,7 @@ from earshot_simulations.probing.seconds import (
 )
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_studies.kit.outcome import Reproduction, Row
+from earshot_studies.liebenow.pictures import draw_embedding, projections, sample
 
 LINEAR_ACCURACY = "liebenow-9.1"
 

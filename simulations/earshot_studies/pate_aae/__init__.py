@@ -1,1 +1,1 @@
-"""PATE-AAE (Yang et al., Interspeech 2021), and attacks on generators."""
+"""PATE-AAE (Yang et al., Interspeech 2021)."""

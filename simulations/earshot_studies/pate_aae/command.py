@@ -1,4 +1,4 @@
-"""Commands of private students of spoken digits, and of attacks on the generators they use."""
+"""The command of private students of spoken digits."""
 
 from __future__ import annotations
 
@@ -56,37 +56,3 @@ def private_digits(
         return table_1.reproduce(study, count, processes)
 
     make(table_1.NAME, out, overwrite, outcome, keeps=folder)
-
-
-def attacks(
-    *,
-    data: Path,
-    out: Path,
-    speaker: str | None = None,
-    seeds: int = 3,
-    trials: int = 40,
-    work: Path | None = None,
-    overwrite: bool = False,
-) -> None:
-    """Show what attackers learn of a clip from samples of private, planted and printed generators.
-
-    Args:
-        data: Folder that holds fsdd.
-        out: New folder for the CSV, the picture and the Markdown note.
-        speaker: Speaker who is not attacked; by default the first by name.
-        seeds: Number of games, each with its own clips and generators.
-        trials: Number of generators of each kind in a game.
-        work: Folder that keeps games between runs; by default OUT/work.
-        overwrite: Replace these files where --out has them.
-    """
-    from earshot_protocol import checks
-    from earshot_studies.pate_aae import attacks
-
-    count = checks.whole("seeds", seeds)
-    folder = work or out / WORK
-
-    def outcome(progress: Progress) -> Reproduction:
-        attacked = attacks.opened(data, folder, trials, progress, speaker)
-        return attacks.reproduce(attacked, count)
-
-    make(attacks.NAME, out, overwrite, outcome, keeps=folder)

@@ -286,9 +286,6 @@ def _studies() -> dict[str, Run]:
             "--delta 1e-3 --processes 1 --out out",
             _GENERATORS,
         ),
-        "pate-gan-attacks": Run(
-            "reproduce pate-gan-attacks --data @ --seeds 1 --trials 8 --out out"
-        ),
         "personalized-labels": Run(
             "reproduce personalized-labels --data @census --teachers 16 --processes 1 --full "
             "--out out",

@@ -1,4 +1,4 @@
-"""Pictures of an embedding space (thesis, Figure 9.2), and of a probe's confusions."""
+"""Pictures of an embedding space (thesis, Figure 9.2)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_simulations.probing.probe import Probe
 from earshot_simulations.probing.seconds import ClipWindows
 
 _MOST_POINTS = 2000
-
-
-def draw(probe: Probe, folder: Path) -> None:
-    """Write `embedding.png` (PCA and t-SNE) and `confusion.png` into an existing folder."""
-    shown = sample(probe.seconds)
-    placed = projections(probe.embeddings[shown])
-    label, labels = probe.seconds.label[shown], probe.seconds.labels
-    draw_embedding(placed, label, labels, folder / "embedding.png")
-    _draw_confusion(probe, folder / "confusion.png")
 
 
 def sample(seconds: ClipWindows) -> NDArray[np.int64]:
@@ -47,7 +37,7 @@ class Projection:
 
 
 def projections(embeddings: NDArray[np.floating]) -> list[Projection]:
-    """Return PCA in two dimensions, t-SNE in two and in three; on one thread, as `probe_several`.
+    """Return PCA in two dimensions, t-SNE in two and in three; on one thread, as a probe.
 
     Args:
         embeddings: Embeddings, (seconds, dimensions), of more than 3 seconds.
@@ -96,29 +86,4 @@ def draw_embedding(
     figure.legend(
         handles, names, loc="outside lower center", ncols=min(10, len(labels)), markerscale=3
     )
-    figure.savefig(path, dpi=110)
-
-
-def _draw_confusion(probe: Probe, path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    counts = np.sum([fold.confusion for fold in probe.folds], axis=0)
-    fractions = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    labels = probe.seconds.labels
-    size = 2.5 + 0.5 * len(labels)
-    figure = Figure(figsize=(size + 1, size), layout="constrained")
-    axes = figure.add_subplot()
-    image = axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1)
-    axes.set_xticks(range(len(labels)), labels, rotation=60, ha="right")
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_xlabel("the probe says")
-    axes.set_ylabel("it is")
-    axes.set_title("Single seconds of held-out recordings")
-    for (row, column), fraction in np.ndenumerate(fractions):
-        if fraction >= 0.005:
-            colour = "white" if fraction > 0.5 else "black"
-            axes.text(
-                column, row, f"{fraction:.0%}", ha="center", va="center", color=colour, fontsize=8
-            )
-    figure.colorbar(image, ax=axes, shrink=0.8)
     figure.savefig(path, dpi=110)

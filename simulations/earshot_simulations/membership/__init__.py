@@ -1,1 +1,0 @@
-"""Black-box attacks on generators, which infer training records from samples alone."""
