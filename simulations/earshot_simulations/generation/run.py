@@ -190,7 +190,7 @@ def _trained(
             pictures,
             settings,
             Ensemble(teachers=request.teachers or 0),
-            rule(sigma=noise.level).voting,
+            rule(sigma=noise.level).sampler,
             origin,
             start=start,
             progress=progress,
